@@ -1,0 +1,38 @@
+"""What can go wrong, by who has to act.
+
+Every message is one sentence that names the parameter, states what must hold, what was given and what to do.
+"""
+
+from __future__ import annotations
+
+
+class ConsensoError(Exception):
+    """Any error that this library raises on purpose."""
+
+
+class InputError(ConsensoError, ValueError):
+    """A parameter, a file or a table is not what it must be; nothing was touched or spent."""
+
+
+class PrivacyError(ConsensoError):
+    """Going on would break a guarantee."""
+
+
+class UndeclaredReleaseError(PrivacyError):
+    """A value was taken to the door that the algorithm did not declare, or more or less often than declared."""
+
+
+class PreconditionError(PrivacyError, ValueError):
+    """A theorem was asked for outside the conditions under which it is proved."""
+
+
+class UnsupportedEventError(PrivacyError):
+    """No cost of the requested kind is known for an event."""
+
+
+class BudgetError(PrivacyError):
+    """A ledger does not allow what was asked."""
+
+
+class TamperError(PrivacyError):
+    """A ledger or a card does not say what it said when it was written."""

@@ -1,0 +1,216 @@
+"""What happened, apart from what it costs.
+
+An event is a frozen tree of plain numbers: the mechanism that one privacy unit went through, as one observer saw
+it. Sensitivities are those of the adjacency for which the tree was built, doubled where replace-one doubles them:
+an event never carries an adjacency that could be read in two ways, except where sampling makes the two differ in
+kind (`Sampled`). Costs live in `consenso.privacy.accountants`; JSON in `consenso.privacy.serial`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Adjacency = Literal["add-remove", "replace-one"]
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Nothing was released."""
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """A value left without a bound: epsilon is infinite, for the stated reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """N(0, std^2 I) on a value whose 2-norm moves by at most `sensitivity`.
+
+    `excess` bounds the total variation between the sampler that was used and this law (discrete sampling).
+    """
+
+    std: float
+    sensitivity: float
+    excess: float = 0.0
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Independent Laplace(scale) on a value whose 1-norm moves by at most `sensitivity`."""
+
+    scale: float
+    sensitivity: float
+    excess: float = 0.0
+
+
+@dataclass(frozen=True)
+class Pure:
+    """Any epsilon-differentially private mechanism (the gamma-norm noise of PVP and DVP, randomized response)."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class ZCDP:
+    """Any rho-zCDP mechanism of which nothing more is known."""
+
+    rho: float
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """Gaussian releases of which only the pathwise total is bounded: sum of squared shift/std ratios <= 2 rho.
+
+    Such a sequence is sqrt(2 rho)-GDP (PRIVACY.md, conventions), so it may be converted exactly like a Gaussian.
+    """
+
+    rho: float
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Poisson sampling at `rate` with the sample hidden, Gaussian noise on the sum (Theorem P).
+
+    `contribution` bounds one unit's contribution and `std` is the noise on the sum. Under replace-one both worlds
+    contribute, in opposite directions at worst; under add-remove one world contributes nothing.
+    """
+
+    std: float
+    contribution: float
+    rate: float
+    adjacency: Adjacency
+    excess: float = 0.0
+
+
+@dataclass(frozen=True)
+class SampledFixedSize:
+    """`size` of `population` units without replacement and without memory, hidden; replace-one only."""
+
+    std: float
+    contribution: float
+    size: int
+    population: int
+    excess: float = 0.0
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """With public probability `weights[i]`, revealed and independent of the data, `events[i]` happened.
+
+    Sampling-revealed participation is Mixture((1 - q, q), (Nothing(), event)); random order and random stopping of
+    gradient ADMM are mixtures over positions.
+    """
+
+    weights: tuple[float, ...]
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What a coalition of `observers` of `parties` walkers, and whoever sees the final model, learns of one other.
+
+    The stateless walk of PRIVACY.md section 4: `steps` hops to uniform parties, one visit costs RDP alpha*visit_rho.
+    """
+
+    visit_rho: float
+    parties: int
+    steps: int
+    observers: int
+    final_model: bool
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """Minimiser of a convex objective with a random linear term (PRIVACY.md section 14), add-remove.
+
+    `ratio` is Lipschitz constant over noise std, `smoothness_share` is smoothness over strong convexity, below 1.
+    """
+
+    ratio: float
+    smoothness_share: float
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """`count` adaptive uses of the same event, with fresh noise each time."""
+
+    event: Event
+    count: int
+
+
+@dataclass(frozen=True)
+class Composed:
+    """All of these, adaptively."""
+
+    events: tuple[Event, ...]
+
+
+Event: TypeAlias = (
+    Nothing
+    | Unbounded
+    | Gaussian
+    | Laplace
+    | Pure
+    | ZCDP
+    | Bounded
+    | Sampled
+    | SampledFixedSize
+    | Mixture
+    | Walk
+    | ObjectivePerturbation
+    | Repeated
+    | Composed
+)
+
+
+def revealed(event: Event, rate: float) -> Event:
+    """One round of an event that happens with probability `rate`, when the observer knows whether it did."""
+    if rate >= 1:
+        return event
+    return Mixture((1.0 - rate, rate), (Nothing(), event))
+
+
+def summed(event: Gaussian, count: int) -> Gaussian:
+    """The sum of `count` independent releases of distinct units, of which one moves: gains sqrt(count), not count."""
+    return Gaussian(event.std * count**0.5, event.sensitivity, event.excess)
+
+
+def compose(*events: Event) -> Event:
+    """Flat composition: nested compositions are opened, nothings dropped, equal neighbours grouped into a repeat."""
+    flat: list[tuple[Event, int]] = []
+    for event in events:
+        parts = _parts(event)
+        for part, count in parts:
+            if flat and flat[-1][0] == part:
+                flat[-1] = (part, flat[-1][1] + count)
+            else:
+                flat.append((part, count))
+    grouped = tuple(part if count == 1 else Repeated(part, count) for part, count in flat)
+    if not grouped:
+        return Nothing()
+    return grouped[0] if len(grouped) == 1 else Composed(grouped)
+
+
+def repeat(event: Event, count: int) -> Event:
+    """`count` uses of an event."""
+    if count == 0 or isinstance(event, Nothing):
+        return Nothing()
+    if isinstance(event, Repeated):
+        return Repeated(event.event, event.count * count)
+    return event if count == 1 else Repeated(event, count)
+
+
+def _parts(event: Event) -> list[tuple[Event, int]]:
+    if isinstance(event, Nothing):
+        return []
+    if isinstance(event, Composed):
+        return [part for inner in event.events for part in _parts(inner)]
+    if isinstance(event, Repeated):
+        inner = _parts(event.event)
+        if len(inner) == 1:
+            return [(inner[0][0], inner[0][1] * event.count)]
+    return [(event, 1)] if not isinstance(event, Repeated) else [(event.event, event.count)]
