@@ -1,0 +1,192 @@
+"""Consensus ADMM with the noise kept in each party's state (Cyffers, Bellet and Basu 2023, Algorithms 2, 3, 4 and 6).
+
+    party i:   x_i   = prox_{step f_i}(2 z - u_i)
+               D_i   = 2 relaxation (x_i - z + noise),      u_i <- u_i + D_i
+    hub:       mean <- mean + (1/n) sum over the parties of the round of D_i
+               z     = prox_{step r}(mean)
+
+    paper    code         what it is
+    u_i      state.u      party i's auxiliary variable; its noise stays in it
+    zhat     hub.mean     the mean of all u_i
+    z        hub.z        the model
+    gamma    step         parameter really used inside both proxes
+    lambda   relaxation   averaging of the operator
+    eta      2 * noise    the paper writes lambda*eta where this file adds 2*relaxation*noise
+
+Everyone in every round is the centralized Algorithm 2 (when a curator runs it) and Algorithm 3 with m = n; a sampled
+schedule is Algorithm 3; a walk is Algorithm 4. With the squared loss and an L1 penalty it is Algorithm 6.
+
+Read the paper with care: its recursion zhat <- z + mean(D) is right only without a regularizer (with one it converges to
+a minimiser of the regularizer alone); Algorithm 6 mixes two conventions for the step; the central bounds of Theorems 2
+and 3 are false as printed. The mean starts at the mean of the u_i: any other start is a bias that never leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.facts import Facts
+from consenso.losses import Logistic, require_lipschitz
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.setting import Setting, View, noise_scale
+from consenso.privacy.theorems import Theorem, TheoremF
+from consenso.privacy.views import sight
+from consenso.problem import Problem
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
+from consenso.schedules import Everyone, FixedSubset, PoissonSubset, RandomWalk
+from consenso.shards import Cohort
+from consenso.subproblems import certified
+
+MACHINE = 1e-14  # a prox certified to this is as exact as the numbers are
+
+
+@dataclass(frozen=True)
+class Hub:
+    """What the hub keeps: the mean is kept apart from z, which is not it when there is a regularizer."""
+
+    mean: Array
+    z: Array
+
+
+@dataclass(frozen=True)
+class Down:
+    """What every party of a round hears."""
+
+    z: Array
+
+
+@dataclass(frozen=True)
+class State:
+    """What a party keeps."""
+
+    u: Array
+
+
+@dataclass(frozen=True)
+class Up:
+    """What a party sends."""
+
+    increment: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsensusADMM:
+    """Noisy consensus ADMM; `clip` bounds the residual x - z where the losses are not Lipschitz."""
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(paper="000", algorithm="Algorithm 2", names=("000-2", "centralized private ADMM")),
+        Source(paper="000", algorithm="Algorithm 3", names=("000-3", "federated private ADMM")),
+        Source(paper="000", algorithm="Algorithm 4", names=("000-4", "fully decentralized private ADMM")),
+        Source(paper="000", algorithm="Algorithm 6", names=("000-6", "federated private ADMM for the lasso")),
+    )
+
+    step: float = 1.0
+    relaxation: float = 0.5
+    clip: float | None = None
+    tolerance: float = 1e-10
+
+    def __post_init__(self) -> None:
+        require_positive(self, step=self.step, tolerance=self.tolerance)
+        if not 0 < self.relaxation < 1:
+            raise InputError(f"ConsensusADMM(relaxation={self.relaxation}): the relaxation lies in (0, 1); try 0.5.")
+        if self.clip is not None:
+            require_positive(self, clip=self.clip)
+
+    def check(self, setting: Setting) -> None:
+        """Without a clip the residual is bounded by the Lipschitz constant only."""
+        if self.clip is None:
+            require_lipschitz(setting.facts.problem.loss, setting.facts.problem.row_bound, "ConsensusADMM without clip")
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """The residual x - z. Its state is public to whoever sees every message, so a record counts for its own part."""
+        slack = 2 * self.tolerance
+        one, all_of_them = self.step * facts.record_lipschitz, self.step * facts.lipschitz
+        clipped = np.inf if self.clip is None else self.clip
+        return (
+            Release(
+                name="residual",
+                size=facts.dim,
+                clip=self.clip,
+                bounds=Bounds(
+                    record_add_remove=np.minimum(one + slack, 2 * clipped),
+                    record_replace_one=np.minimum(2 * one + slack, 2 * clipped),
+                    user_add_remove=clipped,
+                    user_replace_one=np.minimum(2 * all_of_them + slack, 2 * clipped),
+                ),
+                why="a prox moves by at most the step times the change of the gradient (docs/privacy.md#prox-sensitivity)",
+            ),
+        )
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """Theorem F for whoever sees the means only."""
+        if view.adjacency != "replace-one" or self.clip is not None or not isinstance(setting.schedule, Everyone):
+            return
+        (release,) = self.releases(setting.facts)
+        if sight(setting, view, release) != "sum":
+            return
+
+        def theorem_f() -> Theorem:
+            return TheoremF.on_residual(
+                parties=setting.parties,
+                colluders=view.insiders + setting.colluders,
+                step=self.step,
+                lipschitz=float(setting.facts.problem.lipschitz[view.party]),
+                relaxation=self.relaxation,
+                residual_std=noise_scale(setting, self.releases, "residual"),
+                rounds=setting.rounds,
+                tolerance=self.tolerance if self.tolerance > MACHINE else 0.0,
+                unit=view.unit,
+            )
+
+        yield theorem_f
+
+    def start(self, facts: Facts) -> Hub:
+        """Everything at zero, the mean where the states are."""
+        zero = np.zeros(facts.dim)
+        return Hub(mean=zero, z=facts.problem.regularizer.prox(zero, self.step))
+
+    def enroll(self, facts: Facts, f: Cohort) -> State:
+        """States at zero."""
+        return State(u=np.zeros((len(facts.cohort), facts.dim)))
+
+    def down(self, facts: Facts, hub: Hub) -> Down:
+        """The model."""
+        return Down(z=hub.z)
+
+    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+        """One reflected, noisy prox."""
+        x = certified(f.prox(2 * down.z - state.u, self.step, self.tolerance), self.tolerance, "ConsensusADMM")
+        increment = 2 * self.relaxation * door("residual", x - down.z)
+        return State(u=state.u + increment), Up(increment=increment)
+
+    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+        """Move the mean by the sum over n, never over how many took part."""
+        mean = hub.mean + total.increment / facts.parties
+        return Hub(mean=mean, z=facts.problem.regularizer.prox(mean, self.step))
+
+    def model(self, facts: Facts, hub: Hub) -> Array:
+        """The consensus model."""
+        return hub.z
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six parties of five records, logistic loss."""
+        return Example(
+            algorithm=cls(step=0.5),
+            problem=Problem(
+                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0, unit="user"
+            ),
+            noise=GaussianNoise(multiplier=1.0),
+            schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2), RandomWalk()),
+            trusts=("local", "secure-sum", "curator"),
+            exact=cls(step=8.0),
+            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+        )

@@ -1,0 +1,248 @@
+"""Consensus ADMM with the noise on the sum and noiseless states (docs/privacy.md, "Clean variants", B and C).
+
+    party i:   v_i  = 2 z - Z + p_i                       Z is common and public, u_i = Z - p_i is ADMM's variable
+               g_i  = v_i - prox_{step f_i}(v_i)          clipped to C; it is step times a gradient of f_i
+               p_i <- (1 - 2 relaxation) p_i + 2 relaxation g_i
+    hub:       G    = noisy sum of g_i
+               Z   <- (1 - 2 h) Z + 2 h z                 h = hub_relaxation
+               P   <- (1 - 2 h) P + 2 h G / (rate * n)
+               z    = prox_{step r}(Z - P)
+
+With everyone in every round and h = relaxation this is ADMM exactly. What is released is the bounded quantity g_i, so noise
+does not pile up in any state, and Poisson sampling amplifies although the parties remember (Theorem P). `released="state"`
+releases the sum of the p_i instead (variant B, full participation only).
+
+Two levels. `level="user"`: a party is one unit of consensus and solves its own prox. `level="record"`: every record is; for
+losses of a margin p_i = (scalar) * row, so a record keeps one number (a vector of class scores for softmax), the
+iteration costs one product with the rows and one with their transpose, and the model does not depend on how the records
+are spread over parties.
+
+    symbol   code             what it is
+    p_i      state.dual       party level: a vector per party; record level: a coefficient per row
+    <a_i,Z>  state.centre     record level only: the score of Z, kept so that one product per round is enough
+    C        bound            step * Lipschitz constant, or `clip`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from consenso.algorithms.shape import Example, Source, per_row, require_positive
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.facts import Facts
+from consenso.losses import Logistic, require_lipschitz
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.release import Bounds, Door, Release, clip
+from consenso.privacy.setting import Setting, View
+from consenso.privacy.theorems import Theorem
+from consenso.problem import Problem
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
+from consenso.schedules import Everyone
+from consenso.shards import Cohort
+from consenso.subproblems import certified
+
+
+@dataclass(frozen=True)
+class Hub:
+    """Public averages and the model."""
+
+    centre: Array  # Z
+    dual: Array  # P
+    z: Array
+
+
+@dataclass(frozen=True)
+class Down:
+    """What every party of a round hears."""
+
+    z: Array
+    centre: Array
+
+
+@dataclass(frozen=True)
+class PartyState:
+    """A party's own dual average."""
+
+    dual: Array
+
+
+@dataclass(frozen=True)
+class RecordState:
+    """A coefficient and a score per row."""
+
+    dual: Array = per_row()
+    centre: Array = per_row()
+
+
+@dataclass(frozen=True)
+class Up:
+    """A party's share of the sum."""
+
+    dual: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualConsensusADMM:
+    """Consensus ADMM that releases sums of bounded dual contributions."""
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(paper="000", algorithm="Algorithm 2, sound", names=("variant C", "variant B", "dual consensus ADMM")),
+        Source(paper="000", algorithm="Algorithm 3 with secure aggregation, sound"),
+    )
+
+    level: Literal["record", "user"] = "record"
+    released: Literal["dual", "state"] = "dual"
+    step: float = 1.0
+    relaxation: float = 0.5
+    hub_relaxation: float | None = None
+    clip: float | None = None  # user level: shorter than step * Lipschitz constant, or where there is none
+    rate: float = 1.0  # record level: Poisson sampling of records, hidden
+    tolerance: float = 1e-10
+
+    def __post_init__(self) -> None:
+        require_positive(self, step=self.step, tolerance=self.tolerance)
+        for name, value in (("relaxation", self.relaxation), ("hub_relaxation", self.hub_relaxation or self.relaxation)):
+            if not 0 < value < 1:
+                raise InputError(f"DualConsensusADMM({name}={value}): a relaxation lies in (0, 1); try 0.5.")
+        if not 0 < self.rate <= 1:
+            raise InputError(f"DualConsensusADMM(rate={self.rate}): a rate lies in (0, 1]; 1 takes every record.")
+        if self.clip is not None:
+            require_positive(self, clip=self.clip)
+        if self.level == "record" and self.clip is not None:
+            raise InputError("DualConsensusADMM(level='record', clip=...): records are bounded by their loss; drop clip.")
+        if self.level == "user" and self.rate != 1:
+            raise InputError("DualConsensusADMM(level='user', rate=...): sample parties with PoissonSubset(rate).")
+        if self.released == "state" and (self.level == "record" or self.clip is not None):
+            raise InputError("DualConsensusADMM(released='state'): states are released at the user level, unclipped.")
+
+    def check(self, setting: Setting) -> None:
+        """Refuse losses without a bound, and sampling that the variant does not survive."""
+        problem = setting.facts.problem
+        if self.clip is None:
+            require_lipschitz(problem.loss, problem.row_bound, "DualConsensusADMM without clip")
+        if self.level == "record" and not isinstance(setting.schedule, Everyone):
+            raise InputError(
+                "DualConsensusADMM(level='record'): every party takes part in every round; sample records with rate=."
+            )
+        if self.released == "state" and not isinstance(setting.schedule, Everyone):
+            raise InputError("DualConsensusADMM(released='state'): stale states may not be sampled; use Everyone().")
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """The sum of dual contributions, noise once on the sum."""
+        return (
+            Release(
+                name="dual",
+                size=facts.dim,
+                at="sum",
+                clip=self.clip if self.released == "dual" else None,
+                rate=self.rate,
+                bounds=self._record_bounds(facts) if self.level == "record" else self._user_bounds(facts),
+                why="a contribution is step times a gradient of an L-Lipschitz loss (docs/privacy.md#clean-variants)",
+            ),
+        )
+
+    def _record_bounds(self, facts: Facts) -> Bounds:
+        contribution = self.step * facts.problem.loss.lipschitz(facts.problem.row_bound)
+        return Bounds.of_contributions(record=contribution, user=contribution * facts.sizes)
+
+    def _user_bounds(self, facts: Facts) -> Bounds:
+        """Section 18 of docs/privacy.md: a private state makes one record count for more than its own part."""
+        step, slack = self.step, 2 * self.tolerance
+        reach = max(1.0, self.relaxation / (1 - self.relaxation)) if self.released == "state" else 1.0
+        user = reach * (step * facts.lipschitz + self.tolerance)
+        if self.clip is not None:
+            user = np.minimum(user, self.clip)
+        record = np.full(len(facts.cohort), np.inf)
+        if self.relaxation <= 0.5 and (self.clip is None or (self.clip >= step * facts.lipschitz + self.tolerance).all()):
+            one = 2 * step * facts.record_lipschitz + slack
+            record = one * (1 + step * facts.smoothness)
+            if self.released == "dual":
+                record = np.minimum(record, one * (1 + 2 * self.relaxation * facts.round))
+        return Bounds(user_add_remove=user, user_replace_one=2 * user, record_replace_one=np.minimum(record, 2 * user))
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """None beyond what holds for every noisy sum (composition, Theorem P)."""
+        return ()
+
+    def start(self, facts: Facts) -> Hub:
+        """Everything at zero."""
+        zero = np.zeros(facts.dim)
+        return Hub(centre=zero, dual=zero, z=facts.problem.regularizer.prox(zero, self.step))
+
+    def enroll(self, facts: Facts, f: Cohort) -> PartyState | RecordState:
+        """Duals at zero."""
+        if self.level == "user":
+            return PartyState(dual=np.zeros((len(facts.cohort), facts.dim)))
+        rows, outputs = f.rows, facts.problem.outputs
+        zero = np.zeros(rows) if outputs == 1 else np.zeros((rows, outputs))
+        return RecordState(dual=zero, centre=zero)
+
+    def down(self, facts: Facts, hub: Hub) -> Down:
+        """The model and the common centre."""
+        return Down(z=hub.z, centre=hub.centre)
+
+    def local(self, facts: Facts, down: Down, state: Any, f: Cohort, door: Door) -> tuple[Any, Up]:
+        """One prox per party, or one per record."""
+        return self._records(down, state, f, door) if self.level == "record" else self._party(down, state, f, door)
+
+    def _party(self, down: Down, state: PartyState, f: Cohort, door: Door) -> tuple[PartyState, Up]:
+        v = 2 * down.z - down.centre + state.dual
+        dual = v - certified(f.prox(v, self.step, self.tolerance), self.tolerance, "DualConsensusADMM")
+        if self.clip is not None:
+            dual = clip(dual, self.clip, 2)
+        kept = (1 - 2 * self.relaxation) * state.dual + 2 * self.relaxation * dual
+        return PartyState(dual=kept), Up(dual=door("dual", kept if self.released == "state" else dual))
+
+    def _records(self, down: Down, state: RecordState, f: Cohort, door: Door) -> tuple[RecordState, Up]:
+        scores, norms = f.scores(down.z), f.squared_norms
+        by_row = norms if scores.ndim == 1 else norms[:, None]
+        slopes = f.prox_slopes(2 * scores - state.centre + state.dual * by_row, self.step * norms)
+        pull = self.step * slopes
+        kept = (1 - 2 * self.relaxation) * state.dual + 2 * self.relaxation * pull
+        if self.rate < 1:
+            sampled = door.coins("dual", f.sizes)
+            mask = sampled if scores.ndim == 1 else sampled[:, None]
+            kept, pull = np.where(mask, kept, state.dual), np.where(mask, pull, 0.0)
+        h = self._hub
+        centre = (1 - 2 * h) * state.centre + 2 * h * scores
+        return RecordState(dual=kept, centre=centre), Up(dual=door("dual", f.pull(pull)))
+
+    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+        """Average the noisy sum in; divide by public numbers only."""
+        h = self._hub
+        centre = (1 - 2 * h) * hub.centre + 2 * h * hub.z
+        mean = total.dual / self._expected(facts)
+        dual = mean if self.released == "state" else (1 - 2 * h) * hub.dual + 2 * h * mean
+        return Hub(centre=centre, dual=dual, z=facts.problem.regularizer.prox(centre - dual, self.step))
+
+    def model(self, facts: Facts, hub: Hub) -> Array:
+        """The consensus model."""
+        return hub.z
+
+    @property
+    def _hub(self) -> float:
+        return self.relaxation if self.hub_relaxation is None else self.hub_relaxation
+
+    def _expected(self, facts: Facts) -> float:
+        """How many contributions a sum is expected to have: a public number."""
+        return self.rate * facts.problem.records if self.level == "record" else facts.expected_parties
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six parties of five records, logistic loss, records as units of consensus."""
+        return Example(
+            algorithm=cls(step=0.5),
+            problem=Problem(
+                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0
+            ),
+            noise=GaussianNoise(multiplier=1.0),
+            schedules=(Everyone(),),
+            trusts=("curator", "secure-sum", "local"),
+            exact=cls(step=8.0),
+            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+        )

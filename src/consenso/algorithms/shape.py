@@ -1,0 +1,159 @@
+"""The two shapes of an algorithm, and the capabilities it may add.
+
+A *hub* algorithm has `local`, what a party does with what the hub sends, and `combine`, what the hub does with the sum
+of what the parties send. The hub is the curator, the server, or the token of a walk: centralized, federated and
+random-walk training are schedules of one definition. A *peer* algorithm has `local` and `absorb`, what a node does
+with what its neighbours said.
+
+Parties are a batch axis: states and messages are frozen dataclasses of arrays whose first axis runs over the parties of
+the cohort (over the rows of the cohort for a field marked `PER_ROW`). The hub's own state and what it sends have no
+party axis. State is returned, never mutated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.facts import Facts
+from consenso.privacy.noise import Noise
+from consenso.privacy.release import Door, Release, Trust
+from consenso.privacy.setting import Setting, View
+from consenso.privacy.theorems import Theorem
+from consenso.problem import Problem
+from consenso.regularizers import Regularizer
+from consenso.schedules import Everyone, Schedule
+from consenso.shards import Cohort
+from consenso.topology import Topology
+
+PER_ROW: Mapping[str, str] = {"axis": "rows"}
+
+
+def per_row() -> Any:
+    """A state field whose first axis runs over the rows of the cohort."""
+    return field(metadata=PER_ROW)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where a definition comes from and the names by which people ask for it."""
+
+    paper: str  # "000" to "004", or "" for what stands on its own
+    algorithm: str  # as the paper numbers it
+    names: tuple[str, ...] = ()
+
+
+class Algorithm(Protocol):
+    """What both shapes have."""
+
+    sources: ClassVar[tuple[Source, ...]]
+
+    def check(self, setting: Setting) -> None:
+        """Refuse a setting in which the method or its guarantee is not defined, before data are touched."""
+        ...
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """What leaves the parties of this cohort in this round. Planning, running and accounting call this."""
+        ...
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """Guarantees for a view that are stronger than composing the releases; each refuses where it does not hold."""
+        ...
+
+
+@runtime_checkable
+class HubAlgorithm(Algorithm, Protocol):
+    """Parties around a hub."""
+
+    def start(self, facts: Facts) -> Any:
+        """The hub before the first round."""
+        ...
+
+    def enroll(self, facts: Facts, f: Cohort) -> Any:
+        """The cohort's states before the first round; of the data only the number of rows may be used."""
+        ...
+
+    def down(self, facts: Facts, hub: Any) -> Any:
+        """What the hub sends to every party of a round."""
+        ...
+
+    def local(self, facts: Facts, down: Any, state: Any, f: Cohort, door: Door) -> tuple[Any, Any]:
+        """A party's step: its next state and what it sends up."""
+        ...
+
+    def combine(self, facts: Facts, hub: Any, total: Any) -> Any:
+        """The hub's step; each field of `total` is the sum over the parties that took part."""
+        ...
+
+    def model(self, facts: Facts, hub: Any) -> Array:
+        """The model to release, (dim,)."""
+        ...
+
+
+@runtime_checkable
+class PeerAlgorithm(Algorithm, Protocol):
+    """Nodes on a graph."""
+
+    def enroll(self, facts: Facts, f: Cohort) -> Any:
+        """The cohort's states before the first round; of the data only the number of rows may be used."""
+        ...
+
+    def local(self, facts: Facts, state: Any, f: Cohort, door: Door) -> tuple[Any, Any]:
+        """A node's step: its next state and what it says to its neighbours."""
+        ...
+
+    def absorb(self, facts: Facts, state: Any, heard: Heard) -> Any:
+        """What a node does with what it heard."""
+        ...
+
+    def models(self, facts: Facts, state: Any) -> Array:
+        """Each node's model, (parties, dim). The released model is their mean."""
+        ...
+
+
+class Heard(Protocol):
+    """What the neighbours of each node of a cohort said in this round."""
+
+    def sum(self, name: str) -> Array:
+        """Sum over neighbours of a field of their messages, (parties, ...)."""
+        ...
+
+    def mix(self, name: str) -> Array:
+        """Average of a field over the node and its neighbours with Metropolis weights, (parties, ...)."""
+        ...
+
+
+@runtime_checkable
+class Finishes(Protocol):
+    """A hub that may be done before the rounds are used up, as its releases tell."""
+
+    def finished(self, facts: Facts, hub: Any) -> bool:
+        """Whether the next round would do nothing."""
+        ...
+
+
+def require_positive(owner: object, **values: float) -> None:
+    """Refuse hyperparameters that are not positive finite numbers."""
+    for name, value in values.items():
+        if not 0 < value < float("inf"):
+            raise InputError(f"{type(owner).__name__}({name}={value}): {name} is a positive finite number.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A small instance of an algorithm, on which the laws of `consenso.testing` are checked."""
+
+    algorithm: Any
+    problem: Problem
+    noise: Noise | Mapping[str, Noise]
+    rounds: int = 8
+    schedules: tuple[Schedule, ...] = (Everyone(),)
+    trusts: tuple[Trust, ...] = ("local",)
+    topology: Topology | None = None
+    exact: Any | None = None  # the variant that converges without noise, where clipping would move the solution
+    exact_rounds: int = 2000
+    exact_tolerance: float = 1e-6  # relative gap of the objective to the optimum
+    regularizers: tuple[Regularizer, ...] = ()  # with which it converges; empty: the problem's own only

@@ -1,0 +1,173 @@
+"""`consenso ledger`: the budget ledger of a data set."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from consenso.errors import TamperError
+
+if TYPE_CHECKING:
+    from consenso.privacy.ledger import Balance, Ledger, Run
+
+_Path = Annotated[Path, typer.Argument(help="The ledger file.", show_default=False)]
+_Json = Annotated[bool, typer.Option("--json", help="JSON instead of tables.")]
+
+group = typer.Typer(
+    no_args_is_help=True,
+    help="The privacy budget of a data set, enforced over all runs.\n\n"
+    "Exit codes: 0 fine, 1 verification failed, 2 bad input.",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    app.add_typer(group, name="ledger")
+
+
+@group.command()
+def create(
+    path: _Path,
+    dataset: Annotated[str, typer.Option(help="Name of the data set.")],
+    epsilon: Annotated[float, typer.Option(help="The most that all runs together may cost.")],
+    delta: Annotated[float, typer.Option(help="The delta at which epsilon is stated.")],
+    unit: Annotated[str, typer.Option(help="What is protected: record or user.")] = "record",
+    adjacency: Annotated[str, typer.Option(help="replace-one or add-remove.")] = "replace-one",
+    observer: Annotated[
+        list[str] | None, typer.Option(help="Against whom; repeat for several observers with this budget.")
+    ] = None,
+) -> None:
+    """Make a ledger; an existing one is never replaced."""
+    from consenso.privacy.ledger import Budget, Ledger
+
+    budgets = [
+        Budget(observer=name, unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta)
+        for name in observer or ["public"]
+    ]
+    ledger = Ledger.create(path, dataset=dataset, budgets=budgets)
+    typer.echo(f"{path}: {len(budgets)} budget(s) for {ledger.dataset}; head {ledger.head().hash}")
+
+
+@group.command()
+def show(path: _Path, as_json: _Json = False) -> None:
+    """Every run, and what is spent and left of each budget. Never writes."""
+    from consenso.privacy.ledger import Ledger
+
+    with _believed():
+        ledger = Ledger.open(path)
+        runs, balances = ledger.runs(), ledger.balances()
+    if as_json:
+        typer.echo(json.dumps(_shown(ledger, runs, balances), indent=2))
+    else:
+        _show_tables(ledger, runs, balances)
+
+
+@group.command()
+def verify(
+    path: _Path,
+    head: Annotated[str | None, typer.Option(help="A head noted earlier, which must be part of the chain.")] = None,
+) -> None:
+    """Check every row, the chain, the anchors and the history; exit 1 and name the first bad row if one is found."""
+    from consenso.privacy.ledger import verify_file
+
+    verdict = verify_file(path, head)
+    if verdict.fault is not None:
+        typer.secho(f"{path}: NOT SOUND: {verdict.fault}", fg=typer.colors.RED, err=True)
+        raise typer.Exit(1)
+    typer.echo(f"{path}: sound, {verdict.rows} rows, head {verdict.head}")
+
+
+@group.command()
+def head(path: _Path) -> None:
+    """Print the head: note it elsewhere, and `verify --head` finds any later change of what stands before it."""
+    from consenso.privacy.ledger import Ledger
+
+    with _believed():
+        typer.echo(Ledger.open(path).head().hash)
+
+
+@group.command()
+def export(
+    path: _Path,
+    out: Annotated[Path | None, typer.Option(help="The file to write; without it, standard output.")] = None,
+) -> None:
+    """Every row with its hash, as JSON."""
+    from consenso.privacy.ledger import Ledger
+
+    with _believed():
+        text = json.dumps(Ledger.open(path).export(), indent=2, sort_keys=True)
+    if out is None:
+        typer.echo(text)
+    else:
+        out.write_text(text + "\n", encoding="utf-8")
+        typer.echo(f"{out}: written")
+
+
+@contextlib.contextmanager
+def _believed() -> Iterator[None]:
+    """A ledger that cannot be believed ends the command like a failed verification."""
+    try:
+        yield
+    except TamperError as error:
+        typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
+        raise typer.Exit(1) from error
+
+
+def _shown(ledger: Ledger, runs: tuple[Run, ...], balances: tuple[Balance, ...]) -> dict[str, Any]:
+    return {
+        "dataset": ledger.dataset,
+        "budgets": [
+            {
+                "observer": balance.budget.observer,
+                "unit": balance.budget.unit,
+                "adjacency": balance.budget.adjacency,
+                "delta": balance.budget.delta,
+                "epsilon": balance.budget.epsilon,
+                "spent": balance.spent,
+                "left": balance.left,
+                "method": balance.method,
+            }
+            for balance in balances
+        ],
+        "runs": [
+            {
+                "run": run.run_id,
+                "what": run.what,
+                "state": run.state,
+                "row": run.row,
+                "closed": run.closed,
+                "time": run.time,
+                "exceeds": list(run.exceeds),
+            }
+            for run in runs
+        ],
+    }
+
+
+def _show_tables(ledger: Ledger, runs: tuple[Run, ...], balances: tuple[Balance, ...]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    spending = Table(title=f"Budgets of {ledger.dataset}", title_justify="left")
+    for column in ("observer", "unit", "adjacency", "delta", "budget", "spent", "left"):
+        spending.add_column(column, overflow="fold")
+    for balance in balances:
+        budget = balance.budget
+        left = Text(f"{balance.left:.6g}", style="red" if balance.left < 0 else "")
+        cells = [budget.observer, budget.unit, budget.adjacency, f"{budget.delta:.3g}", f"{budget.epsilon:.6g}"]
+        spending.add_row(*map(Text, cells), Text(f"{balance.spent:.6g}"), left)
+    console.print(spending)
+    history = Table(title="Runs", title_justify="left")
+    for column in ("row", "run", "what", "state", "since"):
+        history.add_column(column, overflow="fold")
+    for run in runs:
+        state = f"{run.state}, spent more than reserved" if run.exceeds else run.state
+        history.add_row(*map(Text, [str(run.row), run.run_id, run.what, state, run.time]))
+    console.print(history)

@@ -1,0 +1,101 @@
+"""The absolute loss of a residual, and the one that ignores small residuals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.losses.checks import is_finite, prox_arguments
+from consenso.losses.loss import Kind, ScalarLoss, Targets
+from consenso.losses.ramp import ramp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Absolute(ScalarLoss):
+    """|score - target|, targets real."""
+
+    name: ClassVar[str] = "absolute"
+    targets: ClassVar[Kind] = "real"
+
+    @property
+    def slope_bound(self) -> float:
+        """One."""
+        return 1.0
+
+    @property
+    def curvature_bound(self) -> float:
+        """Infinite: the slope jumps at the target."""
+        return np.inf
+
+    def value(self, scores: Array, targets: Targets) -> Array:
+        """Losses (n,)."""
+        losses: Array = np.abs(scores - targets)
+        return losses
+
+    def slope(self, scores: Array, targets: Targets) -> Array:
+        """The sign of the residual, 0 at 0."""
+        slopes: Array = np.sign(scores - targets)
+        return slopes
+
+    def curvature(self, scores: Array, targets: Targets) -> Array:
+        """Zeros."""
+        return np.zeros(np.shape(scores))
+
+    def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
+        """(point - target) / step, clipped to [-1, 1]."""
+        points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
+        return ramp(points - targets, steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonInsensitive(ScalarLoss):
+    """max(0, |score - target| - width), targets real."""
+
+    width: float
+
+    name: ClassVar[str] = "epsilon-insensitive"
+    targets: ClassVar[Kind] = "real"
+
+    def __post_init__(self) -> None:
+        """Refuse a negative width."""
+        if not (is_finite(self.width) and self.width >= 0):
+            raise InputError(
+                f"EpsilonInsensitive(width={self.width!r}): a width is a finite number of at least 0; "
+                "give the size of a residual that does not matter."
+            )
+
+    @property
+    def slope_bound(self) -> float:
+        """One, outside the tube."""
+        return 1.0
+
+    @property
+    def curvature_bound(self) -> float:
+        """Infinite: the slope jumps at the edges of the tube."""
+        return np.inf
+
+    def value(self, scores: Array, targets: Targets) -> Array:
+        """Losses (n,)."""
+        return np.abs(self._excess(scores, targets))
+
+    def slope(self, scores: Array, targets: Targets) -> Array:
+        """The sign of the residual outside the tube, 0 on its edge and inside."""
+        return np.sign(self._excess(scores, targets))
+
+    def curvature(self, scores: Array, targets: Targets) -> Array:
+        """Zeros."""
+        return np.zeros(np.shape(scores))
+
+    def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
+        """The signed distance to the tube over the step, clipped to [-1, 1]."""
+        points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
+        return ramp(self._excess(points, targets), steps)
+
+    def _excess(self, scores: Array, targets: Targets) -> Array:
+        residual = scores - targets
+        excess: Array = residual - np.clip(residual, -self.width, self.width)
+        return excess

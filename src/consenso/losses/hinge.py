@@ -1,0 +1,100 @@
+"""The hinge loss of a margin, and its quadratic smoothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.losses.checks import check_positive, prox_arguments
+from consenso.losses.loss import Kind, ScalarLoss, Targets
+from consenso.losses.ramp import ramp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hinge(ScalarLoss):
+    """max(0, 1 - target * score), targets -1 or +1."""
+
+    name: ClassVar[str] = "hinge"
+    targets: ClassVar[Kind] = "sign"
+
+    @property
+    def slope_bound(self) -> float:
+        """One, inside the margin."""
+        return 1.0
+
+    @property
+    def curvature_bound(self) -> float:
+        """Infinite: the slope jumps at the margin."""
+        return np.inf
+
+    def value(self, scores: Array, targets: Targets) -> Array:
+        """Losses (n,)."""
+        return np.maximum(0.0, 1.0 - targets * scores)
+
+    def slope(self, scores: Array, targets: Targets) -> Array:
+        """-target inside the margin, 0 on it and beyond."""
+        return np.where(targets * scores < 1.0, -targets, 0.0)
+
+    def curvature(self, scores: Array, targets: Targets) -> Array:
+        """Zeros."""
+        return np.zeros(np.shape(scores))
+
+    def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
+        """-target * min(shortfall / step, 1), with shortfall = max(0, 1 - target * point)."""
+        points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
+        slopes: Array = -targets * ramp(np.maximum(0.0, 1.0 - targets * points), steps)
+        return slopes
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothedHinge(ScalarLoss):
+    """The hinge loss with its corner replaced by a parabola over margins in [1 - smoothing, 1]; targets -1 or +1.
+
+    With margin m = target * score: 0 for m >= 1, (1 - m)^2 / (2 smoothing) down to 1 - smoothing, and
+    1 - m - smoothing / 2 below, which is the hinge less a constant.
+    """
+
+    smoothing: float
+
+    name: ClassVar[str] = "smoothed hinge"
+    targets: ClassVar[Kind] = "sign"
+
+    def __post_init__(self) -> None:
+        """Refuse a smoothing that is not positive."""
+        check_positive("SmoothedHinge", "smoothing", self.smoothing, "use Hinge() for the limit 0")
+
+    @property
+    def slope_bound(self) -> float:
+        """One, below the parabola."""
+        return 1.0
+
+    @property
+    def curvature_bound(self) -> float:
+        """That of the parabola."""
+        return 1.0 / self.smoothing
+
+    def value(self, scores: Array, targets: Targets) -> Array:
+        """Losses (n,)."""
+        shortfall = np.maximum(0.0, 1.0 - targets * scores)
+        near = np.minimum(shortfall, self.smoothing)
+        losses: Array = near / self.smoothing * (shortfall - 0.5 * near)
+        return losses
+
+    def slope(self, scores: Array, targets: Targets) -> Array:
+        """-target * (1 - margin) / smoothing, cut to [0, 1]."""
+        depth: Array = np.clip((1.0 - targets * scores) / self.smoothing, 0.0, 1.0)
+        return -targets * depth
+
+    def curvature(self, scores: Array, targets: Targets) -> Array:
+        """1 / smoothing on the parabola, zero elsewhere."""
+        shortfall = 1.0 - targets * scores
+        return np.where((shortfall >= 0.0) & (shortfall <= self.smoothing), 1.0 / self.smoothing, 0.0)
+
+    def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
+        """-target * (1 - target * point) / (smoothing + step), cut to [0, 1]."""
+        points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
+        depth: Array = np.clip((1.0 - targets * points) / (self.smoothing + steps), 0.0, 1.0)
+        return -targets * depth

@@ -1,0 +1,63 @@
+"""Huber's loss of a residual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.losses.checks import check_positive, prox_arguments
+from consenso.losses.loss import Kind, ScalarLoss, Targets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Huber(ScalarLoss):
+    """r^2 / 2 for a residual r = score - target up to the threshold, and its tangents beyond; targets real.
+
+    Its slope is the residual clipped to the threshold, so it is the squared loss with per-record clipping, and convex.
+    """
+
+    threshold: float = 1.0
+
+    name: ClassVar[str] = "huber"
+    targets: ClassVar[Kind] = "real"
+
+    def __post_init__(self) -> None:
+        """Refuse a threshold that is not positive."""
+        check_positive(
+            "Huber", "threshold", self.threshold, "use Absolute() for the limit 0 and Squared() for infinity"
+        )
+
+    @property
+    def slope_bound(self) -> float:
+        """The threshold."""
+        return float(self.threshold)
+
+    @property
+    def curvature_bound(self) -> float:
+        """One, within the threshold."""
+        return 1.0
+
+    def value(self, scores: Array, targets: Targets) -> Array:
+        """Losses (n,)."""
+        size = np.abs(scores - targets)
+        near = np.minimum(size, self.threshold)
+        losses: Array = near * (size - 0.5 * near)
+        return losses
+
+    def slope(self, scores: Array, targets: Targets) -> Array:
+        """The clipped residual."""
+        slopes: Array = np.clip(scores - targets, -self.threshold, self.threshold)
+        return slopes
+
+    def curvature(self, scores: Array, targets: Targets) -> Array:
+        """One within the threshold, zero beyond."""
+        return np.asarray(np.abs(scores - targets) <= self.threshold, dtype=np.float64)
+
+    def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
+        """(point - target) / (1 + step), clipped."""
+        points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
+        slopes: Array = np.clip((points - targets) / (1.0 + steps), -self.threshold, self.threshold)
+        return slopes

@@ -1,0 +1,50 @@
+"""The squared loss of a residual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.losses.checks import prox_arguments
+from consenso.losses.loss import Kind, ScalarLoss, Targets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Squared(ScalarLoss):
+    """(score - target)^2 / 2, targets real. Not Lipschitz: one record can move a gradient without bound."""
+
+    name: ClassVar[str] = "squared"
+    targets: ClassVar[Kind] = "real"
+
+    @property
+    def slope_bound(self) -> float:
+        """Infinite."""
+        return np.inf
+
+    @property
+    def curvature_bound(self) -> float:
+        """One, everywhere."""
+        return 1.0
+
+    def value(self, scores: Array, targets: Targets) -> Array:
+        """Losses (n,)."""
+        losses: Array = 0.5 * (scores - targets) ** 2
+        return losses
+
+    def slope(self, scores: Array, targets: Targets) -> Array:
+        """The residual score - target."""
+        slopes: Array = scores - targets
+        return slopes
+
+    def curvature(self, scores: Array, targets: Targets) -> Array:
+        """Ones."""
+        return np.ones(np.shape(scores))
+
+    def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
+        """(point - target) / (1 + step)."""
+        points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
+        slopes: Array = (points - targets) / (1.0 + steps)
+        return slopes

@@ -1,0 +1,10 @@
+"""The budget ledger of a data set: append-only, hash-chained, enforced across processes and crashes."""
+
+from __future__ import annotations
+
+from consenso.privacy.ledger.book import Balance, Ledger, Receipt, Verdict, verify_file
+from consenso.privacy.ledger.budgets import Budget, Scope
+from consenso.privacy.ledger.chain import Anchor, Fault
+from consenso.privacy.ledger.history import Run
+
+__all__ = ["Anchor", "Balance", "Budget", "Fault", "Ledger", "Receipt", "Run", "Scope", "Verdict", "verify_file"]

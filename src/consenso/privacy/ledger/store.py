@@ -1,0 +1,281 @@
+"""The file of a ledger: SQLite in WAL mode, and an anchor file beside it.
+
+A connection lives for one operation, so a ledger may be shared by threads, forks and processes. Writers take the
+write lock before they read (BEGIN IMMEDIATE): what they decide on is what they append to. A row is durable
+(synchronous=FULL) before the anchor file is brought up to it, so the anchor file may lag behind the rows after a
+crash but never runs ahead of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from consenso.errors import BudgetError, InputError, TamperError
+from consenso.privacy.ledger.anchors import anchor_path, read_anchor, sync_folder, write_anchor
+from consenso.privacy.ledger.chain import ORIGIN, Anchor, Fault, Row, broken_link, canonical, link, missed_anchor
+
+APPLICATION = 0x434E534F  # "CNSO" in the SQLite header
+FORMAT = 1
+
+_SCHEMA = {
+    "entries": "CREATE TABLE entries (number INTEGER PRIMARY KEY, content TEXT NOT NULL, hash TEXT NOT NULL) STRICT",
+    "anchor": "CREATE TABLE anchor (id INTEGER PRIMARY KEY CHECK (id = 0), count INTEGER NOT NULL, "
+    "hash TEXT NOT NULL) STRICT",
+    "entries_stay": "CREATE TRIGGER entries_stay BEFORE DELETE ON entries "
+    "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
+    "entries_keep": "CREATE TRIGGER entries_keep BEFORE UPDATE ON entries "
+    "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
+}
+
+# SQLite quotes damaged definitions in its messages, which then cannot be decoded.
+_DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Everything stored at one moment."""
+
+    rows: tuple[Row, ...]
+    anchor: Anchor
+    beside: Anchor | None
+
+    def fault(self) -> Fault | None:
+        """The first thing that does not follow."""
+        if not self.rows:
+            return Fault(row=0, reason="is missing: the ledger is empty")
+        found = broken_link(self.rows) or missed_anchor(self.rows, self.anchor, "the anchor in the file")
+        if found is None and self.anchor.count != len(self.rows):
+            found = Fault(row=self.anchor.count, reason="was added without moving the anchor in the file")
+        if found is not None:
+            return found
+        if self.beside is None:
+            # A crash between creating the ledger and writing the anchor file leaves exactly this, with nothing spent.
+            alone = len(self.rows) == 1
+            return None if alone else Fault(row=None, reason="the anchor file (.head) beside the ledger is missing")
+        return missed_anchor(self.rows, self.beside, "the anchor file (.head)")
+
+
+class Writer:
+    """Rows as they stand under the write lock, and the one way to add to them."""
+
+    def __init__(self, connection: sqlite3.Connection, rows: tuple[Row, ...]) -> None:
+        """Take over the rows that were read under the lock."""
+        self._connection = connection
+        self.rows = rows
+
+    def append(self, content: dict[str, Any]) -> Row:
+        """Add a row; it is stored when the `writing` block ends without an error."""
+        text = canonical(content)
+        previous = self.rows[-1].hash if self.rows else ORIGIN
+        row = Row(number=len(self.rows), content=text.encode(), hash=link(previous, text.encode()))
+        self._connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (row.number, text, row.hash))
+        self._connection.execute(
+            "INSERT INTO anchor VALUES (0, ?, ?) ON CONFLICT (id) DO UPDATE SET count = excluded.count, "
+            "hash = excluded.hash",
+            (row.number + 1, row.hash),
+        )
+        self.rows = (*self.rows, row)
+        return row
+
+
+def create(path: Path, content: dict[str, Any], timeout: float) -> None:
+    """A new ledger with its first row; it appears whole or not at all, and never replaces another."""
+    if path.exists():
+        raise InputError(f"Ledger.create(path={str(path)!r}): the file exists; open it with Ledger.open.")
+    if anchor_path(path).exists():
+        raise InputError(
+            f"Ledger.create(path={str(path)!r}): the anchor file of an earlier ledger lies there, whose spending would "
+            f"be forgotten; restore that ledger, or remove {anchor_path(path).name} if it never charged these data."
+        )
+    if not path.parent.is_dir():
+        raise InputError(f"Ledger.create(path={str(path)!r}): the folder does not exist; make it first.")
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".ledger-") as folder:
+        draft = Path(folder) / "draft"
+        with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+            for statement in _SCHEMA.values():
+                connection.execute(statement)
+            Writer(connection, ()).append(content)
+            connection.execute("COMMIT")
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            raise InputError(
+                f"Ledger.create(path={str(path)!r}): another process has just made it; open it with Ledger.open."
+            ) from None
+    sync_folder(path.parent)
+    with contextlib.closing(_connect(path, timeout, "rw")) as connection:
+        _refresh_anchor(connection, path, timeout)
+
+
+def read(path: Path, timeout: float, *, thorough: bool = False) -> Snapshot:
+    """What is stored now; never writes. `thorough` also has SQLite check its own structure."""
+    # The anchor file first: rows only grow, so what it says must be found in rows that are read later.
+    beside = read_anchor(path)
+    with contextlib.closing(_connect(path, timeout, "ro")) as connection, _readable(path):
+        if thorough:
+            _check_structure(connection)
+        connection.execute("BEGIN")
+        return _snapshot(connection, beside)
+
+
+@contextlib.contextmanager
+def writing(path: Path, timeout: float) -> Iterator[Writer]:
+    """One transaction under the write lock, on a chain that holds; an error inside leaves the ledger as it was."""
+    with contextlib.closing(_connect(path, timeout, "rw")) as connection:
+        _begin(connection, path, timeout)
+        try:
+            with _readable(path):
+                snapshot = _snapshot(connection, read_anchor(path))
+            fault = snapshot.fault()
+            if fault is not None:
+                raise refused(path, fault)
+            writer = Writer(connection, snapshot.rows)
+            yield writer
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+        if writer.rows != snapshot.rows:
+            _refresh_anchor(connection, path, timeout)
+
+
+def refused(path: Path, fault: Fault) -> TamperError:
+    """The error of a ledger that cannot be believed."""
+    return TamperError(
+        f"Ledger(path={str(path)!r}): {fault}; nothing was charged; find out who wrote to it, and restore it from a "
+        "copy whose head you have pinned."
+    )
+
+
+def _connect(path: Path, timeout: float, mode: str) -> sqlite3.Connection:
+    if not path.is_file():
+        raise InputError(f"Ledger.open(path={str(path)!r}): there is no such file; make it with Ledger.create.")
+
+    def opened(options: str) -> sqlite3.Connection:
+        uri = f"{path.absolute().as_uri()}?{options}"
+        connection = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
+        connection.text_factory = bytes  # a flipped bit must not stop the reading before its row is named
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA fullfsync = ON")  # where plain fsync stops at the disk's cache
+            _check_header(path, connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    try:
+        return _patiently(lambda: opened(f"mode={mode}"), timeout)
+    except sqlite3.OperationalError as error:
+        # On read-only media SQLite cannot make the shared memory of WAL mode; without a WAL none is needed.
+        if _code(error) != sqlite3.SQLITE_CANTOPEN or mode != "ro" or path.with_name(path.name + "-wal").exists():
+            raise _unreadable(path, error) from error
+        return opened("immutable=1")
+    except _DAMAGE as error:
+        raise _unreadable(path, error) from error
+
+
+def _check_header(path: Path, connection: sqlite3.Connection) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION:
+        raise InputError(f"Ledger.open(path={str(path)!r}): the file is not a ledger; give one made by Ledger.create.")
+    if version != FORMAT:
+        raise InputError(
+            f"Ledger.open(path={str(path)!r}): the file has format {version} and this version reads format {FORMAT}; "
+            "use the version of consenso that wrote it."
+        )
+
+
+def _check_structure(connection: sqlite3.Connection) -> None:
+    found = {_text(name): _text(text) for name, text in connection.execute("SELECT name, sql FROM sqlite_master")}
+    for name in sorted(_SCHEMA.keys() | found.keys()):
+        if _SCHEMA.get(name) != found.get(name):
+            raise sqlite3.DatabaseError(f"the definition of {name} was changed")
+    (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if answer != b"ok":
+        raise sqlite3.DatabaseError(answer.decode(errors="replace"))
+
+
+def _snapshot(connection: sqlite3.Connection, beside: Anchor | None) -> Snapshot:
+    stored = connection.execute("SELECT number, content, hash FROM entries ORDER BY number").fetchall()
+    anchors = connection.execute("SELECT count, hash FROM anchor").fetchall()
+    rows = tuple(Row(number=number, content=_blob(content), hash=_text(digest)) for number, content, digest in stored)
+    count, digest = anchors[0] if len(anchors) == 1 and isinstance(anchors[0][0], int) else (0, b"")
+    return Snapshot(rows=rows, anchor=Anchor(count=count, hash=_text(digest)), beside=beside)
+
+
+def _begin(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
+    try:
+        _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), timeout)
+    except sqlite3.OperationalError as error:
+        if _code(error) != sqlite3.SQLITE_BUSY:
+            raise _unreadable(path, error) from error
+        raise BudgetError(
+            f"Ledger(path={str(path)!r}, timeout={timeout:g}): another process held the ledger for all that time; "
+            "nothing was charged; try again or raise the timeout."
+        ) from error
+
+
+def _patiently(attempt: Callable[[], _Result], timeout: float) -> _Result:
+    """Try again while the file is busy: SQLite's own waiting does not cover opening and recovery."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return attempt()
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+        time.sleep(0.005)
+
+
+def _code(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF  # extended codes keep the primary one in the low byte
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGE as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> TamperError:
+    return TamperError(
+        f"Ledger(path={str(path)!r}): SQLite cannot read the file ({error}); nothing was charged; restore it from a "
+        "copy whose head you have pinned."
+    )
+
+
+def _blob(value: object) -> bytes:
+    return value if isinstance(value, bytes) else repr(value).encode()
+
+
+def _text(value: object) -> str:
+    return _blob(value).decode("ascii", errors="replace")
+
+
+def _refresh_anchor(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
+    """Bring the anchor file up to the last stored row; under the lock, so that it never moves back."""
+    _begin(connection, path, timeout)
+    try:
+        count, digest = connection.execute("SELECT count, hash FROM anchor").fetchone()
+        write_anchor(path, Anchor(count=count, hash=_text(digest)))
+    finally:
+        connection.execute("ROLLBACK")

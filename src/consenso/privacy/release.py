@@ -1,0 +1,348 @@
+"""What may leave a party, and the door through which it leaves.
+
+An algorithm declares its releases as public data. While it runs it is handed a `Door`, the only object that turns an
+exact value into one that may be sent, kept by the hub or shown: the door clips the value, adds the noise and records
+the use, from the same declaration that the plan was made of. It carries no attributes: an algorithm can use it and
+cannot look behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError, PrivacyError, UndeclaredReleaseError
+from consenso.facts import Facts
+from consenso.privacy.noise import Noise
+from consenso.privacy.samplers import Key, Sampler
+from consenso.problem import Adjacency, Unit
+
+Amount: TypeAlias = float | Array
+Trust = Literal["local", "secure-sum", "curator"]
+
+NOISE_STREAM, COIN_STREAM = 0, 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """How far a released value can move, by unit and adjacency; one number, or one per party of the cohort.
+
+    Infinite means that no bound is known for that pair, and a guarantee for it is refused.
+    """
+
+    record_add_remove: Amount = np.inf
+    record_replace_one: Amount = np.inf
+    user_add_remove: Amount = np.inf
+    user_replace_one: Amount = np.inf
+
+    def __post_init__(self) -> None:
+        # Equal parties share one number, so that equal declarations compare and hash equal.
+        for each in fields(self):
+            value = np.asarray(getattr(self, each.name), dtype=float)
+            if np.isnan(value).any() or (value < 0).any():
+                raise InputError(f"Bounds({each.name}=...): a bound is a number from 0 to infinity.")
+            if value.size and (value == value.flat[0]).all():
+                object.__setattr__(self, each.name, float(value.flat[0]))
+
+    @classmethod
+    def of_contributions(cls, *, record: Amount = np.inf, user: Amount = np.inf) -> Bounds:
+        """Bounds of a sum in which one record (one user) contributes a vector of at most this length.
+
+        Adding or removing moves the sum by one contribution, replacing by two.
+        """
+        return cls(
+            record_add_remove=record,
+            record_replace_one=2 * record,
+            user_add_remove=user,
+            user_replace_one=2 * user,
+        )
+
+    def at(self, unit: Unit, adjacency: Adjacency) -> Amount:
+        """The bound for a unit and an adjacency. A user's bound always covers each of the user's records."""
+        user = self.user_add_remove if adjacency == "add-remove" else self.user_replace_one
+        if unit == "user":
+            return user
+        record = self.record_add_remove if adjacency == "add-remove" else self.record_replace_one
+        # Replacing one record of a user is one way of replacing the user's data. Removing one record is not removing
+        # the user, so a user's add-remove bound says nothing of a record's.
+        return np.minimum(record, user) if adjacency == "replace-one" else record
+
+    def scaled(self, factor: float) -> Bounds:
+        """Bounds of the value times `factor`."""
+        return Bounds(
+            record_add_remove=self.record_add_remove * factor,
+            record_replace_one=self.record_replace_one * factor,
+            user_add_remove=self.user_add_remove * factor,
+            user_replace_one=self.user_replace_one * factor,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A named value that leaves its trust boundary, with the bound on what one unit can do to it.
+
+    `at` is where its noise belongs: on each party's own value ("party"), or once on the sum over parties ("sum").
+    `clip` is enforced by the door on each party's value; without it the bound is analytic and `why` is its proof.
+    An `adaptive` release names its bound when it is made, as a function of earlier releases; `bounds` and `clip` are
+    then multiples of it, so the noise is a fixed multiple and the cost is known beforehand. `parts` releases split
+    one cost: each names its share, and all shares of a run add up to at most one.
+    """
+
+    name: str
+    bounds: Bounds
+    why: str
+    size: int  # entries of one party's value
+    norm: Literal[1, 2] = 2
+    clip: float | None = None
+    times: int = 1
+    at: Literal["party", "sum"] = "party"
+    rate: float = 1.0  # Poisson sampling of the records that enter, hidden
+    adaptive: bool = False
+    parts: bool = False
+    perturbs_objective: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise InputError(f"Release({self.name!r}, rate={self.rate}): a rate lies in (0, 1]; use 1 for every record.")
+        if self.clip is not None and not self.clip > 0:
+            raise InputError(f"Release({self.name!r}, clip={self.clip}): a clip is positive.")
+        if self.times < 1 or self.size < 1:
+            raise InputError(f"Release({self.name!r}, times={self.times}, size={self.size}): both are at least 1.")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One use of the door, as the ledger of a run keeps it: public numbers only."""
+
+    round: int
+    name: str
+    cohort: IntArray = field(compare=False)
+    scale: Amount  # noise scale that was drawn
+    bound: float  # 1, or the bound that an adaptive release named
+    share: float  # 1, or the part of the cost that this use is
+
+
+class Sealed:
+    """An exact or share-noised contribution on its way to a sum. It has no value until the sum is opened."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Contribution:
+    """What a cohort (parties, size) adds to a sum, with its declaration."""
+
+    release: Release
+    index: int
+    repetition: int
+    value: Array
+    bound: float
+    share: float
+
+
+class Door(Protocol):
+    """The only way out of a party."""
+
+    def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Array:
+        """Release `value` (parties, size): clipped, perturbed, recorded.
+
+        A release whose noise belongs on the sum may come back as a `Sealed` token: put it into the message as it is.
+        """
+        ...
+
+    def perturb(self, name: str, solve: Callable[[Array], Array]) -> Array:
+        """Objective perturbation: `solve` gets the noise (parties, size) and returns the perturbed minimiser."""
+        ...
+
+    def coins(self, name: str, counts: IntArray) -> Array:
+        """Hidden coins of the records that enter release `name`: true with its rate, one per row of the cohort."""
+        ...
+
+
+class Vault:
+    """Holds what is sealed until the engine opens the sum. Engines have it, algorithms never do."""
+
+    def __init__(self) -> None:
+        self._contents: dict[Sealed, Contribution] = {}
+
+    def put(self, contribution: Contribution) -> Sealed:
+        """Seal a contribution."""
+        token = Sealed()
+        self._contents[token] = contribution
+        return token
+
+    def take(self, token: Sealed) -> Contribution:
+        """What is behind a token; only once."""
+        return self._contents.pop(token)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doorway:
+    """What a door is built from: everything public about how values leave in this run."""
+
+    noise: Mapping[str, Noise]
+    sampler: Sampler
+    trust: Trust
+    shares: int  # parties whose noise shares make up the whole noise of a secure sum
+    equal_noise: bool  # one scale for all parties (that of the largest bound), instead of each its own
+
+    def noise_for(self, name: str) -> Noise:
+        """The noise of a release."""
+        if name not in self.noise:
+            raise InputError(f"noise: there is none for release {name!r}; there is for {sorted(self.noise)}.")
+        return self.noise[name]
+
+    def sensitivity(self, release: Release, facts: Facts, largest: float) -> Amount:
+        """The bound that the noise of a release is scaled with: that of the problem's own unit and adjacency.
+
+        `largest` is the largest over all parties. Noise on a sum always uses it: its scale must not tell who is in
+        the sum.
+        """
+        if self.equal_noise or release.at == "sum":
+            return largest
+        return release.bounds.at(facts.problem.unit, facts.problem.adjacency)
+
+
+def open_door(
+    doorway: Doorway,
+    facts: Facts,
+    releases: Sequence[Release],
+    *,
+    largest: Mapping[str, float],
+    vault: Vault,
+    record: Callable[[Entry], None],
+) -> tuple[Door, Callable[[], None]]:
+    """A door for one step of one cohort, and the function that closes it and checks that nothing is missing."""
+    declared = {release.name: (index, release) for index, release in enumerate(releases)}
+    used = dict.fromkeys(declared, 0)
+
+    def enter(name: str) -> tuple[int, Release, int]:
+        if name not in declared:
+            raise UndeclaredReleaseError(
+                f"door({name!r}): this release is not declared for round {facts.round}; declared: {sorted(declared)}."
+            )
+        index, release = declared[name]
+        if used[name] == release.times:
+            raise UndeclaredReleaseError(
+                f"door({name!r}): declared {release.times} time(s) per round, and this is one more; "
+                "declare it or do not release it."
+            )
+        used[name] += 1
+        return index, release, used[name] - 1
+
+    def key(index: int, repetition: int, stream: int = NOISE_STREAM) -> Key:
+        return Key(parties=facts.cohort, round=facts.round, release=index, repetition=repetition, stream=stream)
+
+    def noised(release: Release, value: Array, bound: float, share: float, at: Key, *, split: int = 1) -> Array:
+        noise = doorway.noise_for(release.name)
+        sensitivity = doorway.sensitivity(release, facts, largest[release.name]) * bound / np.sqrt(share)
+        record(Entry(facts.round, release.name, facts.cohort, noise.scale(sensitivity, facts.round), bound, share))
+        return (noise if split == 1 else noise.split(split)).sample(
+            value, sensitivity, facts.round, at, doorway.sampler
+        )
+
+    class _Door:
+        __slots__ = ()
+
+        def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Array | Sealed:
+            index, release, repetition = enter(name)
+            value = checked(release, value, facts, bound, share)
+            if release.at == "party" or doorway.trust == "local":
+                return noised(release, value, bound, share, key(index, repetition))
+            if doorway.trust == "secure-sum":
+                value = noised(release, value, bound, share, key(index, repetition), split=doorway.shares)
+            return vault.put(Contribution(release, index, repetition, value, bound, share))
+
+        def perturb(self, name: str, solve: Callable[[Array], Array]) -> Array:
+            index, release, repetition = enter(name)
+            if not release.perturbs_objective:
+                raise UndeclaredReleaseError(f"door.perturb({name!r}): declared as an additive release; call door(...).")
+            zero = np.zeros((len(facts.cohort), release.size))
+            return solve(noised(release, zero, 1.0, 1.0, key(index, repetition)))
+
+        def coins(self, name: str, counts: IntArray) -> Array:
+            index, release = declared[name]
+            uniform = doorway.sampler.uniform(key(index, used[name], COIN_STREAM), int(counts.max(initial=0)))
+            inside = np.arange(uniform.shape[1])[None, :] < counts[:, None]
+            return uniform[inside] < release.rate
+
+    def close() -> None:
+        for name, (_, release) in declared.items():
+            if used[name] != release.times and not release.parts:
+                raise UndeclaredReleaseError(
+                    f"Release {name!r} was declared {release.times} time(s) in round {facts.round} and made "
+                    f"{used[name]} time(s); a release must not depend on the data: make it or do not declare it."
+                )
+
+    return _Door(), close  # type: ignore[return-value]
+
+
+def checked(release: Release, value: Array, facts: Facts, bound: float, share: float) -> Array:
+    """The value as it may enter the noise: of the declared shape, finite, clipped."""
+    if value.shape != (len(facts.cohort), release.size):
+        raise UndeclaredReleaseError(
+            f"door({release.name!r}): declared as {release.size} numbers for each of {len(facts.cohort)} parties, "
+            f"got shape {value.shape}."
+        )
+    if not release.adaptive and bound != 1.0:
+        raise UndeclaredReleaseError(f"door({release.name!r}, bound=...): only an adaptive release names its bound.")
+    if not release.parts and share != 1.0:
+        raise UndeclaredReleaseError(f"door({release.name!r}, share=...): the release was not declared in parts.")
+    if not (np.isfinite(bound) and bound > 0 and 0 < share <= 1):
+        raise UndeclaredReleaseError(f"door({release.name!r}): a bound is positive and a share lies in (0, 1].")
+    if not np.isfinite(value).all():
+        raise PrivacyError(f"door({release.name!r}): a value that is not finite cannot be released; check the step.")
+    if release.clip is None:
+        return value
+    return clip(value, release.clip * bound, release.norm)
+
+
+def clip(value: Array, bound: float, norm: int) -> Array:
+    """Each row scaled down to the bound where it is longer."""
+    lengths = np.abs(value).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", value, value))
+    factors = np.minimum(1.0, bound / np.maximum(lengths, np.finfo(float).tiny))
+    return value if factors.min(initial=1.0) == 1.0 else value * factors[:, None]
+
+
+def open_sum(
+    doorway: Doorway,
+    facts: Facts,
+    contribution: Contribution,
+    *,
+    largest: Mapping[str, float],
+    record: Callable[[Entry], None],
+) -> Array:
+    """The sum of all contributions, (size,). Under a trusted curator this is where its noise is added.
+
+    The hub's noise is keyed by the number of parties, an index that no party has.
+    """
+    release, bound, share = contribution.release, contribution.bound, contribution.share
+    total: Array = contribution.value.sum(axis=0)
+    if doorway.trust != "curator":
+        return total
+    noise = doorway.noise_for(release.name)
+    sensitivity = doorway.sensitivity(release, facts, largest[release.name]) * bound / np.sqrt(share)
+    record(Entry(facts.round, release.name, facts.cohort, noise.scale(sensitivity, facts.round), bound, share))
+    at = Key(
+        parties=np.array([facts.parties], dtype=np.int64),
+        round=facts.round,
+        release=contribution.index,
+        repetition=contribution.repetition,
+    )
+    return noise.sample(total[None, :], sensitivity, facts.round, at, doorway.sampler)[0]
+
+
+def silent_share(doorway: Doorway, facts: Facts, like: Contribution, largest: Mapping[str, float]) -> Array:
+    """What parties that were not sampled add to a secure sum: zero plus their noise share, (parties, size).
+
+    Without it the variance of the sum would tell how many were sampled.
+    """
+    sensitivity = doorway.sensitivity(like.release, facts, largest[like.release.name])
+    at = Key(parties=facts.cohort, round=facts.round, release=like.index, repetition=like.repetition)
+    share = doorway.noise_for(like.release.name).split(doorway.shares)
+    zero = np.zeros((len(facts.cohort), like.release.size))
+    return share.sample(zero, sensitivity * like.bound / np.sqrt(like.share), facts.round, at, doorway.sampler)

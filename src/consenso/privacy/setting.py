@@ -1,0 +1,89 @@
+"""The public description of a run that guarantees are computed from: who takes part, how values leave, who looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from consenso.errors import PreconditionError
+from consenso.facts import Facts
+from consenso.privacy.observers import Coalition, Observer, Peer
+from consenso.privacy.release import Doorway, Release
+from consenso.problem import Adjacency, Unit
+from consenso.schedules import Schedule
+from consenso.topology import Topology
+
+Declaration: TypeAlias = Callable[[Facts], tuple[Release, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A run before it starts."""
+
+    facts: Facts  # of everyone, in round 0
+    schedule: Schedule
+    doorway: Doorway
+    shape: Literal["hub", "peer"]
+    topology: Topology | None = None
+    colluders: int = 0  # parties that are assumed to work with the hub
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds that is charged."""
+        return self.facts.rounds
+
+    @property
+    def parties(self) -> int:
+        """How many parties there are."""
+        return self.facts.parties
+
+    def representatives(self) -> Facts:
+        """Facts of one party of each kind that public facts tell apart."""
+        return self.facts.only(self.facts.classes())
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """One question: what does this observer learn of one unit of this party, under this adjacency?"""
+
+    observer: Observer
+    unit: Unit
+    adjacency: Adjacency
+    party: int
+
+    @property
+    def insiders(self) -> int:
+        """How many parties look on with the observer, knowing their own noise."""
+        if isinstance(self.observer, Peer):
+            return 1
+        return len(self.observer.parties) if isinstance(self.observer, Coalition) else 0
+
+
+def largest_bounds(setting: Setting, declaration: Declaration, round_: int) -> dict[str, float]:
+    """The largest bound of each release of a round over all parties, for the problem's own unit and adjacency."""
+    problem = setting.facts.problem
+    return {
+        release.name: float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
+        for release in declaration(setting.representatives().at(round_))
+    }
+
+
+def noise_scale(setting: Setting, declaration: Declaration, name: str, round_: int = 0) -> float:
+    """The noise scale of every party's release, as the door will draw it. Refuses where parties draw differently.
+
+    Theorems about sums of the parties' noises need it to be the same for all of them.
+    """
+    everyone = setting.representatives().at(round_)
+    (release,) = (release for release in declaration(everyone) if release.name == name)
+    largest = largest_bounds(setting, declaration, round_)[name]
+    scales = np.atleast_1d(
+        setting.doorway.noise_for(name).scale(setting.doorway.sensitivity(release, everyone, largest), round_)
+    )
+    if not (scales == scales[0]).all():
+        raise PreconditionError(
+            f"The noise of {name!r} differs between parties, and the theorem needs it equal; plan with equal noise."
+        )
+    return float(scales[0])

@@ -1,0 +1,36 @@
+"""Subproblems that are solved to a certified distance instead of exactly.
+
+F(x) = f(x) + |x - v|^2 / (2 step) is strongly convex with constant 1/step, so a point with gradient norm g lies within
+step * g of the minimiser. A solver that certifies `tolerance` may err by that much in either world: where a bound rests
+on one party's prox alone, 2 step lipschitz becomes 2 step lipschitz + 2 tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def certified_distance(*, step: float, gradient_norm: float) -> float:
+    """How far a point is at most from the exact prox, given the gradient norm of its objective there."""
+    return step * gradient_norm
+
+
+def residual_bound(*, step: float, lipschitz: float, tolerance: float = 0.0) -> float:
+    """Largest |v - x| for x = prox of an L-Lipschitz function at v, computed to within `tolerance`."""
+    return step * lipschitz + tolerance
+
+
+def prox_gap(*, step: float, lipschitz: float, tolerance: float = 0.0) -> float:
+    """Largest |x - x'| for proxes of two L-Lipschitz convex functions at the same point; tight for linear ones."""
+    return 2 * residual_bound(step=step, lipschitz=lipschitz, tolerance=tolerance)
+
+
+def inexact_energy(*, parties: int, gap: float, tolerance: float, rounds: int) -> float:
+    """Bound on the pathwise total of squared shifts of Theorem F at relaxation 1/2, everybody's prox within `tolerance`.
+
+    `gap` is the own prox gap, tolerance included. Without tolerance this is 4 gap^2 rounds / (parties + 1)^2.
+    """
+    drift = 2 * tolerance * math.sqrt(parties - 1)
+    growth = rounds**2 * drift**2 + (4 / 3) * drift * gap * rounds**1.5 / math.sqrt(parties + 1)
+    root = math.sqrt(gap**2 * rounds + (parties + 1) * growth)
+    return ((gap * math.sqrt(rounds) + root) / (parties + 1)) ** 2

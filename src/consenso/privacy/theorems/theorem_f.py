@@ -1,0 +1,154 @@
+"""Theorem F: consensus ADMM with noise in every party's state, seen through its averages only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from consenso.privacy.events import Adjacency, Bounded, Event
+from consenso.privacy.serial import register
+from consenso.privacy.theorems.inexact import inexact_energy, prox_gap
+from consenso.privacy.theorems.preconditions import (
+    require,
+    require_count,
+    require_lipschitz_constant,
+    require_not_negative,
+    require_positive,
+)
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class TheoremF:
+    """Full participation, u_i <- u_i + 2 relaxation (x_i - z) + relaxation eta_i, observer sees every mean of the u_i.
+
+    eta_i ~ N(0, std^2 I) (`on_residual` converts noise on x - z). `rounds` counts the noisy updates that the last shown
+    mean contains. `colluders` are parties that pool what they know; the server counts as outside when it is not a
+    party. The local bound always holds too: the smaller is reported, and `bound_by` says which.
+    """
+
+    citation: ClassVar[str] = "Theorem F of this library, in place of Cyffers, Bellet and Basu 2023, Theorems 2 and 3"
+    section: ClassVar[str] = "theorem-f"
+    adjacency: ClassVar[Adjacency] = "replace-one"
+
+    parties: int
+    step: float
+    lipschitz: float
+    relaxation: float
+    std: float
+    rounds: int
+    colluders: int = 0
+    tolerance: float = 0.0
+    unit: Unit = "user"
+
+    def __post_init__(self) -> None:
+        require_count("TheoremF", parties=self.parties, rounds=self.rounds)
+        require_positive("TheoremF", step=self.step, std=self.std)
+        require_lipschitz_constant("TheoremF", self.lipschitz)
+        require_not_negative("TheoremF", tolerance=self.tolerance)
+        require(
+            0 <= self.colluders < self.parties,
+            f"TheoremF(colluders={self.colluders}): at least one of the {self.parties} parties must be honest; name fewer "
+            "colluders.",
+        )
+        require(
+            0 < self.relaxation < 1,
+            f"TheoremF(relaxation={self.relaxation}): the relaxation must lie strictly between 0 and 1; use LocalView, which "
+            "has no such limit.",
+        )
+        require(
+            self.tolerance == 0 or self.relaxation == 0.5,
+            f"TheoremF(tolerance={self.tolerance}, relaxation={self.relaxation}): inexact proxes are covered at relaxation 0.5 "
+            "only; solve to machine precision with tolerance 0, or use LocalView.",
+        )
+        require(
+            self.feedback < 1,
+            f"TheoremF(relaxation={self.relaxation}, rounds={self.rounds}): the feedback {self.feedback:.3g} must be below 1; "
+            "move the relaxation towards 0.5, take fewer rounds or use LocalView.",
+        )
+
+    @classmethod
+    def on_residual(
+        cls,
+        *,
+        parties: int,
+        step: float,
+        lipschitz: float,
+        relaxation: float,
+        residual_std: float,
+        rounds: int,
+        colluders: int = 0,
+        tolerance: float = 0.0,
+        unit: Unit = "user",
+    ) -> TheoremF:
+        """The same for noise of `residual_std` added to the residual x - z before it is doubled and relaxed."""
+        return cls(
+            parties=parties,
+            step=step,
+            lipschitz=lipschitz,
+            relaxation=relaxation,
+            std=2 * residual_std,
+            rounds=rounds,
+            colluders=colluders,
+            tolerance=tolerance,
+            unit=unit,
+        )
+
+    @property
+    def honest(self) -> int:
+        """Parties whose noise the observer does not know; they replace the number of parties everywhere."""
+        return self.parties - self.colluders
+
+    @property
+    def feedback(self) -> float:
+        """How much of a shift comes back through the own state (theta); 0 at relaxation 1/2."""
+        lam = self.relaxation
+        return abs(1 - 2 * lam) * math.sqrt(self.rounds) / ((self.honest + 1) * math.sqrt(lam * (1 - lam)))
+
+    @property
+    def energy_rho(self) -> float:
+        """The bound of the energy argument."""
+        lam, honest = self.relaxation, self.honest
+        gap = prox_gap(step=self.step, lipschitz=self.lipschitz, tolerance=self.tolerance)
+        if self.tolerance:
+            total = inexact_energy(parties=honest, gap=gap, tolerance=self.tolerance, rounds=self.rounds)
+        else:
+            reach = max(1.0, lam / (1 - lam)) * gap / (1 - self.feedback)
+            total = 4 * reach**2 * self.rounds / (honest + 1) ** 2
+        return honest * total / (2 * lam**2 * self.std**2)
+
+    @property
+    def local_rho(self) -> float:
+        """The bound for whoever sees each update, which holds for all who see less."""
+        gap = prox_gap(step=self.step, lipschitz=self.lipschitz, tolerance=self.tolerance)
+        return self.rounds * (2 * gap) ** 2 / (2 * self.std**2)
+
+    @property
+    def rho(self) -> float:
+        """The smaller of the two."""
+        return min(self.energy_rho, self.local_rho)
+
+    @property
+    def bound_by(self) -> Literal["energy", "local"]:
+        """Which of the two bounds is the smaller."""
+        return "energy" if self.energy_rho < self.local_rho else "local"
+
+    def event(self) -> Event:
+        """Adaptive Gaussian releases of which the pathwise total is bounded."""
+        return Bounded(self.rho)
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Everybody's loss and prox matter, not only the protected party's."""
+        return (
+            Assumption("Every party's loss is convex; the protected one's is Lipschitz with the stated constant.", "theorem-f"),
+            Assumption(
+                "Every party solves its prox to within the stated tolerance, with a certificate, and clips nothing.",
+                "inexact-subproblems",
+            ),
+            Assumption("Every party takes part in every round and keeps its noise in its state.", "theorem-f"),
+            Assumption("The observer sees averages over all parties, never a single update.", "theorem-f"),
+            Assumption("The observer knows the noise of no party besides the stated colluders.", "theorem-f"),
+            *GAUSSIAN_RUN,
+        )

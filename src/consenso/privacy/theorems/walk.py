@@ -1,0 +1,120 @@
+"""A token on a random walk over the parties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from consenso.privacy.events import Adjacency, Event, Walk
+from consenso.privacy.serial import register
+from consenso.privacy.theorems.inexact import prox_gap
+from consenso.privacy.theorems.local import LocalView
+from consenso.privacy.theorems.preconditions import (
+    require,
+    require_count,
+    require_lipschitz_constant,
+    require_not_negative,
+    require_positive,
+)
+from consenso.privacy.theorems.sampling import SamplingRevealed
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class StatelessWalk:
+    """z <- prox_{step r}( z + (2 relaxation / parties)(prox_{step f}(z) - z) + (relaxation / parties) eta ).
+
+    The next party is uniform, itself included; no party keeps a state. For a coalition of `observers` parties that see
+    the token when it visits them, and the final model if `final_model`. eta ~ N(0, std^2 I).
+    """
+
+    citation: ClassVar[str] = "Stateless walk of this library, in place of Cyffers, Bellet and Basu 2023, Theorem 4"
+    section: ClassVar[str] = "random-walk"
+    adjacency: ClassVar[Adjacency] = "replace-one"
+
+    parties: int
+    steps: int
+    step: float
+    lipschitz: float
+    relaxation: float
+    std: float
+    observers: int
+    final_model: bool
+    tolerance: float = 0.0
+    keeps_state: bool = False
+    unit: Unit = "user"
+
+    def __post_init__(self) -> None:
+        require_count("StatelessWalk", parties=self.parties, steps=self.steps)
+        require_positive("StatelessWalk", step=self.step, std=self.std, relaxation=self.relaxation)
+        require_lipschitz_constant("StatelessWalk", self.lipschitz)
+        require_not_negative("StatelessWalk", tolerance=self.tolerance)
+        require(
+            0 <= self.observers < self.parties,
+            f"StatelessWalk(observers={self.observers}): at least one of the {self.parties} parties must be outside the "
+            "coalition; name fewer observers.",
+        )
+        require(
+            2 * self.relaxation / self.parties <= 2,
+            f"StatelessWalk(relaxation={self.relaxation}): a visit is non-expansive only up to a relaxation of {self.parties}, "
+            "the number of parties; lower it.",
+        )
+        require(
+            not self.keeps_state,
+            "StatelessWalk(keeps_state=True): parties that keep a state re-emit what they saw of others; use uniform_walk, the "
+            "local bound.",
+        )
+
+    @property
+    def visit_rho(self) -> float:
+        """What one visit costs whoever sees the token next.
+
+        Each of the g steps over which a visit is spread can add twice the tolerance to the distance of the two worlds,
+        at a cost of 8 (step lipschitz + g tolerance)^2 / (g std^2): g is at most `steps`.
+        """
+        gap = prox_gap(step=self.step, lipschitz=self.lipschitz, tolerance=self.steps * self.tolerance)
+        return (2 * gap) ** 2 / (2 * self.std**2)
+
+    def event(self) -> Event:
+        """The walk as the coalition sees it."""
+        return Walk(self.visit_rho, self.parties, self.steps, self.observers, self.final_model)
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Everybody's prox and an honest walk."""
+        return (
+            Assumption("Every party's loss is convex; the protected one's is Lipschitz with the stated constant.", "random-walk"),
+            Assumption(
+                "Every party solves its prox to within the stated tolerance, with a certificate.", "inexact-subproblems"
+            ),
+            Assumption("The next party is drawn uniformly, itself included, independently of the data.", "random-walk"),
+            Assumption("Messages between parties are encrypted: only the visited party sees the token.", "random-walk"),
+            *GAUSSIAN_RUN,
+        )
+
+
+def uniform_walk(
+    *,
+    parties: int,
+    steps: int,
+    std: float,
+    step: float | None = None,
+    lipschitz: float | None = None,
+    clip: float | None = None,
+    tolerance: float = 0.0,
+    adjacency: Adjacency = "replace-one",
+    unit: Unit = "user",
+) -> SamplingRevealed:
+    """The local bound of a uniform walk, with or without states: each step visits the protected party with 1/parties."""
+    visit = LocalView(
+        participations=1,
+        std=std,
+        step=step,
+        lipschitz=lipschitz,
+        clip=clip,
+        tolerance=tolerance,
+        adjacency=adjacency,
+        unit=unit,
+    )
+    require_count("uniform_walk", parties=parties)
+    return SamplingRevealed.of(visit, rate=1 / parties, rounds=steps)

@@ -1,0 +1,179 @@
+"""What each observer sees, and the guarantee that always holds for it: the composition of what it sees.
+
+The rules are those of docs/privacy.md. Whoever sees single messages pays for each of them. Whoever sees only sums gains
+nothing by that, unless the noise was added to the sum. Sampling amplifies only where it is Poisson, the sample is
+hidden and the contribution itself is bounded; otherwise it is accounted as if revealed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from consenso.errors import PreconditionError
+from consenso.privacy.events import Event, Gaussian, Sampled, Unbounded, compose, repeat, revealed, summed
+from consenso.privacy.events import Mixture as MixtureEvent
+from consenso.privacy.observers import Eavesdropper, Server
+from consenso.privacy.release import Release
+from consenso.privacy.setting import Declaration, Setting, View, largest_bounds
+from consenso.privacy.theorems import Composition
+from consenso.schedules import Certain, Independent, Participation, Visits
+
+Sight = Literal["exact", "each", "sum"]
+
+
+def sight(setting: Setting, view: View, release: Release) -> Sight:
+    """How an observer sees a release: every party's noisy value, only the sum, or the exact contribution."""
+    if setting.shape == "peer":
+        return "each"
+    on_the_wire = isinstance(view.observer, Eavesdropper | Server)
+    trust = setting.doorway.trust
+    if release.at == "party":
+        return "each" if on_the_wire and trust != "secure-sum" else "sum"
+    if trust == "curator" and on_the_wire and setting.parties > 1:
+        return "exact"
+    return "each" if trust == "local" and on_the_wire else "sum"
+
+
+def knows_sample(setting: Setting, view: View) -> bool:
+    """Whether an observer knows who took part (docs/privacy.md, "Who knows the sample").
+
+    Under a secure sum every party answers in every round, the unsampled with zero and their noise share.
+    """
+    if setting.shape == "peer":
+        return True
+    return isinstance(view.observer, Eavesdropper | Server) and setting.doorway.trust != "secure-sum"
+
+
+def floor(setting: Setting, view: View, declaration: Declaration) -> Composition:
+    """The composition of everything that an observer sees of one party: sound for every algorithm."""
+    participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
+    own = setting.facts.only(np.array([view.party], dtype=np.int64))
+    cache: dict[object, Event] = {}
+    rounds: list[Event] = []
+    for round_ in range(setting.rounds):
+        releases = declaration(own.at(round_))
+        multipliers = tuple(setting.doorway.noise_for(release.name).at(round_) for release in releases)
+        key = (releases, multipliers)
+        if key not in cache:
+            cache[key] = compose(*(_use(setting, view, declaration, release, round_) for release in releases))
+        rounds.append(cache[key])
+    event = over_rounds(rounds, participation)
+    return Composition(released=event, unit=view.unit, adjacency=view.adjacency, why=_why(setting, view, participation))
+
+
+def over_rounds(rounds: list[Event], participation: Participation) -> Event:
+    """The event of a run from the events of its rounds and the law of participation, when participation is known."""
+    if isinstance(participation, Independent):
+        return compose(*(revealed(event, participation.rate) for event in rounds))
+    same = all(event == rounds[0] for event in rounds)
+    if isinstance(participation, Certain):
+        if participation.count == len(rounds):
+            return compose(*rounds)
+        # Which rounds are the party's own depends on its index; unless all rounds cost the same, charge them all.
+        return repeat(rounds[0], participation.count) if same else compose(*rounds)
+    assert isinstance(participation, Visits)
+    if not same:
+        return compose(*rounds)
+    likely = [(chance, count) for count, chance in enumerate(participation.chances) if chance > 0]
+    weights, counts = zip(*likely, strict=True)
+    return MixtureEvent(tuple(weights), tuple(repeat(rounds[0], count) for count in counts))
+
+
+def _use(setting: Setting, view: View, declaration: Declaration, release: Release, round_: int) -> Event:
+    """All uses of one release by one party that takes part in a round."""
+    if sight(setting, view, release) == "exact":
+        return Unbounded("a trusted curator receives exact contributions; whoever reads its messages sees them")
+    return repeat(_one_use(setting, view, declaration, release, round_), release.times)
+
+
+def _one_use(setting: Setting, view: View, declaration: Declaration, release: Release, round_: int) -> Event:
+    doorway = setting.doorway
+    own = setting.facts.only(np.array([view.party], dtype=np.int64)).at(round_)
+    largest = largest_bounds(setting, declaration, round_)[release.name]
+    drawn = float(np.max(doorway.sensitivity(release, own, largest)))
+    seen = float(np.max(release.bounds.at(view.unit, view.adjacency)))
+    noise = doorway.noise_for(release.name)
+    event = noise.event(drawn, seen, round_, doorway.sampler, release.size)
+    if isinstance(event, Unbounded):
+        return event
+    if release.parts and not isinstance(event, Gaussian):
+        raise PreconditionError(
+            f"Release {release.name!r} is made in parts, which adds up for Gaussian noise only; use GaussianNoise."
+        )
+    if release.rate < 1 and view.unit == "record" and isinstance(event, Gaussian):
+        try:
+            return _hidden(event, release, view, release.rate)
+        except PreconditionError:
+            return revealed(event, release.rate)
+    in_the_sum = sight(setting, view, release) == "sum"
+    participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
+    everyone = isinstance(participation, Certain) and participation.count == setting.rounds
+    if in_the_sum and release.at == "sum" and doorway.trust == "local" and everyone and isinstance(event, Gaussian):
+        return summed(event, max(1, setting.parties - view.insiders - setting.colluders))
+    if release.at == "sum" and doorway.trust == "secure-sum" and isinstance(event, Gaussian):
+        # Noise shares: what remains is what the honest others added (docs/privacy.md, "Noise shares").
+        others = setting.parties - 1 - view.insiders - setting.colluders
+        if others < 1:
+            return Unbounded("no honest party is left whose noise share could hide this one")
+        return Gaussian(event.std * (others / doorway.shares) ** 0.5, event.sensitivity, event.excess)
+    return event
+
+
+def amplified(setting: Setting, view: View, declaration: Declaration) -> Composition:
+    """Theorem P for a whole run: Poisson sampling of parties, hidden, noise on the sum, contributions bounded."""
+    participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
+    if not (isinstance(participation, Independent) and participation.poisson):
+        raise PreconditionError("Theorem P: parties are not Poisson-sampled; the participation is accounted as it is.")
+    if knows_sample(setting, view):
+        raise PreconditionError(
+            "Theorem P: this observer knows who took part; let the parties draw their own coins under a secure sum."
+        )
+    own = setting.facts.only(np.array([view.party], dtype=np.int64))
+    rounds = []
+    for round_ in range(setting.rounds):
+        uses = []
+        for release in declaration(own.at(round_)):
+            if release.at != "sum" or sight(setting, view, release) != "sum":
+                raise PreconditionError(
+                    f"Theorem P: the noise of {release.name!r} is kept by the parties, so a sampled party can be "
+                    "recognised later; use an algorithm whose noise is on the sum."
+                )
+            if setting.doorway.trust == "local":
+                raise PreconditionError(
+                    f"Theorem P: the noise on the sum of {release.name!r} depends on how many took part; use a "
+                    "curator or a secure sum, whose noise does not."
+                )
+            event = _one_use(setting, view, declaration, release, round_)
+            if not isinstance(event, Gaussian):
+                raise PreconditionError(f"Theorem P: the noise of {release.name!r} is not Gaussian; use GaussianNoise.")
+            uses.append(repeat(_hidden(event, release, view, participation.rate), release.times))
+        rounds.append(compose(*uses))
+    return Composition(
+        released=compose(*rounds),
+        unit=view.unit,
+        adjacency=view.adjacency,
+        why="Theorem P: Poisson sampling with client memory, the sample hidden",
+    )
+
+
+def _hidden(event: Gaussian, release: Release, view: View, rate: float) -> Event:
+    """A Gaussian release entered with probability `rate`, the sample hidden. Needs the contribution itself bounded."""
+    contribution = float(np.max(release.bounds.at(view.unit, "add-remove")))
+    if not np.isfinite(contribution) or event.sensitivity <= 0:
+        raise PreconditionError(
+            f"Theorem P: no bound on a whole contribution to {release.name!r} is known; clip it, or release a bounded "
+            "quantity."
+        )
+    # The event's sensitivity carries the rounding of a discrete sampler; the contribution is widened by the same factor.
+    seen = float(np.max(release.bounds.at(view.unit, view.adjacency)))
+    widened = contribution * max(1.0, event.sensitivity / seen)
+    return Sampled(event.std, widened, rate, view.adjacency, event.excess)
+
+
+def _why(setting: Setting, view: View, participation: Participation) -> str:
+    seen = "every message of the party" if isinstance(view.observer, Eavesdropper | Server) else "what the hub shows"
+    if isinstance(participation, Certain):
+        return f"adaptive composition of {seen}, {participation.count} participation(s)"
+    return f"adaptive composition of {seen}, the participation accounted as if it were known"

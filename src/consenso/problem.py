@@ -1,0 +1,166 @@
+"""A problem is a loss, a regularizer and the public facts about the data: everything here may be printed.
+
+The objective is F(x) = mean over parties of f_i(x) + r(x), where f_i(x) = scales[i] * sum over the records of party i of
+phi(<row, x>, target). The rows themselves live in `consenso.shards`.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError
+from consenso.losses import Loss
+from consenso.regularizers import Regularizer
+
+Unit = Literal["record", "user"]
+Adjacency = Literal["add-remove", "replace-one"]
+Weighting = Literal["record", "party"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem:
+    """What is minimized and what is public about the data.
+
+    sizes: records of each party, (parties,). Under add-remove these are nominal constants: the data may differ, the
+        weights do not.
+    row_bound: every row is scaled to this 2-norm if it is longer, the constant column of an intercept included.
+    target_bound: regression targets are clipped to [-target_bound, target_bound]; losses of labels have none.
+    unit: what one guarantee protects, a record or all records of a party ("user").
+    adjacency: which data sets are neighbours.
+    weighting: "record" makes the objective the mean over all records, "party" the mean over parties of their means.
+    """
+
+    loss: Loss
+    regularizer: Regularizer
+    features: int
+    sizes: IntArray
+    row_bound: float
+    target_bound: float | None = None
+    unit: Unit = "record"
+    adjacency: Adjacency = "replace-one"
+    weighting: Weighting = "record"
+
+    def __post_init__(self) -> None:
+        if not _is_whole(self.features) or self.features < 1:
+            raise InputError(f"Problem(features={self.features!r}): features is a whole number of columns, at least 1.")
+        object.__setattr__(self, "features", int(self.features))
+        object.__setattr__(self, "sizes", _checked_sizes(self.sizes))
+        object.__setattr__(self, "row_bound", _checked_bound("row_bound", self.row_bound, "a bound on the norm of rows"))
+        self._check_target_bound()
+        for name, choices in (("unit", Unit), ("adjacency", Adjacency), ("weighting", Weighting)):
+            given = getattr(self, name)
+            if given not in get_args(choices):
+                allowed = " or ".join(repr(choice) for choice in get_args(choices))
+                raise InputError(f"Problem({name}={given!r}): {name} is {allowed}.")
+
+    def _check_target_bound(self) -> None:
+        if self.loss.targets != "real":
+            if self.target_bound is not None:
+                raise InputError(
+                    f"Problem(target_bound={self.target_bound}): the {self.loss.name} loss has labels, which need no "
+                    "bound; leave target_bound out."
+                )
+            return
+        if self.target_bound is None:
+            raise InputError(
+                f"Problem(target_bound=None): the {self.loss.name} loss has real targets, so a public bound on their "
+                "size is needed; pass target_bound=, the largest size that a target may have."
+            )
+        bound = _checked_bound("target_bound", self.target_bound, "a bound on the size of targets")
+        object.__setattr__(self, "target_bound", bound)
+
+    @property
+    def parties(self) -> int:
+        """How many parties the federation has."""
+        return len(self.sizes)
+
+    @property
+    def outputs(self) -> int:
+        """Scores per record: the number of classes of softmax, otherwise 1."""
+        return self.loss.outputs
+
+    @property
+    def dim(self) -> int:
+        """Length of a model vector."""
+        return self.features * self.outputs
+
+    @cached_property
+    def records(self) -> int:
+        """Public number of records of all parties together."""
+        return int(self.sizes.sum())
+
+    @cached_property
+    def scales(self) -> Array:
+        """Weight of one record's loss in its party's objective, (parties,)."""
+        if self.weighting == "party":
+            return _frozen(1.0 / self.sizes)
+        return _frozen(np.full(self.parties, self.parties / self.records))
+
+    @cached_property
+    def record_lipschitz(self) -> Array:
+        """Lipschitz constant of one record's part in each party's objective, (parties,)."""
+        return _frozen(self.scales * self.loss.lipschitz(self.row_bound))
+
+    @cached_property
+    def lipschitz(self) -> Array:
+        """Lipschitz constants of the parties' objectives, (parties,)."""
+        return _frozen(self.sizes * self.record_lipschitz)
+
+    @cached_property
+    def smoothness(self) -> Array:
+        """Smoothness constants of the parties' objectives, (parties,); infinite where the loss has kinks."""
+        return _frozen(self.scales * self.sizes * self.loss.smoothness(self.row_bound))
+
+    def _public(self) -> tuple[Any, ...]:
+        return (
+            *(self.loss, self.regularizer, self.features, self.sizes.tobytes(), self.row_bound),
+            *(self.target_bound, self.unit, self.adjacency, self.weighting),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self._public() == other._public() if isinstance(other, Problem) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._public())
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, numbers.Integral) and not isinstance(number, bool)
+
+
+def _checked_sizes(given: Any) -> IntArray:
+    try:
+        sizes = np.asarray(given)
+    except ValueError:
+        sizes = np.empty((0, 0))
+    if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu":
+        raise InputError(
+            f"Problem(sizes=...): sizes is a list of whole numbers, the records of each party, but an array of shape "
+            f"{sizes.shape} and type {sizes.dtype} was given."
+        )
+    bad = np.flatnonzero(sizes < 1)
+    if bad.size:
+        raise InputError(
+            f"Problem(sizes=...): every party has at least one record, but party {bad[0]} has size {sizes[bad[0]]}; "
+            "leave empty parties out."
+        )
+    return _frozen(sizes.astype(np.int64))
+
+
+def _checked_bound(name: str, given: Any, meaning: str) -> float:
+    if not isinstance(given, numbers.Real) or isinstance(given, bool) or not 0 < given < math.inf:
+        raise InputError(f"Problem({name}={given!r}): {name} is {meaning}, a positive finite number.")
+    return float(given)
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,194 @@
+"""Stacked rows of parties, dense or compressed, and the products that every solver is made of.
+
+All sums are taken in double precision, also for rows kept in single precision. A model is (dim,) when all parties share
+it and (parties, dim) when each has its own; scores are (rows,) for one output and (rows, outputs) for several.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from consenso.arrays import Array, IntArray
+
+# Single-precision rows are widened a block at a time, never as a whole.
+BLOCK_NUMBERS = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows offsets[i]:offsets[i + 1] of the matrix belong to party i."""
+
+    matrix: Any  # (rows, features): float64 or float32 array in C order, or scipy.sparse.csr_array
+    offsets: IntArray
+    outputs: int = 1
+
+    @property
+    def parties(self) -> int:
+        """How many parties hold these rows."""
+        return len(self.offsets) - 1
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def features(self) -> int:
+        """Length of a row."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are compressed."""
+        return sparse.issparse(self.matrix)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Rows of each party, (parties,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def one_each(self) -> bool:
+        """Whether every party holds exactly one row."""
+        return self.parties == self.count and bool(np.all(self.sizes == 1))
+
+    def indices(self, parties: IntArray) -> IntArray:
+        """Positions of the rows of some parties, in the order of those parties."""
+        sizes = self.sizes[parties]
+        skipped = np.repeat(self.offsets[:-1][parties] - (np.cumsum(sizes) - sizes), sizes)
+        return skipped + np.arange(len(skipped), dtype=np.int64)
+
+    def place(self, parties: IntArray) -> slice | IntArray:
+        """Where the rows of some parties are: a slice if they lie side by side, else positions."""
+        if len(parties) and np.all(np.diff(parties) == 1):
+            return slice(int(self.offsets[parties[0]]), int(self.offsets[parties[-1] + 1]))
+        return self.indices(parties)
+
+    def take(self, parties: IntArray) -> Rows:
+        """The rows of some parties: a view if they lie side by side, else a copy."""
+        if len(parties) == self.parties and np.array_equal(parties, np.arange(self.parties)):
+            return self
+        offsets = np.concatenate(([0], np.cumsum(self.sizes[parties]))).astype(np.int64)
+        return Rows(self.matrix[self.place(parties)], offsets, self.outputs)
+
+    def spread(self, per_party: Array) -> Array:
+        """Repeat a number per party for each of its rows."""
+        return per_party if self.one_each else np.repeat(per_party, self.sizes)
+
+    def sums(self, per_row: Array) -> Array:
+        """Sum over the rows of each party, and over outputs if there are several."""
+        flat = per_row if per_row.ndim == 1 else per_row.sum(axis=1)
+        if self.one_each:
+            return flat
+        if self.parties == 1:
+            return flat.sum(keepdims=True)
+        return np.add.reduceat(flat, self.offsets[:-1])
+
+    def squared_norms(self) -> Array:
+        """Squared 2-norm of every row, (rows,)."""
+        if self.is_sparse:
+            entries = np.repeat(np.arange(self.count), np.diff(self.matrix.indptr))
+            squares = np.square(self.matrix.data, dtype=np.float64)
+            return np.bincount(entries, weights=squares, minlength=self.count)
+        return np.einsum("ij,ij->i", self.matrix, self.matrix, dtype=np.float64)
+
+    def scores(self, x: Array) -> Array:
+        """<row, x> for every row."""
+        if x.ndim == 1 or self.parties == 1:
+            return self._shared_scores(x.reshape(self._model_shape()))
+        from consenso import kernels
+
+        out = np.empty((self.count, self.outputs))
+        x = np.ascontiguousarray(x).reshape(self.parties, self.features, self.outputs)
+        work = self._row_work()
+        if self.is_sparse:
+            kernels.run(kernels.sparse_scores, self.offsets, work, *self._compressed(), self.offsets, x, out)
+        elif self.outputs == 1:
+            kernels.run(kernels.dense_scores, self.offsets, work, self.matrix, self.offsets, x[:, :, 0], out[:, 0])
+        else:
+            kernels.run(kernels.dense_scores_many, self.offsets, work, self.matrix, self.offsets, x, out)
+        return out[:, 0] if self.outputs == 1 else out
+
+    def pull(self, coefficients: Array) -> Array:
+        """Sum over the rows of each party of coefficient times row, (parties, dim)."""
+        if self.parties == 1:
+            return self.total(coefficients)[None]
+        from consenso import kernels
+
+        out = np.empty((self.parties, self.features, self.outputs))
+        coefficients = np.ascontiguousarray(coefficients)
+        work = self._row_work()
+        if self.is_sparse:
+            weights = coefficients.reshape(self.count, self.outputs)
+            kernels.run(kernels.sparse_pull, self.offsets, work, *self._compressed(), self.offsets, weights, out)
+        elif self.outputs == 1:
+            flat = out[:, :, 0]
+            kernels.run(kernels.dense_pull, self.offsets, work, self.matrix, self.offsets, coefficients, flat)
+        else:
+            kernels.run(kernels.dense_pull_many, self.offsets, work, self.matrix, self.offsets, coefficients, out)
+        return out.reshape(self.parties, -1)
+
+    def total(self, coefficients: Array) -> Array:
+        """Sum over all rows of coefficient times row, (dim,)."""
+        if self.is_sparse or self.matrix.dtype == np.float64:
+            return np.asarray(self.matrix.T @ coefficients, dtype=np.float64).reshape(-1)
+        out = np.zeros(self._model_shape())
+        for block in self._blocks():
+            out += self.matrix[block].astype(np.float64).T @ coefficients[block]
+        return out.reshape(-1)
+
+    @cached_property
+    def grams(self) -> tuple[Array, IntArray]:
+        """Inner products of each party's rows, packed one matrix after the other, and where each starts."""
+        from consenso import kernels
+
+        areas = self.sizes**2
+        starts = np.cumsum(areas) - areas
+        out = np.empty(int(areas.sum()))
+        work = self._row_work() * float(self.sizes.max())
+        if self.is_sparse:
+            arguments = (*self._compressed(), self.features, self.offsets, starts, out)
+            kernels.run(kernels.sparse_grams, self.offsets, work, *arguments)
+        else:
+            kernels.run(kernels.dense_grams, self.offsets, work, self.matrix, self.offsets, starts, out)
+        return out, starts
+
+    def column_solves(self, weights: Array, right: Array) -> Array:
+        """(I + sum over the party's rows of weight row row')^-1 right, (parties, features); weights >= 0."""
+        from consenso import kernels
+
+        out = np.empty((self.parties, self.features))
+        work = self._row_work() * self.features
+        if self.is_sparse:
+            arguments = (*self._compressed(), self.offsets, weights, right, out)
+            kernels.run(kernels.sparse_column_solves, self.offsets, work, *arguments)
+        else:
+            kernels.run(kernels.dense_column_solves, self.offsets, work, self.matrix, self.offsets, weights, right, out)
+        return out
+
+    def _shared_scores(self, x: Array) -> Array:
+        if self.is_sparse or self.matrix.dtype == np.float64:
+            return np.asarray(self.matrix @ x, dtype=np.float64)
+        out = np.empty((self.count, *x.shape[1:]))
+        for block in self._blocks():
+            out[block] = self.matrix[block].astype(np.float64) @ x
+        return out
+
+    def _model_shape(self) -> tuple[int, ...]:
+        return (self.features,) if self.outputs == 1 else (self.features, self.outputs)
+
+    def _compressed(self) -> tuple[Any, Any, Any]:
+        return self.matrix.data, self.matrix.indices, self.matrix.indptr
+
+    def _row_work(self) -> float:
+        entries = self.matrix.nnz / self.count if self.is_sparse else self.features
+        return float(entries) * self.outputs
+
+    def _blocks(self) -> list[slice]:
+        length = max(1, BLOCK_NUMBERS // self.features)
+        return [slice(start, start + length) for start in range(0, self.count, length)]

@@ -1,0 +1,1 @@
+"""Running what the algorithms define: planning, the in-process engine, checkpoints, traces."""

@@ -1,0 +1,260 @@
+"""The in-process engine: both shapes, all parties of a round as one cohort, or one by one as a deployment does."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from consenso.algorithms.shape import Finishes, HubAlgorithm, PeerAlgorithm
+from consenso.arrays import Array, IntArray
+from consenso.errors import PrivacyError
+from consenso.facts import Facts
+from consenso.privacy.release import Contribution, Entry, Sealed, Vault, open_door, open_sum, silent_share
+from consenso.privacy.setting import Setting, largest_bounds
+from consenso.runtime.records import own, put, take
+from consenso.schedules import Coins
+from consenso.shards import Shards
+
+
+@dataclass
+class Progress:
+    """Where a run stands: everything that a checkpoint must keep."""
+
+    state: Any
+    hub: Any = None
+    round: int = 0
+    previous: IntArray | None = None
+    entries: list[Entry] = field(default_factory=list)
+    shares: dict[str, float] = field(default_factory=dict)
+
+    def record(self, entry: Entry, *, in_parts: bool) -> None:
+        """Keep an entry of the run's ledger; parts of one cost may not exceed the whole."""
+        if in_parts:
+            self.shares[entry.name] = self.shares.get(entry.name, 0.0) + entry.share
+            if self.shares[entry.name] > 1 + 1e-9:
+                raise PrivacyError(
+                    f"Release {entry.name!r}: its parts add up to {self.shares[entry.name]:.6g} of the declared cost."
+                )
+        self.entries.append(entry)
+
+
+Watch = Callable[[int, Any, Any], None]
+
+
+def _ignore(round_: int, message: Any, hub: Any) -> None:
+    """Watch nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalEngine:
+    """Runs a setting on shards that are all in this process."""
+
+    one_by_one: bool = False
+
+    def start(self, algorithm: HubAlgorithm | PeerAlgorithm, setting: Setting, shards: Shards) -> Progress:
+        """A run before its first round."""
+        hub = algorithm.start(setting.facts) if isinstance(algorithm, HubAlgorithm) else None
+        return Progress(state=own(algorithm.enroll(setting.facts, shards.cohort())), hub=hub)
+
+    def rounds(
+        self,
+        algorithm: HubAlgorithm | PeerAlgorithm,
+        setting: Setting,
+        shards: Shards,
+        progress: Progress,
+        coins: Coins,
+        watch: Watch = _ignore,
+    ) -> Iterator[int]:
+        """Run the rounds that are left, updating `progress`; yields after each."""
+        last = setting.schedule.length(setting.rounds, coins)
+        while progress.round < last:
+            facts = setting.facts.at(progress.round)
+            if isinstance(algorithm, Finishes) and algorithm.finished(facts, progress.hub):
+                return
+            if isinstance(algorithm, HubAlgorithm):
+                self._hub_round(algorithm, setting, shards, progress, coins, watch)
+            else:
+                self._peer_round(algorithm, setting, shards, progress, watch)
+            progress.round += 1
+            yield progress.round
+
+    def _hub_round(
+        self,
+        algorithm: HubAlgorithm,
+        setting: Setting,
+        shards: Shards,
+        progress: Progress,
+        coins: Coins,
+        watch: Watch,
+    ) -> None:
+        round_ = progress.round
+        active = setting.schedule.active(round_, progress.previous, setting.parties, coins)
+        progress.previous = active
+        facts = setting.facts.at(round_)
+        down = algorithm.down(facts, progress.hub)
+        gathered = _Sum(setting, facts, largest_bounds(setting, algorithm.releases, round_), progress)
+        for cohort in self._cohorts(active):
+            here = facts.only(cohort)
+            before = take(progress.state, cohort, shards.offsets)
+            with _step(algorithm, setting, here, gathered.largest, gathered.vault, progress) as door:
+                after, up = algorithm.local(here, down, before, shards.cohort(cohort), door)
+            progress.state = put(progress.state, after, cohort, shards.offsets)
+            gathered.add(up)
+        if not len(active):
+            # Nobody was sampled. The hub hears noise all the same, or the silence would be a message.
+            nobody = facts.only(active)
+            with _step(algorithm, setting, nobody, gathered.largest, gathered.vault, Progress(state=None)) as door:
+                _, up = algorithm.local(
+                    nobody, down, take(progress.state, active, shards.offsets), shards.cohort(active), door
+                )
+            gathered.add(up)
+        if setting.doorway.trust == "secure-sum":
+            silent = np.setdiff1d(np.arange(setting.parties, dtype=np.int64), active)
+            for cohort in self._cohorts(silent):
+                gathered.add_silence(facts.only(cohort))
+        total = gathered.total(algorithm)
+        watch(round_, total, progress.hub)
+        progress.hub = algorithm.combine(facts, progress.hub, total)
+
+    def _peer_round(
+        self,
+        algorithm: PeerAlgorithm,
+        setting: Setting,
+        shards: Shards,
+        progress: Progress,
+        watch: Watch,
+    ) -> None:
+        assert setting.topology is not None
+        facts = setting.facts.at(progress.round)
+        largest = largest_bounds(setting, algorithm.releases, progress.round)
+        everyone = np.arange(setting.parties, dtype=np.int64)
+        vault, said = Vault(), []
+        for cohort in self._cohorts(everyone):
+            here = facts.only(cohort)
+            before = take(progress.state, cohort, shards.offsets)
+            with _step(algorithm, setting, here, largest, vault, progress) as door:
+                after, message = algorithm.local(here, before, shards.cohort(cohort), door)
+            progress.state = put(progress.state, after, cohort, shards.offsets)
+            said.append(message)
+        everything = _stack(said)
+        watch(progress.round, everything, None)
+        for cohort in self._cohorts(everyone):
+            heard = Neighbourhood(everything, cohort, setting.topology.adjacency, setting.topology.metropolis)
+            after = algorithm.absorb(facts.only(cohort), take(progress.state, cohort, shards.offsets), heard)
+            progress.state = put(progress.state, after, cohort, shards.offsets)
+
+    def _cohorts(self, active: IntArray) -> list[IntArray]:
+        return [active[i : i + 1] for i in range(len(active))] if self.one_by_one else [active]
+
+
+class _step:  # noqa: N801
+    """Opens the door for one step and checks on the way out that every declared release was made."""
+
+    def __init__(
+        self,
+        algorithm: HubAlgorithm | PeerAlgorithm,
+        setting: Setting,
+        facts: Facts,
+        largest: dict[str, float],
+        vault: Vault,
+        progress: Progress,
+    ) -> None:
+        releases = algorithm.releases(facts)
+        in_parts = {release.name: release.parts for release in releases}
+        self._door, self._close = open_door(
+            setting.doorway,
+            facts,
+            releases,
+            largest=largest,
+            vault=vault,
+            record=lambda entry: progress.record(entry, in_parts=in_parts[entry.name]),
+        )
+
+    def __enter__(self) -> Any:
+        return self._door
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is None:
+            self._close()
+
+
+class _Sum:
+    """Adds up what the cohorts of a round send, in the order of the parties."""
+
+    def __init__(self, setting: Setting, facts: Facts, largest: dict[str, float], progress: Progress) -> None:
+        self.setting, self.facts, self.largest, self.progress = setting, facts, largest, progress
+        self.vault = Vault()
+        self._kind: type[Any] | None = None
+        self._plain: dict[str, Array] = {}
+        self._sealed: dict[str, Contribution] = {}
+
+    def add(self, up: Any) -> None:
+        self._kind = type(up)
+        for each in dataclasses.fields(up):
+            value = getattr(up, each.name)
+            if isinstance(value, Sealed):
+                part = self.vault.take(value)
+                part = dataclasses.replace(part, value=part.value.sum(axis=0, keepdims=True))
+                if each.name in self._sealed:
+                    part = dataclasses.replace(part, value=self._sealed[each.name].value + part.value)
+                self._sealed[each.name] = part
+            else:
+                summed = value.sum(axis=0)
+                self._plain[each.name] = self._plain[each.name] + summed if each.name in self._plain else summed
+
+    def add_silence(self, facts: Facts) -> None:
+        """The noise shares of parties that were not sampled."""
+        for name, part in self._sealed.items():
+            share = silent_share(self.setting.doorway, facts, part, self.largest).sum(axis=0, keepdims=True)
+            self._sealed[name] = dataclasses.replace(part, value=part.value + share)
+
+    def total(self, algorithm: HubAlgorithm) -> Any:
+        """The summed message, each sealed sum opened."""
+        assert self._kind is not None
+        in_parts = {release.name: release.parts for release in algorithm.releases(self.facts)}
+        opened = {
+            name: open_sum(
+                self.setting.doorway,
+                self.facts,
+                part,
+                largest=self.largest,
+                record=lambda entry: self.progress.record(entry, in_parts=in_parts[entry.name]),
+            )
+            for name, part in self._sealed.items()
+        }
+        return self._kind(**self._plain, **opened)
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """What the neighbours of a cohort's nodes said."""
+
+    said: Any
+    cohort: IntArray
+    adjacency: sparse.csr_array
+    metropolis: sparse.csr_array
+
+    def sum(self, name: str) -> Array:
+        """Sum over neighbours."""
+        return self._product(self.adjacency, name)
+
+    def mix(self, name: str) -> Array:
+        """Metropolis average over the node and its neighbours."""
+        return self._product(self.metropolis, name)
+
+    def _product(self, matrix: sparse.csr_array, name: str) -> Array:
+        values = getattr(self.said, name)
+        rows = matrix if len(self.cohort) == matrix.shape[0] else matrix[self.cohort]
+        return np.asarray(rows @ values)
+
+
+def _stack(messages: list[Any]) -> Any:
+    if len(messages) == 1:
+        return messages[0]
+    names = [each.name for each in dataclasses.fields(messages[0])]
+    return type(messages[0])(**{name: np.concatenate([getattr(m, name) for m in messages]) for name in names})

@@ -1,0 +1,221 @@
+"""Planning: noise, rounds and every observer's guarantee, before any data are touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
+from consenso.errors import InputError
+from consenso.facts import Facts
+from consenso.privacy.calibrate import Target, calibrate_noise
+from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.noise import GaussianNoise, Noise
+from consenso.privacy.observers import Eavesdropper, Observer, Peer, Public, Server, members
+from consenso.privacy.release import Doorway, Trust
+from consenso.privacy.samplers import Sampler, Seeded
+from consenso.privacy.setting import Setting, View
+from consenso.privacy.theorems import Theorem, strongest
+from consenso.privacy.views import amplified, floor
+from consenso.problem import Adjacency, Problem, Unit
+from consenso.schedules import Certain, Everyone, Independent, Schedule
+from consenso.topology import Topology
+
+UNITS: tuple[Unit, ...] = ("record", "user")
+ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """The guarantee of one kind of party against one observer, and why nothing stronger is claimed."""
+
+    guarantee: Guarantee
+    theorem: Theorem
+    party: int
+    refusals: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """An algorithm in a setting. Everything in it is public."""
+
+    algorithm: Any
+    setting: Setting
+
+    @property
+    def problem(self) -> Problem:
+        """What is learnt, and its public facts."""
+        return self.setting.facts.problem
+
+    def observers(self) -> tuple[Observer, ...]:
+        """Who can look, in this setting."""
+        if self.setting.parties == 1:
+            return (Eavesdropper(), Public())
+        if self.setting.shape == "peer":
+            return (Eavesdropper(), Peer(party=0), Public())
+        return (Eavesdropper(), Server(), Peer(party=0), Public())
+
+    def promise(
+        self, observer: Observer, party: int, delta: float, *, unit: Unit | None = None, adjacency: Adjacency | None = None
+    ) -> Promise:
+        """The strongest guarantee that is proved for one party's data."""
+        view = View(
+            observer=observer,
+            unit=unit or self.problem.unit,
+            adjacency=adjacency or self.problem.adjacency,
+            party=party,
+        )
+        candidates: list[Callable[[], Theorem]] = [
+            *self.algorithm.theorems(self.setting, view),
+            lambda: amplified(self.setting, view, self.algorithm.releases),
+        ]
+        theorem, refusals = strongest(candidates, floor(self.setting, view, self.algorithm.releases), delta)
+        guarantee = Guarantee(
+            event=theorem.event(),
+            adjacency=view.adjacency,
+            unit=view.unit,
+            observer=observer.key,
+            theorem=type(theorem).__name__,
+            assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
+        )
+        return Promise(guarantee=guarantee, theorem=theorem, party=party, refusals=tuple(refusals))
+
+    def promises(
+        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Adjacency | None = None
+    ) -> list[Promise]:
+        """One promise for each kind of party that public facts tell apart, the observers' own data left out."""
+        insiders = members(observer)
+        kinds = [int(party) for party in self.setting.facts.classes()]
+        parties = [self._outsider(party, insiders) for party in kinds]
+        return [
+            self.promise(observer, party, delta, unit=unit, adjacency=adjacency) for party in parties if party is not None
+        ]
+
+    def guarantee(
+        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Adjacency | None = None
+    ) -> Guarantee:
+        """The guarantee that holds for every party: that of the worst."""
+        found = self.promises(observer, delta, unit=unit, adjacency=adjacency)
+        if not found:
+            raise InputError(f"Plan.guarantee({observer.key!r}): nobody is left whose data this observer does not have.")
+        return max((promise.guarantee for promise in found), key=lambda guarantee: guarantee.epsilon(delta))
+
+    def _outsider(self, party: int, insiders: frozenset[int]) -> int | None:
+        """A party of the same kind that does not look on."""
+        if party not in insiders:
+            return party
+        facts = self.setting.facts
+        columns = [facts.sizes.astype(float), facts.scales]
+        if facts.degrees is not None:
+            columns.append(facts.degrees.astype(float))
+        table = np.stack(columns, axis=1)
+        alike = np.flatnonzero((table == table[party]).all(axis=1))
+        others = [int(other) for other in alike if int(other) not in insiders]
+        return others[0] if others else None
+
+
+def plan(
+    problem: Problem,
+    algorithm: Any,
+    *,
+    rounds: int,
+    noise: Noise | Mapping[str, Noise] | None = None,
+    target: Target | None = None,
+    observer: Observer | None = None,
+    schedule: Schedule | None = None,
+    trust: Trust | None = None,
+    topology: Topology | None = None,
+    sampler: Sampler | None = None,
+    colluders: int = 0,
+    equal: Literal["epsilon", "noise"] = "epsilon",
+) -> Plan:
+    """Plan a run: with explicit `noise`, or with the least noise that meets `target` for `observer`.
+
+    `equal` says what parties of different sizes or degrees have in common: their epsilon, each with its own noise, or
+    the noise.
+    """
+    if rounds < 1:
+        raise InputError(f"plan(rounds={rounds}): a run has at least one round.")
+    if (noise is None) == (target is None):
+        raise InputError("plan(noise=..., target=...): give the noise or the target, one of the two.")
+    shape = _shape(algorithm)
+    if shape == "peer" and topology is None:
+        raise InputError(f"plan(topology=None): {type(algorithm).__name__} runs on a graph; give its topology.")
+    if topology is not None and topology.parties != problem.parties:
+        raise InputError(
+            f"plan(topology=...): the graph has {topology.parties} parties and the problem {problem.parties}; both must agree."
+        )
+    schedule = schedule or Everyone()
+    if shape == "peer" and not isinstance(schedule, Everyone):
+        raise InputError(f"plan(schedule=...): {type(algorithm).__name__} needs every node in every round; use Everyone().")
+    trust = trust or ("curator" if problem.parties == 1 else "local")
+    if colluders < 0 or (trust == "secure-sum" and colluders > problem.parties - 2):
+        raise InputError(
+            f"plan(colluders={colluders}): between 0 and {max(0, problem.parties - 2)} of {problem.parties} parties may "
+            "collude under a secure sum."
+        )
+    facts = Facts.everyone(
+        problem, rounds=rounds, rate=_rate(schedule, rounds, problem.parties), degrees=topology.degrees if topology else None
+    )
+    names = _names(algorithm, facts)
+    doorway = Doorway(
+        noise=noise if isinstance(noise, Mapping) else dict.fromkeys(names, noise or GaussianNoise(multiplier=1.0)),
+        sampler=sampler or Seeded(0),
+        trust=trust,
+        shares=max(1, problem.parties - colluders - 1),
+        equal_noise=equal == "noise",
+    )
+    setting = Setting(
+        facts=facts, schedule=schedule, doorway=doorway, shape=shape, topology=topology, colluders=colluders
+    )
+    algorithm.check(setting)
+    planned = Plan(algorithm=algorithm, setting=setting)
+    return planned if target is None else _calibrated(planned, target, observer or Public())
+
+
+def _calibrated(planned: Plan, target: Target, observer: Observer) -> Plan:
+    """The plan with the least common multiplier that meets the target for an observer."""
+    weights: Mapping[str, float] = getattr(planned.algorithm, "noise_weights", {})
+
+    def at(multiplier: float) -> Plan:
+        noise = {
+            name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0)) for name in planned.setting.doorway.noise
+        }
+        doorway = replace(planned.setting.doorway, noise=noise)
+        return replace(planned, setting=replace(planned.setting, doorway=doorway))
+
+    delta = getattr(target, "delta", 1e-6)
+    return at(calibrate_noise(lambda multiplier: at(multiplier).guarantee(observer, delta).event, target))
+
+
+def _shape(algorithm: Any) -> Literal["hub", "peer"]:
+    if isinstance(algorithm, HubAlgorithm):
+        return "hub"
+    if isinstance(algorithm, PeerAlgorithm):
+        return "peer"
+    raise InputError(
+        f"plan(algorithm={type(algorithm).__name__}): an algorithm has local and combine, or local and absorb; see "
+        "consenso.algorithms.shape."
+    )
+
+
+def _rate(schedule: Schedule, rounds: int, parties: int) -> float:
+    """Expected share of the parties in a round, for the normaliser of sampled sums."""
+    participation = schedule.participation(0, rounds, parties)
+    if isinstance(participation, Independent):
+        return participation.rate
+    everyone = isinstance(participation, Certain) and participation.count == rounds
+    return 1.0 if everyone else 1.0 / parties
+
+
+def _names(algorithm: Any, facts: Facts) -> list[str]:
+    """Names of all releases of a run, in the order of their first use."""
+    seen: dict[str, None] = {}
+    one = facts.only(facts.cohort[:1])
+    for round_ in range(facts.rounds):
+        for release in algorithm.releases(one.at(round_)):
+            seen.setdefault(release.name)
+    return list(seen)

@@ -1,0 +1,71 @@
+"""States and messages are frozen dataclasses of arrays; here they are sliced, merged and written without pickle."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from typing import Any, TypeVar
+
+import numpy as np
+
+from consenso.algorithms.shape import PER_ROW
+from consenso.arrays import IntArray
+from consenso.errors import InputError
+
+R = TypeVar("R")
+
+
+def rows_of(cohort: IntArray, offsets: IntArray) -> IntArray:
+    """Indices of the rows of some parties, in their order."""
+    starts, counts = offsets[cohort], offsets[cohort + 1] - offsets[cohort]
+    ends = np.cumsum(counts)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+
+
+def take(state: R, cohort: IntArray, offsets: IntArray) -> R:
+    """The states of some parties, out of the states of all."""
+    if len(cohort) == len(offsets) - 1:
+        return state
+    rows: IntArray | None = None
+    changes: dict[str, Any] = {}
+    for each in dataclasses.fields(state):  # type: ignore[arg-type]
+        value = getattr(state, each.name)
+        if each.metadata == PER_ROW:
+            rows = rows_of(cohort, offsets) if rows is None else rows
+            changes[each.name] = value[rows]
+        else:
+            changes[each.name] = value[cohort]
+    return dataclasses.replace(state, **changes)  # type: ignore[type-var]
+
+
+def put(state: R, part: R, cohort: IntArray, offsets: IntArray) -> R:
+    """The states of all, with those of some parties replaced. The arrays of `state` are reused: the engine owns them."""
+    if len(cohort) == len(offsets) - 1:
+        return part
+    for each in dataclasses.fields(state):  # type: ignore[arg-type]
+        where = rows_of(cohort, offsets) if each.metadata == PER_ROW else cohort
+        getattr(state, each.name)[where] = getattr(part, each.name)
+    return state
+
+
+def own(state: R) -> R:
+    """A copy whose arrays may be written to."""
+    copies = {each.name: np.array(getattr(state, each.name)) for each in dataclasses.fields(state)}  # type: ignore[arg-type]
+    return dataclasses.replace(state, **copies)  # type: ignore[type-var]
+
+
+def encode(record: object) -> bytes:
+    """A record of arrays and numbers as bytes, without pickle."""
+    buffer = io.BytesIO()
+    arrays = {each.name: np.asarray(getattr(record, each.name)) for each in dataclasses.fields(record)}  # type: ignore[arg-type]
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def decode(cls: type[R], blob: bytes) -> R:
+    """The inverse of `encode`; fields that are missing, unknown or of the wrong kind are an error."""
+    names = {each.name for each in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    with np.load(io.BytesIO(blob), allow_pickle=False) as arrays:
+        if set(arrays.files) != names:
+            raise InputError(f"{cls.__name__}: a record has the fields {sorted(names)}, got {sorted(arrays.files)}.")
+        return cls(**{name: arrays[name] if arrays[name].ndim else arrays[name].item() for name in names})

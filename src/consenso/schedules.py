@@ -1,0 +1,220 @@
+"""Who acts when.
+
+A schedule draws from public or hidden coins, never from data, and its coins never share a stream with the noise. It
+also states the law of one party's participation, which is all that accounting needs to know of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError
+from consenso.topology import Topology
+
+
+class Coins(Protocol):
+    """Uniform numbers in (0, 1), the same for the same (round, stream)."""
+
+    def __call__(self, round_: int, stream: int, count: int) -> Array: ...
+
+
+# --- the law of one party's participation ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Certain:
+    """The party takes part in exactly `count` rounds that everyone knows."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class Independent:
+    """The party takes part in each of `rounds` rounds with probability `rate`, independently over rounds.
+
+    `poisson` tells whether parties are drawn independently of each other; a fixed-size sample is not.
+    """
+
+    rate: float
+    rounds: int
+    poisson: bool
+
+
+@dataclass(frozen=True)
+class Visits:
+    """The party takes part k times with probability `chances[k]`; the rounds depend on each other."""
+
+    chances: tuple[float, ...]
+
+
+Participation: TypeAlias = Certain | Independent | Visits
+
+
+@runtime_checkable
+class Schedule(Protocol):
+    """Who takes part in a round, given who took part in the one before."""
+
+    def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
+        """Sorted indices of the parties of this round."""
+        ...
+
+    def participation(self, party: int, rounds: int, parties: int) -> Participation:
+        """The law of one party's participation over a run."""
+        ...
+
+    def length(self, rounds: int, coins: Coins) -> int:
+        """How many of the charged rounds are run."""
+        ...
+
+
+class _WholeRun:
+    def length(self, rounds: int, coins: Coins) -> int:
+        return rounds
+
+
+@dataclass(frozen=True)
+class Everyone(_WholeRun):
+    """Every party in every round."""
+
+    def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
+        return np.arange(parties, dtype=np.int64)
+
+    def participation(self, party: int, rounds: int, parties: int) -> Participation:
+        return Certain(rounds)
+
+
+@dataclass(frozen=True)
+class PoissonSubset(_WholeRun):
+    """Each party with probability `rate`, independently. The only sampling that is ever accounted as amplifying."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise InputError(
+                f"PoissonSubset(rate={self.rate}): a rate lies in (0, 1]; use Everyone() to take every party."
+            )
+
+    def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
+        return np.flatnonzero(coins(round_, 0, parties) < self.rate).astype(np.int64)
+
+    def participation(self, party: int, rounds: int, parties: int) -> Participation:
+        return Certain(rounds) if self.rate == 1 else Independent(self.rate, rounds, poisson=True)
+
+
+@dataclass(frozen=True)
+class FixedSubset(_WholeRun):
+    """`size` parties, uniform without replacement."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise InputError(f"FixedSubset(size={self.size}): at least one party takes part in a round.")
+
+    def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
+        self._fits(parties)
+        chosen = np.argpartition(coins(round_, 0, parties), self.size - 1)[: self.size]
+        return np.sort(chosen).astype(np.int64)
+
+    def participation(self, party: int, rounds: int, parties: int) -> Participation:
+        self._fits(parties)
+        return Certain(rounds) if self.size == parties else Independent(self.size / parties, rounds, poisson=False)
+
+    def _fits(self, parties: int) -> None:
+        if self.size > parties:
+            raise InputError(f"FixedSubset(size={self.size}): there are only {parties} parties; use Everyone().")
+
+
+@dataclass(frozen=True)
+class Cyclic(_WholeRun):
+    """One party a round, in the order of their indices, again and again."""
+
+    def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
+        return np.array([round_ % parties], dtype=np.int64)
+
+    def participation(self, party: int, rounds: int, parties: int) -> Participation:
+        return Certain(rounds // parties + (1 if party < rounds % parties else 0))
+
+
+@dataclass(frozen=True)
+class RandomOrder(_WholeRun):
+    """One party a round, in a secret order that is drawn anew for each pass over the parties."""
+
+    def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
+        # A pass is keyed by its first round, so every round of it sees the same permutation.
+        order = np.argsort(coins(round_ - round_ % parties, 1, parties), kind="stable")
+        return order[round_ % parties : round_ % parties + 1].astype(np.int64)
+
+    def participation(self, party: int, rounds: int, parties: int) -> Participation:
+        full, rest = divmod(rounds, parties)
+        if rest == 0:
+            return Certain(full)
+        late = rest / parties
+        return Visits((0.0,) * full + (1.0 - late, late))
+
+
+@dataclass(frozen=True)
+class RandomStopping:
+    """One party a round, in order, stopped after a secret uniform number of rounds in 1..rounds."""
+
+    def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
+        return np.array([round_ % parties], dtype=np.int64)
+
+    def participation(self, party: int, rounds: int, parties: int) -> Participation:
+        own = np.arange(party, rounds, parties)  # rounds at which the party acts, if the run gets there
+        # Stopped after R rounds: the party acted once for each own round t < R.
+        counts = np.searchsorted(own, np.arange(1, rounds + 1), side="left")
+        return Visits(tuple((np.bincount(counts, minlength=1) / rounds).tolist()))
+
+    def length(self, rounds: int, coins: Coins) -> int:
+        return 1 + int(np.floor(coins(0, 2, 1)[0] * rounds))
+
+
+@dataclass(frozen=True)
+class RandomWalk(_WholeRun):
+    """A token that hops: to a uniform party (itself included) without a topology, else to a uniform neighbour."""
+
+    topology: Topology | None = None
+
+    def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
+        self._fits(parties)
+        if self.topology is None or previous is None:
+            choices = np.arange(parties, dtype=np.int64)
+        else:
+            choices = self.topology.neighbors(int(previous[0]))
+        hop = min(int(coins(round_, 0, 1)[0] * len(choices)), len(choices) - 1)
+        return choices[hop : hop + 1]
+
+    def participation(self, party: int, rounds: int, parties: int) -> Participation:
+        self._fits(parties)
+        if self.topology is None:
+            return Certain(rounds) if parties == 1 else Independent(1.0 / parties, rounds, poisson=False)
+        return Visits(self._visits(party, rounds))
+
+    def _visits(self, party: int, rounds: int) -> tuple[float, ...]:
+        """Exact law of the number of visits: a walk started uniformly, pushed forward round by round."""
+        assert self.topology is not None
+        walk = self.topology
+        hop = (walk.adjacency.T / np.maximum(walk.degrees, 1)).tocsr()  # column-stochastic
+        law = np.zeros((walk.parties, rounds + 1))  # law[i, k]: the token is at i and the party was visited k times
+        law[:, 0] = 1.0 / walk.parties
+        law[party, 1], law[party, 0] = law[party, 0], 0.0
+        for _ in range(rounds - 1):
+            law = hop @ law
+            law[party] = np.concatenate([[0.0], law[party, :-1]])
+        chances = law.sum(axis=0)
+        return tuple((chances / chances.sum()).tolist())
+
+    def _fits(self, parties: int) -> None:
+        if self.topology is not None and self.topology.parties != parties:
+            raise InputError(
+                f"RandomWalk(topology of {self.topology.parties} parties): the problem has {parties} parties; "
+                "both must agree."
+            )
+        if self.topology is not None and parties == 1:
+            raise InputError("RandomWalk(topology=...): a walk on a graph needs at least two parties.")

@@ -1,0 +1,96 @@
+"""A first schema guessed from a file, marked as a draft because every number in it was read from private data."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from consenso.schema.columns import Category, ColumnKind, Ignore, Label, Numeric, Target, User
+from consenso.schema.description import Schema
+from consenso.tables import UNKNOWN, Column, Table, read_table
+
+WARNING = """\
+# DRAFT, NOT PUBLIC: the ranges, categories and classes below were read from a private file.
+# Replace each of them by what is known without looking at the file (a code book, a law, common sense),
+# then remove the line "draft = true". Until then no private training accepts this schema, and the text
+# itself must be handled like the file it came from.
+"""
+
+#: Texts with more different values than this are not taken for categories.
+MOST_CATEGORIES = 50
+#: A label with more different values than this is taken for a number.
+MOST_CLASSES = 20
+MARKERS = ("?", "NA", "N/A", "null", "None", "-")
+LABELS = ("label", "class", "target", "outcome", "y")
+IDENTIFIER = re.compile(
+    r"((user|person|patient|client|customer|member|subject|writer)[ _-]?)?id|user|writer|patient", re.I
+)
+
+
+def draft_schema(path: str | Path) -> str:
+    """The text of a draft schema for a file; it is as private as the file until a person has replaced its numbers."""
+    table = read_table(path)
+    missing = frozenset(marker for marker in MARKERS if _occurs(marker, table))
+    named = [name for name in table.columns if name.lower() in LABELS]
+    learned = named[0] if named else list(table.columns)[-1]
+    kinds: list[ColumnKind] = []
+    for name, column in table.columns.items():
+        sight = _look(column, missing)
+        kinds.append(_learned(name, sight) if name == learned else _feature(name, sight))
+    if not any(isinstance(kind, Numeric | Category) for kind in kinds):
+        # A schema needs a feature, so a lone column is not taken for the label.
+        kinds = [_feature(name, _look(column, missing)) for name, column in table.columns.items()]
+    users = [position for position, kind in enumerate(kinds) if isinstance(kind, User)]
+    for position in users[1:]:
+        kinds[position] = Ignore(name=kinds[position].name)
+    return WARNING + Schema(columns=tuple(kinds), missing_values=tuple(sorted(missing)), draft=True).to_toml()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sight:
+    """What was seen of a column: its range when it holds numbers, its different texts when they are few."""
+
+    low: float
+    high: float
+    numeric: bool
+    empty: bool
+    texts: tuple[str, ...] | None
+
+
+def _look(column: Column, missing: frozenset[str]) -> _Sight:
+    values, gone, wrong = column.numbers(missing)
+    seen = values[~gone & np.isfinite(values)]
+    numeric = wrong is None and seen.size > 0
+    found = column.distinct(MOST_CATEGORIES + len(missing))
+    return _Sight(
+        low=float(seen.min()) if numeric else 0.0,
+        high=float(seen.max()) if numeric else 0.0,
+        numeric=numeric,
+        empty=bool((column.codes((), missing) != UNKNOWN).any()),
+        texts=None if found is None else tuple(text for text in found if text not in missing),
+    )
+
+
+def _learned(name: str, sight: _Sight) -> ColumnKind:
+    if sight.texts is not None and 2 <= len(sight.texts) <= MOST_CLASSES:
+        return Label(name=name, classes=sight.texts, missing="drop-row" if sight.empty else "error")
+    if sight.numeric and sight.low < sight.high:
+        return Target(name=name, low=sight.low, high=sight.high, missing="drop-row" if sight.empty else "error")
+    return Ignore(name=name)
+
+
+def _feature(name: str, sight: _Sight) -> ColumnKind:
+    if IDENTIFIER.fullmatch(name):
+        return User(name=name, missing="drop-row" if sight.empty else "error")
+    if sight.numeric and sight.low < sight.high:
+        return Numeric(name=name, low=sight.low, high=sight.high, missing="middle" if sight.empty else "error")
+    if sight.texts and not sight.numeric:
+        return Category(name=name, categories=sight.texts, missing="category" if sight.empty else "error")
+    return Ignore(name=name)
+
+
+def _occurs(marker: str, table: Table) -> bool:
+    return any((column.codes((marker,), frozenset()) == 0).any() for column in table.columns.values())
