@@ -271,3 +271,54 @@ def sparse_column_solves(
                         matrix[columns[one], columns[two]] += weighted * data[two]
         out[i] = right[i]
         _solve(matrix, out[i])
+
+
+@compiled
+def shift_lengths(
+    grams: Array,
+    starts: IntArray,
+    offsets: IntArray,
+    shifts: Array,
+    slack: Array,
+    smallest_pivot: float,
+    out: Array,
+    first: int,
+    last: int,
+) -> None:
+    """Bound on the length of the shortest w with <row, w> within slack of shift, for every row of a party.
+
+    Infinite if a pivot of the Gram matrix falls below its diagonal times smallest_pivot: the rows are then too close to
+    dependent for such a w to be told from rounding.
+    """
+    for i in range(first, last):
+        m = offsets[i + 1] - offsets[i]
+        lower = grams[starts[i] : starts[i] + m * m].copy().reshape(m, m)
+        inverse = np.zeros((m, m))
+        solved, spread, independent = 0.0, 0.0, True
+        for r in range(m):
+            diagonal = lower[r, r]
+            for c in range(r):
+                total = lower[r, c]
+                for k in range(c):
+                    total -= lower[r, k] * lower[c, k]
+                lower[r, c] = total / lower[c, c]
+                lower[r, r] -= lower[r, c] ** 2
+            if lower[r, r] <= smallest_pivot * diagonal:
+                independent = False
+                break
+            lower[r, r] = np.sqrt(lower[r, r])
+            # Row r of L^-1, from the rows before it.
+            for c in range(r):
+                for k in range(c + 1):
+                    inverse[r, k] -= lower[r, c] * inverse[c, k]
+            inverse[r, r] = 1.0
+            moved = 0.0
+            for k in range(r + 1):
+                inverse[r, k] /= lower[r, r]
+                spread += inverse[r, k] ** 2
+                moved += inverse[r, k] * shifts[offsets[i] + k]
+            solved += moved**2
+        width = 0.0
+        for row in range(offsets[i], offsets[i + 1]):
+            width += slack[row] ** 2
+        out[i] = np.sqrt(solved) + np.sqrt(spread) * np.sqrt(width) if independent else np.inf

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from consenso.arrays import Array, IntArray
@@ -20,17 +21,64 @@ BLOCK_NUMBERS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
+class Layout:
+    """Which rows belong to which party: offsets[i]:offsets[i + 1] to party i."""
+
+    offsets: IntArray
+
+    @property
+    def parties(self) -> int:
+        """How many parties there are."""
+        return len(self.offsets) - 1
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Rows of each party, (parties,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def one_each(self) -> bool:
+        """Whether every party holds exactly one row."""
+        return bool(np.all(self.sizes == 1))
+
+    def place(self, parties: IntArray) -> slice | IntArray:
+        """Where the rows of some parties are: a slice if they lie side by side, else positions in their order."""
+        if len(parties) and np.all(np.diff(parties) == 1):
+            return slice(int(self.offsets[parties[0]]), int(self.offsets[parties[-1] + 1]))
+        if self.one_each:
+            return parties
+        sizes = self.sizes[parties]
+        shifts = np.repeat(self.offsets[:-1][parties] - (np.cumsum(sizes) - sizes), sizes)
+        return shifts + np.arange(len(shifts), dtype=np.int64)
+
+    def take(self, parties: IntArray) -> Layout:
+        """The layout of some parties' rows put one after the other."""
+        return Layout(np.concatenate(([0], np.cumsum(self.sizes[parties]))).astype(np.int64))
+
+    def spread(self, per_party: NDArray[Any]) -> NDArray[Any]:
+        """Repeat a number per party for each of its rows."""
+        return per_party if self.one_each else np.repeat(per_party, self.sizes)
+
+    def sums(self, per_row: Array) -> Array:
+        """Sum over the rows of each party, and over outputs if there are several."""
+        flat = per_row if per_row.ndim == 1 else per_row.sum(axis=1)
+        if self.one_each:
+            return flat
+        return flat.sum(keepdims=True) if self.parties == 1 else np.add.reduceat(flat, self.offsets[:-1])
+
+
+@dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows offsets[i]:offsets[i + 1] of the matrix belong to party i."""
+    """A matrix of rows with their layout."""
 
     matrix: Any  # (rows, features): float64 or float32 array in C order, or scipy.sparse.csr_array
-    offsets: IntArray
+    layout: Layout
     outputs: int = 1
 
     @property
     def parties(self) -> int:
         """How many parties hold these rows."""
-        return len(self.offsets) - 1
+        return self.layout.parties
 
     @property
     def count(self) -> int:
@@ -47,47 +95,11 @@ class Rows:
         """Whether the rows are compressed."""
         return sparse.issparse(self.matrix)
 
-    @cached_property
-    def sizes(self) -> IntArray:
-        """Rows of each party, (parties,)."""
-        return np.diff(self.offsets)
-
-    @cached_property
-    def one_each(self) -> bool:
-        """Whether every party holds exactly one row."""
-        return self.parties == self.count and bool(np.all(self.sizes == 1))
-
-    def indices(self, parties: IntArray) -> IntArray:
-        """Positions of the rows of some parties, in the order of those parties."""
-        sizes = self.sizes[parties]
-        skipped = np.repeat(self.offsets[:-1][parties] - (np.cumsum(sizes) - sizes), sizes)
-        return skipped + np.arange(len(skipped), dtype=np.int64)
-
-    def place(self, parties: IntArray) -> slice | IntArray:
-        """Where the rows of some parties are: a slice if they lie side by side, else positions."""
-        if len(parties) and np.all(np.diff(parties) == 1):
-            return slice(int(self.offsets[parties[0]]), int(self.offsets[parties[-1] + 1]))
-        return self.indices(parties)
-
     def take(self, parties: IntArray) -> Rows:
         """The rows of some parties: a view if they lie side by side, else a copy."""
         if len(parties) == self.parties and np.array_equal(parties, np.arange(self.parties)):
             return self
-        offsets = np.concatenate(([0], np.cumsum(self.sizes[parties]))).astype(np.int64)
-        return Rows(self.matrix[self.place(parties)], offsets, self.outputs)
-
-    def spread(self, per_party: Array) -> Array:
-        """Repeat a number per party for each of its rows."""
-        return per_party if self.one_each else np.repeat(per_party, self.sizes)
-
-    def sums(self, per_row: Array) -> Array:
-        """Sum over the rows of each party, and over outputs if there are several."""
-        flat = per_row if per_row.ndim == 1 else per_row.sum(axis=1)
-        if self.one_each:
-            return flat
-        if self.parties == 1:
-            return flat.sum(keepdims=True)
-        return np.add.reduceat(flat, self.offsets[:-1])
+        return Rows(self.matrix[self.layout.place(parties)], self.layout.take(parties), self.outputs)
 
     def squared_norms(self) -> Array:
         """Squared 2-norm of every row, (rows,)."""
@@ -103,15 +115,15 @@ class Rows:
             return self._shared_scores(x.reshape(self._model_shape()))
         from consenso import kernels
 
-        out = np.empty((self.count, self.outputs))
+        out, offsets = np.empty((self.count, self.outputs)), self.layout.offsets
         x = np.ascontiguousarray(x).reshape(self.parties, self.features, self.outputs)
         work = self._row_work()
         if self.is_sparse:
-            kernels.run(kernels.sparse_scores, self.offsets, work, *self._compressed(), self.offsets, x, out)
+            kernels.run(kernels.sparse_scores, offsets, work, *self._compressed(), offsets, x, out)
         elif self.outputs == 1:
-            kernels.run(kernels.dense_scores, self.offsets, work, self.matrix, self.offsets, x[:, :, 0], out[:, 0])
+            kernels.run(kernels.dense_scores, offsets, work, self.matrix, offsets, x[:, :, 0], out[:, 0])
         else:
-            kernels.run(kernels.dense_scores_many, self.offsets, work, self.matrix, self.offsets, x, out)
+            kernels.run(kernels.dense_scores_many, offsets, work, self.matrix, offsets, x, out)
         return out[:, 0] if self.outputs == 1 else out
 
     def pull(self, coefficients: Array) -> Array:
@@ -120,17 +132,17 @@ class Rows:
             return self.total(coefficients)[None]
         from consenso import kernels
 
-        out = np.empty((self.parties, self.features, self.outputs))
+        out, offsets = np.empty((self.parties, self.features, self.outputs)), self.layout.offsets
         coefficients = np.ascontiguousarray(coefficients)
         work = self._row_work()
         if self.is_sparse:
             weights = coefficients.reshape(self.count, self.outputs)
-            kernels.run(kernels.sparse_pull, self.offsets, work, *self._compressed(), self.offsets, weights, out)
+            kernels.run(kernels.sparse_pull, offsets, work, *self._compressed(), offsets, weights, out)
         elif self.outputs == 1:
             flat = out[:, :, 0]
-            kernels.run(kernels.dense_pull, self.offsets, work, self.matrix, self.offsets, coefficients, flat)
+            kernels.run(kernels.dense_pull, offsets, work, self.matrix, offsets, coefficients, flat)
         else:
-            kernels.run(kernels.dense_pull_many, self.offsets, work, self.matrix, self.offsets, coefficients, out)
+            kernels.run(kernels.dense_pull_many, offsets, work, self.matrix, offsets, coefficients, out)
         return out.reshape(self.parties, -1)
 
     def total(self, coefficients: Array) -> Array:
@@ -147,28 +159,28 @@ class Rows:
         """Inner products of each party's rows, packed one matrix after the other, and where each starts."""
         from consenso import kernels
 
-        areas = self.sizes**2
+        offsets, areas = self.layout.offsets, self.layout.sizes**2
         starts = np.cumsum(areas) - areas
         out = np.empty(int(areas.sum()))
-        work = self._row_work() * float(self.sizes.max())
+        work = self._row_work() * float(self.layout.sizes.max())
         if self.is_sparse:
-            arguments = (*self._compressed(), self.features, self.offsets, starts, out)
-            kernels.run(kernels.sparse_grams, self.offsets, work, *arguments)
+            arguments = (*self._compressed(), self.features, offsets, starts, out)
+            kernels.run(kernels.sparse_grams, offsets, work, *arguments)
         else:
-            kernels.run(kernels.dense_grams, self.offsets, work, self.matrix, self.offsets, starts, out)
+            kernels.run(kernels.dense_grams, offsets, work, self.matrix, offsets, starts, out)
         return out, starts
 
     def column_solves(self, weights: Array, right: Array) -> Array:
         """(I + sum over the party's rows of weight row row')^-1 right, (parties, features); weights >= 0."""
         from consenso import kernels
 
-        out = np.empty((self.parties, self.features))
+        out, offsets = np.empty((self.parties, self.features)), self.layout.offsets
         work = self._row_work() * self.features
         if self.is_sparse:
-            arguments = (*self._compressed(), self.offsets, weights, right, out)
-            kernels.run(kernels.sparse_column_solves, self.offsets, work, *arguments)
+            arguments = (*self._compressed(), offsets, weights, right, out)
+            kernels.run(kernels.sparse_column_solves, offsets, work, *arguments)
         else:
-            kernels.run(kernels.dense_column_solves, self.offsets, work, self.matrix, self.offsets, weights, right, out)
+            kernels.run(kernels.dense_column_solves, offsets, work, self.matrix, offsets, weights, right, out)
         return out
 
     def _shared_scores(self, x: Array) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -88,8 +88,8 @@ class Topology:
         """A random graph in which every party has `degree` neighbours."""
         if not 0 < degree < parties or parties * degree % 2:
             raise InputError(
-                f"random_regular(parties={parties}, degree={degree}): the degree lies in 1..parties-1 and parties*degree "
-                "is even; change one of them."
+                f"random_regular(parties={parties}, degree={degree}): the degree lies in 1..parties-1 and "
+                "parties*degree is even; change one of them."
             )
         import networkx as nx
 
@@ -219,11 +219,11 @@ class Topology:
         return cls.from_edges(rows * columns, pairs)
 
     @classmethod
-    def _first_connected(cls, make: object, seed: int) -> Topology:
+    def _first_connected(cls, make: Callable[[int], nx.Graph], seed: int) -> Topology:
         import networkx as nx
 
         for attempt in range(1000):
-            graph: nx.Graph = make(seed * 1000 + attempt)  # type: ignore[operator]
+            graph = make(seed * 1000 + attempt)
             if nx.is_connected(graph):
                 return cls.from_edges(graph.number_of_nodes(), graph.edges)
         raise InputError(f"No connected graph among 1000 draws from seed {seed}; ask for a larger degree.")

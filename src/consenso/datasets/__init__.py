@@ -2,7 +2,7 @@
 
 Files are looked for in the folder that is passed, in $CONSENSO_DATA, in the cache folder ($CONSENSO_CACHE, else
 ~/.cache/consenso), and then downloaded into the cache; a file whose checksum differs is refused. A data set is one
-module with a `DESCRIPTION`.
+module that holds its `Description`, which `catalogue` finds.
 """
 
 from __future__ import annotations

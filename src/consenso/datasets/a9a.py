@@ -43,7 +43,6 @@ DESCRIPTION = Description(
         ),
     ),
 )
-DESCRIPTIONS = (DESCRIPTION,)
 
 
 def load_a9a(folder: str | Path | None = None) -> Dataset:

@@ -113,7 +113,6 @@ DESCRIPTION = Description(
         ),
     ),
 )
-DESCRIPTIONS = (DESCRIPTION,)
 
 
 def load_adult(
@@ -174,4 +173,5 @@ def _complete(path: Path) -> NDArray[np.str_]:
     with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
         records = [record for record in csv.reader(lines, skipinitialspace=True) if len(record) > len(COLUMNS)]
     cells = np.asarray(records, dtype=np.str_)
-    return cells[~(cells == "?").any(axis=1)]
+    complete: NDArray[np.str_] = cells[~(cells == "?").any(axis=1)]
+    return complete

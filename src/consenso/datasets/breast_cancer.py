@@ -17,7 +17,6 @@ DESCRIPTION = Description(
     origin="scikit-learn, sklearn.datasets.load_breast_cancer (W. Wolberg, N. Street, O. Mangasarian, 1995)",
     notes="Raw measurements; state public ranges before private use. +1 is benign, as in scikit-learn.",
 )
-DESCRIPTIONS = (DESCRIPTION,)
 
 
 def load_breast_cancer() -> Dataset:

@@ -60,7 +60,6 @@ DESCRIPTION = Description(
         ),
     ),
 )
-DESCRIPTIONS = (DESCRIPTION,)
 
 
 def load_california_housing(

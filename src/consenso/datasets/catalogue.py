@@ -16,8 +16,9 @@ def catalogue() -> dict[str, Description]:
     package = "consenso.datasets"
     found = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        for description in getattr(importlib.import_module(f"{package}.{module.name}"), "DESCRIPTIONS", ()):
-            found[description.name] = description
+        for value in vars(importlib.import_module(f"{package}.{module.name}")).values():
+            if isinstance(value, Description):
+                found[value.name] = value
     return dict(sorted(found.items()))
 
 

@@ -20,7 +20,6 @@ DESCRIPTION = Description(
         "scaled=False gives raw measurements."
     ),
 )
-DESCRIPTIONS = (DESCRIPTION,)
 
 
 def load_diabetes(*, scaled: bool = True) -> Dataset:

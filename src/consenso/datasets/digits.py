@@ -17,7 +17,6 @@ DESCRIPTION = Description(
     origin="scikit-learn, sklearn.datasets.load_digits (E. Alpaydin, C. Kaynak, 1998; the test part of the UCI set)",
     notes="Cells count 0 to 16 dark pixels, a public range, and are divided by 16.",
 )
-DESCRIPTIONS = (DESCRIPTION,)
 
 
 def load_digits() -> Dataset:

@@ -1,6 +1,6 @@
 """FEMNIST: handwritten characters by writer, the five per cent sample of Ryu and Kim, as far as it is available.
 
-Reference: M. Ryu, K. Kim, "Differentially private federated learning via inexact ADMM", 2022, arXiv:2202.09409.
+Reference: M. Ryu, K. Kim, "Differentially private federated learning via inexact ADMM", 2021.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ DESCRIPTION = Description(
     ),
     resources=(SMALL, EXTRA),
 )
-DESCRIPTIONS = (DESCRIPTION,)
 
 
 def load_femnist(folder: str | Path | None = None, *, extra: bool = False) -> Dataset:

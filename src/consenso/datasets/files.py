@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
 import tempfile
 import urllib.error
@@ -32,7 +33,7 @@ def locate(resource: Resource, *, folder: str | Path | None = None) -> Path:
             if form.url is not None:
                 try:
                     return _download(form, cache_folder())
-                except OSError as error:
+                except (OSError, http.client.HTTPException) as error:
                     failures.append(f"the download from {form.url} failed ({_reason(error)})")
     raise InputError(_absent(resource, folder, failures))
 
@@ -88,15 +89,21 @@ def _download(form: File, folder: Path) -> Path:
             os.fdopen(handle, "wb") as out,
             urllib.request.urlopen(str(form.url), timeout=TIMEOUT_SECONDS) as answer,
         ):
+            digest = hashlib.sha256()
             while chunk := answer.read(CHUNK):
+                digest.update(chunk)
                 out.write(chunk)
-        verify(partial, form)
+        if digest.hexdigest() != form.sha256:
+            raise InputError(
+                f"{form.url}: the SHA-256 of {form.name} must be {form.sha256}, and {digest.hexdigest()} was served; "
+                "fetch the file elsewhere and set CONSENSO_DATA to its folder."
+            )
         return partial.replace(folder / form.name)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError | http.client.HTTPException) -> str:
     return str(error.reason if isinstance(error, urllib.error.URLError) else error) or type(error).__name__
 
 

@@ -23,7 +23,6 @@ DESCRIPTION = Description(
     origin="chosen for T.-H. H. Chan, H. Xie, M. Zhao, 2023, which states no data",
     notes="Rows have norm 1. `structure` is D, the first differences; `truth` is constant on equally likely pieces.",
 )
-DESCRIPTIONS = (DESCRIPTION,)
 
 
 def make_generalised_lasso(

@@ -1,8 +1,8 @@
 """Data spread over the nodes of a graph, in the sizes of Gauthier et al.: 50 nodes, 50 observations, 8 features.
 
-Reference: F. Gauthier, C. Gratton, N. K. D. Venkategowda, S. Werner, "Privacy-preserving distributed learning with
-nonsmooth objective functions", 2020, and its zCDP version. The papers state no law: here features and model are
-standard Gaussian and the noise has standard deviation 0.1. The graph itself is a matter of `consenso.topology`.
+Reference: F. Gauthier et al., "Private networked federated learning for nonsmooth objectives", 2023, arXiv:2306.14012.
+The paper states no law: here features and model are standard Gaussian and the noise has standard deviation 0.1. The
+graph itself is a matter of `consenso.topology`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ DESCRIPTION = Description(
     origin="sizes of F. Gauthier et al. (zCDP-NFL), which states no data law",
     notes="`users` is the node of each record. Gaussian rows are unbounded: clip or scale them before private use.",
 )
-DESCRIPTIONS = (DESCRIPTION,)
 
 
 def make_graph(*, seed: int, nodes: int = 50, observations: int = 50, features: int = 8, noise: float = 0.1) -> Dataset:

@@ -36,7 +36,6 @@ SPHERE = Description(
     origin="law of the text of E. Cyffers, A. Bellet, D. Basu, ICML 2023",
     notes="Rows have norm 1 by construction. The text states no law for the coefficients: uniform on [0, 1] here.",
 )
-DESCRIPTIONS = (DESCRIPTION, SPHERE)
 
 
 def make_lasso(*, seed: int, records: int = 1000, features: int = 64, support: int = 8, noise: float = 0.1) -> Dataset:

@@ -38,7 +38,6 @@ DESCRIPTION = Description(
         Resource(forms=(File(name=name, sha256=digest, url=MIRROR + name),)) for name, digest in _SUMS.items()
     ),
 )
-DESCRIPTIONS = (DESCRIPTION,)
 
 
 def load_mnist(folder: str | Path | None = None) -> Dataset:

@@ -101,8 +101,8 @@ def prox_arguments(
     records = len(points)
     if targets.shape != (records,) or steps.shape not in ((), (records,)):
         raise InputError(
-            f"{owner}: {records} points need as many targets and one step or as many, and the shapes are {targets.shape} "
-            f"and {steps.shape}; pass one target per record."
+            f"{owner}: {records} points need as many targets, and one step or as many, and the shapes are "
+            f"{targets.shape} and {steps.shape}; pass one target per record."
         )
     if not np.all((steps >= 0) & (steps <= LARGEST_STEP)):
         raise InputError(

@@ -90,7 +90,9 @@ class Coalition:
     def sentence(self) -> str:
         """In plain words."""
         *first, last = map(str, self.parties)
-        return f"parties {', '.join(first)} and {last} together, who pool what they are sent and their own data and noise"
+        return (
+            f"parties {', '.join(first)} and {last} together, who pool what they are sent and their own data and noise"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,5 +150,6 @@ def sees_at_least(observer: Observer, other: Observer) -> bool:
 
 def _unknown(key: str) -> InputError:
     return InputError(
-        f"parse({key!r}): an observer is 'eavesdropper', 'server', 'public', 'peer:3' or 'coalition:1,4'; name one of these."
+        f"parse({key!r}): an observer is 'eavesdropper', 'server', 'public', 'peer:3' or 'coalition:1,4'; name one of "
+        "these."
     )

@@ -1,4 +1,4 @@
-"""Philox4x64-10 and the noise of simulations, compiled by Numba. Imported only when noise is drawn: Numba is slow to load.
+"""Philox4x64-10 and the noise of simulations, compiled by Numba: imported when noise is drawn, since it loads slowly.
 
 A counter-based generator is a keyed bijection of counters: word `coordinate % 4` of block `coordinate // 4` is a
 function of (seed, party, round, release, stream, repetition, purpose, coordinate) and of nothing else. So the noise
@@ -10,14 +10,16 @@ Reference: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numba
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.extending import intrinsic
 
 from consenso.arrays import Array, IntArray
+
+Word: TypeAlias = np.uint64
 
 # What a stream is for; part of the counter, so that the same key never gives the same bits to two laws.
 GAUSSIAN, LAPLACE, GAMMA_NORM, RADIUS, UNIFORM = 0, 1, 2, 3, 4
@@ -52,8 +54,8 @@ def _high(context: Any, left: Any, right: Any) -> Any:
 
 
 @numba.njit(cache=True)
-def block(c0: int, c1: int, c2: int, c3: int, k0: int, k1: int) -> tuple[int, int, int, int]:
-    """The four words of Philox4x64-10 for a counter of four words and a key of two (all np.uint64)."""
+def block(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> tuple[Word, Word, Word, Word]:
+    """The four words of Philox4x64-10 for a counter of four words and a key of two."""
     for _ in range(_ROUNDS):
         high0, low0 = _high(_MULTIPLIER_0, c0), _MULTIPLIER_0 * c0
         high1, low1 = _high(_MULTIPLIER_1, c2), _MULTIPLIER_1 * c2
@@ -64,17 +66,18 @@ def block(c0: int, c1: int, c2: int, c3: int, k0: int, k1: int) -> tuple[int, in
 
 
 @numba.njit(cache=True)
-def _unit(word: int) -> float:
+def _unit(word: Word) -> float:
     """A uniform double of 53 bits in (0, 1): the zero is moved to half a step."""
     return max(np.float64(word >> np.uint64(11)), 0.5) * _ULP
 
 
 @numba.njit(cache=True)
-def _normals(first: int, second: int) -> tuple[float, float]:
+def _normals(first: Word, second: Word) -> tuple[float, float]:
     """Box-Muller: two independent standard normals from two words."""
     radius = math.sqrt(-2.0 * math.log(_unit(first)))
-    # Two bits choose the quadrant; the rest is an angle within an eighth of a turn, where the series are exact.
-    angle = _QUARTER_TURN * (np.float64((second << np.uint64(2)) >> np.uint64(11)) * _ULP - 0.5)
+    # Two bits choose the quadrant; 52 more an angle within an eighth of a turn, where the series are exact, and
+    # never 0, so that no normal is: a direction must not be lost.
+    angle = _QUARTER_TURN * ((np.float64((second << np.uint64(2)) >> np.uint64(12)) + 0.5) * (2.0 * _ULP) - 0.5)
     square = angle * angle
     sine, cosine = _SIN[7], _COS[8]
     for k in range(7):
@@ -90,20 +93,20 @@ def _normals(first: int, second: int) -> tuple[float, float]:
 
 
 @numba.njit(cache=True)
-def _laplace(word: int) -> float:
+def _laplace(word: Word) -> float:
     """A standard Laplace: the inverse CDF of its modulus from the high bits, its sign from the lowest."""
     modulus = -math.log(_unit(word))
     return modulus if word & np.uint64(1) else -modulus
 
 
 @numba.njit(cache=True)
-def _fill(purpose: int, seed: int, party: int, c1: int, c2: int, c3: int, out: Array) -> None:
+def _fill(purpose: int, seed: Word, party: Word, c1: Word, c2: Word, c3: Word, out: Array) -> None:
     """Fill one party's row with unit draws."""
     dim = out.size
     c3 = c3 | np.uint64(purpose)
     for index in range((dim + 3) // 4):
         w0, w1, w2, w3 = block(np.uint64(index), c1, c2, c3, seed, party)
-        if purpose == GAUSSIAN or purpose == GAMMA_NORM:
+        if purpose in (GAUSSIAN, GAMMA_NORM):
             x0, x1 = _normals(w0, w1)
             x2, x3 = _normals(w2, w3)
         elif purpose == LAPLACE:
@@ -122,7 +125,7 @@ def _fill(purpose: int, seed: int, party: int, c1: int, c2: int, c3: int, out: A
 
 @numba.njit(cache=True)
 def _row(
-    purpose: int, seed: int, party: int, c1: int, c2: int, c3: int, values: Array, scale: float, out: Array
+    purpose: int, seed: Word, party: Word, c1: Word, c2: Word, c3: Word, values: Array, scale: float, out: Array
 ) -> None:
     """One party: its values plus noise, or uniforms."""
     if purpose == GAMMA_NORM:
@@ -146,7 +149,7 @@ def _row(
 # Two functions, not one body compiled twice: Numba's cache does not tell the two apart.
 @numba.njit(cache=True)
 def _serial(
-    purpose: int, seed: int, parties: IntArray, c1: int, c2: int, c3: int, values: Array, scales: Array, out: Array
+    purpose: int, seed: Word, parties: IntArray, c1: Word, c2: Word, c3: Word, values: Array, scales: Array, out: Array
 ) -> None:
     for i in range(parties.size):
         _row(purpose, seed, np.uint64(parties[i]), c1, c2, c3, values[i], scales[i], out[i])
@@ -154,7 +157,7 @@ def _serial(
 
 @numba.njit(cache=True, parallel=True)
 def _parallel(
-    purpose: int, seed: int, parties: IntArray, c1: int, c2: int, c3: int, values: Array, scales: Array, out: Array
+    purpose: int, seed: Word, parties: IntArray, c1: Word, c2: Word, c3: Word, values: Array, scales: Array, out: Array
 ) -> None:
     for i in numba.prange(parties.size):
         _row(purpose, seed, np.uint64(parties[i]), c1, c2, c3, values[i], scales[i], out[i])

@@ -180,6 +180,15 @@ class Vault:
         return self._contents.pop(token)
 
 
+class Probe(Protocol):
+    """For the laws of `consenso.testing`: sees exact values, and every release is answered with noise alone.
+
+    A run with a probe learns nothing, which is what makes non-interference and sensitivities measurable.
+    """
+
+    def __call__(self, round_: int, release: Release, cohort: IntArray, value: Array, bound: float) -> None: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Doorway:
     """What a door is built from: everything public about how values leave in this run."""
@@ -189,6 +198,7 @@ class Doorway:
     trust: Trust
     shares: int  # parties whose noise shares make up the whole noise of a secure sum
     equal_noise: bool  # one scale for all parties (that of the largest bound), instead of each its own
+    probe: Probe | None = None
 
     def noise_for(self, name: str) -> Noise:
         """The noise of a release."""
@@ -251,6 +261,9 @@ def open_door(
         def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Array | Sealed:
             index, release, repetition = enter(name)
             value = checked(release, value, facts, bound, share)
+            if doorway.probe is not None:
+                doorway.probe(facts.round, release, facts.cohort, value, bound)
+                value = np.zeros_like(value)
             if release.at == "party" or doorway.trust == "local":
                 return noised(release, value, bound, share, key(index, repetition))
             if doorway.trust == "secure-sum":
@@ -262,7 +275,8 @@ def open_door(
             if not release.perturbs_objective:
                 raise UndeclaredReleaseError(f"door.perturb({name!r}): declared as an additive release; call door(...).")
             zero = np.zeros((len(facts.cohort), release.size))
-            return solve(noised(release, zero, 1.0, 1.0, key(index, repetition)))
+            noise = noised(release, zero, 1.0, 1.0, key(index, repetition))
+            return solve(noise) if doorway.probe is None else noise
 
         def coins(self, name: str, counts: IntArray) -> Array:
             index, release = declared[name]

@@ -49,18 +49,44 @@ def knows_sample(setting: Setting, view: View) -> bool:
 def floor(setting: Setting, view: View, declaration: Declaration) -> Composition:
     """The composition of everything that an observer sees of one party: sound for every algorithm."""
     participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
-    own = setting.facts.only(np.array([view.party], dtype=np.int64))
-    cache: dict[object, Event] = {}
-    rounds: list[Event] = []
-    for round_ in range(setting.rounds):
-        releases = declaration(own.at(round_))
-        multipliers = tuple(setting.doorway.noise_for(release.name).at(round_) for release in releases)
+    uses = Uses(setting, view, declaration)
+    event = over_rounds([uses.of_round(round_) for round_ in range(setting.rounds)], participation)
+    return Composition(
+        released=compose(event, uses.in_parts()),
+        unit=view.unit,
+        adjacency=view.adjacency,
+        why=_why(view, participation),
+    )
+
+
+class Uses:
+    """The events of one party's releases, round by round; equal rounds are computed once."""
+
+    def __init__(self, setting: Setting, view: View, declaration: Declaration) -> None:
+        self._setting, self._view, self._declaration = setting, view, declaration
+        self._own = setting.facts.only(np.array([view.party], dtype=np.int64))
+        self._cache: dict[object, Event] = {}
+        self._parts: dict[str, Event] = {}
+
+    def of_round(self, round_: int) -> Event:
+        """Everything that the party releases in a round in which it takes part, except what is paid in parts."""
+        releases = self._declaration(self._own.at(round_))
+        multipliers = tuple(self._setting.doorway.noise_for(release.name).scale(1.0, round_) for release in releases)
         key = (releases, multipliers)
-        if key not in cache:
-            cache[key] = compose(*(_use(setting, view, declaration, release, round_) for release in releases))
-        rounds.append(cache[key])
-    event = over_rounds(rounds, participation)
-    return Composition(released=event, unit=view.unit, adjacency=view.adjacency, why=_why(setting, view, participation))
+        if key not in self._cache:
+            whole = []
+            for release in releases:
+                event = _use(self._setting, self._view, self._declaration, release, round_)
+                if release.parts:
+                    self._parts[release.name] = event
+                else:
+                    whole.append(event)
+            self._cache[key] = compose(*whole)
+        return self._cache[key]
+
+    def in_parts(self) -> Event:
+        """What is paid in parts over the whole run, once; call after the rounds."""
+        return compose(*self._parts.values())
 
 
 def over_rounds(rounds: list[Event], participation: Participation) -> Event:
@@ -133,7 +159,7 @@ def amplified(setting: Setting, view: View, declaration: Declaration) -> Composi
     own = setting.facts.only(np.array([view.party], dtype=np.int64))
     rounds = []
     for round_ in range(setting.rounds):
-        uses = []
+        uses: list[Event] = []
         for release in declaration(own.at(round_)):
             if release.at != "sum" or sight(setting, view, release) != "sum":
                 raise PreconditionError(
@@ -172,7 +198,7 @@ def _hidden(event: Gaussian, release: Release, view: View, rate: float) -> Event
     return Sampled(event.std, widened, rate, view.adjacency, event.excess)
 
 
-def _why(setting: Setting, view: View, participation: Participation) -> str:
+def _why(view: View, participation: Participation) -> str:
     seen = "every message of the party" if isinstance(view.observer, Eavesdropper | Server) else "what the hub shows"
     if isinstance(participation, Certain):
         return f"adaptive composition of {seen}, {participation.count} participation(s)"

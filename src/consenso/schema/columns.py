@@ -271,5 +271,5 @@ def _require_rule(name: str, rule: str | float, rules: tuple[str, ...], low: flo
         return
     number = f", or a number from {low} to {high}" if low < high else ""
     raise InputError(
-        f"columns.{name}.missing: a rule is one of {', '.join(rules)}{number}, and {rule!r} was given; choose one of them."
+        f"columns.{name}.missing: a rule is one of {', '.join(rules)}{number}, and {rule!r} was given; choose one."
     )

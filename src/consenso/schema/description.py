@@ -102,7 +102,7 @@ class Schema:
         return hashlib.sha256(self.to_toml().encode()).hexdigest()
 
     def require_public(self) -> Schema:
-        """This schema, or a PrivacyError when it is a draft made from private data."""
+        """The schema itself, or a PrivacyError when it is a draft made from private data."""
         if self.draft:
             raise PrivacyError(
                 "draft = true: the ranges and categories of a draft were read from private data; replace them by "

@@ -57,7 +57,7 @@ class Plain:
 
     def curvature(self, scores: Array) -> Array:
         """phi'' at the scores, one output only."""
-        return self.loss.curvature(scores, self.targets)
+        return self.loss.curvature_product(scores, self.targets, np.ones_like(scores))
 
     def curvature_product(self, scores: Array, direction: Array) -> Array:
         """phi'' at the scores, times a direction."""
@@ -88,7 +88,7 @@ class Batch:
         """The problems of some of the parties."""
         if len(parties) == self.rows.parties:
             return self
-        place = self.rows.place(parties)
+        place = self.rows.layout.place(parties)
         return Batch(
             self.rows.take(parties), self.term.take(place), self.weights[parties], self.points[parties], self.norms[place]
         )
@@ -96,7 +96,7 @@ class Batch:
     @cached_property
     def row_weights(self) -> Array:
         """t of each row."""
-        return self.rows.spread(self.weights)
+        return self.rows.layout.spread(self.weights)
 
     def state(self, x: Array) -> State:
         """Everything a solver needs to know at x, evaluated from x itself."""
@@ -106,15 +106,15 @@ class Batch:
         gradient *= self.weights[:, None]
         gradient += x
         gradient -= self.points
-        return State(x, scores, gradient, _norms(gradient), self.rounding(x, scores, slopes))
+        return State(x, scores, gradient, lengths(gradient), self.rounding(x, scores, slopes))
 
     def rounding(self, x: Array, scores: Array, slopes: Array) -> Array:
         """What rounding may hide in the gradient at x, (parties,)."""
-        length = _norms(x)
-        moved = self.term.unsteadiness(scores) * self.norms * self.rows.spread(length)
-        sizes = np.abs(slopes) if slopes.ndim == 1 else _norms(slopes)
-        pulled = self.rows.sums(self.norms * (sizes + moved))
-        return ROUNDING * (length + _norms(self.points) + self.weights * pulled)
+        length = lengths(x)
+        moved = self.term.unsteadiness(scores) * self.norms * self.rows.layout.spread(length)
+        sizes = np.abs(slopes) if slopes.ndim == 1 else lengths(slopes)
+        pulled = self.rows.layout.sums(self.norms * (sizes + moved))
+        return ROUNDING * (length + lengths(self.points) + self.weights * pulled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,5 +133,11 @@ class State:
         return self.length + self.rounding
 
 
-def _norms(vectors: Array) -> Array:
-    return np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+def dots(left: Array, right: Array) -> Array:
+    """Inner products of the vectors of each party, (parties,)."""
+    return np.einsum("ij,ij->i", left, right)
+
+
+def lengths(vectors: Array) -> Array:
+    """2-norms of the vectors of each party, (parties,)."""
+    return np.sqrt(dots(vectors, vectors))

@@ -1,11 +1,10 @@
 """Newton's method on the local problems of a cohort, with whichever linear system is the smallest.
 
-`rows`     m records <= features: the Newton system is m by m, in the Gram matrix of the party's rows;
-`columns`  fewer features than records: the system is features by features;
-`conjugate` neither is small, or several outputs: conjugate gradients with Hessian products.
+`rows`      no more records than features: the system is records by records, in the Gram matrix of the party's rows;
+`columns`   fewer features than records: the system is features by features;
+`conjugate` neither is small, or there are several outputs: conjugate gradients with Hessian products.
 
-A step length satisfies the approximate Wolfe conditions of Hager and Zhang (2005), so that the objective goes down from any
-starting point; losses that are piecewise quadratic get a semismooth method in the same way.
+For losses that are piecewise quadratic the same iteration is a semismooth Newton method.
 """
 
 from __future__ import annotations
@@ -16,80 +15,166 @@ from typing import Literal
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.rows import Rows
-from consenso.subproblems.batch import Batch, State, Term
+from consenso.rows import Layout, Rows
+from consenso.subproblems.batch import Batch, State, Term, dots
+from consenso.subproblems.line_search import line_search
 
 Side = Literal["rows", "columns", "conjugate"]
+SIDES: tuple[Side, ...] = ("rows", "columns", "conjugate")
 LARGEST_SYSTEM = 2000
-LARGEST_STEP = 1e12
-# A point that has not come closer for this many steps is as close as rounding allows.
+# A point that has not come closer for this many steps is as close as it gets.
 PATIENCE = 12
-
-Direction = Callable[[Batch, State], Array]
-
-
-def side_of(rows: Rows) -> Array:
-    """Which system suits each party, as an index into (rows, columns, conjugate)."""
-    few_rows = (rows.sizes <= rows.features) & (rows.sizes <= LARGEST_SYSTEM)
-    few_columns = np.full(rows.parties, rows.features <= LARGEST_SYSTEM)
-    sides = np.where(few_rows, 0, np.where(few_columns, 1, 2))
-    return np.full_like(sides, 2) if rows.outputs > 1 else sides
+# Each Newton direction is solved to this relative accuracy by conjugate gradients.
+FORCING = 1e-3
+MOST_PRODUCTS = 2000
 
 
-def solve(batch: Batch, side: Side, start: Array, tolerance: float, steps: int) -> State:
-    """Minimize from x = v - t * sum of start * row; the residual of the answer says how far it came."""
+def sides(rows: Rows) -> IntArray:
+    """Which system suits each party, as an index into SIDES."""
+    if rows.outputs > 1:
+        return np.full(rows.parties, 2)
+    few_rows = rows.layout.sizes <= min(rows.features, LARGEST_SYSTEM)
+    return np.where(few_rows, 0, 1 if rows.features <= LARGEST_SYSTEM else 2)
+
+
+def solve(batch: Batch, side: Side, start: Array, tolerance: float, steps: int) -> tuple[Array, Array]:
+    """Minimize from x = v - t * sum of start * row: the point and its residual, which says how far it came."""
     if side == "rows":
-        start = _solve_in_margins(batch, start, tolerance / 4, steps)
+        start = _solve_in_scores(batch, start, tolerance / 4, steps)
     x = batch.points - batch.weights[:, None] * batch.rows.pull(start)
-    directions: dict[Side, Direction] = {"rows": _by_rows, "columns": _by_columns, "conjugate": _by_conjugates}
-    return _descend(batch, batch.state(x), directions[side], tolerance, steps)
+    return _descend(batch, x, _DIRECTIONS[side], tolerance, steps)
 
 
-def _descend(batch: Batch, state: State, direction: Direction, tolerance: float, steps: int) -> State:
-    """Newton steps in the original variables until every party is done, then as if the easy ones had left."""
-    best, idle = state, np.zeros(batch.rows.parties, dtype=np.int64)
-    for done in range(steps):
-        live = (best.residual > tolerance) & (best.length > best.rounding) & (idle < PATIENCE)
+def _descend(
+    batch: Batch, x: Array, direction: Callable[[Batch, State], Array], tolerance: float, steps: int
+) -> tuple[Array, Array]:
+    """Newton steps in the original variables; when half of the parties are done, the others go on alone."""
+    state = batch.state(x)
+    best, residual = state.x, state.residual
+    idle = np.zeros(batch.rows.parties, dtype=np.int64)
+    for taken in range(steps):
+        live = (residual > tolerance) & (state.length > state.rounding) & (idle < PATIENCE)
         if not live.any():
             break
         if 2 * live.sum() <= live.size:
             few = np.flatnonzero(live)
-            part = batch.take(few)
-            answer = _descend(part, part.state(state.x[few]), direction, tolerance, steps - done)
-            return _pick(batch, best, few, answer)
+            found, reached = _descend(batch.take(few), state.x[few], direction, tolerance, steps - taken)
+            closer = reached < residual[few]
+            best, residual = best.copy(), residual.copy()
+            best[few[closer]], residual[few[closer]] = found[closer], reached[closer]
+            break
         move = direction(batch, state)
         along = batch.rows.scores(move)
-        bend = np.einsum("ij,ij->i", state.x - batch.points, move)
-        length = line_search(
-            batch.rows, batch.term, batch.weights, state.scores, along, bend, np.einsum("ij,ij->i", move, move)
-        )
-        length[~live] = 0.0
-        state = batch.state(state.x + length[:, None] * move)
-        closer = state.residual < best.residual
+        bend, stretch = dots(state.x - batch.points, move), dots(move, move)
+        length = line_search(batch.rows.layout, batch.term, batch.weights, state.scores, along, bend, stretch)
+        state = batch.state(state.x + np.where(live, length, 0.0)[:, None] * move)
+        closer = state.residual < residual
+        best = np.where(closer[:, None], state.x, best)
+        residual = np.where(closer, state.residual, residual)
         idle = np.where(closer, 0, idle + 1)
-        best = _better(batch, best, state, closer)
-    return best
+    return best, residual
 
 
-def _better(batch: Batch, best: State, state: State, closer: Array) -> State:
-    if closer.all():
-        return state
-    rows = batch.rows.spread(closer)
-    rows = rows if state.scores.ndim == 1 else rows[:, None]
-    return State(
-        np.where(closer[:, None], state.x, best.x),
-        np.where(rows, state.scores, best.scores),
-        np.where(closer[:, None], state.gradient, best.gradient),
-        np.where(closer, state.length, best.length),
-        np.where(closer, state.rounding, best.rounding),
-    )
+def _by_rows(batch: Batch, state: State) -> Array:
+    """-(I + t A'DA)^-1 r = t A' D^1/2 (I + t D^1/2 AA' D^1/2)^-1 D^1/2 A r - r, with A the party's rows."""
+    roots = np.sqrt(batch.row_weights * batch.term.curvature(state.scores))
+    solved, _ = _row_solves(*batch.rows.grams, batch.rows.layout, roots, batch.rows.scores(state.gradient))
+    return batch.rows.pull(solved) - state.gradient
 
 
-def _pick(batch: Batch, best: State, few: IntArray, answer: State) -> State:
-    place = batch.rows.place(few)
-    for whole, part in ((best.x, answer.x), (best.gradient, answer.gradient)):
-        whole[few] = part
-    for whole, part in ((best.length, answer.length), (best.rounding, answer.rounding)):
-        whole[few] = part
-    best.scores[place] = answer.scores
-    return best
+def _by_columns(batch: Batch, state: State) -> Array:
+    weights = batch.row_weights * batch.term.curvature(state.scores)
+    return -batch.rows.column_solves(weights, state.gradient)
+
+
+def _by_conjugates(batch: Batch, state: State) -> Array:
+    """A direction of descent wherever it stops, nearly Newton's when it stops by accuracy."""
+    left = -state.gradient
+    move, search, size = np.zeros_like(left), left, dots(left, left)
+    goal = FORCING**2 * size
+    for _ in range(min(MOST_PRODUCTS, 2 * left.shape[1])):
+        going = size > goal
+        if not going.any():
+            break
+        products = batch.term.curvature_product(state.scores, batch.rows.scores(search))
+        image = search + batch.weights[:, None] * batch.rows.pull(products)
+        length = np.where(going, size / np.where(going, dots(search, image), 1.0), 0.0)[:, None]
+        move, left = move + length * search, left - length * image
+        last, size = size, dots(left, left)
+        search = left + np.where(going, size / np.where(going, last, 1.0), 0.0)[:, None] * search
+    return move
+
+
+_DIRECTIONS: dict[Side, Callable[[Batch, State], Array]] = {
+    "rows": _by_rows,
+    "columns": _by_columns,
+    "conjugate": _by_conjugates,
+}
+
+
+def _solve_in_scores(batch: Batch, start: Array, goal: float, steps: int) -> Array:
+    """The weights b of x = v - t A'b, found with Gram matrices alone; one pass over the rows before, one after."""
+    grams, starts = batch.rows.grams
+    scores = batch.rows.scores(batch.points)
+    if start.any():
+        scores = scores - batch.row_weights * _gram_products(grams, starts, batch.rows.layout, start)
+    return _score_steps(batch.rows.layout, batch.term, batch.weights, grams, starts, scores, start, goal, steps)
+
+
+def _score_steps(
+    layout: Layout,
+    term: Term,
+    weights: Array,
+    grams: Array,
+    starts: IntArray,
+    scores: Array,
+    dual: Array,
+    goal: float,
+    steps: int,
+) -> Array:
+    """Newton steps on (scores, dual), where scores = A(v - t A'dual); the gradient is t A'(slope - dual)."""
+    row_weights = layout.spread(weights)
+    stuck = np.zeros(layout.parties, dtype=bool)
+    for taken in range(steps):
+        gap = term.slope(scores) - dual
+        product = _gram_products(grams, starts, layout, gap)
+        live = (weights**2 * layout.sums(gap * product) > goal**2) & ~stuck
+        if not live.any():
+            break
+        if 2 * live.sum() <= live.size:
+            few = np.flatnonzero(live)
+            place = layout.place(few)
+            part = (layout.take(few), term.take(place), weights[few], grams, starts[few], scores[place], dual[place])
+            dual = dual.copy()
+            dual[place] = _score_steps(*part, goal, steps - taken)
+            break
+        solved, solved_product = _row_solves(
+            grams, starts, layout, np.sqrt(row_weights * term.curvature(scores)), product
+        )
+        move, along = gap - solved, row_weights * (solved_product - product)
+        bend, stretch = -weights * layout.sums(along * dual), -weights * layout.sums(along * move)
+        length = line_search(layout, term, weights, scores, along, bend, np.maximum(stretch, 0.0))
+        stuck = stuck | (length == 0)
+        per_row = layout.spread(np.where(live, length, 0.0))
+        dual, scores = dual + per_row * move, scores + per_row * along
+    return dual
+
+
+def _gram_products(grams: Array, starts: IntArray, layout: Layout, weights: Array) -> Array:
+    from consenso import kernels
+
+    out = np.empty_like(weights)
+    work = float(layout.sizes.max())
+    kernels.run(kernels.gram_products, layout.offsets, work, grams, starts, layout.offsets, weights, out)
+    return out
+
+
+def _row_solves(grams: Array, starts: IntArray, layout: Layout, roots: Array, right: Array) -> tuple[Array, Array]:
+    """With w = roots and G the Gram matrix of a party: y = w (I + w G w)^-1 w right, and G y."""
+    from consenso import kernels
+
+    out, product = np.empty_like(right), np.empty_like(right)
+    work = float(layout.sizes.max()) ** 2
+    arguments = (grams, starts, layout.offsets, roots, right, out, product)
+    kernels.run(kernels.row_solves, layout.offsets, work, *arguments)
+    return out, product

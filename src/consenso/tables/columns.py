@@ -162,23 +162,24 @@ class SeriesColumn:
         return cells.is_null() | cells.is_in(["", *sorted(missing)]).fill_null(False)
 
 
-def column_of(values: Any, *, name: str, absent: Mask | None = None) -> ArrayColumn:
+def column_of(values: Any, *, name: str, source: str = "table", absent: Mask | None = None) -> ArrayColumn:
     """A column of an array of numbers, truth values or text; None and NaN in an array of objects are missing."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise InputError(
-            f"column {name!r}: a column has one axis, and {array.ndim} were given; pass one axis a column."
+            f"{source}, column {name!r}: a column has one axis, not {array.ndim}; pass each column on its own."
         )
     gone = np.zeros(array.shape, dtype=np.bool_) if absent is None else np.asarray(absent, dtype=np.bool_)
     if array.dtype.kind == "O":
         # A cell that differs from itself is NaN.
-        gone = gone | np.equal(array, None).astype(np.bool_) | np.not_equal(array, array).astype(np.bool_)
+        none: Any = None
+        gone = gone | np.asarray(array == none, dtype=np.bool_) | np.asarray(array != array, dtype=np.bool_)
         array = np.where(gone, "", array).astype(np.str_)
     elif array.dtype.kind == "T":
         array = array.astype(np.str_)
     if array.dtype.kind not in "biufU":
         raise InputError(
-            f"column {name!r}: a column holds numbers, truth values or text, and {array.dtype} was given; convert it first."
+            f"{source}, column {name!r}: a column holds numbers, truth values or text, not {array.dtype}; convert it."
         )
     return ArrayColumn(values=array, absent=gone)
 
@@ -195,8 +196,9 @@ def _first_unreadable(cells: NDArray[np.str_]) -> int | None:
 
 
 def _readable(cells: NDArray[np.str_]) -> bool:
+    """Whether all cells are numbers as files write them: Python also reads 1_000 and the digits of other scripts."""
     try:
-        cells.astype(np.float64)
+        cells.astype(np.bytes_).astype(np.float64)
     except ValueError:
         return False
-    return True
+    return not bool((np.strings.find(cells, "_") >= 0).any())

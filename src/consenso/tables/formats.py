@@ -62,7 +62,7 @@ def _parquet_column(polars: Any, path: Path, series: Any) -> Column:
     if series.dtype.is_numeric() or series.dtype == polars.Boolean:
         # Nulls are filled apart from the values, so that large integers stay exact.
         filled = series.fill_null(False if series.dtype == polars.Boolean else 0)
-        return column_of(filled.to_numpy(), name=series.name, absent=series.is_null().to_numpy())
+        return column_of(filled.to_numpy(), name=series.name, source=str(path), absent=series.is_null().to_numpy())
     return SeriesColumn(series=series.cast(polars.String))
 
 
@@ -89,5 +89,5 @@ def read_npz(path: str | Path) -> Table:
         for part, cells in parts.items():
             if part in columns:
                 raise InputError(f"{path}: two arrays give the column {part!r}; rename one of them.")
-            columns[part] = column_of(cells, name=part)
+            columns[part] = column_of(cells, name=part, source=str(path))
     return Table(source=str(path), columns=columns, rows=require_equal(str(path), sizes)).require_rows()

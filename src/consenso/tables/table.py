@@ -34,7 +34,7 @@ class Table:
     @staticmethod
     def from_arrays(columns: Mapping[str, Any], *, source: str = "table") -> Table:
         """A table of arrays in memory, one (rows,) array for each name."""
-        built = {name: column_of(values, name=name) for name, values in columns.items()}
+        built = {name: column_of(values, name=name, source=source) for name, values in columns.items()}
         sizes = {column.values.size for column in built.values()}
         if len(sizes) != 1:
             raise InputError(
@@ -48,7 +48,7 @@ class Table:
         return f"{self.source}, {where}, column {name!r}"
 
     def require_rows(self) -> Table:
-        """This table, or an InputError when it has no row."""
+        """The table itself, or an InputError when it has no row."""
         if self.rows == 0:
             raise InputError(f"{self.source}: a table has at least one record, and none was found; check the file.")
         return self

@@ -46,8 +46,8 @@ class GeneralSplitting:
         require_lipschitz_constant("GeneralSplitting", self.lipschitz)
         require(
             self.smallest_singular_value > 0,
-            f"GeneralSplitting(smallest_singular_value={self.smallest_singular_value}): the matrix must have full column rank, "
-            "otherwise one unit moves A x without bound; use another splitting.",
+            f"GeneralSplitting(smallest_singular_value={self.smallest_singular_value}): the matrix must have full "
+            "column rank, otherwise one unit moves A x without bound; use another splitting.",
         )
 
     @classmethod

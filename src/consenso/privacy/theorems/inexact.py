@@ -26,9 +26,10 @@ def prox_gap(*, step: float, lipschitz: float, tolerance: float = 0.0) -> float:
 
 
 def inexact_energy(*, parties: int, gap: float, tolerance: float, rounds: int) -> float:
-    """Bound on the pathwise total of squared shifts of Theorem F at relaxation 1/2, everybody's prox within `tolerance`.
+    """Bound on the pathwise total of squared shifts of Theorem F at relaxation 1/2, with inexact proxes.
 
-    `gap` is the own prox gap, tolerance included. Without tolerance this is 4 gap^2 rounds / (parties + 1)^2.
+    Everybody's prox is within `tolerance` of the exact one; `gap` is the own prox gap, tolerance included. Without
+    tolerance this is 4 gap^2 rounds / (parties + 1)^2.
     """
     drift = 2 * tolerance * math.sqrt(parties - 1)
     growth = rounds**2 * drift**2 + (4 / 3) * drift * gap * rounds**1.5 / math.sqrt(parties + 1)

@@ -47,7 +47,8 @@ class LocalView:
         require_not_negative("LocalView", tolerance=self.tolerance)
         require(
             self.lipschitz is not None or self.clip is not None,
-            "LocalView(lipschitz=None, clip=None): the residual must be bounded; give a Lipschitz constant or a clip radius.",
+            "LocalView(lipschitz=None, clip=None): the residual must be bounded; give a Lipschitz constant or a clip "
+            "radius.",
         )
         if self.clip is not None:
             require_positive("LocalView", clip=self.clip)
@@ -55,8 +56,8 @@ class LocalView:
             require_lipschitz_constant("LocalView", self.lipschitz)
             require(
                 self.step is not None,
-                "LocalView(step=None): a Lipschitz constant bounds the residual through the step of the prox; give the step "
-                "that the prox really uses.",
+                "LocalView(step=None): a Lipschitz constant bounds the residual through the step of the prox; give the "
+                "step that the prox really uses.",
             )
             require_positive("LocalView", step=self.step or 0.0)
         require(

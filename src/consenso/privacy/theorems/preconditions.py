@@ -27,7 +27,9 @@ def require_positive(theorem: str, **values: float) -> None:
 def require_not_negative(theorem: str, **values: float) -> None:
     """Every value is zero or a positive finite number."""
     for name, value in values.items():
-        require(0 <= value < math.inf, f"{theorem}({name}={value}): {name} must be finite and at least 0; use 0 for none.")
+        require(
+            0 <= value < math.inf, f"{theorem}({name}={value}): {name} must be finite and at least 0; use 0 for none."
+        )
 
 
 def require_count(theorem: str, **values: int) -> None:
@@ -52,8 +54,8 @@ def require_lipschitz_constant(theorem: str, lipschitz: float) -> None:
     """The Lipschitz constant is finite: squared losses have none."""
     require(
         0 < lipschitz < math.inf,
-        f"{theorem}(lipschitz={lipschitz}): the loss must have a positive finite Lipschitz constant; use Huber(threshold=...) "
-        "in place of a squared loss.",
+        f"{theorem}(lipschitz={lipschitz}): the loss must have a positive finite Lipschitz constant; use "
+        "Huber(threshold=...) in place of a squared loss.",
     )
 
 

@@ -30,7 +30,7 @@ class RecordInParty:
 
     With a public state ("local") one record moves a prox by 2 step lipschitz / records. With a private state that is
     wrong: the two worlds' states drift apart and later contributions differ by more. The gap stays bounded when the
-    losses are smooth; otherwise it is bounded by the number of own steps so far (variant C) or by the party's own bound.
+    losses are smooth; otherwise it is bounded by the number of own steps so far (variant C) or by the party's bound.
     The smallest of the valid bounds is taken in every round. `rate` is the probability that the party takes part in a
     round, known to the observer; `std` is that of LocalView or of the sum.
     """
@@ -59,11 +59,13 @@ class RecordInParty:
         require_rate("RecordInParty", rate=self.rate)
         require(
             self.variant in ("local", "A", "B", "C"),
-            f"RecordInParty(variant={self.variant!r}): the view must be 'local', 'A', 'B' or 'C'; name what is released.",
+            f"RecordInParty(variant={self.variant!r}): the view must be 'local', 'A', 'B' or 'C'; name what is "
+            "released.",
         )
         require(
             self.smoothness >= 0,
-            f"RecordInParty(smoothness={self.smoothness}): smoothness must be at least 0; use infinity for a loss with kinks.",
+            f"RecordInParty(smoothness={self.smoothness}): smoothness must be at least 0; use infinity for a loss with "
+            "kinks.",
         )
         require(
             0 < self.relaxation < 1,
@@ -71,8 +73,8 @@ class RecordInParty:
         )
         require(
             self.variant != "B" or self.rate == 1,
-            f"RecordInParty(variant='B', rate={self.rate}): in variant B parties contribute in every round, sampled or not; "
-            "use rate 1, or variant C.",
+            f"RecordInParty(variant='B', rate={self.rate}): in variant B parties contribute in every round, sampled or "
+            "not; use rate 1, or variant C.",
         )
 
     def sensitivity(self, own_steps: int) -> float:
@@ -108,8 +110,8 @@ class RecordInParty:
         )
         return (
             Assumption(
-                "The party's loss is the mean of its records' losses, each convex, Lipschitz and smooth with the stated "
-                "constants.",
+                "The party's loss is the mean of its records' losses, each convex, Lipschitz and smooth with the "
+                "stated constants.",
                 "one-record-of-a-party",
             ),
             Assumption(state, "one-record-of-a-party"),

@@ -31,7 +31,7 @@ from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Theorem,
 @register
 @dataclass(frozen=True, kw_only=True)
 class SamplingRevealed:
-    """Rounds that cost `released` when the unit takes part and nothing otherwise; the observer may know which they were.
+    """Rounds that cost `released` when the unit takes part and nothing otherwise; the observer may know which.
 
     Sound for any memory and any sampling law under which the unit takes part with probability `rate`, independently
     over the rounds and of the data.
@@ -53,9 +53,7 @@ class SamplingRevealed:
     @classmethod
     def of(cls, theorem: Theorem, *, rate: float, rounds: int) -> SamplingRevealed:
         """Rounds of a theorem that was stated for one participation."""
-        return cls(
-            released=theorem.event(), rate=rate, rounds=rounds, adjacency=theorem.adjacency, unit=theorem.unit
-        )
+        return cls(released=theorem.event(), rate=rate, rounds=rounds, adjacency=theorem.adjacency, unit=theorem.unit)
 
     def event(self) -> Event:
         """A revealed coin per round."""
@@ -113,18 +111,18 @@ class TheoremP:
         )
         require(
             self.normaliser == "fixed",
-            f"TheoremP(normaliser={self.normaliser!r}): the sum must be divided by a fixed number, for its division by the "
-            "sample size shows the size; divide by rate times the number of parties.",
+            f"TheoremP(normaliser={self.normaliser!r}): the sum must be divided by a fixed number, for its division by "
+            "the sample size shows the size; divide by rate times the number of parties.",
         )
         require(
             not self.noise_in_state,
-            "TheoremP(noise_in_state=True): privacy noise that is kept in a state comes back in later rounds; add the noise to "
-            "the sum only, or use SamplingRevealed.",
+            "TheoremP(noise_in_state=True): privacy noise that is kept in a state comes back in later rounds; add the "
+            "noise to the sum only, or use SamplingRevealed.",
         )
         require(
             not self.stale_states_released,
-            "TheoremP(stale_states_released=True): parties outside the sample must contribute nothing; use SumVariantB without "
-            "amplification, or SumVariantC.",
+            "TheoremP(stale_states_released=True): parties outside the sample must contribute nothing; use SumVariantB "
+            "without amplification, or SumVariantC.",
         )
 
     def event(self) -> Event:
@@ -138,7 +136,9 @@ class TheoremP:
                 "Every party flips its own fresh coin in every round, independently of the data and of the past.",
                 "theorem-p",
             ),
-            Assumption("Contributions are bounded by clipping or by proof, for every state a party can be in.", "theorem-p"),
+            Assumption(
+                "Contributions are bounded by clipping or by proof, for every state a party can be in.", "theorem-p"
+            ),
             Assumption("The noise on the sum does not depend on how many were sampled.", "theorem-p"),
             *GAUSSIAN_RUN,
         )
@@ -182,12 +182,13 @@ class FixedSizeWithoutMemory:
         )
         require(
             not self.memory,
-            "FixedSizeWithoutMemory(memory=True): a party's presence displaces another whose memory later discloses it; use "
-            "fixed_size_with_memory, or draw Poisson samples with TheoremP.",
+            "FixedSizeWithoutMemory(memory=True): a party's presence displaces another whose memory later discloses "
+            "it; use fixed_size_with_memory, or draw Poisson samples with TheoremP.",
         )
         require(
             self.sample_hidden,
-            "FixedSizeWithoutMemory(sample_hidden=False): the observer must not know who took part; use SamplingRevealed.",
+            "FixedSizeWithoutMemory(sample_hidden=False): the observer must not know who took part; use "
+            "SamplingRevealed.",
         )
         require_replace_one(
             "FixedSizeWithoutMemory", self.adjacency, "draw Poisson samples with TheoremP for 'add-remove'"
@@ -202,21 +203,30 @@ class FixedSizeWithoutMemory:
     def assumptions(self) -> tuple[Assumption, ...]:
         """No state at all."""
         return (
-            Assumption("No party keeps a state that depends on the rounds in which it took part.", "fixed-size-samples"),
+            Assumption(
+                "No party keeps a state that depends on the rounds in which it took part.", "fixed-size-samples"
+            ),
             *GAUSSIAN_RUN,
         )
 
 
 def fixed_size_with_memory(
-    *, size: int, population: int, contribution: float, std: float, rounds: int, adjacency: Adjacency, unit: Unit = "user"
+    *,
+    size: int,
+    population: int,
+    contribution: float,
+    std: float,
+    rounds: int,
+    adjacency: Adjacency,
+    unit: Unit = "user",
 ) -> SamplingRevealed:
-    """Fixed-size samples of parties with states: no amplification is proved beyond the revealed one at size/population."""
+    """Fixed-size samples of parties with states: nothing is proved beyond the revealed bound at size/population."""
     require_count("fixed_size_with_memory", size=size, population=population)
     require_positive("fixed_size_with_memory", contribution=contribution, std=std)
     require(
         size <= population,
-        f"fixed_size_with_memory(size={size}, population={population}): a sample is no larger than its population; lower the "
-        "size.",
+        f"fixed_size_with_memory(size={size}, population={population}): a sample is no larger than its population; "
+        "lower the size.",
     )
     return SamplingRevealed(
         released=_full(std, contribution, adjacency),
@@ -247,14 +257,12 @@ def view_of_sampled_sum(
     """
     require(
         unsampled_add_noise or not clients_draw_under_secure_sum,
-        "view_of_sampled_sum(unsampled_add_noise=False): under a secure sum the unsampled must add their share of the noise, "
-        "or its variance tells how many were sampled; let all parties add it.",
+        "view_of_sampled_sum(unsampled_add_noise=False): under a secure sum the unsampled must add their share of the "
+        "noise, or its variance tells how many were sampled; let all parties add it.",
     )
     outside = isinstance(observer, Server | Eavesdropper) and clients_draw_under_secure_sum
     if isinstance(observer, Public) or outside:
-        return TheoremP(
-            rate=rate, contribution=contribution, std=std, rounds=rounds, adjacency=adjacency, unit=unit
-        )
+        return TheoremP(rate=rate, contribution=contribution, std=std, rounds=rounds, adjacency=adjacency, unit=unit)
     return SamplingRevealed(
         released=_full(std, contribution, adjacency), rate=rate, rounds=rounds, adjacency=adjacency, unit=unit
     )

@@ -54,13 +54,13 @@ class SumVariantA:
         _check_relaxation("SumVariantA", self.relaxation)
         require(
             self.lipschitz is None or self.clip is None,
-            "SumVariantA(lipschitz=..., clip=...): clipped displacements enter the state, where the Lipschitz argument ends; "
-            "give one of the two.",
+            "SumVariantA(lipschitz=..., clip=...): clipped displacements enter the state, where the Lipschitz argument "
+            "ends; give one of the two.",
         )
         require(
             self.adjacency == "replace-one" or self.clip is not None,
-            "SumVariantA(adjacency='add-remove', clip=None): without clipping the displacement itself is unbounded, only its "
-            "change is; clip it, use 'replace-one' or use SumVariantC.",
+            "SumVariantA(adjacency='add-remove', clip=None): without clipping the displacement itself is unbounded, "
+            "only its change is; clip it, use 'replace-one' or use SumVariantC.",
         )
 
     @property
@@ -107,8 +107,8 @@ class SumVariantB:
         _check_relaxation("SumVariantB", self.relaxation)
         require(
             self.lipschitz is None or self.clip is None,
-            "SumVariantB(lipschitz=..., clip=...): the state is driven by clipped duals or by unclipped ones; give one of the "
-            "two.",
+            "SumVariantB(lipschitz=..., clip=...): the state is driven by clipped duals or by unclipped ones; give one "
+            "of the two.",
         )
 
     @property
@@ -124,10 +124,12 @@ class SumVariantB:
     def assumptions(self) -> tuple[Assumption, ...]:
         """Private noiseless states, all of them in every sum."""
         everyone = Assumption(
-            "Every party contributes its state in every round, so sampling amplifies nothing.", "sums-with-noise-added-once"
+            "Every party contributes its state in every round, so sampling amplifies nothing.",
+            "sums-with-noise-added-once",
         )
         public = Assumption(
-            "What is released is the sum of u_i minus the public part Ubar <- (1 - 2 relaxation) Ubar + 2 relaxation z.",
+            "What is released is the sum of u_i minus the public part Ubar <- (1 - 2 relaxation) Ubar + 2 relaxation "
+            "z.",
             "sums-with-noise-added-once",
         )
         extra = (everyone, public) if self.adjacency == "add-remove" else (everyone,)
@@ -194,7 +196,8 @@ def _check(name: str, variant: SumVariantA | SumVariantB | SumVariantC) -> None:
     require_not_negative(name, tolerance=variant.tolerance)
     require(
         variant.lipschitz is not None or variant.clip is not None,
-        f"{name}(lipschitz=None, clip=None): a contribution must be bounded; give a Lipschitz constant or a clip radius.",
+        f"{name}(lipschitz=None, clip=None): a contribution must be bounded; give a Lipschitz constant or a clip "
+        "radius.",
     )
     if variant.clip is not None:
         require_positive(name, clip=variant.clip)
@@ -202,8 +205,8 @@ def _check(name: str, variant: SumVariantA | SumVariantB | SumVariantC) -> None:
         require_lipschitz_constant(name, variant.lipschitz)
         require(
             variant.step is not None,
-            f"{name}(step=None): a Lipschitz constant bounds the contribution through the step of the prox; give the step "
-            "that the prox really uses.",
+            f"{name}(step=None): a Lipschitz constant bounds the contribution through the step of the prox; give the "
+            "step that the prox really uses.",
         )
         require_positive(name, step=variant.step or 0.0)
 
@@ -211,8 +214,8 @@ def _check(name: str, variant: SumVariantA | SumVariantB | SumVariantC) -> None:
 def _check_relaxation(name: str, relaxation: float) -> None:
     require(
         0 < relaxation < 1,
-        f"{name}(relaxation={relaxation}): the relaxation must lie strictly between 0 and 1, at 1 the states of two worlds "
-        "drift apart without bound; lower it or use SumVariantC.",
+        f"{name}(relaxation={relaxation}): the relaxation must lie strictly between 0 and 1, at 1 the states of two "
+        "worlds drift apart without bound; lower it or use SumVariantC.",
     )
 
 

@@ -50,23 +50,23 @@ class TheoremF:
         require_not_negative("TheoremF", tolerance=self.tolerance)
         require(
             0 <= self.colluders < self.parties,
-            f"TheoremF(colluders={self.colluders}): at least one of the {self.parties} parties must be honest; name fewer "
-            "colluders.",
+            f"TheoremF(colluders={self.colluders}): at least one of the {self.parties} parties must be honest; name "
+            "fewer colluders.",
         )
         require(
             0 < self.relaxation < 1,
-            f"TheoremF(relaxation={self.relaxation}): the relaxation must lie strictly between 0 and 1; use LocalView, which "
-            "has no such limit.",
+            f"TheoremF(relaxation={self.relaxation}): the relaxation must lie strictly between 0 and 1; use LocalView, "
+            "which has no such limit.",
         )
         require(
             self.tolerance == 0 or self.relaxation == 0.5,
-            f"TheoremF(tolerance={self.tolerance}, relaxation={self.relaxation}): inexact proxes are covered at relaxation 0.5 "
-            "only; solve to machine precision with tolerance 0, or use LocalView.",
+            f"TheoremF(tolerance={self.tolerance}, relaxation={self.relaxation}): inexact proxes are covered at "
+            "relaxation 0.5 only; solve to machine precision with tolerance 0, or use LocalView.",
         )
         require(
             self.feedback < 1,
-            f"TheoremF(relaxation={self.relaxation}, rounds={self.rounds}): the feedback {self.feedback:.3g} must be below 1; "
-            "move the relaxation towards 0.5, take fewer rounds or use LocalView.",
+            f"TheoremF(relaxation={self.relaxation}, rounds={self.rounds}): the feedback {self.feedback:.3g} must be "
+            "below 1; move the relaxation towards 0.5, take fewer rounds or use LocalView.",
         )
 
     @classmethod
@@ -142,7 +142,9 @@ class TheoremF:
     def assumptions(self) -> tuple[Assumption, ...]:
         """Everybody's loss and prox matter, not only the protected party's."""
         return (
-            Assumption("Every party's loss is convex; the protected one's is Lipschitz with the stated constant.", "theorem-f"),
+            Assumption(
+                "Every party's loss is convex; the protected one's is Lipschitz with the stated constant.", "theorem-f"
+            ),
             Assumption(
                 "Every party solves its prox to within the stated tolerance, with a certificate, and clips nothing.",
                 "inexact-subproblems",

@@ -52,18 +52,18 @@ class StatelessWalk:
         require_not_negative("StatelessWalk", tolerance=self.tolerance)
         require(
             0 <= self.observers < self.parties,
-            f"StatelessWalk(observers={self.observers}): at least one of the {self.parties} parties must be outside the "
-            "coalition; name fewer observers.",
+            f"StatelessWalk(observers={self.observers}): at least one of the {self.parties} parties must be outside "
+            "the coalition; name fewer observers.",
         )
         require(
             2 * self.relaxation / self.parties <= 2,
-            f"StatelessWalk(relaxation={self.relaxation}): a visit is non-expansive only up to a relaxation of {self.parties}, "
-            "the number of parties; lower it.",
+            f"StatelessWalk(relaxation={self.relaxation}): a visit is non-expansive only up to a relaxation of "
+            f"{self.parties}, the number of parties; lower it.",
         )
         require(
             not self.keeps_state,
-            "StatelessWalk(keeps_state=True): parties that keep a state re-emit what they saw of others; use uniform_walk, the "
-            "local bound.",
+            "StatelessWalk(keeps_state=True): parties that keep a state re-emit what they saw of others; use "
+            "uniform_walk, the local bound.",
         )
 
     @property
@@ -83,7 +83,10 @@ class StatelessWalk:
     def assumptions(self) -> tuple[Assumption, ...]:
         """Everybody's prox and an honest walk."""
         return (
-            Assumption("Every party's loss is convex; the protected one's is Lipschitz with the stated constant.", "random-walk"),
+            Assumption(
+                "Every party's loss is convex; the protected one's is Lipschitz with the stated constant.",
+                "random-walk",
+            ),
             Assumption(
                 "Every party solves its prox to within the stated tolerance, with a certificate.", "inexact-subproblems"
             ),
@@ -105,7 +108,7 @@ def uniform_walk(
     adjacency: Adjacency = "replace-one",
     unit: Unit = "user",
 ) -> SamplingRevealed:
-    """The local bound of a uniform walk, with or without states: each step visits the protected party with 1/parties."""
+    """The local bound of a uniform walk, with or without states: a step visits a party with probability 1/parties."""
     visit = LocalView(
         participations=1,
         std=std,

@@ -1,0 +1,56 @@
+"""Objective perturbation released once: the exact curve of Redberg, Koskela and Wang 2023 (PRIVACY.md section 14).
+
+With r = ratio, l = -log(1 - smoothness_share), h = r^2 / 2 and H the curve of an r-GDP mechanism,
+
+    delta(epsilon) = 2 H(epsilon - l)                 for epsilon > l + h,
+                   = 1 - exp(e) (1 - 2 H(h))          otherwise, e = epsilon - l - h.
+
+The second line is linear in exp(epsilon) and meets the first with the same slope, so the curve is convex in
+exp(epsilon); a convex curve that starts at 1 lies below that line also for negative epsilon. It is therefore the curve
+of a pair of distributions that dominates the mechanism, and may be composed as such.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.privacy.accountants import gdp
+from consenso.privacy.events import ObjectivePerturbation
+
+
+def floor(part: ObjectivePerturbation) -> float:
+    """No noise brings epsilon below this."""
+    return -math.log1p(-part.smoothness_share)
+
+
+def least_loss(part: ObjectivePerturbation) -> float:
+    """Where the linear part of the curve ends."""
+    return floor(part) + part.ratio**2 / 2
+
+
+def log_delta(part: ObjectivePerturbation, epsilon: Array) -> Array:
+    """Logarithm of delta at every real epsilon."""
+    if part.ratio == 0:
+        # The noise has drowned the linear term; only the curvature differs between the worlds.
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(-np.expm1(epsilon - floor(part)), 0.0))
+    bend = least_loss(part)
+    beyond = np.maximum(epsilon, bend)
+    curved = math.log(2) + gdp.log_delta(part.ratio, beyond - floor(part))
+    at_bend = 2 * math.exp(float(gdp.log_delta(part.ratio, np.array([part.ratio**2 / 2]))[0]))
+    line = -np.expm1(np.minimum(epsilon - bend, 0.0)) + np.exp(np.minimum(epsilon - bend, 0.0)) * at_bend
+    return np.minimum(np.where(epsilon > bend, curved, np.log(line)), 0.0)
+
+
+def epsilon(part: ObjectivePerturbation, delta: float) -> float:
+    """The smallest epsilon at this delta, rounded up."""
+    if delta == 0:
+        return math.inf if part.ratio else floor(part)
+    log_target = math.log(delta)
+    tail = part.ratio * (part.ratio / 2 + math.sqrt(2 * (math.log(2) - log_target)))
+    return gdp.smallest_epsilon(
+        lambda value: float(log_delta(part, np.array([value]))[0]) - log_target, floor(part) + tail + 1e-300
+    )

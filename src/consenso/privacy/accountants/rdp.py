@@ -1,0 +1,188 @@
+"""Renyi differential privacy: the curve of every event, and its conversion to epsilon and delta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import singledispatch
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from consenso.arrays import Array
+from consenso.errors import InputError, UnsupportedEventError
+from consenso.privacy.accountants.parts import parts
+from consenso.privacy.accountants.sampled import fixed_size_rdp, poisson_rdp
+from consenso.privacy.accountants.series import exp_less_line, log_weighted_exp
+from consenso.privacy.accountants.walk import walk_rdp
+from consenso.privacy.events import (
+    ZCDP,
+    Bounded,
+    Event,
+    Laplace,
+    Mixture,
+    ObjectivePerturbation,
+    Pure,
+    Sampled,
+    SampledFixedSize,
+    Unbounded,
+    Walk,
+)
+
+
+def rdp(event: Event, order: float) -> float:
+    """The Renyi divergence bound of an event at one real order above 1; infinite where there is none."""
+    if not 1 < order < math.inf:
+        raise InputError(f"rdp(order={order}): an order is a finite number above 1; give one.")
+    return float(curve(event, np.array([float(order)]))[0])
+
+
+def curve(event: Event, orders: Array) -> Array:
+    """The bound at many orders above 1."""
+    total = np.zeros_like(orders)
+    for part, count in parts(event):
+        total += count * _cost(part, orders)
+    return total
+
+
+@singledispatch
+def _cost(part: object, orders: Array) -> Array:
+    raise UnsupportedEventError(f"rdp({type(part).__name__}): no Renyi curve is known for this event.")
+
+
+@_cost.register
+def _(part: Unbounded, orders: Array) -> Array:
+    return np.full_like(orders, np.inf)
+
+
+@_cost.register
+def _(part: Bounded, orders: Array) -> Array:
+    return orders * part.rho
+
+
+@_cost.register
+def _(part: ZCDP, orders: Array) -> Array:
+    return orders * part.rho
+
+
+@_cost.register
+def _(part: Laplace, orders: Array) -> Array:
+    """Mironov 2017; a shift of one coordinate is the worst of its 1-norm (superadditivity)."""
+    shift = part.sensitivity / part.scale
+    up, down = orders / (2 * orders - 1), (orders - 1) / (2 * orders - 1)
+    # up (order - 1) = down order: the linear terms cancel, and what is left is positive.
+    less_one = up * exp_less_line((orders - 1) * shift) + down * exp_less_line(-orders * shift)
+    large = (orders - 1) * shift + np.log(up + down * np.exp(-(2 * orders - 1) * shift))
+    with np.errstate(over="ignore"):
+        return np.where((orders - 1) * shift < 1, np.log1p(less_one), large) / (orders - 1)
+
+
+@_cost.register
+def _(part: Pure, orders: Array) -> Array:
+    """Randomized response is the worst of all epsilon-DP mechanisms (Bun and Steinke 2016)."""
+    reach = (orders - 1) * part.epsilon
+    lean = math.tanh(part.epsilon / 2)
+    small = np.minimum(reach, 1.0)
+    near = np.log1p(2 * np.sinh(small / 2) ** 2 + lean * np.sinh(small))
+    far = reach + np.log((1 + lean) / 2 + (1 - lean) / 2 * np.exp(-2 * reach))
+    return np.where(reach < 1, near, far) / (orders - 1)
+
+
+@_cost.register
+def _(part: Sampled, orders: Array) -> Array:
+    return poisson_rdp(part.contribution / part.std, part.rate, part.adjacency, orders)
+
+
+@_cost.register
+def _(part: SampledFixedSize, orders: Array) -> Array:
+    return fixed_size_rdp(part.contribution / part.std, part.size, part.population, orders)
+
+
+@_cost.register
+def _(part: Walk, orders: Array) -> Array:
+    return walk_rdp(part.visit_rho, part.parties, part.steps, part.observers, part.final_model, orders)
+
+
+@_cost.register
+def _(part: ObjectivePerturbation, orders: Array) -> Array:
+    """Redberg, Koskela and Wang 2023: PRIVACY.md section 14."""
+    swing = math.log(2) + log_ndtr((orders - 1) * part.ratio)
+    return -math.log1p(-part.smoothness_share) + orders * part.ratio**2 / 2 + swing / (orders - 1)
+
+
+@_cost.register
+def _(part: Mixture, orders: Array) -> Array:
+    """What happened is revealed and does not depend on the data: the moments are averaged."""
+    inner = np.stack([curve(event, orders) for event in part.events])
+    return log_weighted_exp(np.array(part.weights), (orders - 1) * inner) / (orders - 1)
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A value of the curve's (epsilon, delta) conversion and the order that gave it."""
+
+    value: float
+    order: float
+
+
+def to_epsilon(event: Event, delta: float) -> Converted:
+    """epsilon = min over orders of RDP + log(1 - 1/order) - (log delta + log order) / (order - 1)."""
+    log_delta = math.log(delta)
+
+    def at(orders: Array) -> Array:
+        return curve(event, orders) + np.log1p(-1 / orders) - (log_delta + np.log(orders)) / (orders - 1)
+
+    found = _minimum(at)
+    return Converted(max(found.value, 0.0), found.order)
+
+
+def to_log_delta(event: Event, epsilon: float) -> Converted:
+    """The same bound read for delta, as a logarithm, at most 0."""
+
+    def at(orders: Array) -> Array:
+        return (orders - 1) * (curve(event, orders) - epsilon + np.log1p(-1 / orders)) - np.log(orders)
+
+    found = _minimum(at)
+    return Converted(min(found.value, 0.0), found.order)
+
+
+# Orders less 1 of the first look, and how far it may be extended on either side.
+_FIRST_LOOK = np.geomspace(0.05, 1024.0, 40)
+_LEAST, _MOST = 1e-4, 1e9
+_ZOOMS, _ZOOM_POINTS = 4, 9
+# From here on whole orders are as good as any, and cheaper for sampled mechanisms.
+_WHOLE_FROM = 16.0
+
+
+def _minimum(function: Callable[[Array], Array]) -> Converted:
+    """The least value over orders; every order gives a valid bound, so the search only decides how tight it is."""
+    orders = _rounded(1 + _FIRST_LOOK)
+    values = function(orders)
+    while np.argmin(values) == orders.size - 1 and orders[-1] < _MOST and np.isfinite(values[-1]):
+        orders, values = _extended(function, orders, values, orders[-1] * np.geomspace(1.5, 8, 4))
+    while np.argmin(values) == 0 and orders[0] - 1 > _LEAST:
+        orders, values = _extended(function, orders, values, 1 + (orders[0] - 1) * np.geomspace(0.125, 0.7, 4))
+    for _ in range(_ZOOMS):
+        best = int(np.argmin(values))
+        low, high = orders[max(best - 1, 0)], orders[min(best + 1, orders.size - 1)]
+        between = np.setdiff1d(_rounded(1 + np.geomspace(low - 1, high - 1, _ZOOM_POINTS)), orders)
+        if not between.size:
+            break
+        orders, values = _extended(function, orders, values, between)
+    best = int(np.argmin(values))
+    return Converted(float(values[best]), float(orders[best]))
+
+
+def _extended(
+    function: Callable[[Array], Array], orders: Array, values: Array, more: Array
+) -> tuple[Array, Array]:
+    more = _rounded(more)
+    both = np.concatenate([orders, more])
+    found = np.concatenate([values, function(more)])
+    places = np.argsort(both)
+    return both[places], found[places]
+
+
+def _rounded(orders: Array) -> Array:
+    return np.unique(np.where(orders >= _WHOLE_FROM, np.rint(orders), orders))

@@ -1,0 +1,80 @@
+"""Noise that can be drawn again: for simulations, tests and experiments, never for deployment."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.privacy.samplers.contract import Key, Kind, checked
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """Philox4x64-10 keyed by seed, party, round, release, repetition and stream, with the coordinate as counter.
+
+    A party's noise is the same bit for bit in whatever cohort it is drawn, so that engines can be compared. Who knows
+    the seed can subtract the noise: a seeded run protects nobody. Laws are continuous up to double rounding.
+    """
+
+    seed: int = field(repr=False)
+
+    name: ClassVar[str] = "seeded Philox4x64-10 (simulation, not private)"
+    private: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        try:
+            seed = operator.index(self.seed)
+        except TypeError:
+            seed = -1
+        if isinstance(self.seed, bool) or not 0 <= seed < 1 << 64:
+            raise InputError(
+                "Seeded(seed=...): a seed is a whole number in [0, 2**64); use Safe() for noise that protects."
+            )
+        object.__setattr__(self, "seed", seed)
+
+    def gaussian(self, values: Array, std: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
+        """Values plus independent N(0, std^2), by Box-Muller."""
+        from consenso.privacy.philox import GAUSSIAN
+
+        return self._add(GAUSSIAN, *checked(values, std, key, "std"), key)
+
+    def laplace(self, values: Array, scale: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
+        """Values plus independent Laplace(scale), by the inverse CDF."""
+        from consenso.privacy.philox import LAPLACE
+
+        return self._add(LAPLACE, *checked(values, scale, key, "scale"), key)
+
+    def gamma_norm(self, values: Array, scale: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
+        """Values plus noise with a Gamma(dim, scale) 2-norm and a uniform direction."""
+        from consenso.privacy.philox import GAMMA_NORM
+
+        return self._add(GAMMA_NORM, *checked(values, scale, key, "scale"), key)
+
+    def uniform(self, key: Key, count: int) -> Array:
+        """Uniforms of 53 bits in (0, 1), shape (parties, count)."""
+        from consenso.privacy.philox import UNIFORM
+
+        parties = key.parties.size
+        return self._add(UNIFORM, np.empty((parties, count)), np.empty(parties), key)
+
+    def grid(self, scale: float, sensitivity: float, dim: int) -> float:
+        """No grid."""
+        return 0.0
+
+    def widening(self, scale: float, sensitivity: float, dim: int, norm: Literal[1, 2]) -> float:
+        """Nothing is rounded."""
+        return 0.0
+
+    def excess(self, scale: float, sensitivity: float, dim: int, kind: Kind) -> float:
+        """The law that is simulated is the law of the event."""
+        return 0.0
+
+    def _add(self, purpose: int, values: Array, scales: Array, key: Key) -> Array:
+        from consenso.privacy.philox import draw
+
+        return draw(purpose, self.seed, key.parties, key.counter, values, scales)

@@ -1,0 +1,171 @@
+"""A trusted curator: objective perturbation, and a released second moment that preconditions noisy steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from consenso.privacy.events import Adjacency, Event, Gaussian, ObjectivePerturbation, compose, repeat
+from consenso.privacy.serial import register
+from consenso.privacy.theorems.preconditions import (
+    require,
+    require_count,
+    require_lipschitz_constant,
+    require_not_negative,
+    require_positive,
+)
+from consenso.privacy.theorems.theorem import FRESH_NOISE, GAUSSIAN_RUN, PUBLIC_SETTINGS, Assumption, Unit
+
+
+def second_moment_sensitivity(*, row_bound: float, adjacency: Adjacency) -> float:
+    """2-norm by which one row moves svec(sum a a'), the upper triangle with off-diagonals times sqrt 2."""
+    return row_bound**2 * (1.0 if adjacency == "add-remove" else math.sqrt(2))
+
+
+def whitened_sum_sensitivity(*, slope_bound: float, clip: float, adjacency: Adjacency) -> float:
+    """2-norm by which one record moves sum slope * clip(P a, clip); `slope_bound` is sqrt 2 for softmax."""
+    return slope_bound * clip * (1 if adjacency == "add-remove" else 2)
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class PerturbedObjective:
+    """Minimiser of sum phi(<a, w>, b) + (strong_convexity / 2)|w|^2 + <noise, w>, released once; noise ~ N(0, std^2 I).
+
+    `lipschitz` and `smoothness` are those of one record's loss as a function of w. A minimiser that is only certified
+    to |gradient| <= `gradient_tolerance` is released with Gaussian `output_std` on top.
+    """
+
+    citation: ClassVar[str] = "Redberg, Koskela and Wang 2023 (Gaussian objective perturbation)"
+    section: ClassVar[str] = "objective-perturbation"
+
+    lipschitz: float
+    smoothness: float
+    strong_convexity: float
+    std: float
+    gradient_tolerance: float = 0.0
+    output_std: float = 0.0
+    outputs: int = 1
+    adjacency: Adjacency = "add-remove"
+    unit: Unit = "record"
+
+    def __post_init__(self) -> None:
+        require_lipschitz_constant("PerturbedObjective", self.lipschitz)
+        require_positive("PerturbedObjective", std=self.std)
+        require_not_negative(
+            "PerturbedObjective", gradient_tolerance=self.gradient_tolerance, output_std=self.output_std
+        )
+        require(
+            0 <= self.smoothness < self.strong_convexity < math.inf,
+            f"PerturbedObjective(smoothness={self.smoothness}, strong_convexity={self.strong_convexity}): the "
+            "quadratic term must outweigh the smoothness of one record; raise strong_convexity, or use SmoothedHinge "
+            "for a loss with kinks.",
+        )
+        require(
+            self.outputs == 1,
+            f"PerturbedObjective(outputs={self.outputs}): one record's Hessian must have rank one, which softmax "
+            "breaks; use PreconditionedSteps.",
+        )
+        require(
+            self.adjacency == "add-remove",
+            f"PerturbedObjective(adjacency={self.adjacency!r}): the bound is proved for 'add-remove' only; use "
+            "PreconditionedSteps for 'replace-one'.",
+        )
+        require(
+            self.gradient_tolerance == 0 or self.output_std > 0,
+            f"PerturbedObjective(gradient_tolerance={self.gradient_tolerance}, output_std=0): an inexact minimiser "
+            "needs noise on the output; set output_std.",
+        )
+
+    def event(self) -> Event:
+        """The perturbed objective, and the output noise for an inexact minimiser."""
+        exact = ObjectivePerturbation(self.lipschitz / self.std, self.smoothness / self.strong_convexity)
+        if self.gradient_tolerance == 0:
+            return exact
+        return compose(exact, Gaussian(self.output_std, 2 * self.gradient_tolerance / self.strong_convexity))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """A loss of a scalar margin, certified minimisation."""
+        return (
+            Assumption(
+                "The loss is a convex function of one scalar margin <a, w> per record.", "objective-perturbation"
+            ),
+            Assumption(
+                "The minimiser is exact, or its gradient norm is certified to the stated tolerance.",
+                "objective-perturbation",
+            ),
+            FRESH_NOISE,
+            PUBLIC_SETTINGS,
+        )
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class SecondMoment:
+    """The sum of a a' over rows of norm at most `row_bound`, released once with N(0, std^2) on svec."""
+
+    citation: ClassVar[str] = "Gaussian mechanism on the second moment (Dwork, Talwar, Thakurta and Zhang 2014)"
+    section: ClassVar[str] = "preconditioned-fixed-point"
+
+    row_bound: float
+    std: float
+    adjacency: Adjacency
+    unit: Unit = "record"
+
+    def __post_init__(self) -> None:
+        require_positive("SecondMoment", row_bound=self.row_bound, std=self.std)
+
+    def event(self) -> Event:
+        """One Gaussian mechanism."""
+        return Gaussian(self.std, second_moment_sensitivity(row_bound=self.row_bound, adjacency=self.adjacency))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Clipped rows."""
+        return (
+            Assumption("Rows are clipped to the stated norm.", "preconditioned-fixed-point"),
+            FRESH_NOISE,
+            PUBLIC_SETTINGS,
+        )
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class PreconditionedSteps:
+    """A released second moment, then `steps` noisy sums of slopes times whitened, clipped rows.
+
+    Multipliers are noise over the sensitivity of `adjacency`: the clip of whitened rows may be computed from the
+    released matrix, because the cost depends on the multiple alone.
+    """
+
+    citation: ClassVar[str] = (
+        "Preconditioned noisy fixed-point iteration of this library (Gaussian mechanisms, composed)"
+    )
+    section: ClassVar[str] = "preconditioned-fixed-point"
+
+    matrix_multiplier: float
+    step_multiplier: float
+    steps: int
+    adjacency: Adjacency
+    unit: Unit = "record"
+
+    def __post_init__(self) -> None:
+        require_positive(
+            "PreconditionedSteps", matrix_multiplier=self.matrix_multiplier, step_multiplier=self.step_multiplier
+        )
+        require_count("PreconditionedSteps", steps=self.steps)
+
+    def event(self) -> Event:
+        """Gaussian mechanisms, composed."""
+        return compose(Gaussian(self.matrix_multiplier, 1.0), repeat(Gaussian(self.step_multiplier, 1.0), self.steps))
+
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """Everything chosen on the way is chosen from what was released."""
+        return (
+            Assumption("Rows are clipped to the stated norm, and whitened rows again.", "preconditioned-fixed-point"),
+            Assumption(
+                "Preconditioner, clip, momentum and averages depend on released values only.",
+                "preconditioned-fixed-point",
+            ),
+            *GAUSSIAN_RUN,
+        )

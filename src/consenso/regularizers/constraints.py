@@ -1,0 +1,140 @@
+"""Constraints: zero inside a convex set, infinite outside; their prox is the projection, whatever the step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.regularizers.checks import check_positive, check_step
+from consenso.regularizers.regularizer import Regularizer, no_subgradient
+
+# A projected point is on the boundary up to rounding, and counts as inside.
+_ROUNDING = 1e-10
+
+
+def _indicator(inside: Array) -> Array:
+    return np.where(inside, 0.0, np.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box(Regularizer):
+    """low <= x <= high in every coordinate; either bound may be infinite."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Refuse an empty box."""
+        if not (self.low <= self.high and self.low < math.inf and self.high > -math.inf):  # NaN compares false
+            raise InputError(
+                f"Box(low={self.low!r}, high={self.high!r}): low is at most high and neither is NaN; "
+                "use an infinite bound to leave a side open."
+            )
+
+    @property
+    def strong_convexity(self) -> float:
+        """None."""
+        return 0.0
+
+    @property
+    def is_constraint(self) -> bool:
+        """Infinite outside the box."""
+        return True
+
+    def value(self, x: Array) -> Array:
+        """0 inside, infinite outside."""
+        return _indicator(np.all((x >= self.low) & (x <= self.high), axis=-1))
+
+    def prox(self, v: Array, step: float) -> Array:
+        """Clip every coordinate."""
+        check_step(repr(self), step)
+        return np.clip(v, self.low, self.high)
+
+    def subgradient(self, x: Array) -> Array:
+        """Refused."""
+        raise no_subgradient(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ball(Regularizer):
+    """|x|_2 <= radius."""
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        """Refuse a radius that is not positive."""
+        check_positive("Ball", "radius", self.radius, "use Box(low=0.0, high=0.0) for the single point 0")
+
+    @property
+    def strong_convexity(self) -> float:
+        """None."""
+        return 0.0
+
+    @property
+    def is_constraint(self) -> bool:
+        """Infinite outside the ball."""
+        return True
+
+    def value(self, x: Array) -> Array:
+        """0 inside and, up to rounding, on the sphere; infinite outside."""
+        return _indicator(np.linalg.norm(x, axis=-1) <= self.radius * (1.0 + _ROUNDING))
+
+    def prox(self, v: Array, step: float) -> Array:
+        """Scale to the radius what is longer."""
+        check_step(repr(self), step)
+        norms = np.linalg.norm(v, axis=-1, keepdims=True)
+        projected: Array = v * (self.radius / np.maximum(norms, self.radius))
+        return projected
+
+    def subgradient(self, x: Array) -> Array:
+        """Refused."""
+        raise no_subgradient(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simplex(Regularizer):
+    """x >= 0 in every coordinate, and they add up to `total`."""
+
+    total: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse a total that is not positive."""
+        check_positive("Simplex", "total", self.total, "use Box(low=0.0, high=0.0) for the single point 0")
+
+    @property
+    def strong_convexity(self) -> float:
+        """None."""
+        return 0.0
+
+    @property
+    def is_constraint(self) -> bool:
+        """Infinite outside the simplex."""
+        return True
+
+    def value(self, x: Array) -> Array:
+        """0 inside, with the sum up to rounding; infinite outside."""
+        near = np.abs(np.sum(x, axis=-1) - self.total) <= self.total * _ROUNDING
+        return _indicator(near & np.all(x >= 0, axis=-1))
+
+    def prox(self, v: Array, step: float) -> Array:
+        """The projection max(v - level, 0), with the level found by sorting."""
+        check_step(repr(self), step)
+        # The level lies within `total` below the largest entry: what is lower ends at 0 wherever it was, and cutting
+        # it off keeps the sums exact to rounding of `total` rather than of v.
+        lowered = np.maximum(v - np.max(v, axis=-1, keepdims=True), -self.total)
+        descending = np.flip(np.sort(lowered, axis=-1), axis=-1)
+        counts = np.arange(1, lowered.shape[-1] + 1)
+        levels = (np.cumsum(descending, axis=-1) - self.total) / counts
+        # Entries above the level they imply are a prefix; the last of them has the right level.
+        support = np.sum(descending > levels, axis=-1, keepdims=True)
+        level = np.take_along_axis(levels, support - 1, axis=-1)
+        projected: Array = np.maximum(lowered - level, 0.0)
+        return projected
+
+    def subgradient(self, x: Array) -> Array:
+        """Refused."""
+        raise no_subgradient(self)

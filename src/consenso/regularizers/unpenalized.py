@@ -1,0 +1,60 @@
+"""A regularizer that leaves the last coordinates alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.regularizers.checks import check_step, is_count
+from consenso.regularizers.regularizer import Regularizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unpenalized(Regularizer):
+    """`inner` on all coordinates but the `last` ones: an intercept is one coordinate per output."""
+
+    inner: Regularizer
+    last: int
+
+    def __post_init__(self) -> None:
+        """Refuse to leave out no coordinate."""
+        if not is_count(self.last):
+            raise InputError(
+                f"Unpenalized(last={self.last!r}): last is a number of coordinates, an integer of at least 1; "
+                "use the inner regularizer itself to penalize all."
+            )
+
+    @property
+    def strong_convexity(self) -> float:
+        """None, along the coordinates that are left alone."""
+        return 0.0
+
+    @property
+    def is_constraint(self) -> bool:
+        """Whether the inner one is."""
+        return self.inner.is_constraint
+
+    def value(self, x: Array) -> Array:
+        """The inner value of the first coordinates."""
+        return self.inner.value(self._first(x))
+
+    def prox(self, v: Array, step: float) -> Array:
+        """The inner prox of the first coordinates, beside the last ones."""
+        check_step(repr(self), step)
+        return np.concatenate([self.inner.prox(self._first(v), step), v[..., -self.last :]], axis=-1)
+
+    def subgradient(self, x: Array) -> Array:
+        """The inner subgradient of the first coordinates, beside zeros."""
+        slopes = self.inner.subgradient(self._first(x))
+        return np.concatenate([slopes, np.zeros((*slopes.shape[:-1], self.last))], axis=-1)
+
+    def _first(self, x: Array) -> Array:
+        if np.shape(x)[-1] <= self.last:
+            raise InputError(
+                f"Unpenalized(last={self.last}): the vector must be longer than what is left alone, and its length is "
+                f"{np.shape(x)[-1]}; lower `last`."
+            )
+        return x[..., : -self.last]

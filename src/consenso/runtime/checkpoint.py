@@ -1,0 +1,130 @@
+"""Checkpoints: everything that is needed to go on, written so that a crash leaves the old one or the new one.
+
+A checkpoint belongs to one plan on one problem; another problem, algorithm, graph, schedule or noise is refused. A seeded run
+resumes to the identical result. A run with safe noise cannot draw the same noise again, so rounds that were begun after
+the last checkpoint count as run and are not repeated: the journal beside the checkpoint says how many there were.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from consenso.errors import InputError
+from consenso.privacy.release import Entry
+from consenso.runtime.local import Progress
+from consenso.runtime.plan import Plan
+from consenso.runtime.records import decode, encode
+
+
+def fingerprint(plan: Plan) -> str:
+    """Hash of everything public that determines a run."""
+    problem, setting = plan.problem, plan.setting
+    facts = {
+        "algorithm": repr(plan.algorithm),
+        "loss": repr(problem.loss),
+        "regularizer": repr(problem.regularizer),
+        "features": problem.features,
+        "sizes": hashlib.sha256(np.ascontiguousarray(problem.sizes).tobytes()).hexdigest(),
+        "bounds": [problem.row_bound, problem.target_bound],
+        "unit": [problem.unit, problem.adjacency, problem.weighting],
+        "rounds": setting.rounds,
+        "schedule": repr(setting.schedule),
+        "noise": repr(sorted(setting.doorway.noise.items())),
+        "sampler": repr(setting.doorway.sampler),
+        "trust": [setting.doorway.trust, setting.doorway.shares, setting.doorway.equal_noise],
+        "graph": setting.topology.digest if setting.topology else None,
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+class Checkpoint:
+    """A folder with the last complete round of a run and a journal of the rounds that were begun."""
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self.folder, self.plan, self.fingerprint = folder, plan, fingerprint(plan)
+        self._file, self._journal = folder / "checkpoint.npz", folder / "journal"
+
+    def begin(self, round_: int) -> None:
+        """Note on disk, before anything leaves, that a round is begun."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._journal.open("a") as journal:
+            journal.write(f"{round_}\n")
+            journal.flush()
+            os.fsync(journal.fileno())
+
+    def save(self, progress: Progress) -> None:
+        """Write a complete round; atomic."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        meta = {
+            "fingerprint": self.fingerprint,
+            "round": progress.round,
+            "previous": None if progress.previous is None else progress.previous.tolist(),
+            "shares": progress.shares,
+            "entries": [
+                [e.round, e.name, np.asarray(e.scale).tolist(), e.bound, e.share, _cohort(e, self.plan)]
+                for e in progress.entries
+            ],
+        }
+        parts = {"state": encode(progress.state), "meta": json.dumps(meta).encode()}
+        if progress.hub is not None:
+            parts["hub"] = encode(progress.hub)
+        temporary = self._file.with_suffix(".tmp")
+        with temporary.open("wb") as out:
+            np.savez(out, **{name: np.frombuffer(blob, dtype=np.uint8) for name, blob in parts.items()})
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(self._file)
+        self._journal.unlink(missing_ok=True)
+
+    def load(self, empty: Progress) -> Progress | None:
+        """The progress to go on from, or None where nothing was saved. `empty` gives the kinds of state and hub."""
+        if not self._file.exists():
+            return self._without_lost_rounds(empty) if self._journal.exists() else None
+        with np.load(self._file, allow_pickle=False) as parts:
+            blobs = {name: parts[name].tobytes() for name in parts.files}
+        meta: dict[str, Any] = json.loads(blobs["meta"])
+        if meta["fingerprint"] != self.fingerprint:
+            raise InputError(
+                f"checkpoint {str(self._file)!r}: it belongs to another problem, algorithm, graph or noise; resume with the "
+                "plan it was made with, or start in another folder."
+            )
+        everyone = np.arange(self.plan.setting.parties, dtype=np.int64)
+        entries = [
+            Entry(
+                round=round_,
+                name=name,
+                cohort=everyone if cohort is None else np.array(cohort, dtype=np.int64),
+                scale=np.array(scale) if isinstance(scale, list) else scale,
+                bound=bound,
+                share=share,
+            )
+            for round_, name, scale, bound, share, cohort in meta["entries"]
+        ]
+        progress = Progress(
+            state=decode(type(empty.state), blobs["state"]),
+            hub=None if empty.hub is None else decode(type(empty.hub), blobs["hub"]),
+            round=meta["round"],
+            previous=None if meta["previous"] is None else np.array(meta["previous"], dtype=np.int64),
+            entries=entries,
+            shares=meta["shares"],
+        )
+        return self._without_lost_rounds(progress)
+
+    def _without_lost_rounds(self, progress: Progress) -> Progress:
+        """Skip rounds whose noise cannot be drawn again: what they released is charged, and must not be released anew."""
+        begun = [int(line) for line in self._journal.read_text().split()] if self._journal.exists() else []
+        if not begun or not self.plan.setting.doorway.sampler.private:
+            return progress
+        return dataclasses.replace(progress, round=max(progress.round, max(begun) + 1))
+
+
+def _cohort(entry: Entry, plan: Plan) -> list[int] | None:
+    """Everyone is the common case and is not written out."""
+    return None if len(entry.cohort) == plan.setting.parties else [int(party) for party in entry.cohort]

@@ -1,0 +1,131 @@
+"""Running a plan on data, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from consenso.algorithms.shape import HubAlgorithm
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.privacy.release import Entry
+from consenso.privacy.samplers import Key
+from consenso.runtime.checkpoint import Checkpoint
+from consenso.runtime.local import LocalEngine, Progress
+from consenso.runtime.plan import Plan
+from consenso.runtime.trace import Trace
+from consenso.schedules import Coins
+from consenso.shards import Shards
+
+SCHEDULE_STREAM = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a run leaves: the model, what was spent, and what was asked to be traced."""
+
+    plan: Plan
+    model: Array  # (dim,)
+    rounds: int
+    entries: tuple[Entry, ...]
+    trace: Trace
+
+    @property
+    def coefficients(self) -> Array:
+        """The model as (features, outputs)."""
+        return self.model.reshape(self.plan.problem.features, self.plan.problem.outputs)
+
+
+def run(
+    plan: Plan,
+    shards: Shards,
+    *,
+    trace: bool = False,
+    diagnostics: bool = False,
+    checkpoint: Path | None = None,
+    every: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    one_by_one: bool = False,
+) -> Result:
+    """Run a plan.
+
+    trace: keep what the hub sees of each round (how far the model moved). diagnostics: also keep the exact objective and
+    the distance between parties, which are private. checkpoint: a folder to resume from and to save to, every `every`
+    rounds. progress: called after each round with the rounds done and the rounds planned.
+    """
+    _check(plan, shards)
+    engine = LocalEngine(one_by_one=one_by_one)
+    at = engine.start(plan.algorithm, plan.setting, shards)
+    saved = Checkpoint(checkpoint, plan) if checkpoint is not None else None
+    if saved is not None:
+        at = saved.load(at) or at
+    history, before = Trace(), released_model(plan, at)
+    rounds = engine.rounds(plan.algorithm, plan.setting, shards, at, coins_of(plan))
+    while True:
+        if saved is not None and at.round < plan.setting.rounds:
+            saved.begin(at.round)
+        if next(rounds, None) is None:
+            break
+        if saved is not None and at.round % every == 0:
+            saved.save(at)
+        if trace or diagnostics:
+            now = released_model(plan, at)
+            history.add("model movement", float(np.linalg.norm(now - before)), "hub")
+            before = now
+        if diagnostics:
+            _diagnose(plan, shards, at, history)
+        if progress is not None:
+            progress(at.round, plan.setting.rounds)
+    return Result(
+        plan=plan, model=released_model(plan, at), rounds=at.round, entries=tuple(at.entries), trace=history
+    )
+
+
+def released_model(plan: Plan, progress: Progress) -> Array:
+    """The model of a run as it stands: the hub's, or the mean over nodes."""
+    facts = plan.setting.facts.at(progress.round)
+    if isinstance(plan.algorithm, HubAlgorithm):
+        return plan.algorithm.model(facts, progress.hub)
+    models: Array = plan.algorithm.models(facts, progress.state)
+    return models.mean(axis=0)
+
+
+def coins_of(plan: Plan) -> Coins:
+    """The coins of the schedule, from the run's own source of randomness, apart from the noise."""
+    sampler = plan.setting.doorway.sampler
+    nobody = np.array([plan.setting.parties + 1], dtype=np.int64)
+
+    def coins(round_: int, stream: int, count: int) -> Array:
+        key = Key(parties=nobody, round=round_, release=stream, repetition=0, stream=SCHEDULE_STREAM)
+        return sampler.uniform(key, count)[0]
+
+    return coins
+
+
+def objective(plan: Plan, shards: Shards, model: Array) -> float:
+    """The exact objective at a model: private, for diagnostics and tests."""
+    return float(shards.cohort().value(model).mean() + plan.problem.regularizer.value(model))
+
+
+def _diagnose(plan: Plan, shards: Shards, progress: Progress, history: Trace) -> None:
+    history.add("objective", objective(plan, shards, released_model(plan, progress)), "private")
+    models = _each_model(plan, progress)
+    if models is not None:
+        history.add("consensus violation", float(np.linalg.norm(models - models.mean(axis=0))), "private")
+
+
+def _each_model(plan: Plan, progress: Progress) -> Array | None:
+    algorithm: Any = plan.algorithm
+    return algorithm.models(plan.setting.facts, progress.state) if hasattr(algorithm, "models") else None
+
+
+def _check(plan: Plan, shards: Shards) -> None:
+    if shards.problem is not plan.problem and shards.parties != plan.setting.parties:
+        raise InputError(
+            f"run(shards=...): the shards have {shards.parties} parties and the plan {plan.setting.parties}; build them "
+            "for the plan's problem."
+        )

@@ -1,0 +1,7 @@
+"""Batched solvers for the parties' local problems, each answer with a certified distance to the exact one."""
+
+from __future__ import annotations
+
+from consenso.subproblems.local import Prox, certified, local_prox
+
+__all__ = ["Prox", "certified", "local_prox"]

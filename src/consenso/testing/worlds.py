@@ -1,0 +1,103 @@
+"""Pairs of neighbouring data sets, chosen to be unkind: rows at the bound, opposite directions, flipped labels, gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.problem import Adjacency, Problem, Unit
+from consenso.shards import Shards
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two data sets that differ in one unit of `party`."""
+
+    one: Shards
+    other: Shards
+    party: int
+    what: str
+
+
+def draw(problem: Problem, rng: np.random.Generator) -> list[tuple[Array, Any]]:
+    """Random rows and targets of every party, within the problem's bounds."""
+    return [(_rows(problem, int(size), rng), _targets(problem, int(size), rng)) for size in problem.sizes]
+
+
+def pairs(problem: Problem, unit: Unit, adjacency: Adjacency, rng: np.random.Generator) -> Iterator[Pair]:
+    """Neighbours of one random data set, in every unkind way."""
+    base = draw(problem, rng)
+    party = int(rng.integers(problem.parties))
+    rows, targets = base[party]
+    which = slice(None) if unit == "user" else slice(0, 1)
+    count = len(targets[which])
+    axis = np.zeros(problem.features)
+    axis[int(rng.integers(problem.features))] = problem.row_bound
+    for what, first, second in (
+        ("opposite rows", (axis, 0), (-axis, 0)),
+        ("same row, other target", (axis, 0), (axis, -1)),
+        ("random rows", None, (None, None)),
+        ("opposite of the data", None, (-rows[which], 0)),
+        ("a zero row", None, (np.zeros(problem.features), 0)),
+    ):
+        one = _with(problem, base, party, which, count, first, rng)
+        if adjacency == "replace-one":
+            other = _with(problem, base, party, which, count, second, rng)
+        elif unit == "record":
+            other = list(one)
+            other[party] = (one[party][0][1:], one[party][1][1:])
+            if len(other[party][1]) == 0:
+                continue  # a party without records is a party that is gone: the user unit has it
+        else:
+            # A user who is gone contributes nothing: rows of zeros, which no loss of a margin can tell from no rows.
+            other = list(one)
+            other[party] = (np.zeros_like(one[party][0]), one[party][1])
+        yield Pair(Shards.from_parties(problem, one), Shards.from_parties(problem, other), party, what)
+
+
+def _with(
+    problem: Problem,
+    base: list[tuple[Array, Any]],
+    party: int,
+    which: slice,
+    count: int,
+    change: Any,
+    rng: np.random.Generator,
+) -> list[tuple[Array, Any]]:
+    if change is None:
+        return base
+    rows, targets = base[party][0].copy(), base[party][1].copy()
+    row, choice = change
+    rows[which] = _rows(problem, count, rng) if row is None else row
+    extremes = _extremes(problem)
+    targets[which] = _targets(problem, count, rng) if choice is None else extremes[choice]
+    changed = list(base)
+    changed[party] = (rows, targets)
+    return changed
+
+
+def _rows(problem: Problem, count: int, rng: np.random.Generator) -> Array:
+    rows = rng.normal(size=(count, problem.features))
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / lengths * problem.row_bound * rng.choice([0.3, 0.7, 1.0], size=(count, 1))
+
+
+def _targets(problem: Problem, count: int, rng: np.random.Generator) -> Any:
+    if problem.loss.targets == "class":
+        return rng.integers(problem.outputs, size=count)
+    if problem.loss.targets == "sign":
+        return rng.choice([-1.0, 1.0], size=count)
+    assert problem.target_bound is not None
+    return rng.uniform(-problem.target_bound, problem.target_bound, size=count)
+
+
+def _extremes(problem: Problem) -> tuple[Any, Any]:
+    if problem.loss.targets == "class":
+        return (0, problem.outputs - 1)
+    bound = 1.0 if problem.loss.targets == "sign" else problem.target_bound
+    assert bound is not None
+    return (bound, -bound)
