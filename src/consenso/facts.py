@@ -5,7 +5,8 @@ Nothing here is ever computed from records. Planning, running and accounting rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ class Facts:
     round: int = 0
     rounds: int = 1  # the number of rounds that is charged
     rate: float = 1.0  # expected share of the parties that take part in a round
+    noise: Mapping[str, float] = field(default_factory=dict)  # noise scale of each release as the hub hears it
     degrees: IntArray | None = None  # neighbours of each party of the cohort, on a graph
 
     @classmethod

@@ -19,7 +19,7 @@ DESCRIPTION = Description(
     features=123,
     licence="derived from UCI Adult (CC BY 4.0 as far as known); the LIBSVM site states none",
     origin="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html#a9a (J. Platt)",
-    notes="Feature 123 never occurs in the test part. The cuts between ranges were chosen from the data.",
+    notes="Feature 123 never occurs in the test part. Numbers were cut at quantiles of the data, which is not private.",
     resources=(
         Resource(
             forms=(

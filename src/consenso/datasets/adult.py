@@ -19,7 +19,7 @@ from consenso.datasets.description import Dataset, Description, File, Resource
 from consenso.datasets.files import locate
 from consenso.errors import InputError
 
-#: Public ranges of the numbers: the survey's own limits and codes; the sampling weight gets a round figure.
+#: Public ranges of the numbers, from published descriptions of the set; the sampling weight gets a round figure.
 RANGES: dict[str, tuple[float, float]] = {
     "age": (17, 90),
     "fnlwgt": (0, 1_500_000),

@@ -21,7 +21,7 @@ DESCRIPTION = Description(
     features=50,
     licence="generated; no terms",
     origin="chosen for T.-H. H. Chan, H. Xie, M. Zhao, 2023, which states no data",
-    notes="Rows have norm 1. `structure` is D, the first differences; `truth` is constant on equally likely pieces.",
+    notes="Rows have norm 1. `structure` is D, the first differences; `truth` steps at random places.",
 )
 
 

@@ -42,7 +42,7 @@ def make_lasso(*, seed: int, records: int = 1000, features: int = 64, support: i
     """Standardised Gaussian rows, 80 per cent for training; `noise` is the standard deviation of label noise."""
     from sklearn.model_selection import train_test_split
 
-    _require_support(features, support)
+    _require_support("make_lasso", features, support)
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(records, features))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -71,7 +71,7 @@ def make_sphere_lasso(
     noise: float = 0.1,
 ) -> Dataset:
     """Rows uniform on the unit sphere; `noise` is the standard deviation of label noise."""
-    _require_support(features, support)
+    _require_support("make_sphere_lasso", features, support)
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(records + test_records, features))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -100,6 +100,6 @@ def _names(features: int) -> tuple[str, ...]:
     return tuple(f"x{position}" for position in range(features))
 
 
-def _require_support(features: int, support: int) -> None:
+def _require_support(maker: str, features: int, support: int) -> None:
     if not 1 <= support <= features:
-        raise InputError(f"make_lasso(support={support}): a support lies in 1..{features}, the number of features.")
+        raise InputError(f"{maker}(support={support}): a support lies in 1..{features}, the number of features.")

@@ -116,7 +116,7 @@ class GaussianNoise:
 
     def event(self, noise_sensitivity: float, seen_sensitivity: float, round: int, sampler: Sampler, dim: int) -> Event:
         """What a unit of 2-norm sensitivity `seen_sensitivity` went through, the noise being scaled with the other."""
-        std = self.scale(noise_sensitivity, round)
+        std = float(self.scale(noise_sensitivity, round))
         widening = sampler.widening(std, noise_sensitivity, dim, 2)
         excess = sampler.excess(std, noise_sensitivity, dim, "gaussian")
         return _trivial(seen_sensitivity, std) or Gaussian(std, _widened(seen_sensitivity, widening), excess)
@@ -151,7 +151,7 @@ class LaplaceNoise:
 
     def event(self, noise_sensitivity: float, seen_sensitivity: float, round: int, sampler: Sampler, dim: int) -> Event:
         """What a unit of 1-norm sensitivity `seen_sensitivity` went through, the noise being scaled with the other."""
-        scale = self.scale(noise_sensitivity, round)
+        scale = float(self.scale(noise_sensitivity, round))
         widening = sampler.widening(scale, noise_sensitivity, dim, 1)
         excess = sampler.excess(scale, noise_sensitivity, dim, "laplace")
         return _trivial(seen_sensitivity, scale) or Laplace(scale, _widened(seen_sensitivity, widening), excess)
@@ -186,10 +186,10 @@ class GammaNormNoise:
 
     def event(self, noise_sensitivity: float, seen_sensitivity: float, round: int, sampler: Sampler, dim: int) -> Event:
         """Pure differential privacy: the densities of two centres differ by a factor of exp(distance/scale) at most."""
-        scale = self.scale(noise_sensitivity, round)
+        scale = float(self.scale(noise_sensitivity, round))
         # A sampler without this noise refuses here; a pure guarantee would have no room for an excess.
         sampler.excess(scale, noise_sensitivity, dim, "gamma-norm")
-        return _trivial(seen_sensitivity, scale) or Pure(seen_sensitivity / scale)
+        return _trivial(seen_sensitivity, scale) or Pure(float(seen_sensitivity / scale))
 
     def split(self, count: int) -> GammaNormNoise:
         """Refused for more than one party: the law is not that of a sum."""
@@ -253,7 +253,7 @@ def _trivial(seen_sensitivity: float, scale: float) -> Event | None:
 
 def _widened(sensitivity: float, widening: float) -> float:
     """Both worlds are rounded; the sum is rounded up."""
-    return math.nextafter(sensitivity + 2.0 * widening, math.inf) if widening else sensitivity
+    return math.nextafter(sensitivity + 2.0 * widening, math.inf) if widening else float(sensitivity)
 
 
 def _inverse(name: str, epsilon: float) -> float:

@@ -17,7 +17,7 @@ from consenso.privacy.noise import GaussianNoise, Noise
 from consenso.privacy.observers import Eavesdropper, Observer, Peer, Public, Server, members
 from consenso.privacy.release import Doorway, Trust
 from consenso.privacy.samplers import Sampler, Seeded
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.setting import Declaration, Setting, View, largest_bounds
 from consenso.privacy.theorems import Theorem, strongest
 from consenso.privacy.views import amplified, floor
 from consenso.problem import Adjacency, Problem, Unit
@@ -173,7 +173,31 @@ def plan(
     )
     algorithm.check(setting)
     planned = Plan(algorithm=algorithm, setting=setting)
-    return planned if target is None else _calibrated(planned, target, observer or Public())
+    return _told(planned if target is None else _calibrated(planned, target, observer or Public()))
+
+
+def _told(planned: Plan) -> Plan:
+    """The plan whose facts say how loud each release will be: public, and what step rules are made from."""
+    setting = planned.setting
+    heard = {name: _heard(setting, planned.algorithm.releases, name) for name in setting.doorway.noise}
+    return replace(planned, setting=replace(setting, facts=replace(setting.facts, noise=heard)))
+
+
+def _heard(setting: Setting, declaration: Declaration, name: str) -> float:
+    """Noise scale of a release where it is first made: on the sum for a sum, else the largest of one party's."""
+    for round_ in range(setting.rounds):
+        everyone = setting.representatives().at(round_)
+        for release in declaration(everyone):
+            if release.name == name:
+                largest = largest_bounds(setting, declaration, round_)[name]
+                sensitivity = setting.doorway.sensitivity(release, everyone, largest)
+                scale = float(np.max(setting.doorway.noise_for(name).scale(sensitivity, round_)))
+                if release.at == "party" or setting.doorway.trust == "curator":
+                    return scale
+                # Under a secure sum every party adds a share, under local trust the whole noise.
+                shares = setting.doorway.shares if setting.doorway.trust == "secure-sum" else 1
+                return scale * float(np.sqrt(setting.parties / shares))
+    raise InputError(f"plan(noise=...): the algorithm makes no release {name!r}; drop that noise.")
 
 
 def _calibrated(planned: Plan, target: Target, observer: Observer) -> Plan:

@@ -1,10 +1,8 @@
-"""Renyi differential privacy: the curve of every event, and its conversion to epsilon and delta."""
+"""Renyi differential privacy: the curve of every event at real orders above 1."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
@@ -116,73 +114,3 @@ def _(part: Mixture, orders: Array) -> Array:
     """What happened is revealed and does not depend on the data: the moments are averaged."""
     inner = np.stack([curve(event, orders) for event in part.events])
     return log_weighted_exp(np.array(part.weights), (orders - 1) * inner) / (orders - 1)
-
-
-@dataclass(frozen=True)
-class Converted:
-    """A value of the curve's (epsilon, delta) conversion and the order that gave it."""
-
-    value: float
-    order: float
-
-
-def to_epsilon(event: Event, delta: float) -> Converted:
-    """epsilon = min over orders of RDP + log(1 - 1/order) - (log delta + log order) / (order - 1)."""
-    log_delta = math.log(delta)
-
-    def at(orders: Array) -> Array:
-        return curve(event, orders) + np.log1p(-1 / orders) - (log_delta + np.log(orders)) / (orders - 1)
-
-    found = _minimum(at)
-    return Converted(max(found.value, 0.0), found.order)
-
-
-def to_log_delta(event: Event, epsilon: float) -> Converted:
-    """The same bound read for delta, as a logarithm, at most 0."""
-
-    def at(orders: Array) -> Array:
-        return (orders - 1) * (curve(event, orders) - epsilon + np.log1p(-1 / orders)) - np.log(orders)
-
-    found = _minimum(at)
-    return Converted(min(found.value, 0.0), found.order)
-
-
-# Orders less 1 of the first look, and how far it may be extended on either side.
-_FIRST_LOOK = np.geomspace(0.05, 1024.0, 40)
-_LEAST, _MOST = 1e-4, 1e9
-_ZOOMS, _ZOOM_POINTS = 4, 9
-# From here on whole orders are as good as any, and cheaper for sampled mechanisms.
-_WHOLE_FROM = 16.0
-
-
-def _minimum(function: Callable[[Array], Array]) -> Converted:
-    """The least value over orders; every order gives a valid bound, so the search only decides how tight it is."""
-    orders = _rounded(1 + _FIRST_LOOK)
-    values = function(orders)
-    while np.argmin(values) == orders.size - 1 and orders[-1] < _MOST and np.isfinite(values[-1]):
-        orders, values = _extended(function, orders, values, orders[-1] * np.geomspace(1.5, 8, 4))
-    while np.argmin(values) == 0 and orders[0] - 1 > _LEAST:
-        orders, values = _extended(function, orders, values, 1 + (orders[0] - 1) * np.geomspace(0.125, 0.7, 4))
-    for _ in range(_ZOOMS):
-        best = int(np.argmin(values))
-        low, high = orders[max(best - 1, 0)], orders[min(best + 1, orders.size - 1)]
-        between = np.setdiff1d(_rounded(1 + np.geomspace(low - 1, high - 1, _ZOOM_POINTS)), orders)
-        if not between.size:
-            break
-        orders, values = _extended(function, orders, values, between)
-    best = int(np.argmin(values))
-    return Converted(float(values[best]), float(orders[best]))
-
-
-def _extended(
-    function: Callable[[Array], Array], orders: Array, values: Array, more: Array
-) -> tuple[Array, Array]:
-    more = _rounded(more)
-    both = np.concatenate([orders, more])
-    found = np.concatenate([values, function(more)])
-    places = np.argsort(both)
-    return both[places], found[places]
-
-
-def _rounded(orders: Array) -> Array:
-    return np.unique(np.where(orders >= _WHOLE_FROM, np.rint(orders), orders))

@@ -93,6 +93,9 @@ class Sampler(Protocol):
     def widening(self, scale: float, sensitivity: float, dim: int, norm: Literal[1, 2]) -> float:
         """How far rounding to the grid can move a vector; two worlds may move apart by twice that."""
 
+    def displacement(self, scale: float, sensitivity: float, dim: int) -> float:
+        """How far Gaussian noise that is not added to a release lies from continuous noise, in the 2-norm."""
+
     def excess(self, scale: float, sensitivity: float, dim: int, kind: Kind) -> float:
         """Total variation, per release of a vector, between what is drawn and a post-processing of the stated law."""
 

@@ -19,15 +19,22 @@ Coordinates are independent and domination survives products, mixtures and adapt
 
 **Gaussian.** Noise of pmf proportional to exp(-k^2/2c^2), c^2 = s^2 + t^2 with t = `SMOOTHING`, is drawn. *For all
 whole means at once*, this is N(mean, s^2) followed by one random map, up to total variation `smoothing_excess(t)`.
-So it stands for the Gaussian of the event in whatever that Gaussian is used for: sampling, mixtures, sums, GDP.
+So it stands for the Gaussian of the event wherever noise is added to the value that is released: composition,
+sampling of either adjacency, mixtures, sums.
   Proof. Let r(x) = exp(-x^2/2t^2) and let the map send a real x to the whole number j with probability r(j-x)/T(x),
   T(x) = sum_j r(j-x). Poisson summation: T(x) = t sqrt(2 pi) (1 + e(x)), |e(x)| <= eta = 2 sum_{n>=1} exp(-2 pi^2 t^2
   n^2). Applied to x ~ N(mean, s^2), P(j) = E r(j-x)/T(x) lies within the factors 1/(1+eta) and 1/(1-eta) of the
   density of N(mean, s^2 + t^2) at j. The normaliser of the discrete Gaussian lies within 1 -+ eta likewise. So the
   ratio of the two pmfs lies within (1+eta)/(1-eta) and its inverse, and their total variation is at most eta/(1-eta).
-  *Sums* of n shares on the same grid: discrete Gaussians of variances u, w add up to one of variance u + w within the
-  factors (1 -+ eta')^2 (the same summation, at t^2 = uw/(u+w)). As c >= 2^10, t^2 >= 2^19 there, and up to 2^64
-  shares stay within the tenth that is added to the excess of one release.
+  *Sums* of n shares on the same grid: the pmfs of a sum of discrete Gaussians of variances u, w and of one of variance
+  u + w have a ratio within ((1+eta')/(1-eta'))^2 and its inverse (the same summation, at t^2 = uw/(u+w)). As c >= 2^10,
+  t^2 >= 2^19 there, and up to 2^64 shares stay within the tenth that is added to the excess of one release.
+
+**What this does not cover.** Noise inside a minimisation (objective perturbation): there the grid is not that of the
+output, and who knows the data can see whether a minimiser belongs to a noise vector on the grid. The discrete vector is
+a continuous one that the random map has moved by at most `displacement`, so the minimiser is that of continuous noise
+with a gradient error of that size: add it to the solver's tolerance, for which output noise is due anyway. Nor does it
+cover amplification by iteration, whose maps must not expand: rounding does, by up to the grid.
 """
 
 from __future__ import annotations
@@ -48,11 +55,14 @@ from consenso.privacy.samplers.contract import Key, Kind, checked, per_party
 
 # The random map of the proof, in grid steps: its excess is 1e-214, and 5 steps are nothing beside the noise.
 SMOOTHING = 5.0
-# Whole numbers that enter the sampler; the noise, or a sum of a million shares of it, has the rest of 64 bits.
+# The random map moves an entry further than this with a probability of exp(-512), a part in a million of the excess.
+_FARTHEST = 160.0
+# Whole numbers that enter the sampler; the noise has the rest of 64 bits.
 _LARGEST = 2.0**61
-# The step of the grid, as a share of the sensitivity and of the scale.
-_SENSITIVITY_SHARE = 2.0**-40
-_SMALLEST_SCALE_SHARE = 2.0**-50
+# The step of the grid, as a share of the sensitivity and of the scale: so that values of 2^15 sensitivities with their
+# noise stay below 2^53 steps, where a double is exact and can be summed as an integer, and 2^24 sensitivities fit.
+_SENSITIVITY_SHARE = 2.0**-36
+_SMALLEST_SCALE_SHARE = 2.0**-44
 _LARGEST_SCALE_SHARE = 2.0**-10
 # Scales are rounded up by more than double arithmetic rounds down.
 _UP = 1.0 + 2.0**-50
@@ -101,14 +111,14 @@ class Safe:
         return np.maximum((words >> np.uint64(11)).astype(np.float64), 0.5) * 2.0**-53
 
     def grid(self, scale: float, sensitivity: float, dim: int) -> float:
-        """A power of two; no finer grid is needed for a large `dim`: it is fine enough for millions of entries."""
+        """A power of two, whatever `dim` is: for multipliers to 256 a million entries move by 1e-8 (1-norm: 1e-5)."""
         pitch = _pitch(scale, sensitivity)
         return math.ldexp(1.0, math.frexp(pitch)[1] - 1) if pitch else 0.0
 
     def reach(self, scale: float, sensitivity: float, dim: int) -> float:
-        """Entries are clamped to this size before noise is added: more than a million sensitivities.
+        """Entries are clamped to this size before noise is added: more than ten million sensitivities.
 
-        (Where the scale is below 2^-30 of the sensitivity, which protects nobody, it is 2^50 scales or more.)
+        (Where the scale is below 2^-26 of the sensitivity, which protects nobody, it is 2^50 scales or more.)
         """
         return _LARGEST * self.grid(scale, sensitivity, dim)
 
@@ -118,6 +128,13 @@ class Safe:
         It grows in proportion when both do, so that the cost of a release with an adaptive bound is known before.
         """
         return (dim if norm == 1 else math.sqrt(dim)) * _pitch(scale, sensitivity) / 2.0
+
+    def displacement(self, scale: float, sensitivity: float, dim: int) -> float:
+        """How far, in the 2-norm, discrete Gaussian noise lies from continuous noise that it is made of.
+
+        Failure is part of the excess. For noise that is not added to what is released; see the text of this module.
+        """
+        return math.sqrt(dim) * _FARTHEST * _pitch(scale, sensitivity)
 
     def excess(self, scale: float, sensitivity: float, dim: int, kind: Kind) -> float:
         """Proved in the text of this module; 0 for Laplace."""

@@ -70,6 +70,10 @@ class Seeded:
         """Nothing is rounded."""
         return 0.0
 
+    def displacement(self, scale: float, sensitivity: float, dim: int) -> float:
+        """The noise is continuous."""
+        return 0.0
+
     def excess(self, scale: float, sensitivity: float, dim: int, kind: Kind) -> float:
         """The law that is simulated is the law of the event."""
         return 0.0

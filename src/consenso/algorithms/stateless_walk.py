@@ -1,0 +1,174 @@
+"""A token on a random walk whose network guarantee is provable (docs/privacy.md, "Random walk").
+
+    visited party l:   r  = prox_{step f_l}(z) - z + noise
+    token:             z <- prox_{t r}(z + t/step * r),      t = 2 relaxation step / n
+
+    symbol   code         what it is
+    z        hub.z        the token, the only state there is
+    gamma    step         parameter of the party's prox
+    lambda   relaxation   at most n: a visit is then non-expansive
+
+Algorithm 4 of Cyffers, Bellet and Basu 2023 keeps a state at each party, which re-emits what earlier visitors left in it;
+its Theorem 4 is false as printed. Without states the only memory is z, the visit is non-expansive and amplification by
+iteration applies. The price is a bias: the walk minimises the average Moreau envelope of the f_l, which is below f by at
+most step/2 times the squared Lipschitz constant. The regularizer's prox takes the step that the loss really makes, t, and
+not `step`: with the latter the walk would weigh the regularizer n/(2 relaxation) times too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.arrays import Array
+from consenso.errors import InputError, PreconditionError
+from consenso.facts import Facts
+from consenso.losses import Logistic, require_lipschitz
+from consenso.privacy import theorems
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.observers import Coalition, Peer, Public
+from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.setting import Setting, View, noise_scale
+from consenso.privacy.theorems import Theorem
+from consenso.problem import Problem
+from consenso.regularizers import L2
+from consenso.schedules import RandomWalk
+from consenso.shards import Cohort
+from consenso.subproblems import certified
+
+
+@dataclass(frozen=True)
+class Token:
+    """The model, which is all that travels."""
+
+    z: Array
+
+
+@dataclass(frozen=True)
+class State:
+    """Nothing: a party remembers nothing of a visit."""
+
+
+@dataclass(frozen=True)
+class Up:
+    """What a visit adds to the token, before the step is taken."""
+
+    residual: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatelessWalk:
+    """Noisy proximal steps of the parties that a uniform walk visits."""
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(paper="000", algorithm="Algorithm 4, sound", names=("stateless walk", "random-walk ADMM")),
+    )
+
+    step: float = 1.0
+    relaxation: float = 0.5
+    tolerance: float = 1e-12
+
+    def __post_init__(self) -> None:
+        require_positive(self, step=self.step, relaxation=self.relaxation, tolerance=self.tolerance)
+
+    def check(self, setting: Setting) -> None:
+        """A walk, Lipschitz losses, a non-expansive visit."""
+        require_lipschitz(setting.facts.problem.loss, setting.facts.problem.row_bound, "StatelessWalk")
+        if setting.rounds and not isinstance(setting.schedule, RandomWalk):
+            raise InputError(
+                f"StatelessWalk(schedule={setting.schedule!r}): one party a round on a random walk; use RandomWalk()."
+            )
+        if self.relaxation > setting.parties:
+            raise InputError(
+                f"StatelessWalk(relaxation={self.relaxation}): at most the number of parties, {setting.parties}."
+            )
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """The residual of one prox."""
+        slack = 2 * self.tolerance
+        return (
+            Release(
+                name="residual",
+                size=facts.dim,
+                bounds=Bounds(
+                    record_add_remove=self.step * facts.record_lipschitz + slack,
+                    record_replace_one=2 * self.step * facts.record_lipschitz + slack,
+                    user_add_remove=self.step * facts.lipschitz + self.tolerance,
+                    user_replace_one=2 * self.step * facts.lipschitz + slack,
+                ),
+                why="prox_{step f}(z) - z is step times a gradient of an L-Lipschitz loss (docs/privacy.md#prox-sensitivity)",
+            ),
+        )
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """The network guarantee, for parties on a uniform walk and for whoever sees the final model."""
+        if view.adjacency != "replace-one" or not isinstance(view.observer, Peer | Coalition | Public):
+            return
+
+        def walk() -> Theorem:
+            if setting.schedule != RandomWalk():
+                raise PreconditionError(
+                    "StatelessWalk: the network guarantee is proved for a uniform next party; use RandomWalk() without "
+                    "a topology."
+                )
+            return theorems.StatelessWalk(
+                parties=setting.parties,
+                steps=setting.rounds,
+                step=self.step,
+                lipschitz=float(setting.facts.problem.lipschitz[view.party]),
+                relaxation=self.relaxation,
+                std=2 * noise_scale(setting, self.releases, "residual"),
+                observers=view.insiders + setting.colluders,
+                final_model=True,
+                tolerance=self.tolerance,
+                unit=view.unit,
+            )
+
+        yield walk
+
+    def start(self, facts: Facts) -> Token:
+        """Zero."""
+        return Token(z=np.zeros(facts.dim))
+
+    def enroll(self, facts: Facts, f: Cohort) -> State:
+        """Nothing to keep."""
+        return State()
+
+    def down(self, facts: Facts, hub: Token) -> Token:
+        """The token."""
+        return hub
+
+    def local(self, facts: Facts, down: Token, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+        """One noisy prox residual."""
+        start = np.broadcast_to(down.z, (len(facts.cohort), facts.dim))
+        x = certified(f.prox(start, self.step, self.tolerance), self.tolerance, "StatelessWalk")
+        return state, Up(residual=door("residual", x - down.z))
+
+    def combine(self, facts: Facts, hub: Token, total: Up) -> Token:
+        """A small step towards the visited party's prox, then the regularizer's."""
+        share = 2 * self.relaxation / facts.parties
+        return Token(z=facts.problem.regularizer.prox(hub.z + share * total.residual, share * self.step))
+
+    def model(self, facts: Facts, hub: Token) -> Array:
+        """The token."""
+        return hub.z
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six parties of five records, logistic loss. Its bias is of the order of the step, so the step is small."""
+        return Example(
+            algorithm=cls(step=0.5),
+            problem=Problem(
+                loss=Logistic(), regularizer=L2(strength=0.5), features=3, sizes=np.full(6, 5), row_bound=1.0, unit="user"
+            ),
+            noise=GaussianNoise(multiplier=1.0),
+            schedules=(RandomWalk(),),
+            trusts=("local",),
+            exact=cls(step=0.02),
+            exact_rounds=8000,
+            exact_tolerance=1e-3,
+        )

@@ -1,0 +1,64 @@
+"""Averaged operators: maps whose fixed points solve a problem, with the constants that are proved for them."""
+
+from __future__ import annotations
+
+from consenso.operators.blocks import (
+    Activation,
+    AllBlocks,
+    CyclicBlocks,
+    RandomBlock,
+    SampledBlocks,
+    block_sizes,
+    coordinates,
+    is_separable,
+    public_coins,
+)
+from consenso.operators.contract import Operator, Proximable, Smooth
+from consenso.operators.matrices import LinearMap
+from consenso.operators.records import MeanGradient, MeanOperator, MeanProx, gradient_bound, shortened
+from consenso.operators.splitting import DouglasRachford, Image, lions_mercier, require_injective
+from consenso.operators.steps import (
+    BlockGradientStep,
+    GradientStep,
+    ProximalGradient,
+    ProximalPoint,
+    ReflectedProx,
+    gradient_contraction,
+    largest_step,
+    prox_sensitivity,
+    reflected_contraction,
+)
+
+__all__ = [
+    "Activation",
+    "AllBlocks",
+    "BlockGradientStep",
+    "CyclicBlocks",
+    "DouglasRachford",
+    "GradientStep",
+    "Image",
+    "LinearMap",
+    "MeanGradient",
+    "MeanOperator",
+    "MeanProx",
+    "Operator",
+    "ProximalGradient",
+    "ProximalPoint",
+    "Proximable",
+    "RandomBlock",
+    "ReflectedProx",
+    "SampledBlocks",
+    "Smooth",
+    "block_sizes",
+    "coordinates",
+    "gradient_bound",
+    "gradient_contraction",
+    "is_separable",
+    "largest_step",
+    "lions_mercier",
+    "prox_sensitivity",
+    "public_coins",
+    "reflected_contraction",
+    "require_injective",
+    "shortened",
+]
