@@ -20,7 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.errors import PreconditionError
+from consenso.errors import InputError, PreconditionError
 from consenso.losses import require_lipschitz, require_smooth
 from consenso.operators.contract import check_step
 from consenso.operators.steps import gradient_contraction, largest_step
@@ -148,6 +148,6 @@ def shortened(slopes: Array, squared_norms: Array, clip: float | None) -> Array:
 def check_clip(owner: object, clip: float) -> None:
     """A clip is a positive finite length."""
     if not 0 < clip < np.inf:
-        raise PreconditionError(
+        raise InputError(
             f"{type(owner).__name__}(clip={clip}): a clip is a positive finite length; leave it out for a Lipschitz loss."
         )

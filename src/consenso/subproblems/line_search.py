@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.rows import Layout
@@ -16,8 +17,8 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 def line_search(
     layout: Layout, term: Term, weights: Array, scores: Array, along: Array, bend: Array, stretch: Array
-) -> Array:
-    """Step lengths a, (parties,), for h(a) = weight * sum phi(scores + a along) + a bend + a^2 stretch / 2.
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Step lengths a and whether h goes down visibly, each (parties,), for h(a) = weight * sum phi(scores + a along) + a bend + a^2 stretch / 2.
 
     Approximate Wolfe conditions (Hager and Zhang 2005): |h'(a)| <= |h'(0)| / 2 and h(a) <= h(0) up to rounding, which
     can be told from slopes where values no longer differ. 0 where h does not go down at the start.
@@ -29,6 +30,7 @@ def line_search(
     high, high_slope = np.full_like(start, np.inf), np.full_like(start, np.nan)
     length = np.ones_like(start)
     searching = start < 0
+    change = np.zeros_like(start)
     for _ in range(TRIALS):
         per_row = layout.spread(length)
         there = scores + (per_row if scores.ndim == 1 else per_row[:, None]) * along
@@ -43,7 +45,7 @@ def line_search(
         low, low_slope = np.where(too_far, low, length), np.where(too_far, low_slope, slope)
         length = np.where(searching, _between(low, low_slope, high, high_slope), length)
     # Where the search did not end, `low` is a step along which h went down all the way.
-    return np.where(searching, low, np.where(start < 0, length, 0.0))
+    return np.where(searching, low, np.where(start < 0, length, 0.0)), searching | (change < -slack)
 
 
 def _between(low: Array, low_slope: Array, high: Array, high_slope: Array) -> Array:

@@ -22,8 +22,8 @@ from consenso.subproblems.line_search import line_search
 Side = Literal["rows", "columns", "conjugate"]
 SIDES: tuple[Side, ...] = ("rows", "columns", "conjugate")
 LARGEST_SYSTEM = 2000
-# A point that has not come closer for this many steps is as close as it gets.
-PATIENCE = 12
+# After this many steps that neither lower the objective visibly nor come closer, a point is as close as it gets.
+PATIENCE = 4
 # Each Newton direction is solved to this relative accuracy by conjugate gradients.
 FORCING = 1e-3
 MOST_PRODUCTS = 2000
@@ -66,12 +66,12 @@ def _descend(
         move = direction(batch, state)
         along = batch.rows.scores(move)
         bend, stretch = dots(state.x - batch.points, move), dots(move, move)
-        length = line_search(batch.rows.layout, batch.term, batch.weights, state.scores, along, bend, stretch)
+        length, lower = line_search(batch.rows.layout, batch.term, batch.weights, state.scores, along, bend, stretch)
         state = batch.state(state.x + np.where(live, length, 0.0)[:, None] * move)
         closer = state.residual < residual
         best = np.where(closer[:, None], state.x, best)
         residual = np.where(closer, state.residual, residual)
-        idle = np.where(closer, 0, idle + 1)
+        idle = np.where(closer | lower, 0, idle + 1)
     return best, residual
 
 
@@ -134,11 +134,11 @@ def _score_steps(
 ) -> Array:
     """Newton steps on (scores, dual), where scores = A(v - t A'dual); the gradient is t A'(slope - dual)."""
     row_weights = layout.spread(weights)
-    stuck = np.zeros(layout.parties, dtype=bool)
+    idle = np.zeros(layout.parties, dtype=np.int64)
     for taken in range(steps):
         gap = term.slope(scores) - dual
         product = _gram_products(grams, starts, layout, gap)
-        live = (weights**2 * layout.sums(gap * product) > goal**2) & ~stuck
+        live = (weights**2 * layout.sums(gap * product) > goal**2) & (idle < PATIENCE)
         if not live.any():
             break
         if 2 * live.sum() <= live.size:
@@ -153,8 +153,8 @@ def _score_steps(
         )
         move, along = gap - solved, row_weights * (solved_product - product)
         bend, stretch = -weights * layout.sums(along * dual), -weights * layout.sums(along * move)
-        length = line_search(layout, term, weights, scores, along, bend, np.maximum(stretch, 0.0))
-        stuck = stuck | (length == 0)
+        length, lower = line_search(layout, term, weights, scores, along, bend, np.maximum(stretch, 0.0))
+        idle = np.where(lower, 0, idle + 1)
         per_row = layout.spread(np.where(live, length, 0.0))
         dual, scores = dual + per_row * move, scores + per_row * along
     return dual

@@ -28,8 +28,8 @@ from consenso.privacy.accountants import pairs
 from consenso.privacy.accountants.pairs import Direction
 from consenso.privacy.accountants.parts import Part
 
-# Probability, in the tilted distribution, that a composition may have outside of its window: exp(-_WINDOW).
-_WINDOW = 34.0
+# Probability, in the tilted distribution, that a composition may have outside of its window: exp(-WINDOW).
+WINDOW = 34.0
 # Rounding of a transform of a distribution, per factor and per doubling of its length, with a margin of 4.
 _ROUNDING = 4 * np.finfo(float).eps
 # Where weights would overflow, epsilon is too far below the point of interest to be read off.
@@ -150,7 +150,7 @@ def composed(factors: Sequence[tuple[Losses, int]]) -> Losses:
     weights = np.roll(irfft(product, size), (start - low) % size)
     log_moment = math.fsum(count * each.log_moment for each, count in factors)
     # What lies above the window had at most the weight of its upper end.
-    beyond = log_moment - grid.tilt * high * grid.interval - _WINDOW
+    beyond = log_moment - grid.tilt * high * grid.interval - WINDOW
     escaped = float(logsumexp([beyond, *(math.log(count) + each.escaped for each, count in factors)]))
     error = math.fsum(count * each.error for each, count in factors) + transform_error(rounds, size)
     return Losses(grid, low, weights, log_moment, escaped, error)
@@ -158,11 +158,16 @@ def composed(factors: Sequence[tuple[Losses, int]]) -> Losses:
 
 def transform_error(rounds: int, size: int = 1 << 20) -> float:
     """Bound on the sum of the errors of tilted weights after a transform: rounding, and what wraps around."""
-    return (rounds + 1) * _ROUNDING * math.log2(size) + 2 * math.exp(-_WINDOW)
+    return (rounds + 1) * _ROUNDING * math.log2(size) + 2 * math.exp(-WINDOW)
+
+
+def chernoff_orders(variance: float) -> Array:
+    """The best order for the tail of a Gaussian, and others around it."""
+    return math.sqrt(2 * WINDOW / variance) * np.array([0.1, 0.3, 0.6, 1.0, 1.5, 3.0])
 
 
 def _window(factors: Sequence[tuple[Losses, int]]) -> tuple[int, int]:
-    """First and last place that the sum takes, but for a tilted probability exp(-_WINDOW) on either side (Chernoff)."""
+    """First and last place that the sum takes, but for a tilted probability exp(-WINDOW) on either side (Chernoff)."""
     interval = factors[0][0].grid.interval
     mean = math.fsum(count * each.mean for each, count in factors)
     lowest = sum(count * each.first for each, count in factors)
@@ -170,12 +175,11 @@ def _window(factors: Sequence[tuple[Losses, int]]) -> tuple[int, int]:
     variance = math.fsum(count * each.variance for each, count in factors)
     if variance == 0:
         return lowest, highest
-    # The best order for a Gaussian, and others around it.
-    orders = math.sqrt(2 * _WINDOW / variance) * np.array([0.1, 0.3, 0.6, 1.0, 1.5, 3.0])
+    orders = chernoff_orders(variance)
     up = sum(count * each.cumulant(orders) for each, count in factors)
     down = sum(count * each.cumulant(-orders) for each, count in factors)
-    above = float(np.min((up + _WINDOW) / orders))
-    below = float(np.min((down + _WINDOW) / orders))
+    above = float(np.min((up + WINDOW) / orders))
+    below = float(np.min((down + WINDOW) / orders))
     return (
         max(lowest, math.floor((mean - below) / interval)),
         min(highest, math.ceil((mean + above) / interval)),

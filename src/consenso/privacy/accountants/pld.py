@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import logsumexp
@@ -12,9 +13,11 @@ from scipy.special import logsumexp
 from consenso.arrays import Array
 from consenso.privacy.accountants.conversion import Converted, to_epsilon, to_log_delta
 from consenso.privacy.accountants.distribution import (
+    WINDOW,
     Grid,
     Losses,
     Readout,
+    chernoff_orders,
     composed,
     discretized,
     mixed,
@@ -25,9 +28,12 @@ from consenso.privacy.accountants.pairs import Direction, directions, span
 from consenso.privacy.accountants.parts import Part, parts
 from consenso.privacy.events import Bounded, Event, Laplace, Mixture, Pure
 
+# Logarithm of the moment of a loss, by tilt.
+Moments: TypeAlias = Callable[[Array], Array]
+
 # Relative error of epsilon through the grid: the first where it is cheap, at most the second where it is affordable.
 _FINE, _COARSE = 2e-6, 2e-5
-_CHEAP_SIZE, _MOST_PART_SIZE, _MOST_SIZE = 1 << 18, 1 << 20, 1 << 23
+_CHEAP_SIZE, _MOST_PART_SIZE, _MOST_SIZE = 1 << 18, 1 << 20, 1 << 22
 _SKETCH_SIZE = 1 << 14
 # Parts may move exp(-_TAIL) of delta to infinity, and the error of the transform may add about as much again.
 _TAIL = 13.0
@@ -40,10 +46,11 @@ _LEAST_DELTA = 1e-10
 def epsilon(event: Event, delta: float) -> float:
     """The smallest epsilon at a delta in (0, 1), for a supported event that released something."""
     log_tail = math.log(delta) - math.log(_rounds(event)) - _TAIL
-    sketch = _sketch(event, log_tail)
-    guess = to_epsilon(sketch, delta)
-    tilt = _tilt(sketch, guess, math.log(delta), _rounds(event))
-    return max(Readout.around(each, guess.value).epsilon(delta) for each in _both(event, guess, tilt, log_tail))
+    moments = _log_moments(event, log_tail)
+    guess = to_epsilon(_renyi(moments), delta)
+    tilt = _tilt(moments, guess, math.log(delta), _rounds(event))
+    both = _both(event, moments, guess, tilt, log_tail)
+    return max(Readout.around(each, guess.value).epsilon(delta) for each in both)
 
 
 @lru_cache(maxsize=256)
@@ -52,29 +59,32 @@ def log_delta(event: Event, epsilon: float) -> float:
     # What is cut off must be small against a delta that is not known yet: cut, look, cut again.
     log_tail = -50.0 - math.log(_rounds(event)) - _TAIL
     for _ in range(2):
-        sketch = _sketch(event, log_tail)
-        guess = to_log_delta(sketch, epsilon)
+        moments = _log_moments(event, log_tail)
+        guess = to_log_delta(_renyi(moments), epsilon)
         log_tail = max(guess.value, -700.0) - math.log(_rounds(event)) - _TAIL
     at = Converted(epsilon, guess.order)
-    tilt = _tilt(sketch, at, guess.value - 3.0, _rounds(event))
-    return max(Readout.around(each, epsilon).log_delta(epsilon) for each in _both(event, at, tilt, log_tail))
+    tilt = _tilt(moments, at, guess.value - 3.0, _rounds(event))
+    return max(Readout.around(each, epsilon).log_delta(epsilon) for each in _both(event, moments, at, tilt, log_tail))
 
 
 def deltas(event: Event, epsilons: Array) -> Array:
     """delta at many epsilons from one composition, to an absolute accuracy far below 1e-6."""
     log_tail = math.log(_LEAST_DELTA) - math.log(_rounds(event)) - _TAIL
-    guess = to_epsilon(_sketch(event, log_tail), _LEAST_DELTA)
+    moments = _log_moments(event, log_tail)
+    guess = to_epsilon(_renyi(moments), _LEAST_DELTA)
     found = np.zeros_like(epsilons)
-    for each in _both(event, guess, 0.0, log_tail):
+    for each in _both(event, moments, guess, 0.0, log_tail):
         readout = Readout.around(each, 0.0)
         found = np.maximum(found, np.exp([readout.log_delta(float(at)) for at in epsilons]))
     return found
 
 
-def _both(event: Event, guess: Converted, tilt: float, log_tail: float) -> Iterator[Losses]:
+def _both(event: Event, moments: Moments, guess: Converted, tilt: float, log_tail: float) -> Iterator[Losses]:
     """The composition in every direction that matters, accurate around the guess."""
+    window = _window_width(moments, tilt)
     for direction in directions(event):
-        yield _distribution(event, Grid(_interval(event, guess, log_tail, direction), tilt, log_tail, direction))
+        interval = _interval(event, guess, window, log_tail, direction)
+        yield _distribution(event, Grid(interval, tilt, log_tail, direction))
 
 
 def _distribution(event: Event, grid: Grid) -> Losses:
@@ -103,23 +113,18 @@ def _rounds(event: Event) -> int:
     return max(found + gaussian, 1)
 
 
-def _sketch(event: Event, log_tail: float) -> Callable[[Array], Array]:
-    """A Renyi curve of the event without its far tails, roughly: it says where to look, and nothing is claimed of it.
-
-    The tails that `log_tail` moves to infinity can dominate the true curve (sampling at small rates), which then
-    recommends a tilt that is no good for what is left.
-    """
-    moments = _log_moments(event, log_tail)
+def _renyi(moments: Moments) -> Moments:
+    """The Renyi curve that belongs to logarithms of moments."""
     return lambda orders: moments(orders - 1) / (orders - 1)
 
 
-def _tilt(sketch: Callable[[Array], Array], guess: Converted, log_delta: float, rounds: int) -> float:
+def _tilt(moments: Moments, guess: Converted, log_delta: float, rounds: int) -> float:
     """The least tilt at which the error of the transform is small against delta.
 
     The order of the guess would make it smallest, but the more tilt, the longer the tail of the tilted distribution.
     """
-    tilts = (guess.order - 1) * np.linspace(0.0, 1.0, 11)[1:]
-    amplified = tilts * sketch(1 + tilts) - tilts * guess.value
+    tilts = (guess.order - 1) * np.linspace(0.1, 1.0, 10)
+    amplified = moments(tilts) - tilts * guess.value
     allowed = log_delta + _LOG_TRANSFORM_ERROR - math.log(transform_error(rounds))
     if allowed >= 0:
         return 0.0
@@ -127,8 +132,24 @@ def _tilt(sketch: Callable[[Array], Array], guess: Converted, log_delta: float, 
     return float(tilts[np.argmax(enough)] if enough.any() else tilts[np.argmin(amplified)])
 
 
-def _log_moments(event: Event, log_tail: float) -> Callable[[Array], Array]:
-    functions: list[tuple[Callable[[Array], Array], int]] = []
+def _window_width(moments: Moments, tilt: float) -> float:
+    """About how far the losses of the tilted composition spread."""
+    step = 0.05 * max(tilt, 1.0)
+    low, here, high = moments(tilt + step * np.array([-1.0, 0.0, 1.0]))
+    variance = max(float(low - 2 * here + high) / step**2, 1e-300)
+    orders = chernoff_orders(variance)
+    above = np.min((moments(tilt + orders) - here + WINDOW) / orders)
+    below = np.min((moments(tilt - orders) - here + WINDOW) / orders)
+    return float(above + below)
+
+
+def _log_moments(event: Event, log_tail: float) -> Moments:
+    """Logarithms of the moments of the loss without its far tails, roughly: nothing is claimed of them.
+
+    They say where to look. The tails that `log_tail` moves to infinity can dominate the true Renyi curve (sampling at
+    small rates), which then recommends an order that is no good for what is left.
+    """
+    functions: list[tuple[Moments, int]] = []
     for part, count in parts(event):
         if isinstance(part, Mixture):
             functions.append((_mixed_moments(part, log_tail), count))
@@ -147,17 +168,17 @@ def _log_moments(event: Event, log_tail: float) -> Callable[[Array], Array]:
     return total
 
 
-def _gaussian_moments(rho: float) -> Callable[[Array], Array]:
+def _gaussian_moments(rho: float) -> Moments:
     return lambda tilts: tilts * (tilts + 1) * rho
 
 
-def _mixed_moments(part: Mixture, log_tail: float) -> Callable[[Array], Array]:
+def _mixed_moments(part: Mixture, log_tail: float) -> Moments:
     inner = [_log_moments(event, log_tail) for event in part.events]
     weights = np.array(part.weights)[:, None]
     return lambda tilts: np.asarray(logsumexp([each(tilts) for each in inner], axis=0, b=weights))
 
 
-def _interval(event: Event, guess: Converted, log_tail: float, direction: Direction) -> float:
+def _interval(event: Event, guess: Converted, window: float, log_tail: float, direction: Direction) -> float:
     """Distance of the grid points.
 
     Connecting dots leaves the moments of order 0 and -1 as they are and adds (tilt + 1) tilt interval^2 / 12 to the
@@ -168,7 +189,7 @@ def _interval(event: Event, guess: Converted, log_tail: float, direction: Direct
     leaves = list(_leaves(event))
     widest = max(_width(part, log_tail, direction) for part in leaves)
     interval = min(max(widest * len(leaves) / _CHEAP_SIZE, fine), coarse)
-    interval = max(interval, widest * len(leaves) / _MOST_PART_SIZE, guess.value / _MOST_SIZE)
+    interval = max(interval, widest * len(leaves) / _MOST_PART_SIZE, window / _MOST_SIZE)
     atoms = {_atom(part) for part in leaves} - {0.0}
     if len(atoms) != 1:
         return interval

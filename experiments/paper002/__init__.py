@@ -1,0 +1,1 @@
+"""Huang and Gong: IPADMM, several noisy steps per round."""

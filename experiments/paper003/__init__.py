@@ -1,0 +1,1 @@
+"""Ryu and Kim: DP-IADMM-Prox and DP-IADMM-Trust."""

@@ -1,0 +1,1 @@
+"""Gauthier et al.: zCDP-NFL, networked federated learning."""
