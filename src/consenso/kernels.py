@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numba
@@ -19,7 +20,7 @@ from consenso.arrays import Array, IntArray
 Kernel = TypeVar("Kernel", bound=Callable[..., None])
 BLOCK_ROWS = 256
 # Below this many multiplications a call costs less than starting a thread.
-WORTH_A_THREAD = 4_000_000
+WORTH_A_THREAD = 20_000_000
 
 
 def compiled(kernel: Kernel) -> Kernel:
@@ -37,12 +38,13 @@ def run(kernel: Callable[..., None], offsets: IntArray, work_per_row: float, *ar
     if workers <= 1:
         kernel(*arguments, 0, parties)
         return
-    shares = np.searchsorted(offsets, np.arange(1, workers) * (rows // workers))
-    edges = [0, *(int(edge) for edge in shares), parties]
-    with ThreadPoolExecutor(workers) as pool:
-        ranges = zip(edges[:-1], edges[1:], strict=True)
-        for done in [pool.submit(kernel, *arguments, first, last) for first, last in ranges]:
-            done.result()
+    edges = [0, *np.searchsorted(offsets, np.arange(1, workers) * (rows // workers)).tolist(), parties]
+    *others, own = pairwise(edges)
+    with ThreadPoolExecutor(len(others)) as pool:
+        shares = [pool.submit(kernel, *arguments, *share) for share in others]
+        kernel(*arguments, *own)
+        for share in shares:
+            share.result()
 
 
 @compiled

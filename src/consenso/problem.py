@@ -1,7 +1,7 @@
 """A problem is a loss, a regularizer and the public facts about the data: everything here may be printed.
 
-The objective is F(x) = mean over parties of f_i(x) + r(x), where f_i(x) = scales[i] * sum over the records of party i of
-phi(<row, x>, target). The rows themselves live in `consenso.shards`.
+The objective is F(x) = mean over parties of f_i(x) + r(x), where f_i(x) = scales[i] * sum over the records of party i
+of phi(<row, x>, target). The rows themselves live in `consenso.shards`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Problem:
             raise InputError(f"Problem(features={self.features!r}): features is a whole number of columns, at least 1.")
         object.__setattr__(self, "features", int(self.features))
         object.__setattr__(self, "sizes", _checked_sizes(self.sizes))
-        object.__setattr__(self, "row_bound", _checked_bound("row_bound", self.row_bound, "a bound on the norm of rows"))
+        object.__setattr__(
+            self, "row_bound", _checked_bound("row_bound", self.row_bound, "a bound on the norm of rows")
+        )
         self._check_target_bound()
         for name, choices in (("unit", Unit), ("adjacency", Adjacency), ("weighting", Weighting)):
             given = getattr(self, name)
@@ -156,7 +158,7 @@ def _checked_sizes(given: Any) -> IntArray:
 
 
 def _checked_bound(name: str, given: Any, meaning: str) -> float:
-    if not isinstance(given, numbers.Real) or isinstance(given, bool) or not 0 < given < math.inf:
+    if not isinstance(given, int | float | np.integer | np.floating) or not 0 < given < math.inf:
         raise InputError(f"Problem({name}={given!r}): {name} is {meaning}, a positive finite number.")
     return float(given)
 

@@ -93,7 +93,7 @@ class Rows:
     @property
     def is_sparse(self) -> bool:
         """Whether the rows are compressed."""
-        return sparse.issparse(self.matrix)
+        return bool(sparse.issparse(self.matrix))
 
     def take(self, parties: IntArray) -> Rows:
         """The rows of some parties: a view if they lie side by side, else a copy."""
@@ -106,8 +106,10 @@ class Rows:
         if self.is_sparse:
             entries = np.repeat(np.arange(self.count), np.diff(self.matrix.indptr))
             squares = np.square(self.matrix.data, dtype=np.float64)
-            return np.bincount(entries, weights=squares, minlength=self.count)
-        return np.einsum("ij,ij->i", self.matrix, self.matrix, dtype=np.float64)
+            sums: Array = np.bincount(entries, weights=squares, minlength=self.count).astype(np.float64, copy=False)
+        else:
+            sums = np.einsum("ij,ij->i", self.matrix, self.matrix, dtype=np.float64)
+        return sums
 
     def scores(self, x: Array) -> Array:
         """<row, x> for every row."""

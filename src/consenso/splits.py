@@ -54,7 +54,9 @@ def by_party(party_of_row: ArrayLike, parties: int | None = None) -> Split:
         )
     count = int(party.max()) + 1 if parties is None else parties
     if party.min() < 0 or party.max() >= count:
-        raise InputError(f"by_party(parties={count}): the number of a party lies in 0..{count - 1}, but a row has another.")
+        raise InputError(
+            f"by_party(parties={count}): the number of a party lies in 0..{count - 1}, but a row has another."
+        )
     sizes = np.bincount(party, minlength=count)
     empty = np.flatnonzero(sizes == 0)
     if empty.size:
@@ -83,7 +85,9 @@ def by_column(ids: ArrayLike) -> Split:
     """One party per distinct value of a column (a user, a site), in the order of the sorted values."""
     column = np.asarray(ids)
     if column.ndim != 1 or column.size == 0:
-        raise InputError(f"by_column(ids=...): one value per row is needed, but an array of shape {column.shape} was given.")
+        raise InputError(
+            f"by_column(ids=...): one value per row is needed, but an array of shape {column.shape} was given."
+        )
     return by_party(np.unique(column, return_inverse=True)[1])
 
 
@@ -120,7 +124,7 @@ def _offsets(sizes: Any) -> IntArray:
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
-def _require_enough(function: str, rows: int, parties: int) -> None:
+def _require_enough(function: str, rows: Any, parties: Any) -> None:
     for name, value in (("rows", rows), ("parties", parties)):
         if not isinstance(value, numbers.Integral) or value < 1:
             raise InputError(f"{function}({name}={value!r}): {name} is a whole number, at least 1.")

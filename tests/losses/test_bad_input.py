@@ -12,6 +12,8 @@ from consenso.losses import (
     Hinge,
     Huber,
     Logistic,
+    Loss,
+    ScalarLoss,
     SmoothedHinge,
     Softmax,
     Squared,
@@ -137,3 +139,11 @@ def test_errors_do_not_quote_private_targets(loss):
     with pytest.raises(InputError) as error:
         loss.check_targets(secret)
     assert "13" not in str(error.value)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_losses_are_recognised(loss):
+    assert isinstance(loss, Loss)
+    assert isinstance(loss, ScalarLoss) == (loss.outputs == 1)
+    assert not isinstance("logistic", Loss)
+    assert loss == type(loss)(**vars(loss))

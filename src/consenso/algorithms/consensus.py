@@ -36,7 +36,7 @@ from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Door, Release
-from consenso.privacy.setting import Setting, View, noise_scale
+from consenso.privacy.setting import Setting, View, noise_scale, rounding
 from consenso.privacy.theorems import Theorem, TheoremF
 from consenso.privacy.views import sight
 from consenso.problem import Problem
@@ -142,7 +142,8 @@ class ConsensusADMM:
                 relaxation=self.relaxation,
                 residual_std=noise_scale(setting, self.releases, "residual"),
                 rounds=setting.rounds,
-                tolerance=self.tolerance if self.tolerance > MACHINE else 0.0,
+                tolerance=(self.tolerance if self.tolerance > MACHINE else 0.0)
+                + rounding(setting, self.releases, "residual"),
                 unit=view.unit,
             )
 

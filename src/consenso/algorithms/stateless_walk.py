@@ -32,7 +32,7 @@ from consenso.privacy import theorems
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Coalition, Peer, Public
 from consenso.privacy.release import Bounds, Door, Release
-from consenso.privacy.setting import Setting, View, noise_scale
+from consenso.privacy.setting import Setting, View, noise_scale, rounding
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.regularizers import L2
@@ -124,7 +124,7 @@ class StatelessWalk:
                 std=2 * noise_scale(setting, self.releases, "residual"),
                 observers=view.insiders + setting.colluders,
                 final_model=True,
-                tolerance=self.tolerance,
+                tolerance=self.tolerance + rounding(setting, self.releases, "residual"),
                 unit=view.unit,
             )
 

@@ -2,8 +2,8 @@
 
 Everything here is branch-free arithmetic on float64, so that LLVM turns the loops into vector instructions. That is
 why the exponential is written out: a call into the C library would keep every loop scalar and cost five times as much.
-The kernels are single-threaded and release the interpreter lock, so they may be called from any thread or forked
-process. They do no checks: callers pass finite points, steps in [0, 1e12] and matching shapes.
+The kernels release the interpreter lock and do records first..last, for `run_in_threads`. They check nothing: callers
+pass finite points, steps in [0, 1e12], targets in range and arrays of matching shapes.
 """
 
 from __future__ import annotations
@@ -142,14 +142,15 @@ def solve_sigmoid(level: float, step: float) -> float:
 
 
 @_compiled
-def logistic_prox_slopes(points: Array, steps: Array, targets: Array) -> Array:
-    """Slopes g of the logistic loss at point - step * g; points, targets (n,), steps (n,) or (1,)."""
-    slopes = np.empty_like(points)
+def logistic_prox_slopes(points: Array, steps: Array, targets: Array, slopes: Array, first: int, last: int) -> None:
+    """Write the slopes g of the logistic loss at point - step * g; points, targets (n,), steps (n,) or (1,)."""
     common = steps.size == 1
-    for i in range(points.size):
-        step = steps[0] if common else steps[i]
-        slopes[i] = -targets[i] * solve_sigmoid(-targets[i] * points[i], step)
-    return slopes
+    # Slices counted from 0: an index that could be negative would keep the loop from being vectorised.
+    own_points, own_steps = points[first:last], steps if common else steps[first:last]
+    own_targets, own_slopes = targets[first:last], slopes[first:last]
+    for i in range(own_points.size):
+        step = own_steps[0] if common else own_steps[i]
+        own_slopes[i] = -own_targets[i] * solve_sigmoid(-own_targets[i] * own_points[i], step)
 
 
 @_inlined
@@ -248,14 +249,13 @@ def _polish(scores: Array, step: float, target: int, slopes: Array, weights: Arr
 
 
 @_compiled
-def softmax_prox_slopes(points: Array, steps: Array, targets: IntArray) -> Array:
-    """Slopes g of the softmax loss at point - step * g; points (n, K), targets (n,), steps (n,) or (1,)."""
-    records, classes = points.shape
-    slopes = np.empty_like(points)
+def softmax_prox_slopes(points: Array, steps: Array, targets: IntArray, slopes: Array, first: int, last: int) -> None:
+    """Write the slopes g of the softmax loss at point - step * g; points (n, K), targets (n,), steps (n,) or (1,)."""
+    classes = points.shape[1]
     shifted = np.empty(classes)
     weights = np.empty(classes)
     common = steps.size == 1
-    for i in range(records):
+    for i in range(first, last):
         step = steps[0] if common else steps[i]
         target = targets[i]
         # Only differences of scores matter, and they are exact where it counts when the largest is 0.
@@ -272,4 +272,3 @@ def softmax_prox_slopes(points: Array, steps: Array, targets: IntArray) -> Array
                 others += weights[k]
         slopes[i, target] = -others
         _polish(shifted, step, target, slopes[i], weights)
-    return slopes

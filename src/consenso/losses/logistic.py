@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit
 
 from consenso.arrays import Array
 from consenso.losses.checks import prox_arguments
 from consenso.losses.loss import Kind, ScalarLoss, Targets
+from consenso.losses.threads import run_in_threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +37,15 @@ class Logistic(ScalarLoss):
 
     def slope(self, scores: Array, targets: Targets) -> Array:
         """-target * sigmoid(-target * score)."""
+        from scipy.special import expit  # slow to load
+
         slopes: Array = -targets * expit(-targets * scores)
         return slopes
 
     def curvature(self, scores: Array, targets: Targets) -> Array:
         """sigmoid(score) * sigmoid(-score)."""
+        from scipy.special import expit
+
         curvatures: Array = expit(scores) * expit(-scores)
         return curvatures
 
@@ -50,5 +54,8 @@ class Logistic(ScalarLoss):
         points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
         from consenso.losses.kernels import logistic_prox_slopes
 
+        points, steps = np.ascontiguousarray(points), np.ascontiguousarray(np.atleast_1d(steps))
         signs = np.ascontiguousarray(targets, dtype=np.float64)
-        return logistic_prox_slopes(np.ascontiguousarray(points), np.ascontiguousarray(np.atleast_1d(steps)), signs)
+        slopes = np.empty_like(points)
+        run_in_threads(logistic_prox_slopes, len(points), 20.0, points, steps, signs, slopes)
+        return slopes

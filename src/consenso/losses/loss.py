@@ -10,7 +10,7 @@ is stated once, here.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ Adjacency = Literal["add-remove", "replace-one"]
 Targets: TypeAlias = Array | IntArray
 
 
+@runtime_checkable
 class Loss(Protocol):
     """A convex loss phi(score, target), batched over n records: scores (n,), or (n, outputs) for several outputs.
 
@@ -133,6 +134,7 @@ class Loss(Protocol):
         return largest if adjacency == "add-remove" else 2.0 * largest
 
 
+@runtime_checkable
 class ScalarLoss(Loss, Protocol):
     """A loss of one score: scores, slopes and curvatures are vectors (n,)."""
 

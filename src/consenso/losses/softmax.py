@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.losses.checks import check_classes, prox_arguments
 from consenso.losses.loss import Kind, Loss, Targets
+from consenso.losses.threads import run_in_threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +82,8 @@ class Softmax(Loss):
 
     def curvature_product(self, scores: Array, targets: Targets, direction: Array) -> Array:
         """(diag(p) - p p') direction, (n, classes)."""
-        weights = softmax(scores, axis=1)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        weights /= weights.sum(axis=1, keepdims=True)
         mean = np.sum(weights * direction, axis=1, keepdims=True)
         product: Array = weights * (direction - mean)
         return product
@@ -94,8 +95,11 @@ class Softmax(Loss):
         self.check_targets(targets)
         from consenso.losses.kernels import softmax_prox_slopes
 
-        classes = np.ascontiguousarray(targets, dtype=np.int64)
-        return softmax_prox_slopes(np.ascontiguousarray(points), np.ascontiguousarray(np.atleast_1d(steps)), classes)
+        points, steps = np.ascontiguousarray(points), np.ascontiguousarray(np.atleast_1d(steps))
+        indices = np.ascontiguousarray(targets, dtype=np.int64)
+        slopes = np.empty_like(points)
+        run_in_threads(softmax_prox_slopes, len(points), 300.0 + 80.0 * self.classes, points, steps, indices, slopes)
+        return slopes
 
     def check_targets(self, targets: NDArray[Any]) -> None:
         """Raise InputError unless the targets are integers in 0..classes-1."""

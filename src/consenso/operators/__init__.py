@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from consenso.operators.argmin import Argmin, argmin, certified_argmin
 from consenso.operators.blocks import (
     Activation,
     AllBlocks,
@@ -32,6 +33,7 @@ from consenso.operators.steps import (
 __all__ = [
     "Activation",
     "AllBlocks",
+    "Argmin",
     "BlockGradientStep",
     "CyclicBlocks",
     "DouglasRachford",
@@ -49,7 +51,9 @@ __all__ = [
     "ReflectedProx",
     "SampledBlocks",
     "Smooth",
+    "argmin",
     "block_sizes",
+    "certified_argmin",
     "coordinates",
     "gradient_bound",
     "gradient_contraction",

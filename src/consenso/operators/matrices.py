@@ -74,7 +74,8 @@ class LinearMap:
         """A' y."""
         return np.asarray(self.matrix.T @ y, dtype=np.float64)
 
-    def negative(self) -> LinearMap:
+    @cached_property
+    def opposite(self) -> LinearMap:
         """x -> -A x."""
         return LinearMap(-self.matrix)
 

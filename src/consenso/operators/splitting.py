@@ -136,7 +136,7 @@ def lions_mercier(
 ) -> DouglasRachford:
     """ADMM for min first(x) + second(z) subject to left x + right z = constant, as one operator on u (rows,)."""
     one = Image(function=first, map=left, offset=constant)
-    other = Image(function=second, map=right.negative())
+    other = Image(function=second, map=right.opposite)
     return DouglasRachford(
         first=one,
         second=other,

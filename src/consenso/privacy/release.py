@@ -282,7 +282,8 @@ def open_door(
             index, release = declared[name]
             uniform = doorway.sampler.uniform(key(index, used[name], COIN_STREAM), int(counts.max(initial=0)))
             inside = np.arange(uniform.shape[1])[None, :] < counts[:, None]
-            return uniform[inside] < release.rate
+            # Rounded down to the 53 bits of the coins: a theorem on sampling at a rate covers smaller rates only.
+            return uniform[inside] < np.floor(release.rate * 2.0**53) * 2.0**-53
 
     def close() -> None:
         for name, (_, release) in declared.items():

@@ -11,7 +11,7 @@ import numpy as np
 from consenso.errors import PreconditionError
 from consenso.facts import Facts
 from consenso.privacy.observers import Coalition, Observer, Peer
-from consenso.privacy.release import Doorway, Release
+from consenso.privacy.release import Amount, Doorway, Release
 from consenso.problem import Adjacency, Unit
 from consenso.schedules import Schedule
 from consenso.topology import Topology
@@ -76,14 +76,31 @@ def noise_scale(setting: Setting, declaration: Declaration, name: str, round_: i
 
     Theorems about sums of the parties' noises need it to be the same for all of them.
     """
-    everyone = setting.representatives().at(round_)
-    (release,) = (release for release in declaration(everyone) if release.name == name)
-    largest = largest_bounds(setting, declaration, round_)[name]
-    scales = np.atleast_1d(
-        setting.doorway.noise_for(name).scale(setting.doorway.sensitivity(release, everyone, largest), round_)
-    )
+    scales = np.atleast_1d(_drawn(setting, declaration, name, round_)[0])
     if not (scales == scales[0]).all():
         raise PreconditionError(
             f"The noise of {name!r} differs between parties, and the theorem needs it equal; plan with equal noise."
         )
     return float(scales[0])
+
+
+def rounding(setting: Setting, declaration: Declaration, name: str, round_: int = 0) -> float:
+    """How far a discrete sampler can move a released value from value plus continuous noise, in the 2-norm.
+
+    Theorems about noise that is carried on (in states, along a walk) take it as an error of the prox.
+    """
+    scales, sensitivities, size = _drawn(setting, declaration, name, round_)
+    scale, sensitivity = float(np.max(scales)), float(np.max(sensitivities))
+    sampler = setting.doorway.sampler
+    return sampler.displacement(scale, sensitivity, size) + sampler.widening(scale, sensitivity, size, 2)
+
+
+def _drawn(
+    setting: Setting, declaration: Declaration, name: str, round_: int
+) -> tuple[Amount, Amount, int]:
+    """Scales and sensitivities of a release over the kinds of parties, and its size."""
+    everyone = setting.representatives().at(round_)
+    (release,) = (release for release in declaration(everyone) if release.name == name)
+    largest = largest_bounds(setting, declaration, round_)[name]
+    sensitivity = setting.doorway.sensitivity(release, everyone, largest)
+    return setting.doorway.noise_for(name).scale(sensitivity, round_), sensitivity, release.size

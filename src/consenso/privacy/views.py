@@ -192,10 +192,9 @@ def _hidden(event: Gaussian, release: Release, view: View, rate: float) -> Event
             f"Theorem P: no bound on a whole contribution to {release.name!r} is known; clip it, or release a bounded "
             "quantity."
         )
-    # The event's sensitivity carries the rounding of a discrete sampler; the contribution is widened by the same factor.
-    seen = float(np.max(release.bounds.at(view.unit, view.adjacency)))
-    widened = contribution * max(1.0, event.sensitivity / seen)
-    return Sampled(event.std, widened, rate, view.adjacency, event.excess)
+    # A discrete sampler rounds the sum in both worlds; the event's sensitivity carries that, and so must this.
+    widening = event.sensitivity - float(np.max(release.bounds.at(view.unit, view.adjacency)))
+    return Sampled(event.std, contribution + max(0.0, widening), rate, view.adjacency, event.excess)
 
 
 def _why(view: View, participation: Participation) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from consenso.arrays import Array
 from consenso.errors import PreconditionError
 
 
+@runtime_checkable
 class Regularizer(Protocol):
     """A convex function r of a vector, along the last axis of an array; the axes before it are a batch."""
 

@@ -37,7 +37,7 @@ def fingerprint(plan: Plan) -> str:
         "rounds": setting.rounds,
         "schedule": repr(setting.schedule),
         "noise": repr(sorted(setting.doorway.noise.items())),
-        "sampler": repr(setting.doorway.sampler),
+        "sampler": [setting.doorway.sampler.name, getattr(setting.doorway.sampler, "seed", None)],
         "trust": [setting.doorway.trust, setting.doorway.shares, setting.doorway.equal_noise],
         "graph": setting.topology.digest if setting.topology else None,
     }

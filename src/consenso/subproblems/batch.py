@@ -5,7 +5,14 @@ that the weight of the quadratic is 1 and the weight of a record is t = step * s
 
     t * sum phi(<row, x>, target) + |x - v|^2 / 2        gradient r(x) = x - v + t * sum phi'(<row, x>) row
 
-It is 1-strongly convex, hence |x - x*| <= |r(x)|: this is the certificate.
+It is 1-strongly convex, hence |x - x*| <= |r(x)|: this is the certificate. Rounding adds to it. The sums in r(x) are
+off by a multiple of the unit roundoff times the sizes of what is summed. The scores are off by some e_j, so that the
+computed slope is g_j = phi'(s_j + e_j); with B the largest curvature, (g_j - g*_j)(s_j + e_j - s*_j) >=
+(g_j - g*_j)^2 / B, so that
+
+    |x - x*|^2 = <r, x - x*> - t sum (g_j - g*_j)(s_j - s*_j) <= |r||x - x*| + t sum B e_j^2 / 4
+
+and |x - x*| <= |r| + sqrt(t B) |e| / 2, which stays small where t times the effect of e on a slope would not.
 """
 
 from __future__ import annotations
@@ -20,19 +27,37 @@ from consenso.arrays import Array, IntArray
 from consenso.losses import Loss
 from consenso.rows import Rows
 
-# Multiple of the unit roundoff that covers the sums in r(x); the rest of a certificate is exact.
-ROUNDING = 8 * float(np.finfo(np.float64).eps)
+ROUNDOFF = float(np.finfo(np.float64).eps)
+# Covers sums of products in certificates; errors grow like the square root of the number of terms and BLAS splits sums.
+ROUNDING = 8 * ROUNDOFF
 
 
 class Term(Protocol):
-    """phi with its targets: one function per row."""
+    """One function of the scores per row: a loss with its targets, or what stands in for it."""
 
-    def value(self, scores: Array) -> Array: ...  # noqa: D102
-    def slope(self, scores: Array) -> Array: ...  # noqa: D102
-    def curvature(self, scores: Array) -> Array: ...  # noqa: D102
-    def curvature_product(self, scores: Array, direction: Array) -> Array: ...  # noqa: D102
+    def value(self, scores: Array) -> Array:
+        """The functions at the scores, (rows,)."""
+        ...
+
+    def slope(self, scores: Array) -> Array:
+        """Their derivatives, shaped like the scores."""
+        ...
+
+    def curvature(self, scores: Array) -> Array:
+        """Their second derivatives, one output only."""
+        ...
+
+    def curvature_product(self, scores: Array, direction: Array) -> Array:
+        """Their second derivatives times a direction."""
+        ...
+
+    @property
+    def curvature_bound(self) -> float | Array:
+        """The largest curvature, one number or one per row."""
+        ...
+
     def unsteadiness(self, scores: Array) -> Array:
-        """How much the slope moves at most, in 2-norm, per unit that the scores move; (rows,)."""
+        """How much the slopes move here per unit that the scores move, (rows,)."""
         ...
 
     def take(self, rows: slice | IntArray) -> Term:
@@ -48,26 +73,31 @@ class Plain:
     targets: Any
 
     def value(self, scores: Array) -> Array:
-        """phi at the scores."""
+        """The loss at the scores."""
         return self.loss.value(scores, self.targets)
 
     def slope(self, scores: Array) -> Array:
-        """phi' at the scores."""
+        """Its slopes."""
         return self.loss.slope(scores, self.targets)
 
     def curvature(self, scores: Array) -> Array:
-        """phi'' at the scores, one output only."""
+        """Its curvatures, one output only."""
         return self.loss.curvature_product(scores, self.targets, np.ones_like(scores))
 
     def curvature_product(self, scores: Array, direction: Array) -> Array:
-        """phi'' at the scores, times a direction."""
+        """Its curvatures times a direction."""
         return self.loss.curvature_product(scores, self.targets, direction)
+
+    @property
+    def curvature_bound(self) -> float:
+        """The largest curvature."""
+        return self.loss.curvature_bound
 
     def unsteadiness(self, scores: Array) -> Array:
         """The curvature, or its bound where it is a matrix."""
         if self.loss.outputs == 1:
             return self.curvature(scores)
-        return np.full(len(scores), self.loss.smoothness(1.0))
+        return np.full(len(scores), self.curvature_bound)
 
     def take(self, rows: slice | IntArray) -> Plain:
         """The functions of some rows."""
@@ -90,12 +120,20 @@ class Batch:
             return self
         place = self.rows.layout.place(parties)
         return Batch(
-            self.rows.take(parties), self.term.take(place), self.weights[parties], self.points[parties], self.norms[place]
+            self.rows.take(parties),
+            self.term.take(place),
+            self.weights[parties],
+            self.points[parties],
+            self.norms[place],
         )
+
+    def of(self, term: Term) -> Batch:
+        """The same parties with other functions of their scores."""
+        return Batch(self.rows, term, self.weights, self.points, self.norms)
 
     @cached_property
     def row_weights(self) -> Array:
-        """t of each row."""
+        """The weight t of each row."""
         return self.rows.layout.spread(self.weights)
 
     def state(self, x: Array) -> State:
@@ -106,15 +144,20 @@ class Batch:
         gradient *= self.weights[:, None]
         gradient += x
         gradient -= self.points
-        return State(x, scores, gradient, lengths(gradient), self.rounding(x, scores, slopes))
+        return State(x, scores, gradient, lengths(gradient), self.rounding(x, slopes), self.floor(x, scores, slopes))
 
-    def rounding(self, x: Array, scores: Array, slopes: Array) -> Array:
-        """What rounding may hide in the gradient at x, (parties,)."""
-        length = lengths(x)
-        moved = self.term.unsteadiness(scores) * self.norms * self.rows.layout.spread(length)
-        sizes = np.abs(slopes) if slopes.ndim == 1 else lengths(slopes)
-        pulled = self.rows.layout.sums(self.norms * (sizes + moved))
-        return ROUNDING * (length + lengths(self.points) + self.weights * pulled)
+    def rounding(self, x: Array, slopes: Array) -> Array:
+        """What rounding may add to the distance of x to the solution, (parties,)."""
+        layout, length = self.rows.layout, lengths(x)
+        sums = length + lengths(self.points) + self.weights * layout.sums(self.norms * _sizes(slopes))
+        blurred = layout.sums(self.term.curvature_bound * self.norms**2)
+        return ROUNDING * (sums + np.sqrt(self.weights * blurred) * length / 2)
+
+    def floor(self, x: Array, scores: Array, slopes: Array) -> Array:
+        """How short a gradient can be expected to get, (parties,)."""
+        layout, length = self.rows.layout, lengths(x)
+        noise = self.norms * (_sizes(slopes) + self.term.unsteadiness(scores) * self.norms * layout.spread(length))
+        return ROUNDOFF * (length + lengths(self.points) + self.weights * np.sqrt(layout.sums(noise**2)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +169,7 @@ class State:
     gradient: Array
     length: Array  # |gradient|
     rounding: Array
+    floor: Array
 
     @property
     def residual(self) -> Array:
@@ -133,9 +177,14 @@ class State:
         return self.length + self.rounding
 
 
+def _sizes(slopes: Array) -> Array:
+    return np.abs(slopes) if slopes.ndim == 1 else lengths(slopes)
+
+
 def dots(left: Array, right: Array) -> Array:
     """Inner products of the vectors of each party, (parties,)."""
-    return np.einsum("ij,ij->i", left, right)
+    products: Array = np.einsum("ij,ij->i", left, right)
+    return products
 
 
 def lengths(vectors: Array) -> Array:

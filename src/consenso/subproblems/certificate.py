@@ -8,9 +8,9 @@ d = |x - x*| and x - x* = -t A'(b - b*) + rho with |rho| <= r (rounding). Subgra
 
 Weak form: t (b - b*)'e <= t sum jump_j |e_j| gives d <= r + sqrt(t sum jump_j |e_j|), which loses half of the digits.
 
-Strong form: if e = A w then t (b - b*)'e = <rho - (x - x*), w> <= (d + r)|w|, and (1) gives d <= 1.21 (|w| + r). Such a w
-exists when the rows S whose scores have to move are independent: w = A_S'(A_S A_S')^-1 e_S. The other rows move along by
-at most |row||w|, which is allowed while they stay on their pieces. Rounded scores mean that e_S is known up to some
+Strong form: if e = A w then t (b - b*)'e = <rho - (x - x*), w> <= (d + r)|w|, and (1) gives d <= 1.21 (|w| + r). Such
+a w exists when the rows S whose scores have to move are independent: w = A_S'(A_S A_S')^-1 e_S. The other rows move
+along by at most |row||w|, which is allowed while they stay on their pieces. Rounded scores mean that e_S is known up to some
 slack: |w| <= |L^-1 e_S| + |L^-1|_F |slack|, where A_S A_S' = LL'. A row that occurs twice with the same kink asks for
 the same thing twice and is taken once.
 """

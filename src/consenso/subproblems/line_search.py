@@ -18,8 +18,9 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 def line_search(
     layout: Layout, term: Term, weights: Array, scores: Array, along: Array, bend: Array, stretch: Array
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Step lengths a and whether h goes down visibly, each (parties,), for h(a) = weight * sum phi(scores + a along) + a bend + a^2 stretch / 2.
+    """Step lengths a, (parties,), and whether h goes down visibly along them.
 
+    h(a) = weight * sum phi(scores + a along) + a bend + a^2 stretch / 2.
     Approximate Wolfe conditions (Hager and Zhang 2005): |h'(a)| <= |h'(0)| / 2 and h(a) <= h(0) up to rounding, which
     can be told from slopes where values no longer differ. 0 where h does not go down at the start.
     """

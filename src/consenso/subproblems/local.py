@@ -12,14 +12,16 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, PrivacyError
 from consenso.losses import Loss
 from consenso.rows import Rows
-from consenso.subproblems import kinks, newton
+from consenso.subproblems import newton
 from consenso.subproblems.batch import Batch, Plain, lengths
 from consenso.subproblems.certificate import certificate
 from consenso.subproblems.pieces import pieces
+from consenso.subproblems.staged import solve_with_kinks, start_from_afar
 
 # Parties are solved in groups whose matrices fit in this many numbers, 256 MB.
 GROUP_NUMBERS = 1 << 25
-STEPS = 200
+# A residual above this multiple of t is no rounding: the method has not arrived.
+FAR = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,7 @@ def certified(prox: Prox, tolerance: float, who: str) -> Array:
 def local_prox(
     rows: Rows, targets: Any, norms: Array, loss: Loss, weights: Array, points: Array, tolerance: float
 ) -> Prox:
-    """argmin over x of t * sum phi(<row, x>, target) + |x - v|^2 / 2 for each party.
+    """Minimize t * sum phi(<row, x>, target) + |x - v|^2 / 2 for each party.
 
     norms: 2-norms of the rows. weights: t = step * scale, (parties,). points: v, (dim,) or (parties, dim).
     Where the tolerance is out of reach (rounding at very large t) the residual says what was reached.
@@ -58,14 +60,22 @@ def local_prox(
     batch = Batch(rows, Plain(loss, targets), weights, points, norms)
     for index, side in enumerate(newton.SIDES):
         for group in _groups(rows, np.flatnonzero(sides == index)):
-            part = batch.take(group)
-            start = np.zeros((part.rows.count, rows.outputs)) if rows.outputs > 1 else np.zeros(part.rows.count)
-            if loss.curvature_bound == np.inf:
-                own = targets[rows.layout.place(group)]
-                x[group], residual[group] = kinks.solve(part, loss, own, side, tolerance, STEPS)
-            else:
-                x[group], residual[group] = newton.solve(part, side, start, tolerance, STEPS)
+            own = targets[rows.layout.place(group)]
+            x[group], residual[group] = _solve(batch.take(group), loss, own, side, tolerance)
     return Prox(x, residual)
+
+
+def _solve(batch: Batch, loss: Loss, targets: Any, side: newton.Side, tolerance: float) -> tuple[Array, Array]:
+    if loss.curvature_bound == np.inf:
+        return solve_with_kinks(batch, loss, targets, side, tolerance)
+    rows = batch.rows
+    start = np.zeros(rows.count) if rows.outputs == 1 else np.zeros((rows.count, rows.outputs))
+    x, residual = newton.solve(batch, side, start, tolerance)
+    far = np.flatnonzero(residual > np.maximum(tolerance, FAR * batch.weights))
+    if far.size and rows.outputs == 1:
+        part, own = batch.take(far), targets[rows.layout.place(far)]
+        x[far], residual[far] = newton.solve(part, side, start_from_afar(part, loss, own, side), tolerance)
+    return x, residual
 
 
 def _groups(rows: Rows, parties: IntArray) -> Iterator[IntArray]:
@@ -88,4 +98,4 @@ def _one_record_each(rows: Rows, targets: Any, norms: Array, loss: Loss, weights
     scores = rows.scores(x)
     gap = batch.term.slope(scores) - slopes
     lengths_of_gaps = np.abs(gap) if gap.ndim == 1 else lengths(gap)
-    return Prox(x, weights * norms * lengths_of_gaps + batch.rounding(x, scores, slopes))
+    return Prox(x, weights * norms * lengths_of_gaps + batch.rounding(x, slopes))

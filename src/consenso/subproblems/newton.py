@@ -16,12 +16,13 @@ import numpy as np
 
 from consenso.arrays import Array, IntArray
 from consenso.rows import Layout, Rows
-from consenso.subproblems.batch import Batch, State, Term, dots
+from consenso.subproblems.batch import ROUNDOFF, Batch, State, Term, dots
 from consenso.subproblems.line_search import line_search
 
 Side = Literal["rows", "columns", "conjugate"]
 SIDES: tuple[Side, ...] = ("rows", "columns", "conjugate")
 LARGEST_SYSTEM = 2000
+STEPS = 60
 # After this many steps that neither lower the objective visibly nor come closer, a point is as close as it gets.
 PATIENCE = 4
 # Each Newton direction is solved to this relative accuracy by conjugate gradients.
@@ -37,7 +38,7 @@ def sides(rows: Rows) -> IntArray:
     return np.where(few_rows, 0, 1 if rows.features <= LARGEST_SYSTEM else 2)
 
 
-def solve(batch: Batch, side: Side, start: Array, tolerance: float, steps: int) -> tuple[Array, Array]:
+def solve(batch: Batch, side: Side, start: Array, tolerance: float, steps: int = STEPS) -> tuple[Array, Array]:
     """Minimize from x = v - t * sum of start * row: the point and its residual, which says how far it came."""
     if side == "rows":
         start = _solve_in_scores(batch, start, tolerance / 4, steps)
@@ -53,7 +54,7 @@ def _descend(
     best, residual = state.x, state.residual
     idle = np.zeros(batch.rows.parties, dtype=np.int64)
     for taken in range(steps):
-        live = (residual > tolerance) & (state.length > state.rounding) & (idle < PATIENCE)
+        live = (residual > tolerance) & (state.length > state.floor) & (idle < PATIENCE)
         if not live.any():
             break
         if 2 * live.sum() <= live.size:
@@ -118,13 +119,15 @@ def _solve_in_scores(batch: Batch, start: Array, goal: float, steps: int) -> Arr
     scores = batch.rows.scores(batch.points)
     if start.any():
         scores = scores - batch.row_weights * _gram_products(grams, starts, batch.rows.layout, start)
-    return _score_steps(batch.rows.layout, batch.term, batch.weights, grams, starts, scores, start, goal, steps)
+    parts = (batch.rows.layout, batch.term, batch.weights, batch.norms, grams, starts)
+    return _score_steps(*parts, scores, start, goal, steps)
 
 
 def _score_steps(
     layout: Layout,
     term: Term,
     weights: Array,
+    norms: Array,
     grams: Array,
     starts: IntArray,
     scores: Array,
@@ -136,21 +139,23 @@ def _score_steps(
     row_weights = layout.spread(weights)
     idle = np.zeros(layout.parties, dtype=np.int64)
     for taken in range(steps):
-        gap = term.slope(scores) - dual
+        slopes, curvatures = term.slope(scores), term.curvature(scores)
+        gap = slopes - dual
         product = _gram_products(grams, starts, layout, gap)
-        live = (weights**2 * layout.sums(gap * product) > goal**2) & (idle < PATIENCE)
+        length = weights * np.sqrt(np.maximum(layout.sums(gap * product), 0.0))
+        noise = norms * (np.abs(slopes) + curvatures * np.abs(scores))
+        floor = ROUNDOFF * weights * np.sqrt(layout.sums(noise**2))
+        live = (length > np.maximum(goal, floor)) & (idle < PATIENCE)
         if not live.any():
             break
         if 2 * live.sum() <= live.size:
             few = np.flatnonzero(live)
             place = layout.place(few)
-            part = (layout.take(few), term.take(place), weights[few], grams, starts[few], scores[place], dual[place])
+            parts = (layout.take(few), term.take(place), weights[few], norms[place], grams, starts[few])
             dual = dual.copy()
-            dual[place] = _score_steps(*part, goal, steps - taken)
+            dual[place] = _score_steps(*parts, scores[place], dual[place], goal, steps - taken)
             break
-        solved, solved_product = _row_solves(
-            grams, starts, layout, np.sqrt(row_weights * term.curvature(scores)), product
-        )
+        solved, solved_product = _row_solves(grams, starts, layout, np.sqrt(row_weights * curvatures), product)
         move, along = gap - solved, row_weights * (solved_product - product)
         bend, stretch = -weights * layout.sums(along * dual), -weights * layout.sums(along * move)
         length, lower = line_search(layout, term, weights, scores, along, bend, np.maximum(stretch, 0.0))

@@ -32,7 +32,9 @@ class Pieces:
     def snap(self, slopes: Array) -> Array:
         """The slopes, put exactly on a slope of a piece where rounding has left them beside it."""
         near = np.abs(slopes[:, None] - self.slopes) <= 4 * np.finfo(np.float64).eps
-        snapped = np.where(near.any(axis=1), np.take_along_axis(self.slopes, near.argmax(axis=1)[:, None], 1)[:, 0], slopes)
+        snapped = np.where(
+            near.any(axis=1), np.take_along_axis(self.slopes, near.argmax(axis=1)[:, None], 1)[:, 0], slopes
+        )
         return np.clip(snapped, self.slopes[:, 0], self.slopes[:, -1])
 
     def valid(self, slopes: Array) -> tuple[Array, Array]:

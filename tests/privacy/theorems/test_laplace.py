@@ -79,14 +79,19 @@ def test_global_sensitivity_holds_and_is_approached():
     features, classes, records, bound = 4, 3, 7, 1.3
     worst = {"add-remove": 0.0, "replace-one": 0.0, "labels": 0.0}
     worst_2 = {"add-remove": 0.0, "replace-one": 0.0}
-    for _ in range(4000):
-        # Large weights saturate the softmax, where one record's gradient is the largest.
+    for trial in range(4000):
+        # Large weights saturate the softmax, where one record's gradient is the largest. The worst pair of records is
+        # almost opposite, and both are given class 0 with certainty while their label is 1.
         weights = rng.normal(size=(features, classes)) * 10 ** rng.uniform(-1, 3)
         x, y = rng.normal(size=(2, features)) * (rng.random((2, features)) < 0.5)
-        if rng.random() < 0.5:
-            y = -x
+        labels = rng.integers(classes, size=2)
+        if trial == 0:
+            weights = np.outer(np.eye(features)[0], 1e6 * np.array([1.0, -1.0, -1.0]))
+            x, y = np.array([[1e-3, 1.0, 0.0, 0.0], [1e-3, -1.0, 0.0, 0.0]])
+            labels = np.array([1, 1])
         one, two = (
-            softmax_gradient(v * bound / max(np.abs(v).sum(), 1e-9), rng.integers(classes), weights) for v in (x, y)
+            softmax_gradient(v * bound / max(np.abs(v).sum(), 1e-9), label, weights)
+            for v, label in zip((x, y), labels, strict=True)
         )
         worst["add-remove"] = max(worst["add-remove"], np.abs(one).sum() / records)
         worst["replace-one"] = max(worst["replace-one"], np.abs(one - two).sum() / records)
@@ -94,7 +99,8 @@ def test_global_sensitivity_holds_and_is_approached():
         gap = softmax_gradient(row, 0, weights) - softmax_gradient(row, 1, weights)
         worst["labels"] = max(worst["labels"], np.abs(gap).sum() / records)
         one, two = (
-            softmax_gradient(v * bound / max(np.linalg.norm(v), 1e-9), rng.integers(classes), weights) for v in (x, y)
+            softmax_gradient(v * bound / max(np.linalg.norm(v), 1e-9), label, weights)
+            for v, label in zip((x, y), labels, strict=True)
         )
         worst_2["add-remove"] = max(worst_2["add-remove"], np.linalg.norm(one) / records)
         worst_2["replace-one"] = max(worst_2["replace-one"], np.linalg.norm(one - two) / records)

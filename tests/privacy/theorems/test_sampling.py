@@ -167,12 +167,19 @@ def test_no_memory_beats_two_independent_rounds(rate, order, pair):
 
 
 def test_a_visible_displacement_loses_the_amplification():
-    # Present: t +- a, absent: 0. The Lipschitz constant bounds a, never t.
+    # Present: displaced by t, and by +-a across it; absent: 0. The Lipschitz constant bounds a, never t.
     rate, a, order = 0.05, 0.25, 2.0
+    along, across = np.linspace(-9, 17, 521), np.linspace(-9, 9, 361)
+    cell = (along[1] - along[0]) * (across[1] - across[0])
     figures = {0.0: 6.2e-4, 2.0: 4.7e-3, 8.0: 1.41e-2}
     for t, figure in figures.items():
-        mixed = lambda sign, t=t: (1 - rate) * density(0.0) + rate * density(t + sign * a)
-        assert renyi(mixed(1), mixed(-1), order) == pytest.approx(figure, rel=0.02)
+        absent = np.outer(density(0.0, along), density(0.0, across))
+        present = [np.outer(density(t, along), density(sign * a, across)) for sign in (1, -1)]
+        p, q = ((1 - rate) * absent + rate * law for law in present)
+        assert np.log(np.sum(p**2 / q) * cell) == pytest.approx(figure, rel=0.01)
+    # Displaced along the difference it is worse still.
+    mixed = lambda sign: (1 - rate) * density(0.0) + rate * density(2.0 + sign * a)
+    assert renyi(mixed(1), mixed(-1), order) == pytest.approx(8.4e-3, rel=0.01)
     assert revealed_by_hand(rate, order, order * (2 * a) ** 2 / 2, 1) == pytest.approx(1.41e-2, rel=0.01)
 
 

@@ -66,6 +66,9 @@ def test_the_event_is_the_average_over_all_paths(parties, steps, observers, fina
     )
     visit = order * 8 / std**2
     spread = over_all_paths(spread_cost, parties, steps, observers, final_model, visit, order)
+    if observers == 0 and not final_model:
+        assert rdp(walk.event(), order) == 0  # nobody sees anything
+        return
     assert rdp(walk.event(), order) == pytest.approx(spread, rel=1e-9, abs=1e-14)
     # Linear losses are the exact case: several visits in one stretch share their noise in the same way.
     exact = over_all_paths(linear_cost, parties, steps, observers, final_model, visit, order)
@@ -84,8 +87,8 @@ def test_figures():
     assert rdp(theorem(steps=1).event(), 2.0) == 0
 
 
-def test_the_exact_cost_of_linear_losses_is_a_quarter_of_the_bound():
-    # Monte Carlo over 4,000 paths; the standard error is below 2 %, the check at 15 % fails by chance once in 1e12.
+def test_the_exact_cost_of_linear_losses_is_a_fifth_of_the_bound():
+    # Monte Carlo over 4,000 paths; the standard error is 1.1 %, so the check at 10 % fails by chance less than once in 1e18.
     rng = np.random.default_rng(11)
     visit = 2 * 8 / 40**2
     costs = []
@@ -98,8 +101,8 @@ def test_the_exact_cost_of_linear_losses_is_a_quarter_of_the_bound():
         hops = np.diff(edges) - 1
         costs.append(visit * np.sum(visits**2 / np.maximum(hops, 1)))
     exact = np.log(np.mean(np.exp(costs)))
-    assert exact == pytest.approx(0.0012, rel=0.15)
-    assert exact < rdp(theorem().event(), 2.0)
+    assert exact == pytest.approx(0.00095, rel=0.1)
+    assert 4 * exact < rdp(theorem().event(), 2.0) < 6 * exact
 
 
 def test_a_visit_is_non_expansive_up_to_the_number_of_parties():
@@ -110,7 +113,7 @@ def test_a_visit_is_non_expansive_up_to_the_number_of_parties():
     for t, non_expansive in ((1.0, True), (2.0, True), (2.2, False)):
         moved = points + t * (prox(points) - points)
         ratio = np.abs(moved[:, 0] - moved[:, 1]) / np.abs(points[:, 0] - points[:, 1])
-        assert (ratio.max() <= 1 + 1e-9) is non_expansive
+        assert bool(ratio.max() <= 1 + 1e-9) is non_expansive
     theorem(relaxation=200.0)
     with pytest.raises(PreconditionError, match="relaxation"):
         theorem(relaxation=201.0)

@@ -1,4 +1,8 @@
-"""Tight costs of compositions from the distribution of their privacy loss, for parts that have a dominating pair."""
+"""Tight costs of compositions from the distribution of their privacy loss, for parts that have a dominating pair.
+
+Whatever this module decides (tilt, grid, what is cut off) only moves the result between the exact one and something
+larger: `distribution` keeps every step an upper bound.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,17 @@ import numpy as np
 from scipy.special import logsumexp
 
 from consenso.arrays import Array
+from consenso.privacy.accountants import rdp
 from consenso.privacy.accountants.conversion import Converted, to_epsilon, to_log_delta
 from consenso.privacy.accountants.distribution import (
-    WINDOW,
     Grid,
     Losses,
     Readout,
-    chernoff_orders,
     composed,
     discretized,
     mixed,
     nothing,
+    reach,
     transform_error,
 )
 from consenso.privacy.accountants.pairs import Direction, directions, span
@@ -33,11 +37,17 @@ Moments: TypeAlias = Callable[[Array], Array]
 
 # Relative error of epsilon through the grid: the first where it is cheap, at most the second where it is affordable.
 _FINE, _COARSE = 2e-6, 2e-5
-_CHEAP_SIZE, _MOST_PART_SIZE, _MOST_SIZE = 1 << 18, 1 << 20, 1 << 22
+_CHEAP_SIZE, _MOST_PART_SIZE, _MOST_SIZE = 1 << 18, 1 << 20, 1 << 21
 _SKETCH_SIZE = 1 << 14
-# Parts may move exp(-_TAIL) of delta to infinity, and the error of the transform may add about as much again.
-_TAIL = 13.0
-_LOG_TRANSFORM_ERROR = -11.5
+# Parts may move exp(-tail) of delta to infinity. The first is negligible; the others are tried when long tails spoil
+# the transform, as they do for small sampling rates and tiny deltas.
+_TAILS = (13.0, 9.0, 6.0)
+# Share of delta that may be due to what escaped and to the error of the transform before another tail is tried.
+_MOST_SLACK = 2e-3
+# Logarithms of the share of the latter that is aimed at; the second where the first makes the window too long.
+_TRANSFORM_SHARES = (-11.5, -7.0)
+# Deltas below this are not told apart.
+_LOG_LEAST = -690.0
 # A curve that is wanted everywhere is not tilted, and need not be accurate below this delta.
 _LEAST_DELTA = 1e-10
 
@@ -45,46 +55,60 @@ _LEAST_DELTA = 1e-10
 @lru_cache(maxsize=256)
 def epsilon(event: Event, delta: float) -> float:
     """The smallest epsilon at a delta in (0, 1), for a supported event that released something."""
-    log_tail = math.log(delta) - math.log(_rounds(event)) - _TAIL
-    moments = _log_moments(event, log_tail)
-    guess = to_epsilon(_renyi(moments), delta)
-    tilt = _tilt(moments, guess, math.log(delta), _rounds(event))
-    both = _both(event, moments, guess, tilt, log_tail)
-    return max(Readout.around(each, guess.value).epsilon(delta) for each in both)
+    found = math.inf
+    for tail in _TAILS:
+        log_tail = math.log(delta) - math.log(_rounds(event)) - tail
+        moments = _log_moments(event, log_tail)
+        guess = to_epsilon(_renyi(moments), delta)
+        if found < guess.value:
+            guess = Converted(found, to_log_delta(_renyi(moments), found).order)
+        readouts = list(_readouts(event, moments, guess, math.log(delta), log_tail))
+        found = min(found, max(each.epsilon(delta) for each in readouts))
+        if all(each.slack_share(found) < _MOST_SLACK for each in readouts):
+            break
+    return found
 
 
 @lru_cache(maxsize=256)
 def log_delta(event: Event, epsilon: float) -> float:
     """Logarithm of delta at an epsilon above 0, for a supported event that released something."""
-    # What is cut off must be small against a delta that is not known yet: cut, look, cut again.
-    log_tail = -50.0 - math.log(_rounds(event)) - _TAIL
-    for _ in range(2):
+    # What is cut off must be small against a delta that is not known yet: start from a bound on it.
+    found = to_log_delta(lambda orders: rdp.curve(event, orders), epsilon).value
+    for tail in (_TAILS[0], *_TAILS):
+        log_tail = max(found, _LOG_LEAST) - math.log(_rounds(event)) - tail
         moments = _log_moments(event, log_tail)
-        guess = to_log_delta(_renyi(moments), epsilon)
-        log_tail = max(guess.value, -700.0) - math.log(_rounds(event)) - _TAIL
-    at = Converted(epsilon, guess.order)
-    tilt = _tilt(moments, at, guess.value - 3.0, _rounds(event))
-    return max(Readout.around(each, epsilon).log_delta(epsilon) for each in _both(event, moments, at, tilt, log_tail))
+        guess = Converted(epsilon, to_log_delta(_renyi(moments), epsilon).order)
+        readouts = list(_readouts(event, moments, guess, max(found, _LOG_LEAST), log_tail))
+        found = min(found, max(each.log_delta(epsilon) for each in readouts))
+        if found < _LOG_LEAST or all(each.slack_share(epsilon) < _MOST_SLACK for each in readouts):
+            break
+    return found
 
 
 def deltas(event: Event, epsilons: Array) -> Array:
     """delta at many epsilons from one composition, to an absolute accuracy far below 1e-6."""
-    log_tail = math.log(_LEAST_DELTA) - math.log(_rounds(event)) - _TAIL
+    log_tail = math.log(_LEAST_DELTA) - math.log(_rounds(event)) - _TAILS[0]
     moments = _log_moments(event, log_tail)
     guess = to_epsilon(_renyi(moments), _LEAST_DELTA)
     found = np.zeros_like(epsilons)
-    for each in _both(event, moments, guess, 0.0, log_tail):
-        readout = Readout.around(each, 0.0)
-        found = np.maximum(found, np.exp([readout.log_delta(float(at)) for at in epsilons]))
+    for each in _readouts(event, moments, guess, 0.0, log_tail):
+        found = np.maximum(found, np.exp([each.log_delta(float(at)) for at in epsilons]))
     return found
 
 
-def _both(event: Event, moments: Moments, guess: Converted, tilt: float, log_tail: float) -> Iterator[Losses]:
+def _readouts(
+    event: Event, moments: Moments, guess: Converted, log_delta: float, log_tail: float
+) -> Iterator[Readout]:
     """The composition in every direction that matters, accurate around the guess."""
-    window = _window_width(moments, tilt)
+    for share in _TRANSFORM_SHARES:
+        tilt = _tilt(moments, guess, log_delta + share - math.log(transform_error(_rounds(event))))
+        window = _window(moments, tilt)
+        if window / _MOST_SIZE <= _grid_error(event, guess, _COARSE):
+            break
     for direction in directions(event):
         interval = _interval(event, guess, window, log_tail, direction)
-        yield _distribution(event, Grid(interval, tilt, log_tail, direction))
+        losses = _distribution(event, Grid(interval, tilt, log_tail, direction))
+        yield Readout.around(losses, guess.value if tilt else 0.0)
 
 
 def _distribution(event: Event, grid: Grid) -> Losses:
@@ -111,36 +135,6 @@ def _rounds(event: Event) -> int:
         else:
             found += count * (max(map(_rounds, part.events)) if isinstance(part, Mixture) else 1)
     return max(found + gaussian, 1)
-
-
-def _renyi(moments: Moments) -> Moments:
-    """The Renyi curve that belongs to logarithms of moments."""
-    return lambda orders: moments(orders - 1) / (orders - 1)
-
-
-def _tilt(moments: Moments, guess: Converted, log_delta: float, rounds: int) -> float:
-    """The least tilt at which the error of the transform is small against delta.
-
-    The order of the guess would make it smallest, but the more tilt, the longer the tail of the tilted distribution.
-    """
-    tilts = (guess.order - 1) * np.linspace(0.1, 1.0, 10)
-    amplified = moments(tilts) - tilts * guess.value
-    allowed = log_delta + _LOG_TRANSFORM_ERROR - math.log(transform_error(rounds))
-    if allowed >= 0:
-        return 0.0
-    enough = amplified <= allowed
-    return float(tilts[np.argmax(enough)] if enough.any() else tilts[np.argmin(amplified)])
-
-
-def _window_width(moments: Moments, tilt: float) -> float:
-    """About how far the losses of the tilted composition spread."""
-    step = 0.05 * max(tilt, 1.0)
-    low, here, high = moments(tilt + step * np.array([-1.0, 0.0, 1.0]))
-    variance = max(float(low - 2 * here + high) / step**2, 1e-300)
-    orders = chernoff_orders(variance)
-    above = np.min((moments(tilt + orders) - here + WINDOW) / orders)
-    below = np.min((moments(tilt - orders) - here + WINDOW) / orders)
-    return float(above + below)
 
 
 def _log_moments(event: Event, log_tail: float) -> Moments:
@@ -178,18 +172,54 @@ def _mixed_moments(part: Mixture, log_tail: float) -> Moments:
     return lambda tilts: np.asarray(logsumexp([each(tilts) for each in inner], axis=0, b=weights))
 
 
-def _interval(event: Event, guess: Converted, window: float, log_tail: float, direction: Direction) -> float:
-    """Distance of the grid points.
+def _renyi(moments: Moments) -> Moments:
+    """The Renyi curve that belongs to logarithms of moments."""
+    return lambda orders: moments(orders - 1) / (orders - 1)
+
+
+def _tilt(moments: Moments, guess: Converted, allowed: float) -> float:
+    """The least tilt that amplifies the error of the transform by at most exp(allowed) at the guess.
+
+    The order of the guess would amplify it least, but the more tilt, the longer the tail of the tilted distribution.
+    """
+    if allowed >= 0:
+        return 0.0
+    tilts = (guess.order - 1) * np.linspace(0.1, 1.0, 10)
+    amplified = moments(tilts) - tilts * guess.value
+    enough = amplified <= allowed
+    return float(tilts[np.argmax(enough)] if enough.any() else tilts[np.argmin(amplified)])
+
+
+def _window(moments: Moments, tilt: float) -> float:
+    """About how far the losses of the tilted composition spread."""
+
+    def at(value: float) -> float:
+        return float(moments(np.array([value]))[0])
+
+    here, step = at(tilt), 1e-3 * max(tilt, 1.0)
+    mean = (at(tilt + step) - at(tilt - step)) / (2 * step)
+    deviation = math.sqrt(max(at(tilt + step) - 2 * here + at(tilt - step), 1e-18)) / step
+    above = reach(lambda order: at(tilt + order) - here - order * mean, deviation)
+    below = reach(lambda order: at(tilt - order) - here + order * mean, deviation)
+    return above + below
+
+
+def _grid_error(event: Event, guess: Converted, relative: float) -> float:
+    """The distance of grid points that makes this relative error of epsilon.
 
     Connecting dots leaves the moments of order 0 and -1 as they are and adds (tilt + 1) tilt interval^2 / 12 to the
     logarithm of the moment of order tilt, in every round; epsilon moves by that over tilt.
     """
-    unit = 12 * max(guess.value, 1e-12) / (guess.order * _rounds(event))
-    fine, coarse = math.sqrt(_FINE * unit), math.sqrt(_COARSE * unit)
+    return math.sqrt(relative * 12 * max(guess.value, 1e-12) / (guess.order * _rounds(event)))
+
+
+def _interval(event: Event, guess: Converted, window: float, log_tail: float, direction: Direction) -> float:
+    """Distance of the grid points: as fine as is cheap, as coarse as the sizes of arrays ask for."""
+    fine, coarse = _grid_error(event, guess, _FINE), _grid_error(event, guess, _COARSE)
     leaves = list(_leaves(event))
-    widest = max(_width(part, log_tail, direction) for part in leaves)
-    interval = min(max(widest * len(leaves) / _CHEAP_SIZE, fine), coarse)
-    interval = max(interval, widest * len(leaves) / _MOST_PART_SIZE, window / _MOST_SIZE)
+    widest = len(leaves) * max(_width(part, log_tail, direction) for part in leaves)
+    interval = min(max(widest / _CHEAP_SIZE, window / _CHEAP_SIZE, fine), coarse)
+    interval = max(interval, widest / _MOST_PART_SIZE, window / _MOST_SIZE)
     atoms = {_atom(part) for part in leaves} - {0.0}
     if len(atoms) != 1:
         return interval

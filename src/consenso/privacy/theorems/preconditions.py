@@ -36,7 +36,7 @@ def require_count(theorem: str, **values: int) -> None:
     """Every value is a whole number of at least 1."""
     for name, value in values.items():
         require(
-            value == int(value) and value >= 1,
+            1 <= value < math.inf and value == int(value),
             f"{theorem}({name}={value}): {name} must be a whole number of at least 1; charge what was planned.",
         )
 

@@ -1,0 +1,113 @@
+"""Parties as a batch axis: what a thousand parties cost compared with one stacked matrix and with a loop.
+
+Run `python -m benchmarks.parties`. Ratios are taken between medians of repetitions that alternate in one process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from consenso.losses import Logistic
+from consenso.problem import Problem
+from consenso.regularizers import NoPenalty
+from consenso.shards import Shards
+
+PARTIES, RECORDS, FEATURES = 1000, 45, 104  # Adult's rows after one-hot encoding, cut into a thousand silos
+LOOPED, STEP = 50, 1.0
+MOST_GRADIENT_RATIO, LEAST_PROX_RATIO = 3.0, 20.0
+
+
+def run() -> list[dict[str, Any]]:
+    """Measure: name, seconds, seconds of the reference, ratio, its limit and whether the limit is kept."""
+    rng = np.random.default_rng(0)
+    shards = _adult_shaped(rng)
+    return [_gradient(shards, rng), *_prox(shards, rng)]
+
+
+def _adult_shaped(rng: np.random.Generator) -> Shards:
+    rows = PARTIES * RECORDS
+    X = (rng.random((rows, FEATURES)) < 14 / FEATURES).astype(np.float64)
+    X[:, -1] = 1.0
+    X /= np.sqrt(FEATURES)
+    y = np.where(X @ rng.normal(size=FEATURES) + 0.2 * rng.normal(size=rows) > 0, 1.0, -1.0)
+    sizes = np.full(PARTIES, RECORDS)
+    problem = Problem(loss=Logistic(), regularizer=NoPenalty(), features=FEATURES, sizes=sizes, row_bound=1.0)
+    return Shards.build(problem, X, y, np.arange(PARTIES + 1) * RECORDS)
+
+
+def _gradient(shards: Shards, rng: np.random.Generator) -> dict[str, Any]:
+    stacked = rng.normal(size=(PARTIES * RECORDS, FEATURES))
+    w, r = rng.normal(size=FEATURES), rng.normal(size=PARTIES * RECORDS)
+    x, cohort = rng.normal(size=(PARTIES, FEATURES)), shards.cohort()
+    (batched, plain) = _medians([lambda: cohort.gradient(x), lambda: (stacked @ w, stacked.T @ r)], repetitions=31)
+    ratio = batched / plain
+    name = "gradients of 1000 parties, over X @ w and X.T @ r"
+    return _entry(name, batched, plain, ratio, f"at most {MOST_GRADIENT_RATIO:g}", ratio <= MOST_GRADIENT_RATIO)
+
+
+def _prox(shards: Shards, rng: np.random.Generator) -> list[dict[str, Any]]:
+    v = 0.1 * rng.normal(size=(PARTIES, FEATURES))
+    tables = [_table(shards, i) for i in range(LOOPED)]
+    cohort = shards.cohort()
+    parties = np.concatenate((np.arange(1, PARTIES), [0]))
+
+    def loop() -> list[Any]:
+        return [_by_scipy(*table, v[i]) for i, table in enumerate(tables)]
+
+    # A cohort in another order is made anew each time, so that nothing is left over from the call before.
+    again, anew, looped = _medians(
+        [lambda: cohort.prox(v, STEP), lambda: shards.cohort(parties).prox(v, STEP), loop], repetitions=7
+    )
+    looped *= PARTIES / LOOPED
+    entries = []
+    for name, seconds in (("first round", anew), ("later rounds", again)):
+        ratio = looped / seconds
+        limit = f"at least {LEAST_PROX_RATIO:g}"
+        name = f"a loop of L-BFGS-B, over the local prox of 1000 parties, {name}"
+        entries.append(_entry(name, looped, seconds, ratio, limit, ratio >= LEAST_PROX_RATIO))
+    return entries
+
+
+def _table(shards: Shards, party: int) -> tuple[Any, Any, float]:
+    cohort = shards.cohort(party)
+    return cohort._rows.matrix, cohort._targets, float(cohort.scales[0])
+
+
+def _by_scipy(X: Any, y: Any, scale: float, v: Any) -> Any:
+    def objective(x: Any) -> tuple[float, Any]:
+        margins = y * (X @ x)
+        away = x - v
+        value = scale * np.logaddexp(0.0, -margins).sum() + away @ away / (2 * STEP)
+        return value, X.T @ (-scale * y * expit(-margins)) + away / STEP
+
+    return minimize(objective, v, jac=True, method="L-BFGS-B", options={"gtol": 1e-8, "ftol": 0.0, "maxiter": 1000}).x
+
+
+def _medians(works: list[Callable[[], Any]], repetitions: int) -> list[float]:
+    """Median times of calls that take turns, after one call each that is not counted."""
+    times = [[_time(work) for work in works] for _ in range(repetitions + 1)]
+    return [float(median) for median in np.median(times[1:], axis=0)]
+
+
+def _time(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _entry(name: str, seconds: float, reference: float, ratio: float, limit: str, kept: bool) -> dict[str, Any]:
+    return {"name": name, "seconds": seconds, "reference": reference, "ratio": ratio, "limit": limit, "kept": kept}
+
+
+if __name__ == "__main__":
+    for entry in run():
+        print(
+            f"{entry['name']:<71} {1e3 * entry['seconds']:8.1f} ms / {1e3 * entry['reference']:6.1f} ms = "
+            f"{entry['ratio']:6.2f}  ({entry['limit']}: {'kept' if entry['kept'] else 'MISSED'})"
+        )

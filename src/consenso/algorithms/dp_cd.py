@@ -1,0 +1,195 @@
+"""DP-CD, noisy coordinate descent, proximal (Mangold, Bellet, Salmon and Tommasi 2022).
+
+    round k:   j    = the feature of this round
+               G_j  = sum over records of S-shortened slope_i * a_ij + noise of scale S c_j
+               u_j <- prox_{step_j r}(u_j - step_j G_j / records),          step_j = step / (curvature * c_j^2)
+
+    paper   code            what it is
+    M_j     curvature c_j^2 smoothness along feature j, from the public bound c_j on |a_ij|
+    L_j     S c_j           how far one record moves the sum along feature j
+    c_j     column_bounds   entries beyond it are cut off; the row bound where none is given
+    S       slope_clip      length to which slopes are shortened, for losses without a Lipschitz constant
+
+It is Algorithm 1 of Cyffers, Bellet and Basu 2023 with one feature a block and R_j(u) = u_j - step_j grad_j f(u) (their
+Proposition 2): with equal column bounds `NoisyFixedPoint` gives the same iterates. It is worth its rounds where columns
+have very different sizes: small ones get small noise and long steps.
+
+Remarks. With several outputs a feature has one coordinate for each, and they move together. What is released is the sum
+divided by c_j, which one record moves by at most S, or S sqrt(m) when m features act at once. R is non-expansive as a
+whole where sum_j step_j M_j is at most 2, but a step on one coordinate alone is not a contraction of R in general, so
+the paper's appeal to block-wise non-expansiveness carries no weight; the guarantee does not use it. The averages over
+inner loops of the original are left out; `averaging` averages the last iterates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from consenso.algorithms.dp_sgd import Down, Hub, Up, check_averaging, is_late
+from consenso.algorithms.noisy_fixed_point import State, check_rate, sampled, sum_bounds, without_memory
+from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError
+from consenso.facts import Facts
+from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.operators import Activation, CyclicBlocks, is_separable, shortened
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.release import Door, Release
+from consenso.privacy.setting import Setting, View
+from consenso.privacy.theorems import Theorem
+from consenso.problem import Problem
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
+from consenso.schedules import Everyone, FixedSubset, PoissonSubset
+from consenso.shards import Cohort
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPCD:
+    """Noisy proximal steps on one feature (or a few) at a time. `averaging`: the share of the last iterates averaged."""
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(
+            paper="000", algorithm="Proposition 2", names=("DP-CD", "dp_cd", "DP-SCD", "private coordinate descent")
+        ),
+    )
+
+    step: float = 1.0
+    column_bounds: tuple[float, ...] | None = None
+    slope_clip: float | None = None
+    activation: Activation = CyclicBlocks()  # noqa: RUF009 - frozen
+    rate: float = 1.0
+    averaging: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_positive(self, step=self.step)
+        check_rate(self, self.rate)
+        check_averaging(self, self.averaging)
+        if self.slope_clip is not None:
+            require_positive(self, slope_clip=self.slope_clip)
+        for bound in self.column_bounds or ():
+            require_positive(self, column_bounds=bound)
+
+    def check(self, setting: Setting) -> None:
+        """Bounded slopes, smoothness along features, a regularizer that falls apart into features."""
+        problem = setting.facts.problem
+        if self.slope_clip is None:
+            require_lipschitz(problem.loss, problem.row_bound, "DPCD without slope_clip")
+        require_smooth(problem.loss, problem.row_bound, "DPCD")
+        if self.column_bounds is not None and len(self.column_bounds) != problem.features:
+            raise InputError(
+                f"DPCD(column_bounds=... of length {len(self.column_bounds)}): one bound for each of the "
+                f"{problem.features} features is needed."
+            )
+        if not is_separable(problem.regularizer, (problem.outputs,) * problem.features):
+            raise InputError(
+                f"DPCD: the prox of {problem.regularizer!r} does not fall apart into features; use DPSGD for it."
+            )
+
+    def active(self, facts: Facts) -> IntArray:
+        """Features that act in this round."""
+        return self.activation.active(facts.round, facts.problem.features)
+
+    def bounds_of(self, problem: Problem) -> Array:
+        """The public bound on the entries of each column, (features,)."""
+        given = self.column_bounds or (problem.row_bound,) * problem.features
+        return np.minimum(np.array(given), problem.row_bound)
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """The sum of slopes times entries, each column divided by its bound; nothing in a round without features."""
+        problem, active = facts.problem, self.active(facts)
+        if len(active) == 0:
+            return ()
+        # A row has at most the row bound in all, and at most 1 in each divided column.
+        length = min(np.sqrt(len(active)), problem.row_bound / float(self.bounds_of(problem)[active].min()))
+        return (
+            Release(
+                name="gradient",
+                size=len(active) * problem.outputs,
+                at="sum",
+                rate=self.rate,
+                bounds=sum_bounds(facts, self._slope_bound(problem) * length),
+                why="a shortened slope times an entry over its column's bound (docs/privacy.md#conventions)",
+            ),
+        )
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """Sampling without replacement amplifies, since no party remembers anything."""
+        return without_memory(setting, view, self.releases, "gradient")
+
+    def start(self, facts: Facts) -> Hub:
+        """Zero."""
+        zero = np.zeros(facts.dim)
+        return Hub(u=zero, total=zero, late=0)
+
+    def enroll(self, facts: Facts, f: Cohort) -> State:
+        """Nothing to keep."""
+        return State()
+
+    def down(self, facts: Facts, hub: Hub) -> Down:
+        """The iterate."""
+        return Down(u=hub.u)
+
+    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+        """Sums along the active features."""
+        active = self.active(facts)
+        if len(active) == 0:
+            return state, Up(gradient=np.zeros((len(facts.cohort), 0)))
+        slopes = f.slopes(f.scores(down.u))
+        slopes = sampled(shortened(slopes, np.ones(len(slopes)), self.slope_clip), f, door, "gradient", self.rate)
+        bounds = self.bounds_of(facts.problem)
+        sums = [_sums(f, slopes, np.clip(_column(f, facts, j) / bounds[j], -1.0, 1.0)) for j in active]
+        return state, Up(gradient=door("gradient", np.concatenate(sums, axis=1) * facts.scales[:, None]))
+
+    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+        """A proximal step on each active feature."""
+        problem, u = facts.problem, hub.u.copy()
+        bounds, outputs = self.bounds_of(problem), problem.outputs
+        means = total.gradient.reshape(-1, outputs) / (self.rate * facts.expected_parties)
+        for j, mean in zip(self.active(facts), means, strict=True):
+            step = self.step / problem.loss.smoothness(float(bounds[j]))
+            own, moved = slice(j * outputs, (j + 1) * outputs), hub.u.copy()
+            moved[own] -= step * bounds[j] * mean
+            u[own] = problem.regularizer.prox(moved, step)[own]
+        late = is_late(facts, self.averaging)
+        return Hub(u=u, total=hub.total + late * u, late=hub.late + late)
+
+    def model(self, facts: Facts, hub: Hub) -> Array:
+        """The last iterate, or the average of the late ones."""
+        return hub.total / hub.late if hub.late else hub.u
+
+    def _slope_bound(self, problem: Problem) -> float:
+        longest = problem.loss.slope_bound
+        return longest if self.slope_clip is None else min(self.slope_clip, longest)
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six parties of five records, logistic loss, columns of different sizes."""
+        return Example(
+            algorithm=cls(column_bounds=(1.0, 0.5, 0.25), slope_clip=0.8, rate=0.5),
+            problem=Problem(
+                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0
+            ),
+            noise=GaussianNoise(multiplier=1.0),
+            schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2)),
+            trusts=("curator", "secure-sum", "local"),
+            exact=cls(),
+            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+        )
+
+
+def _column(f: Cohort, facts: Facts, feature: int) -> Array:
+    """One column of the rows, as the scores of a unit vector."""
+    unit = np.zeros((facts.problem.features, facts.problem.outputs))
+    unit[feature] = 1.0
+    scores = f.scores(unit.ravel())
+    return scores if scores.ndim == 1 else scores[:, 0]
+
+
+def _sums(f: Cohort, slopes: Array, column: Array) -> Array:
+    """Sum over each party's rows of slope times entry, (parties, outputs)."""
+    products = slopes.reshape(len(column), -1) * column[:, None]
+    return np.stack([f.sums(products[:, k]) for k in range(products.shape[1])], axis=1)

@@ -1,0 +1,290 @@
+"""The noisy fixed-point iteration, on blocks (Cyffers, Bellet and Basu 2023, Algorithm 1).
+
+    u_b <- u_b + relaxation_k (R_b(u) - u_b + error_{k,b} + noise)          for the blocks b that act in round k
+
+    party i:   G_i = sum over its records of the part that R takes from each, on the active coordinates
+    hub:       G   = noisy sum of G_i,   mean = G / (rate * records)
+               u_b <- u_b + relaxation_k (R_b(u; mean) - u_b + error_{k,b})
+
+    paper       code               what it is
+    R           operator           non-expansive; sees the data through one mean over records of bounded parts
+    u           hub.u              the model
+    lambda_k    relaxation         in (0, 1], a number or a public sequence
+    rho_{k,b}   activation         which blocks act: all, in a cycle, a random one, each with a probability
+    e_k         errors             a public sequence of bounded size, for the theory
+    eta         noise              drawn on the sum of the parts; in R it is step/(rate * records) times as large
+
+With one block, R(u) = u - (2/smoothness) grad f(u) and relaxation = step * smoothness / 2 this is DP-SGD of that step (the
+paper's Proposition 1, `DPSGD`), and with one coordinate a block it is DP-CD (Proposition 2, `DPCD`). Consensus ADMM is
+the same iteration with the parties as blocks (`ConsensusADMM`).
+
+Remarks. The noise is scaled to what one record (user) can do to the sum, so the sensitivity is that of the sum and not of
+R, and it does not depend on the step. With a regularizer the noise passes through its prox, which does not expand.
+The relaxation of the paper's utility theorem is not usable (`consenso.theory` has the bound that holds). Parties keep no
+state, so sampling them by a fixed size amplifies as it does for sampling without memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from consenso.algorithms.shape import Example, Source
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError, PreconditionError
+from consenso.facts import Facts
+from consenso.losses import Logistic
+from consenso.operators import (
+    Activation,
+    AllBlocks,
+    CyclicBlocks,
+    MeanGradient,
+    MeanOperator,
+    block_sizes,
+    coordinates,
+    is_separable,
+    public_coins,
+)
+from consenso.privacy.events import Gaussian
+from consenso.privacy.noise import Constant, GaussianNoise, Polynomial, Table
+from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.setting import Setting, View, noise_scale
+from consenso.privacy.theorems import FixedSizeWithoutMemory, Theorem
+from consenso.privacy.views import sight
+from consenso.problem import Problem
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
+from consenso.schedules import Everyone, FixedSubset, PoissonSubset
+from consenso.shards import Cohort
+
+
+class Errors(Protocol):
+    """A public sequence of errors."""
+
+    @property
+    def size(self) -> float:
+        """Bound on the 2-norm of each."""
+        ...
+
+    def at(self, round_: int, dim: int) -> Array:
+        """The error of a round, (dim,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoErrors:
+    """The operator is evaluated exactly."""
+
+    size: ClassVar[float] = 0.0
+
+    def at(self, round_: int, dim: int) -> Array:
+        """Zeros."""
+        return np.zeros(dim)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomErrors:
+    """Uniform directions of a fixed length, from public coins."""
+
+    size: float
+    seed: int = 0
+
+    def at(self, round_: int, dim: int) -> Array:
+        """A vector of length `size`."""
+        direction = public_coins(self.seed, round_).standard_normal(dim)
+        error: Array = self.size * direction / np.linalg.norm(direction)
+        return error
+
+
+@dataclass(frozen=True)
+class Hub:
+    """The point."""
+
+    u: Array
+
+
+@dataclass(frozen=True)
+class State:
+    """Nothing: parties are asked, and forget."""
+
+
+@dataclass(frozen=True)
+class Up:
+    """A party's share of the sum, on the active coordinates."""
+
+    parts: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyFixedPoint:
+    """Noisy iterations of an operator that sees the data through a mean over records.
+
+    blocks: how many equal blocks, or their sizes. rate: Poisson sampling of records, hidden.
+    """
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(paper="000", algorithm="Algorithm 1", names=("000-1", "noisy fixed point", "private fixed-point iteration")),
+    )
+
+    operator: MeanOperator
+    blocks: int | tuple[int, ...] = 1
+    activation: Activation = AllBlocks()  # noqa: RUF009 - frozen
+    relaxation: float | Constant | Polynomial | Table = 1.0
+    errors: Errors = NoErrors()  # noqa: RUF009 - frozen
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_rate(self, self.rate)
+
+    def check(self, setting: Setting) -> None:
+        """A bounded, non-expansive operator; blocks that fit; a relaxation that averages."""
+        problem = setting.facts.problem
+        self.operator.check(problem)
+        sizes = block_sizes("NoisyFixedPoint", self.blocks, problem.dim)
+        if not is_separable(problem.regularizer, sizes):
+            raise InputError(
+                f"NoisyFixedPoint(blocks={self.blocks}): the prox of {problem.regularizer!r} does not fall apart into "
+                "these blocks; use blocks=1."
+            )
+        for round_ in range(setting.rounds):
+            if not 0 < value_at(self.relaxation, round_) <= 1:
+                raise InputError(
+                    f"NoisyFixedPoint(relaxation={self.relaxation}): it is {value_at(self.relaxation, round_)} in round "
+                    f"{round_} and must lie in (0, 1]; use 1 for the operator itself."
+                )
+
+    def active(self, facts: Facts) -> IntArray:
+        """Coordinates of the blocks that act in this round."""
+        sizes = block_sizes("NoisyFixedPoint", self.blocks, facts.dim)
+        return coordinates(sizes, self.activation.active(facts.round, len(sizes)))
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """The sum of the records' parts on the active coordinates; nothing in a round in which no block acts."""
+        size = len(self.active(facts))
+        if size == 0:
+            return ()
+        return (
+            Release(
+                name="parts",
+                size=size,
+                at="sum",
+                rate=self.rate,
+                bounds=sum_bounds(facts, self.operator.contribution(facts.problem)),
+                why="a record's part is at most the clip or the Lipschitz constant long (docs/privacy.md#conventions)",
+            ),
+        )
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """Sampling without replacement amplifies, since no party remembers anything."""
+        return without_memory(setting, view, self.releases, "parts")
+
+    def start(self, facts: Facts) -> Hub:
+        """Zero."""
+        return Hub(u=np.zeros(facts.dim))
+
+    def enroll(self, facts: Facts, f: Cohort) -> State:
+        """Nothing to keep."""
+        return State()
+
+    def down(self, facts: Facts, hub: Hub) -> Hub:
+        """The point."""
+        return hub
+
+    def local(self, facts: Facts, down: Hub, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+        """Sums of the parts of each party's records."""
+        active = self.active(facts)
+        if len(active) == 0:
+            return state, Up(parts=np.zeros((len(facts.cohort), 0)))
+        coefficients = sampled(self.operator.coefficients(down.u, f), f, door, "parts", self.rate)
+        sums = f.pull(coefficients)[:, active] * facts.scales[:, None]
+        return state, Up(parts=door("parts", sums))
+
+    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+        """The public half of the operator, relaxed, on the active blocks."""
+        active = self.active(facts)
+        mean, moved = np.zeros(facts.dim), hub.u.copy()
+        mean[active] = total.parts / (self.rate * facts.expected_parties)
+        target = self.operator.apply(facts.problem, hub.u, mean) + self.errors.at(facts.round, facts.dim)
+        moved[active] += value_at(self.relaxation, facts.round) * (target - hub.u)[active]
+        return Hub(u=moved)
+
+    def model(self, facts: Facts, hub: Hub) -> Array:
+        """The point."""
+        return hub.u
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six parties of five records, logistic loss, three blocks in a cycle."""
+        return Example(
+            algorithm=cls(operator=MeanGradient(step=2.0, clip=0.6), blocks=3, activation=CyclicBlocks(), relaxation=0.8),
+            problem=Problem(
+                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0
+            ),
+            noise=GaussianNoise(multiplier=1.0),
+            schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2)),
+            trusts=("curator", "secure-sum", "local"),
+            exact=cls(operator=MeanGradient(step=4.0), blocks=3, activation=CyclicBlocks()),
+            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+        )
+
+
+def check_rate(owner: object, rate: float) -> None:
+    """Records are sampled with a rate in (0, 1]."""
+    if not 0 < rate <= 1:
+        raise InputError(f"{type(owner).__name__}(rate={rate}): a rate lies in (0, 1]; 1 takes every record.")
+
+
+def value_at(sequence: float | Constant | Polynomial | Table, round_: int) -> float:
+    """The number of a round, of a number or a public sequence of them."""
+    return float(sequence) if isinstance(sequence, float | int) else sequence.at(round_)
+
+
+def sum_bounds(facts: Facts, contribution: float) -> Bounds:
+    """Bounds of a sum over records, each weighted with its party's public weight and at most `contribution` long."""
+    one = contribution * facts.scales
+    return Bounds.of_contributions(record=one, user=one * facts.sizes)
+
+
+def sampled(coefficients: Array, f: Cohort, door: Door, name: str, rate: float) -> Array:
+    """The coefficients of the records whose hidden coins came up, zeros for the others."""
+    if rate == 1:
+        return coefficients
+    chosen = door.coins(name, f.sizes)
+    kept: Array = np.where(chosen if coefficients.ndim == 1 else chosen[:, None], coefficients, 0.0)
+    return kept
+
+
+def without_memory(
+    setting: Setting, view: View, declaration: Callable[[Facts], tuple[Release, ...]], name: str
+) -> Iterable[Callable[[], Theorem]]:
+    """The guarantee of fixed-size samples of parties that keep no state, for whoever does not know the sample."""
+    schedule = setting.schedule
+    if not isinstance(schedule, FixedSubset) or view.unit != "user" or view.adjacency != "replace-one":
+        return
+    own = setting.facts.only(np.array([view.party], dtype=np.int64))
+    rounds = [declaration(own.at(round_)) for round_ in range(setting.rounds)]
+    if setting.doorway.trust != "curator" or len({releases for releases in rounds}) != 1 or not rounds[0]:
+        return
+    (release,) = rounds[0]
+    noise = setting.doorway.noise_for(name)
+    if release.rate < 1 or sight(setting, view, release) != "sum" or not isinstance(noise, GaussianNoise):
+        return
+
+    def fixed_size() -> Theorem:
+        drawn = noise.event(1.0, 1.0, 0, setting.doorway.sampler, release.size)
+        if not isinstance(drawn, Gaussian) or drawn.excess > 0 or drawn.sensitivity > 1:
+            raise PreconditionError(
+                "FixedSizeWithoutMemory: the theorem is about continuous noise and has no room for a discrete sampler's "
+                "excess; sample parties with PoissonSubset(rate)."
+            )
+        return FixedSizeWithoutMemory(
+            size=schedule.size,
+            population=setting.parties,
+            contribution=float(np.max(release.bounds.at("user", "add-remove"))),
+            std=min(noise_scale(setting, declaration, name, round_) for round_ in range(setting.rounds)),
+            rounds=setting.rounds,
+        )
+
+    yield fixed_size

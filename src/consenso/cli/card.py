@@ -1,0 +1,87 @@
+"""`consenso card`: show the privacy card of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from consenso.errors import TamperError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from consenso.privacy.card import Card
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="card")(show)
+
+
+def show(
+    path: Annotated[Path, typer.Argument(help="A card, or a run's folder with a card.json in it.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="The JSON of the card.")] = False,
+    plain: Annotated[bool, typer.Option("--text", help="Plain text instead of tables.")] = False,
+) -> None:
+    """Show a privacy card: who learns what, by which theorem, on which assumptions.
+
+    Shown is what the card says; `consenso verify` computes its numbers again.
+
+    Exit codes: 0 fine, 1 the card was changed after it was written, 2 bad input.
+    """
+    from rich.console import Console
+
+    from consenso.privacy.card import Card
+
+    try:
+        card = Card.load(path)
+    except TamperError as error:
+        typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
+        raise typer.Exit(1) from error
+    if as_json:
+        typer.echo(json.dumps(card.to_json(), indent=2, sort_keys=True))
+    elif plain:
+        typer.echo(card.text(), nl=False)
+    else:
+        _show_tables(card, Console())
+
+
+def _show_tables(card: Card, console: Console) -> None:
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    from consenso.privacy.card.text import WARNING, facts_text, figures_text, spread_text
+
+    if card.simulation:
+        console.print(Panel(Text(WARNING, style="bold red"), border_style="red"))
+    facts = Table(title=f"Privacy card of {card.algorithm}", title_justify="left", show_header=False)
+    facts.add_column()
+    facts.add_column(overflow="fold")
+    for name, value in (
+        ("data", facts_text(card.data)),
+        ("parameters", facts_text(card.parameters)),
+        ("trust", card.trust),
+        ("sampler", card.sampler),
+        ("delta", f"{card.delta:g}"),
+        ("versions", facts_text(card.versions)),
+    ):
+        facts.add_row(name, Text(value))
+    console.print(facts)
+    table = Table(title="Who learns what", title_justify="left", show_lines=True)
+    for column in ("observer", "unit", "adjacency", "cost", "proof and assumptions"):
+        table.add_column(column, overflow="fold")
+    for entry in card.entries:
+        over_parties = spread_text(entry)
+        cost = figures_text(entry) + (f"\nover the parties: {over_parties}" if over_parties else "")
+        proof = [f"{entry.citation} (docs/privacy.md#{entry.section})"]
+        proof += [f"assumes: {assumption['text']}" for assumption in entry.assumptions]
+        proof += [f"not claimed: {refusal}" for refusal in entry.refusals]
+        cells = (entry.observer, entry.unit, entry.adjacency, cost, "\n".join(proof))
+        table.add_row(*map(Text, cells))
+    console.print(table)
+    for entry in card.entries:
+        console.print(Text(entry.sentence))

@@ -1,0 +1,231 @@
+"""The card itself: made from promises, kept as JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import consenso
+from consenso.errors import InputError, PrivacyError, TamperError
+from consenso.privacy.card.entry import Entry, read_entry
+from consenso.privacy.card.plain import fields_of, plain
+from consenso.privacy.card.text import card_text
+from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.ledger.chain import canonical
+from consenso.privacy.serial import to_json
+from consenso.privacy.theorems import Theorem
+
+FORMAT = 1
+FILE = "card.json"
+SIMULATION = "simulation, not private"  # what the name of a sampler says whose noise can be drawn again
+TRUSTS = ("local", "secure-sum", "curator")
+
+
+class Promise(Protocol):
+    """What a plan states for one kind of party: the guarantee, its proof, and why nothing stronger is claimed."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The event, for one observer, unit and adjacency."""
+
+    @property
+    def theorem(self) -> Theorem:
+        """The proof of the guarantee, with its parameters."""
+
+    @property
+    def party(self) -> int:
+        """A party of this kind."""
+
+    @property
+    def refusals(self) -> tuple[str, ...]:
+        """Why stronger theorems do not apply."""
+
+
+class Source(Protocol):
+    """What a card needs of a sampler."""
+
+    @property
+    def name(self) -> str:
+        """What the card says of it."""
+
+    @property
+    def private(self) -> bool:
+        """Whether its noise protects anybody."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """The privacy card of one run. `Card.build` makes it, `save` and `load` keep it, `text` shows it.
+
+    Parameters and data are public facts as plain JSON values.
+    """
+
+    algorithm: str
+    parameters: dict[str, Any]
+    data: dict[str, Any]
+    trust: str
+    sampler: str
+    simulation: bool
+    delta: float
+    entries: tuple[Entry, ...]
+    versions: dict[str, str]
+
+    @classmethod
+    def build(
+        cls,
+        *,
+        algorithm: str,
+        parameters: Mapping[str, Any],
+        data: Mapping[str, Any],
+        trust: str,
+        sampler: Source,
+        delta: float,
+        promises: Iterable[Promise],
+        kinds: Mapping[int, int] | None = None,
+    ) -> Card:
+        """The card of what was promised: promises for the same observer, unit and adjacency become one entry.
+
+        `kinds` says for how many parties the party of a promise stands (1 where it is not named). `parameters` and
+        `data` hold public facts only; frozen dataclasses in them (a loss, a schedule) are spelled out.
+        """
+        if trust not in TRUSTS:
+            raise InputError(f"Card.build(trust={trust!r}): trust is one of {', '.join(TRUSTS)}; name one of them.")
+        if not 0 < delta < 1:
+            raise InputError(f"Card.build(delta={delta}): a delta lies in (0, 1); take one far below 1 / records.")
+        if sampler.private == is_simulation(sampler.name):
+            raise PrivacyError(
+                f"Card.build(sampler={sampler.name!r}): the name of a sampler says {SIMULATION!r} if and only if it is "
+                "not private; rename it."
+            )
+        groups: dict[tuple[str, str, str], list[Promise]] = {}
+        for promise in promises:
+            _check_promise(promise)
+            stated = promise.guarantee
+            groups.setdefault((stated.observer, stated.unit, stated.adjacency), []).append(promise)
+        if not groups:
+            raise InputError("Card.build(promises=[]): a card states at least one guarantee; give one.")
+        return cls(
+            algorithm=algorithm,
+            parameters=plain(dict(parameters), "parameters"),
+            data=plain(dict(data), "data"),
+            trust=trust,
+            sampler=sampler.name,
+            simulation=is_simulation(sampler.name),
+            delta=float(delta),
+            entries=tuple(_entry(observer, group, delta, kinds or {}) for (observer, _, _), group in groups.items()),
+            versions=_versions(sampler.name),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The card as plain JSON values, with its format and digest."""
+        stored = plain({"format": FORMAT, **fields_of(self)}, "card")
+        return {**stored, "digest": digest(stored)}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Card:
+        """The card that `to_json` wrote; its digest is checked, its numbers are not (see `consenso.privacy.verify`)."""
+        content = {name: value for name, value in stored.items() if name != "digest"}
+        if digest(content) != stored.get("digest"):
+            raise TamperError(
+                "Card.from_json: the digest is not that of the card, which was changed after it was written; run "
+                "`consenso verify` to see where."
+            )
+        try:
+            if content.pop("format") != FORMAT:
+                raise TamperError(
+                    f"Card.from_json: this version reads format {FORMAT}; use the one that wrote the card."
+                )
+            return cls(**{**content, "entries": tuple(read_entry(entry) for entry in content["entries"])})
+        except (KeyError, TypeError, ValueError) as error:
+            raise TamperError(
+                f"Card.from_json: the fields are not those of a card ({error}); write it anew."
+            ) from error
+
+    def save(self, path: str | Path) -> Path:
+        """Write the card; into a folder as `card.json`."""
+        target = Path(path) / FILE if Path(path).is_dir() else Path(path)
+        target.write_text(json.dumps(self.to_json(), indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> Card:
+        """Read a card, or the `card.json` of a run's folder."""
+        return cls.from_json(read(path))
+
+    def text(self) -> str:
+        """The card in plain words."""
+        return card_text(self)
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """The JSON of a card, or of the `card.json` of a run's folder, unchecked."""
+    target = Path(path) / FILE if Path(path).is_dir() else Path(path)
+    try:
+        stored = json.loads(
+            target.read_text(encoding="utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant
+        )
+    except FileNotFoundError:
+        raise InputError(
+            f"Card.load(path={str(path)!r}): there is no {target.name}; name a card or a run's folder."
+        ) from None
+    except (ValueError, OSError) as error:
+        raise InputError(f"Card.load(path={str(path)!r}): the file is not JSON ({error}); name a card.") from error
+    if not isinstance(stored, dict):
+        raise InputError(f"Card.load(path={str(path)!r}): the file is not a card; name one.")
+    return stored
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose names are all different: of two values under one name a reader would see only one."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is given twice")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def digest(content: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of a card without its digest."""
+    return hashlib.sha256(canonical(content).encode()).hexdigest()
+
+
+def is_simulation(sampler: str) -> bool:
+    """Whether a sampler of this name protects nobody."""
+    return SIMULATION in sampler
+
+
+def _entry(observer: str, promises: list[Promise], delta: float, kinds: Mapping[int, int]) -> Entry:
+    stated = [(promise.party, kinds.get(promise.party, 1), promise.theorem) for promise in promises]
+    refusals = dict.fromkeys(refusal for promise in promises for refusal in promise.refusals)
+    # Kinds of parties with the same bound are one kind.
+    merged: dict[str, tuple[int, int, Theorem]] = {}
+    for party, many, theorem in stated:
+        key = canonical(to_json(theorem))
+        first, before, _ = merged.get(key, (party, 0, theorem))
+        merged[key] = (min(first, party), before + many, theorem)
+    return Entry.derive(observer, merged.values(), delta, tuple(refusals))
+
+
+def _check_promise(promise: Promise) -> None:
+    stated, theorem = promise.guarantee, promise.theorem
+    follows = (theorem.event(), theorem.unit, theorem.adjacency)
+    if (stated.event, stated.unit, stated.adjacency) != follows:
+        raise PrivacyError(
+            f"Card.build(promises=...): the guarantee for {stated.observer!r} is not what {type(theorem).__name__} "
+            "proves; build the guarantee from the theorem."
+        )
+
+
+def _versions(sampler: str) -> dict[str, str]:
+    packages = ["numpy", "scipy", "dp-accounting", *(["opendp"] if "opendp" in sampler.lower() else [])]
+    found = {package: importlib.metadata.version(package) for package in packages}
+    return {"consenso": consenso.__version__, "python": platform.python_version(), **found}

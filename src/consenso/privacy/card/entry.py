@@ -1,0 +1,152 @@
+"""One line of a card: what one observer learns of one unit, and everything it follows from."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from consenso.privacy.observers import parse
+from consenso.privacy.serial import from_json, to_json
+from consenso.privacy.theorems import Theorem
+
+_CHANGES = {
+    ("record", "replace-one"): "replacing one record",
+    ("record", "add-remove"): "adding or removing one record",
+    ("user", "replace-one"): "replacing all data of one user",
+    ("user", "add-remove"): "adding or removing all data of one user",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """Parties that no public fact tells apart: one of them, how many they are, the bound for each of them."""
+
+    party: int
+    parties: int
+    theorem: dict[str, Any]
+    epsilon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Epsilon over the parties, where it is not the same for all: least, lower median, most, and who has the most."""
+
+    least: float
+    median: float
+    most: float
+    worst: int
+    kinds: tuple[Kind, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What one observer learns of one unit, under one adjacency; for the worst party where parties differ.
+
+    `rho` and `mu` are None where no zCDP or GDP bound exists. `excess` is the total variation between a discrete sampler
+    and the law that the event states: epsilon includes it, rho and mu hold up to it.
+    """
+
+    observer: str
+    unit: str
+    adjacency: str
+    sentence: str
+    epsilon: float
+    method: str
+    rho: float | None
+    mu: float | None
+    excess: float
+    theorem: dict[str, Any]
+    event: dict[str, Any]
+    citation: str
+    section: str
+    assumptions: tuple[dict[str, str], ...]
+    refusals: tuple[str, ...]
+    spread: Spread | None
+
+    @classmethod
+    def derive(
+        cls, observer: str, kinds: Iterable[tuple[int, int, Theorem]], delta: float, refusals: tuple[str, ...]
+    ) -> Entry:
+        """The entry that follows from the theorems for each kind of party (one of them, how many, theorem)."""
+        from consenso.privacy.accountants import best
+        from consenso.privacy.accountants.gdp import gdp
+        from consenso.privacy.accountants.parts import excess
+        from consenso.privacy.accountants.pure import zcdp
+
+        found = [(party, many, theorem, best(theorem.event(), delta)) for party, many, theorem in kinds]
+        party, _, theorem, cost = max(found, key=lambda kind: (kind[3].epsilon, -kind[0]))
+        event = theorem.event()
+        spread = None
+        if len(found) > 1:
+            listed = tuple(
+                Kind(party=own, parties=many, theorem=to_json(proof), epsilon=price.epsilon)
+                for own, many, proof, price in found
+            )
+            least, median, most = _quantiles(listed)
+            spread = Spread(least=least, median=median, most=most, worst=party, kinds=listed)
+        return cls(
+            observer=observer,
+            unit=theorem.unit,
+            adjacency=theorem.adjacency,
+            sentence=sentence(observer, theorem.unit, theorem.adjacency, cost.epsilon, delta),
+            epsilon=cost.epsilon,
+            method=cost.method,
+            rho=zcdp(event),
+            mu=gdp(event),
+            excess=excess(event),
+            theorem=to_json(theorem),
+            event=to_json(event),
+            citation=theorem.citation,
+            section=theorem.section,
+            assumptions=tuple({"text": each.text, "anchor": each.anchor} for each in theorem.assumptions()),
+            refusals=refusals,
+            spread=spread,
+        )
+
+    def kinds(self) -> list[tuple[int, int, Theorem]]:
+        """The parameters that everything else in the entry follows from."""
+        if self.spread is None:
+            return [(0, 1, from_json(self.theorem))]
+        return [(kind.party, kind.parties, from_json(kind.theorem)) for kind in self.spread.kinds]
+
+
+def read_entry(stored: Mapping[str, Any]) -> Entry:
+    """An entry from its JSON values."""
+    spread = stored["spread"]
+    if spread is not None:
+        kinds = tuple(Kind(**{**kind, "epsilon": float(kind["epsilon"])}) for kind in spread["kinds"])
+        figures = {name: float(spread[name]) for name in ("least", "median", "most")}
+        spread = Spread(**{**spread, **figures, "kinds": kinds})
+    costs = {name: None if stored[name] is None else float(stored[name]) for name in ("epsilon", "rho", "mu", "excess")}
+    texts = {"assumptions": tuple(stored["assumptions"]), "refusals": tuple(stored["refusals"])}
+    return Entry(**{**stored, **texts, **costs, "spread": spread})
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """A cost in a few digits, never below its value."""
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    exact = decimal.Decimal(value)
+    step = decimal.Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(step, rounding=decimal.ROUND_CEILING)):.{digits}g}"
+
+
+def sentence(observer: str, unit: str, adjacency: str, epsilon: float, delta: float) -> str:
+    """A guarantee in one sentence."""
+    whom, change = parse(observer).sentence, _CHANGES[unit, adjacency]
+    if math.isinf(epsilon):
+        return f"Against {whom}, {change} is not protected."
+    return f"Against {whom}, {change} is ({rounded_up(epsilon)}, {rounded_up(delta)})-differentially private."
+
+
+def _quantiles(kinds: tuple[Kind, ...]) -> tuple[float, float, float]:
+    ordered = sorted(kinds, key=lambda kind: kind.epsilon)
+    middle, passed = (sum(kind.parties for kind in ordered) - 1) // 2, 0
+    for kind in ordered:
+        passed += kind.parties
+        if passed > middle:
+            break
+    return ordered[0].epsilon, kind.epsilon, ordered[-1].epsilon

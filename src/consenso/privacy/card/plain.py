@@ -1,0 +1,35 @@
+"""Public facts as plain JSON values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+from consenso.errors import InputError
+from consenso.privacy.card.entry import Entry, Kind, Spread
+
+
+def plain(value: Any, where: str) -> Any:
+    """Public facts as JSON values: dataclasses spelled out, infinities as texts; anything else is refused."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kind = {} if isinstance(value, Entry | Spread | Kind) else {"kind": type(value).__name__}
+        return {**kind, **plain(fields_of(value), where)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(item, f"{where}.{name}") for name, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [plain(item, f"{where}[{place}]") for place, item in enumerate(value)]
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real) and not math.isnan(value):
+        return float(value) if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+    raise InputError(f"{where}={value!r}: a card holds numbers, texts, lists and dataclasses of these; spell it out.")
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass, as they are."""
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

@@ -1,0 +1,129 @@
+"""The objectives of some parties, evaluated for all of them at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError
+from consenso.problem import Problem
+from consenso.rows import Rows
+from consenso.subproblems import Prox, local_prox
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cohort:
+    """f_i(x) = scale_i * sum over the records of party i of phi(<row, x>, target), for the parties of a cohort.
+
+    A model x is (dim,), shared by all, or (parties, dim). Everything that is returned depends on private records.
+    """
+
+    problem: Problem
+    parties: IntArray  # indices of the parties in the whole federation
+    squared_norms: Array  # of the rows, (rows,)
+    _rows: Rows
+    _targets: NDArray[Any]
+
+    def __repr__(self) -> str:
+        return f"Cohort({len(self.parties)} of {self.problem.parties} parties, {self.problem.features} features)"
+
+    @cached_property
+    def scales(self) -> Array:
+        """Public weight of each record's loss in its party's objective, (parties,)."""
+        return self.problem.scales[self.parties]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the cohort has; private under add-remove."""
+        return self._rows.count
+
+    @cached_property
+    def _norms(self) -> Array:
+        return np.sqrt(self.squared_norms)
+
+    def value(self, x: Array) -> Array:
+        """f_i(x), (parties,)."""
+        return self.scales * self.sums(self.problem.loss.value(self.scores(x), self._targets))
+
+    def gradient(self, x: Array) -> Array:
+        """Gradients of the f_i, (parties, dim); subgradients where the loss has kinks."""
+        return self._weighted(self.slopes(self.scores(x)))
+
+    def clipped_gradient(self, x: Array, clip: float) -> Array:
+        """Gradients in which each record's, before weighting, is scaled to 2-norm `clip` if longer, (parties, dim).
+
+        One record moves a party's row by at most scales[i] * clip, and a row is at most scales[i] * m_i * clip long.
+        """
+        if not clip > 0:
+            raise InputError(f"clipped_gradient(clip={clip}): clip is a positive number.")
+        slopes = self.slopes(self.scores(x))
+        sizes = self._norms * (np.abs(slopes) if slopes.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", slopes, slopes)))
+        # A margin loss has the gradient slope times row, so that clipping it rescales the slope.
+        long = sizes > clip
+        factors = np.ones_like(sizes)
+        factors[long] = clip * (1.0 - 4 * np.finfo(np.float64).eps) / sizes[long]
+        return self._weighted(slopes * (factors if slopes.ndim == 1 else factors[:, None]))
+
+    def hessian_product(self, x: Array, direction: Array) -> Array:
+        """Hessians of the f_i at x times a direction shaped like a model, (parties, dim)."""
+        along = self.scores(direction)
+        return self._weighted(self.problem.loss.curvature_product(self.scores(x), self._targets, along))
+
+    def prox(self, v: Array, step: float | Array, tolerance: float = 1e-10) -> Prox:
+        """Minimize f_i(x) + |x - v|^2 / (2 step), with a certified bound on the distance to it.
+
+        One step, or one per party. Where rounding keeps the tolerance out of reach, `residual` says what was reached;
+        `consenso.subproblems.certified` turns that into an error.
+        """
+        steps = np.asarray(step, dtype=np.float64)
+        if steps.shape not in ((), (len(self.parties),)) or not np.all((steps > 0) & np.isfinite(steps)):
+            raise InputError("prox(step=...): step is a positive finite number, or one for each party of the cohort.")
+        v = self._checked(v, "v")
+        return local_prox(self._rows, self._targets, self._norms, self.problem.loss, steps * self.scales, v, tolerance)
+
+    def scores(self, x: Array) -> Array:
+        """<row, x> of every row, (rows,) or (rows, outputs)."""
+        return self._rows.scores(self._checked(x, "x"))
+
+    def slopes(self, scores: Array) -> Array:
+        """Slopes of the loss at the scores, shaped like them."""
+        return self.problem.loss.slope(scores, self._targets)
+
+    def prox_slopes(self, points: Array, steps: float | Array) -> Array:
+        """The g in the subdifferential of phi at point - step * g, per row; steps scalar or (rows,)."""
+        return self.problem.loss.prox_slope(points, steps, self._targets)
+
+    def pull(self, coefficients: Array) -> Array:
+        """Sum over each party's rows of coefficient times row, unweighted, (parties, dim)."""
+        return self._rows.pull(coefficients)
+
+    def total(self, coefficients: Array) -> Array:
+        """Sum over all rows of coefficient times row, unweighted, (dim,): pull for all parties together."""
+        return self._rows.total(coefficients)
+
+    def spread(self, per_party: Array) -> Array:
+        """A number of each party repeated for each of its rows, (rows,)."""
+        return self._rows.layout.spread(per_party)
+
+    def sums(self, per_row: Array) -> Array:
+        """Sums over the rows of each party, (parties,)."""
+        return self._rows.layout.sums(per_row)
+
+    def _weighted(self, coefficients: Array) -> Array:
+        pulled = self.pull(coefficients)
+        pulled *= self.scales[:, None]
+        return pulled
+
+    def _checked(self, x: Array, name: str) -> Array:
+        dim, parties = self.problem.dim, len(self.parties)
+        x = np.asarray(x, dtype=np.float64)
+        if x.shape not in ((dim,), (parties, dim)):
+            raise InputError(
+                f"Cohort({name}=...): {name} has the shape ({dim},) or ({parties}, {dim}), but {x.shape} was given."
+            )
+        return x

@@ -1,0 +1,72 @@
+"""Moreau envelopes of a loss around given slopes: the smooth stand-ins with which the hard local problems are solved.
+
+The dual of t * sum phi(<row, x>) + |x - v|^2 / 2 has one weight b per row, a subgradient of phi, and x = v - t A'b. The
+proximal point method on the dual (an augmented Lagrangian method on the primal) puts in the place of phi its envelope
+
+    min over u of phi(u) + (u - s - width * center)^2 / (2 width),        center = the last weights,
+
+which is smooth, and leaves it to Newton's method. Its slope at s is a subgradient of phi at the u that attains the
+minimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import Array, IntArray
+from consenso.losses import Loss
+from consenso.subproblems.pieces import Pieces
+
+
+@dataclass(frozen=True, eq=False)
+class Envelope:
+    """Envelopes of a loss of one output, one per row; `pieces` are those of a piecewise linear loss."""
+
+    loss: Loss
+    targets: Any
+    pieces: Pieces | None
+    center: Array
+    width: Array
+
+    def slope(self, scores: Array) -> Array:
+        """A subgradient of phi at the point that attains the minimum."""
+        slopes = self.loss.prox_slope(scores + self.width * self.center, self.width, self.targets)
+        return slopes if self.pieces is None else self.pieces.snap(slopes)
+
+    def value(self, scores: Array) -> Array:
+        """The minimum."""
+        slopes = self.slope(scores)
+        return self.loss.value(self._nearest(scores, slopes), self.targets) + self.width * slopes**2 / 2
+
+    def curvature(self, scores: Array) -> Array:
+        """1 / width at a kink of phi; curvatures add like resistances elsewhere."""
+        slopes = self.slope(scores)
+        if self.pieces is not None:
+            return np.where((slopes[:, None] != self.pieces.slopes).all(axis=1), 1.0 / self.width, 0.0)
+        nearest = self._nearest(scores, slopes)
+        curvature = self.loss.curvature_product(nearest, self.targets, np.ones_like(nearest))
+        return curvature / (1.0 + self.width * curvature)
+
+    def curvature_product(self, scores: Array, direction: Array) -> Array:
+        """The curvature, times a direction."""
+        return self.curvature(scores) * direction
+
+    @property
+    def curvature_bound(self) -> Array:
+        """1 / width."""
+        return 1.0 / self.width
+
+    def unsteadiness(self, scores: Array) -> Array:
+        """The curvature."""
+        return self.curvature(scores)
+
+    def take(self, rows: slice | IntArray) -> Envelope:
+        """The functions of some rows."""
+        shape = None if self.pieces is None else self.pieces.take(rows)
+        return Envelope(self.loss, self.targets[rows], shape, self.center[rows], self.width[rows])
+
+    def _nearest(self, scores: Array, slopes: Array) -> Array:
+        return scores + self.width * (self.center - slopes)

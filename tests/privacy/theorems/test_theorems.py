@@ -1,0 +1,156 @@
+"""What every theorem object has: public parameters, JSON, an event, assumptions, a section of the reference."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import consenso.privacy.theorems as package
+from consenso.errors import PreconditionError
+from consenso.privacy.accountants import epsilon, rdp
+from consenso.privacy.events import Gaussian, Repeated
+from consenso.privacy.serial import from_json, to_json
+
+ITERATION = package.GradientIteration(
+    step=0.5,
+    penalty=1.0,
+    std=1.0,
+    gradient_gap=1.0,
+    smoothness=1.0,
+    smallest_singular_value=1.0,
+    largest_singular_value=2.0,
+    rows=2,
+    columns=3,
+)
+EXAMPLES = [
+    package.Composition(released=Repeated(Gaussian(2.0, 1.0), 3), why="Clipped.", adjacency="add-remove", unit="record"),
+    package.LocalView(participations=3, step=0.5, lipschitz=1.0, std=2.0),
+    package.LocalView(participations=3, clip=0.5, std=2.0, adjacency="add-remove", unit="record"),
+    package.TheoremF(parties=10, step=1.0, lipschitz=1.0, relaxation=0.5, std=5.0, rounds=4, tolerance=1e-3),
+    package.SumVariantA(relaxation=0.5, std=5.0, rounds=4, clip=1.0),
+    package.SumVariantB(relaxation=0.5, std=5.0, rounds=4, step=1.0, lipschitz=1.0, adjacency="add-remove"),
+    package.SumVariantC(std=5.0, rounds=4, step=1.0, lipschitz=1.0),
+    package.RecordInParty(
+        variant="C", records=30, step=1.0, lipschitz=1.0, relaxation=0.4, std=2.0, rounds=9, rate=0.5
+    ),
+    package.SamplingRevealed(released=Gaussian(2.0, 1.0), rate=0.1, rounds=7, adjacency="replace-one"),
+    package.TheoremP(rate=(0.1, 0.2), contribution=1.0, std=3.0, rounds=2, adjacency="replace-one"),
+    package.FixedSizeWithoutMemory(size=5, population=50, contribution=1.0, std=3.0, rounds=2),
+    package.StatelessWalk(
+        parties=20, steps=30, step=1.0, lipschitz=1.0, relaxation=0.5, std=20.0, observers=1, final_model=True
+    ),
+    package.GeneralSplitting(parties=10, step=1.0, lipschitz=1.0, smallest_singular_value=0.5, std=1.0, rounds=2),
+    package.GradientVisits(iteration=ITERATION, iterations=9, positions=(1, 6)),
+    package.GradientRandomOrder(iteration=ITERATION, users=9),
+    package.GradientRandomStopping(iteration=ITERATION, users=9, position=3),
+    package.IPADMMSteps(multiplier=10.0, rounds=3, inner_steps=2),
+    package.MinibatchIPADMM(multiplier=10.0, rate=0.1, rounds=3, inner_steps=2),
+    package.LaplaceTotal(scale=10.0, sensitivity=1.0, iterations=3),
+    package.NetworkedSteps(
+        gradient_bound=1.0,
+        bounded_by="projection",
+        records=20,
+        penalty=0.5,
+        degree=2,
+        proximity=(1.0, 2.0),
+        std=0.5,
+        iterations=2,
+    ),
+    package.PerturbedObjective(lipschitz=1.0, smoothness=0.25, strong_convexity=2.0, std=5.0),
+    package.SecondMoment(row_bound=1.0, std=5.0, adjacency="replace-one"),
+    package.PreconditionedSteps(matrix_multiplier=5.0, step_multiplier=9.0, steps=4, adjacency="add-remove"),
+    package.NoiseShares(parties=9, absent=2, std=4.0, contribution=1.0, rounds=2, adjacency="replace-one", grid=0.5),
+]
+DOCUMENT = Path(__file__).parents[3] / "docs" / "privacy.md"
+
+
+def names(theorem) -> str:
+    return type(theorem).__name__
+
+
+def slugs() -> set[str]:
+    """Anchors that a Markdown renderer gives to the headings of the reference."""
+    headings = re.findall(r"^#+ (.+)$", DOCUMENT.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_public_theorem_has_an_example():
+    classes = {
+        name for name in package.__all__ if hasattr(getattr(package, name), "section") and name != "Theorem"
+    }
+    assert classes == {names(theorem) for theorem in EXAMPLES}
+
+
+@pytest.mark.parametrize("theorem", EXAMPLES, ids=names)
+def test_parameters_are_frozen_named_and_public(theorem):
+    assert dataclasses.is_dataclass(theorem)
+    field = dataclasses.fields(theorem)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(theorem, field, None)
+    assert all(
+        parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        for parameter in inspect.signature(type(theorem)).parameters.values()
+    )
+
+
+@pytest.mark.parametrize("theorem", EXAMPLES, ids=names)
+def test_json_and_back(theorem):
+    stored = json.loads(json.dumps(to_json(theorem)))
+    assert from_json(stored) == theorem
+    event = json.loads(json.dumps(to_json(theorem.event())))
+    assert from_json(event) == theorem.event()
+
+
+@pytest.mark.parametrize("theorem", EXAMPLES, ids=names)
+def test_reading_json_checks_the_preconditions_again(theorem):
+    stored = to_json(theorem)
+    number = next((name for name in ("std", "multiplier", "scale", "rounds", "steps") if name in stored), None)
+    if number is not None:
+        with pytest.raises(PreconditionError):
+            from_json({**stored, number: 0})
+
+
+@pytest.mark.parametrize("theorem", EXAMPLES, ids=names)
+def test_events_have_finite_costs(theorem):
+    event = theorem.event()
+    assert 0 < epsilon(event, 1e-6) < 1e4
+    assert 0 < rdp(event, 2.0) < 1e4
+
+
+@pytest.mark.parametrize("theorem", EXAMPLES, ids=names)
+def test_statements_point_into_the_reference(theorem):
+    anchors = slugs()
+    assert theorem.citation
+    assert theorem.section in anchors
+    assert theorem.adjacency in ("add-remove", "replace-one")
+    assert theorem.unit in ("record", "user")
+    assumptions = theorem.assumptions()
+    assert assumptions
+    for assumption in assumptions:
+        assert isinstance(assumption, package.Assumption)
+        assert assumption.text.endswith(".")
+        assert assumption.anchor in anchors
+
+
+def test_refusals_are_one_sentence_that_says_what_to_do():
+    refusals = []
+    for theorem in EXAMPLES:
+        for field in dataclasses.fields(theorem):
+            for value in (0, -1.0, float("inf"), float("nan"), True, "sampled", "fixed-size", "replace-one", 10**9):
+                try:
+                    dataclasses.replace(theorem, **{field.name: value})
+                except PreconditionError as refusal:
+                    refusals.append(str(refusal))
+                except (TypeError, AttributeError):  # a number where a text, a tuple or an event belongs
+                    continue
+    assert len(set(refusals)) > 100
+    for refusal in refusals:
+        assert re.match(r"^\w+\(", refusal), refusal
+        assert refusal.endswith(".")
+        assert "; " in refusal, refusal
+        assert not re.search(r"[a-z]\. [A-Z]", refusal), refusal
