@@ -1,6 +1,6 @@
 """Parties as a batch axis: what a thousand parties cost compared with one stacked matrix and with a loop.
 
-Run `python -m benchmarks.parties`. Ratios are taken between medians of repetitions that alternate in one process.
+Run `python -m benchmarks.parties`. Ratios are taken between medians of several repetitions that take turns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Law 6: declared contractions, averagedness and sensitivities hold in the declared norm, and are attained where tight."""
+"""Law 6: declared constants of operators hold in the declared norm, and are attained where tight."""
 
 from __future__ import annotations
 
@@ -486,17 +486,17 @@ def test_the_certificate_of_the_argmin_bounds_the_true_distance(loss, step):
     f = shards.cohort()
     matrix = rng.normal(size=(problem.dim + 2, problem.dim))
     linear, v = LinearMap(matrix), rng.normal(size=problem.dim + 2)
-    exact = argmin(f, linear, v, step, start=np.zeros(problem.dim), tolerance=1e-11)
-    assert exact.residual <= 1e-11
+    exact = argmin(f, linear, v, step, start=np.zeros(problem.dim), tolerance=1e-10)
+    assert exact.residual <= 1e-10
     gradient = f.gradient(exact.x)[0] + matrix.T @ (matrix @ exact.x - v) / step
     assert np.linalg.norm(gradient) <= 1e-9
     for tolerance in (1.0, 1e-2, 1e-4):
         rough = argmin(f, linear, v, step, start=rng.normal(size=problem.dim), tolerance=tolerance)
-        assert np.linalg.norm(matrix @ (rough.x - exact.x)) <= rough.residual + 1e-11
+        assert np.linalg.norm(matrix @ (rough.x - exact.x)) <= rough.residual + 1e-10
 
 
 def test_the_argmin_of_a_scaled_isometry_is_a_prox_even_with_kinks():
-    problem, shards, _ = records(Hinge())
+    _, shards, _ = records(Hinge())
     f = shards.cohort()
     isometry = LinearMap(np.vstack([np.eye(3), 2 * np.eye(3)]))
     v = np.arange(6.0) / 5

@@ -173,9 +173,7 @@ def test_prices_agree_with_the_theorems_they_come_from():
 
     price = theory.price_of_seen_means(step=step, lipschitz=lipschitz, parties=n)
     std = np.sqrt(price * rounds / 0.05)
-    seen = TheoremF(
-        parties=n, colluders=0, step=step, lipschitz=lipschitz, relaxation=0.5, std=std, rounds=rounds
-    )
+    seen = TheoremF(parties=n, colluders=0, step=step, lipschitz=lipschitz, relaxation=0.5, std=std, rounds=rounds)
     assert rho(seen.event()) == pytest.approx(0.05, rel=1e-9)
 
     # Variant C at relaxation 1/2 releases step * gradients: one mean of parts of sensitivity 2 step L.

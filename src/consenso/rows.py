@@ -156,6 +156,25 @@ class Rows:
             out += self.matrix[block].astype(np.float64).T @ coefficients[block]
         return out.reshape(-1)
 
+    def second_moments(self) -> Array:
+        """Sum over each party's rows of row times its transpose, (parties, features, features): a product a party."""
+        out = np.zeros((self.parties, self.features, self.features))
+        for party, (start, stop) in enumerate(zip(self.layout.offsets[:-1], self.layout.offsets[1:], strict=True)):
+            for block in self._blocks(int(start), int(stop)):
+                rows = self.matrix[block]
+                rows = rows.toarray() if self.is_sparse else rows
+                rows = rows.astype(np.float64, copy=False)
+                out[party] += rows.T @ rows
+        return out
+
+    def transformed_squared_norms(self, transform: Array) -> Array:
+        """Squared lengths of the rows times a (features, k) matrix, (rows,)."""
+        out = np.empty(self.count)
+        for block in self._blocks():
+            moved = np.asarray(self.matrix[block] @ transform, dtype=np.float64)
+            out[block] = np.einsum("ij,ij->i", moved, moved)
+        return out
+
     @cached_property
     def grams(self) -> tuple[Array, IntArray]:
         """Inner products of each party's rows, packed one matrix after the other, and where each starts."""
@@ -203,6 +222,7 @@ class Rows:
         entries = self.matrix.nnz / self.count if self.is_sparse else self.features
         return float(entries) * self.outputs
 
-    def _blocks(self) -> list[slice]:
+    def _blocks(self, start: int = 0, stop: int | None = None) -> list[slice]:
+        stop = self.count if stop is None else stop
         length = max(1, BLOCK_NUMBERS // self.features)
-        return [slice(start, start + length) for start in range(0, self.count, length)]
+        return [slice(here, min(here + length, stop)) for here in range(start, stop, length)]

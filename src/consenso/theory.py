@@ -1,30 +1,32 @@
 """How close noisy fixed-point iterations come, and what privacy costs: planning aids, from public numbers only.
 
-The iteration is u <- u + relaxation (R(u) - u + error + noise) on the blocks that act, each with probability q; R contracts
-by tau, the noise is N(0, s^2 I) in p coordinates, D = |u_0 - u*|^2. With t = 1 - relaxation (1 - tau), v = relaxation s:
+The iteration is u <- u + relaxation (R(u) - u + error + noise) on the blocks that act, each with probability q; R
+contracts by tau, the noise is N(0, s^2 I) in p coordinates, D = |u_0 - u*|^2. With t = 1 - relaxation (1 - tau), v =
+relaxation s:
 
     without errors       E|u_k - u*|^2 <= r^k D + (1 - r^k) p v^2 / (1 - t^2),              r = 1 - q (1 - t^2)
     errors of size z     E|u_k - u*|^2 <= r^k D + (1 - r^k) q (p v^2 + c) / (1 - r),        r = 1 - q (1 - t^2) / 2
                          with c = (relaxation z)^2 (1 + t^2) / (1 - t^2)
 
-Proof. Given u, an active block contributes |(1 - relaxation)(u_b - u*_b) + relaxation (R_b(u) - u*_b)|^2 and its noise, an
-idle one |u_b - u*_b|^2; the sum over blocks is t^2 |u - u*|^2 at most. With errors use |a + e|^2 <= (1 + x) |a|^2 +
+Proof. Given u, an active block contributes |(1 - relaxation)(u_b - u*_b) + relaxation (R_b(u) - u*_b)|^2 and its noise,
+an idle one |u_b - u*_b|^2; the sum over blocks is t^2 |u - u*|^2 at most. With errors use |a + e|^2 <= (1 + x) |a|^2 +
 (1 + 1/x) |e|^2 with (1 + x) t^2 = (1 + t^2)/2. The first is an equality for R(u) = tau u.
 
-This replaces Theorem 1 of Cyffers, Bellet and Basu 2023, whose proof takes a relaxation above 1 for every tau that is not
-small (2.56 at tau = 0.5), with which R(u) = -tau u diverges. A prox after the noise changes nothing: it does not expand.
+This replaces Theorem 1 of Cyffers, Bellet and Basu 2023, whose proof takes a relaxation above 1 for every tau that is
+not small (2.56 at tau = 0.5), with which R(u) = -tau u diverges. A prox after the noise changes nothing: it does not
+expand.
 
 Trade-offs. A run of K rounds that costs rho-zCDP has noise of variance price * K / rho in R, with these prices:
 
-    noise once on the sum of n parts of sensitivity S, R = step * mean       (step S / n)^2 / 2         curator, secure sum
-    the same, each unit perturbs its own part                                (step S)^2 / (2 n)         local
-    consensus ADMM with noise in the states, every message seen              8 (step L)^2               printed, local
-    the same at relaxation 1/2, only the means seen                          32 n (step L)^2 / (n+1)^2  printed, Theorem F
+    noise once on the sum of n parts of sensitivity S, R = step * mean    (step S / n)^2 / 2            trusted sum
+    the same, each unit perturbs its own part                             (step S)^2 / (2 n)            local
+    consensus ADMM with noise in the states, every message seen           8 (step L)^2                  local
+    the same at relaxation 1/2, only the means seen                       32 n (step L)^2 / (n + 1)^2   Theorem F
 
-so that the error after the best number of rounds is of the order p * price / (rho (1 - tau^2)^2) up to a logarithm: n^-2 for
-a trusted sum. The paper claims n^-2 for noise in the states as well, which rests on its false Theorems 2 and 3. For
-these the error of the model is that of all states over n: |z - z*|^2 <= |mean u - mean u*|^2 <= |u - u*|^2 / n, with n p
-coordinates of noise, hence p again; give D/n as the distance.
+so that the error after the best number of rounds is of the order p * price / (rho (1 - tau^2)^2) up to a logarithm:
+n^-2 for a trusted sum. The paper claims n^-2 for noise in the states as well, which rests on its false Theorems 2 and
+3. For these the error of the model is that of all states over n: |z - z*|^2 <= |mean u - mean u*|^2 <= |u - u*|^2 / n,
+with n p coordinates of noise, hence p again; give D/n as the distance.
 """
 
 from __future__ import annotations
@@ -55,13 +57,13 @@ class Utility:
                 raise InputError(f"Utility({name}={value}): it lies in (0, 1]; the bound is proved there.")
         if not 0 <= self.contraction < 1:
             raise InputError(
-                f"Utility(contraction={self.contraction}): the operator contracts, by a factor in [0, 1); add a squared "
-                "penalty or shorten the step."
+                f"Utility(contraction={self.contraction}): the operator contracts, by a factor in [0, 1); add a "
+                "squared penalty or shorten the step."
             )
         if self.dim < 1 or not (0 <= self.noise < math.inf and 0 <= self.error < math.inf):
             raise InputError(
-                f"Utility(dim={self.dim}, noise={self.noise}, error={self.error}): a dimension of at least 1 and finite "
-                "sizes of at least 0 are needed."
+                f"Utility(dim={self.dim}, noise={self.noise}, error={self.error}): a dimension of at least 1 and "
+                "finite sizes of at least 0 are needed."
             )
 
     @property

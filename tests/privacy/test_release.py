@@ -151,11 +151,9 @@ def test_shares_of_a_secure_sum_add_up_to_the_noise_whoever_was_sampled() -> Non
 
 
 def test_parts_share_one_cost() -> None:
-    each = release(parts=True, adaptive=True, times=4)
-    door, _, _, entries, _ = opened(each)
-    for _ in range(4):
-        door("value", np.zeros((3, 4)), bound=2.0, share=0.25)
-    np.testing.assert_allclose([float(e.scale) for e in entries], 1.5 * 4.0 * 2.0 / 0.5)
+    door, _, _, entries, _ = opened(release(parts=True, adaptive=True))
+    door("value", np.zeros((3, 4)), bound=2.0, share=0.25)
+    assert float(entries[0].scale) == pytest.approx(1.5 * 4.0 * 2.0 / 0.5)
 
 
 def test_objective_perturbation_hands_over_the_noise_and_returns_the_minimiser() -> None:
@@ -193,7 +191,7 @@ def test_laplace_noise_cannot_be_shared() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"rate": 0.0}, "a rate lies in"), ({"clip": -1.0}, "a clip is positive"), ({"times": 0}, "at least 1")],
+    [({"rate": 0.0}, "a rate lies in"), ({"clip": -1.0}, "a clip is positive"), ({"times": 0}, "at least 1"), ({"times": 2, "parts": True}, "one part")],
 )
 def test_bad_declarations(changes, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -49,7 +49,7 @@ from consenso.shards import Cohort
 
 @dataclass(frozen=True, kw_only=True)
 class DPCD:
-    """Noisy proximal steps on one feature (or a few) at a time. `averaging`: the share of the last iterates averaged."""
+    """Noisy proximal steps on one feature (or a few) at a time. `averaging`: the share of the last rounds averaged."""
 
     sources: ClassVar[tuple[Source, ...]] = (
         Source(
@@ -177,7 +177,13 @@ class DPCD:
             schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2)),
             trusts=("curator", "secure-sum", "local"),
             exact=cls(),
-            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+            regularizers=(
+                NoPenalty(),
+                L1(strength=0.02),
+                L2(strength=0.1),
+                ElasticNet(l1=0.01, l2=0.05),
+                Box(low=-0.5, high=0.3),
+            ),
         )
 
 

@@ -14,9 +14,10 @@ It is Algorithm 1 of Cyffers, Bellet and Basu 2023 with one block, R(u) = u - (2
 step * smoothness / 2 (their Proposition 1): `NoisyFixedPoint` gives the same iterates. The guarantee needs neither
 convexity nor a short step, so none is asked for here.
 
-Remarks. Shuffled or fixed-size batches, as most code draws them, do not have the guarantee of Poisson samples. Shortening
-the *sum* of a batch instead of each record's gradient bounds nothing that a record does below that length. Gradients of
-losses of a margin are slope times row: they are shortened by their slopes, and no records x features array is made.
+Remarks. Shuffled or fixed-size batches, as most code draws them, do not have the guarantee of Poisson samples.
+Shortening the *sum* of a batch instead of each record's gradient bounds nothing that a record does below that length.
+Gradients of losses of a margin are slope times row: they are shortened by their slopes, and no records x features array
+is made.
 """
 
 from __future__ import annotations
@@ -72,7 +73,11 @@ class DPSGD:
     """Noisy, Poisson-sampled, proximal gradient steps. `averaging`: the share of the last iterates that is averaged."""
 
     sources: ClassVar[tuple[Source, ...]] = (
-        Source(paper="000", algorithm="Proposition 1", names=("DP-SGD", "dp_sgd", "DP-GD", "proximal DP-SGD", "noisy SGD")),
+        Source(
+            paper="000",
+            algorithm="Proposition 1",
+            names=("DP-SGD", "dp_sgd", "DP-GD", "proximal DP-SGD", "noisy SGD"),
+        ),
     )
 
     step: float | Constant | Polynomial | Table = 1.0

@@ -16,13 +16,13 @@
     lambda   relaxation
     eta      2 * noise     the paper adds lambda*eta to u, this file 2*relaxation*noise
 
-It is the Douglas-Rachford operator of two infimal post-compositions (`consenso.operators.lions_mercier`). The model is the
-x that A x = c - B z has, computed from the public z.
+It is the Douglas-Rachford operator of two infimal post-compositions (`consenso.operators.lions_mercier`). The model is
+the x that A x = c - B z has, computed from the public z.
 
 Remarks. A must be injective: otherwise one record moves A x without bound. The sensitivity of A x is 2 L step/(n w), w
-the smallest singular value of A; the printed Theorem 7 multiplies by the norm of A, which is too small when that norm is
-below 1. B must be injective as well, so that z is determined. Everything is done for the mean over all records at once,
-so the data are one party's.
+the smallest singular value of A; the printed Theorem 7 multiplies by the norm of A, which is too small when that norm
+is below 1. B must be injective as well, so that z is determined. Everything is done for the mean over all records at
+once, so the data are one party's.
 """
 
 from __future__ import annotations
@@ -131,14 +131,14 @@ class GeneralADMM:
             raise InputError("GeneralADMM(schedule=...): the one party acts in every round; use Everyone().")
         if self.left.columns != problem.dim:
             raise InputError(
-                f"GeneralADMM(left=... with {self.left.columns} columns): one for each of the {problem.dim} coefficients "
-                "of the model is needed."
+                f"GeneralADMM(left=... with {self.left.columns} columns): one for each of the {problem.dim} "
+                "coefficients of the model is needed."
             )
         require_injective(self.left, "GeneralADMM(left=...)")
         require_injective(self._right, "GeneralADMM(right=...)")
         require_lipschitz(problem.loss, problem.row_bound, "GeneralADMM")
         if self.left.squared_scale is None:
-            require_smooth(problem.loss, problem.row_bound, "GeneralADMM with A'A other than a multiple of the identity")
+            require_smooth(problem.loss, problem.row_bound, "GeneralADMM with A'A no multiple of the identity")
         if self.right is not None and self.g is None and not isinstance(problem.regularizer, NoPenalty):
             raise InputError(
                 "GeneralADMM(right=..., g=None): with a matrix of its own z is not the model; give its function as g "
@@ -178,16 +178,16 @@ class GeneralADMM:
         return ()
 
     def start(self, facts: Facts) -> Hub:
-        """u at zero."""
+        """Everything at zero."""
         zero = np.zeros(self.left.rows)
         return Hub(u=zero, z=self._z(facts, zero))
 
     def enroll(self, facts: Facts, f: Cohort) -> State:
-        """x at zero."""
+        """Zero, from which the first search starts."""
         return State(x=np.zeros((len(facts.cohort), facts.dim)))
 
     def down(self, facts: Facts, hub: Hub) -> Down:
-        """c - 2 B z - u."""
+        """The point c - 2 B z - u."""
         return Down(point=self._constant - 2 * self._right.apply(hub.z) - hub.u)
 
     def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:

@@ -14,14 +14,14 @@
     e_k         errors             a public sequence of bounded size, for the theory
     eta         noise              drawn on the sum of the parts; in R it is step/(rate * records) times as large
 
-With one block, R(u) = u - (2/smoothness) grad f(u) and relaxation = step * smoothness / 2 this is DP-SGD of that step (the
-paper's Proposition 1, `DPSGD`), and with one coordinate a block it is DP-CD (Proposition 2, `DPCD`). Consensus ADMM is
-the same iteration with the parties as blocks (`ConsensusADMM`).
+With one block, R(u) = u - (2/smoothness) grad f(u) and relaxation = step * smoothness / 2 this is DP-SGD of that step
+(the paper's Proposition 1, `DPSGD`), and with one coordinate a block it is DP-CD (Proposition 2, `DPCD`). Consensus
+ADMM is the same iteration with the parties as blocks (`ConsensusADMM`).
 
-Remarks. The noise is scaled to what one record (user) can do to the sum, so the sensitivity is that of the sum and not of
-R, and it does not depend on the step. With a regularizer the noise passes through its prox, which does not expand.
-The relaxation of the paper's utility theorem is not usable (`consenso.theory` has the bound that holds). Parties keep no
-state, so sampling them by a fixed size amplifies as it does for sampling without memory.
+Remarks. The noise is scaled to what one record (user) can do to the sum, so the sensitivity is that of the sum and not
+of R, and it does not depend on the step. With a regularizer the noise passes through its prox, which does not expand.
+The relaxation of the paper's utility theorem is not usable (`consenso.theory` has the bound that holds). Parties keep
+no state, so sampling them by a fixed size amplifies as it does for sampling without memory.
 """
 
 from __future__ import annotations
@@ -125,14 +125,18 @@ class NoisyFixedPoint:
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
-        Source(paper="000", algorithm="Algorithm 1", names=("000-1", "noisy fixed point", "private fixed-point iteration")),
+        Source(
+            paper="000",
+            algorithm="Algorithm 1",
+            names=("000-1", "noisy fixed point", "private fixed-point iteration"),
+        ),
     )
 
     operator: MeanOperator
     blocks: int | tuple[int, ...] = 1
     activation: Activation = AllBlocks()  # noqa: RUF009 - frozen
     relaxation: float | Constant | Polynomial | Table = 1.0
-    errors: Errors = NoErrors()  # noqa: RUF009 - frozen
+    errors: Errors = NoErrors()
     rate: float = 1.0
 
     def __post_init__(self) -> None:
@@ -149,10 +153,11 @@ class NoisyFixedPoint:
                 "these blocks; use blocks=1."
             )
         for round_ in range(setting.rounds):
-            if not 0 < value_at(self.relaxation, round_) <= 1:
+            value = value_at(self.relaxation, round_)
+            if not 0 < value <= 1:
                 raise InputError(
-                    f"NoisyFixedPoint(relaxation={self.relaxation}): it is {value_at(self.relaxation, round_)} in round "
-                    f"{round_} and must lie in (0, 1]; use 1 for the operator itself."
+                    f"NoisyFixedPoint(relaxation={self.relaxation}): it is {value} in round {round_} and must lie in "
+                    "(0, 1]; use 1 for the operator itself."
                 )
 
     def active(self, facts: Facts) -> IntArray:
@@ -218,7 +223,9 @@ class NoisyFixedPoint:
     def example(cls) -> Example:
         """Six parties of five records, logistic loss, three blocks in a cycle."""
         return Example(
-            algorithm=cls(operator=MeanGradient(step=2.0, clip=0.6), blocks=3, activation=CyclicBlocks(), relaxation=0.8),
+            algorithm=cls(
+                operator=MeanGradient(step=2.0, clip=0.6), blocks=3, activation=CyclicBlocks(), relaxation=0.8
+            ),
             problem=Problem(
                 loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0
             ),
@@ -226,7 +233,13 @@ class NoisyFixedPoint:
             schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2)),
             trusts=("curator", "secure-sum", "local"),
             exact=cls(operator=MeanGradient(step=4.0), blocks=3, activation=CyclicBlocks()),
-            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+            regularizers=(
+                NoPenalty(),
+                L1(strength=0.02),
+                L2(strength=0.1),
+                ElasticNet(l1=0.01, l2=0.05),
+                Box(low=-0.5, high=0.3),
+            ),
         )
 
 
@@ -265,7 +278,7 @@ def without_memory(
         return
     own = setting.facts.only(np.array([view.party], dtype=np.int64))
     rounds = [declaration(own.at(round_)) for round_ in range(setting.rounds)]
-    if setting.doorway.trust != "curator" or len({releases for releases in rounds}) != 1 or not rounds[0]:
+    if setting.doorway.trust != "curator" or len(set(rounds)) != 1 or not rounds[0]:
         return
     (release,) = rounds[0]
     noise = setting.doorway.noise_for(name)
@@ -276,8 +289,8 @@ def without_memory(
         drawn = noise.event(1.0, 1.0, 0, setting.doorway.sampler, release.size)
         if not isinstance(drawn, Gaussian) or drawn.excess > 0 or drawn.sensitivity > 1:
             raise PreconditionError(
-                "FixedSizeWithoutMemory: the theorem is about continuous noise and has no room for a discrete sampler's "
-                "excess; sample parties with PoissonSubset(rate)."
+                "FixedSizeWithoutMemory: the theorem is about continuous noise and has no room for the excess of a "
+                "discrete sampler; sample parties with PoissonSubset(rate)."
             )
         return FixedSizeWithoutMemory(
             size=schedule.size,

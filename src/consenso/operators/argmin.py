@@ -43,8 +43,8 @@ def certified_argmin(
     found = argmin(f, linear, v, step, start=start, tolerance=tolerance)
     if not found.residual <= tolerance:
         raise PrivacyError(
-            f"{who}: its bound needs A x to a tolerance of {tolerance:g}, and {found.residual:.3g} was certified; allow "
-            "a larger tolerance, which is charged, or take a smaller step."
+            f"{who}: its bound needs A x to a tolerance of {tolerance:g}, and {found.residual:.3g} was certified; "
+            "allow a larger tolerance, which is charged, or take a smaller step."
         )
     return found.x
 
@@ -59,8 +59,8 @@ def argmin(f: Cohort, linear: LinearMap, v: Array, step: float, *, start: Array,
         return Argmin(prox.x[0], size * float(prox.residual[0]))
     if f.problem.loss.curvature_bound == np.inf:
         raise PreconditionError(
-            f"argmin: with a matrix whose A'A is not a multiple of the identity the loss must be smooth, and the slope of "
-            f"{f.problem.loss!r} jumps; use SmoothedHinge or Huber, or another splitting."
+            "argmin: with a matrix whose A'A is not a multiple of the identity the loss must be smooth, and the slope "
+            f"of {f.problem.loss!r} jumps; use SmoothedHinge or Huber, or another splitting."
         )
     return _newton(_Objective(f, linear, v, step), start, smallest, tolerance)
 
@@ -78,7 +78,7 @@ class _Objective:
         return float(self.f.value(x)[0] + fit @ fit / (2 * self.step))
 
     def gradient(self, x: Array) -> Array:
-        """grad F(x)."""
+        """The gradient of F at x."""
         total: Array = self.f.gradient(x)[0] + self.linear.adjoint(self.linear.apply(x) - self.v) / self.step
         return total
 

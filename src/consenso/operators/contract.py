@@ -74,7 +74,7 @@ def check_step(owner: object, step: float, *, largest: float = float("inf")) -> 
     """A step is positive, finite and at most `largest`, beyond which the operator would expand."""
     if not (0 < step < float("inf") and step <= largest):
         limit = "" if largest == float("inf") else f" and at most 2/smoothness = {largest:g}"
-        raise InputError(f"{type(owner).__name__}(step={step}): a step is positive, finite{limit}; choose one in range.")
+        raise InputError(f"{type(owner).__name__}(step={step}): a step is positive, finite{limit}; choose such a one.")
 
 
 def check_gap(owner: object, gap: float) -> None:

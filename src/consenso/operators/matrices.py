@@ -76,7 +76,7 @@ class LinearMap:
 
     @cached_property
     def opposite(self) -> LinearMap:
-        """x -> -A x."""
+        """The map x -> -A x."""
         return LinearMap(-self.matrix)
 
     @cached_property

@@ -7,8 +7,8 @@
 For a loss of a margin the part of a record is a coefficient times its row, so that nothing of the size records x
 features is ever made. What leaves a party is the sum over its records; everything after the mean is public.
 
-Fixed points of MeanGradient are the minimisers of the problem, if nothing is clipped. Those of MeanProx minimise the mean
-of the envelopes, which lie below the losses by at most step/2 times the squared Lipschitz constant; it needs no
+Fixed points of MeanGradient are the minimisers of the problem, if nothing is clipped. Those of MeanProx minimise the
+mean of the envelopes, which lie below the losses by at most step/2 times the squared Lipschitz constant; it needs no
 smoothness.
 """
 
@@ -149,5 +149,5 @@ def check_clip(owner: object, clip: float) -> None:
     """A clip is a positive finite length."""
     if not 0 < clip < np.inf:
         raise InputError(
-            f"{type(owner).__name__}(clip={clip}): a clip is a positive finite length; leave it out for a Lipschitz loss."
+            f"{type(owner).__name__}(clip={clip}): a clip is a positive finite length; leave it out for Lipschitz losses."
         )

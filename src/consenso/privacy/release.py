@@ -110,6 +110,8 @@ class Release:
             raise InputError(f"Release({self.name!r}, rate={self.rate}): a rate lies in (0, 1]; use 1 for every record.")
         if self.clip is not None and not self.clip > 0:
             raise InputError(f"Release({self.name!r}, clip={self.clip}): a clip is positive.")
+        if self.parts and self.times > 1:
+            raise InputError(f"Release({self.name!r}, parts=True, times={self.times}): one part is made in a round.")
         if self.times < 1 or self.size < 1:
             raise InputError(f"Release({self.name!r}, times={self.times}, size={self.size}): both are at least 1.")
 

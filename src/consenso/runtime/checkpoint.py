@@ -113,7 +113,7 @@ class Checkpoint:
             round=meta["round"],
             previous=None if meta["previous"] is None else np.array(meta["previous"], dtype=np.int64),
             entries=entries,
-            shares=meta["shares"],
+            shares={name: {int(at): share for at, share in spent.items()} for name, spent in meta["shares"].items()},
         )
         return self._without_lost_rounds(progress)
 

@@ -30,15 +30,17 @@ class Progress:
     round: int = 0
     previous: IntArray | None = None
     entries: list[Entry] = field(default_factory=list)
-    shares: dict[str, float] = field(default_factory=dict)
+    shares: dict[str, dict[int, float]] = field(default_factory=dict)  # by release, by round
 
     def record(self, entry: Entry, *, in_parts: bool) -> None:
         """Keep an entry of the run's ledger; parts of one cost may not exceed the whole."""
         if in_parts:
-            self.shares[entry.name] = self.shares.get(entry.name, 0.0) + entry.share
-            if self.shares[entry.name] > 1 + 1e-9:
+            # Every party of a round makes the same part.
+            spent = self.shares.setdefault(entry.name, {})
+            spent[entry.round] = max(entry.share, spent.get(entry.round, 0.0))
+            if sum(spent.values()) > 1 + 1e-9:
                 raise PrivacyError(
-                    f"Release {entry.name!r}: its parts add up to {self.shares[entry.name]:.6g} of the declared cost."
+                    f"Release {entry.name!r}: its parts add up to {sum(spent.values()):.6g} of the declared cost."
                 )
         self.entries.append(entry)
 
@@ -106,13 +108,13 @@ class LocalEngine:
             progress.state = put(progress.state, after, cohort, shards.offsets)
             gathered.add(up)
         if not len(active):
-            # Nobody was sampled. The hub hears noise all the same, or the silence would be a message.
-            nobody = facts.only(active)
-            with _step(algorithm, setting, nobody, gathered.largest, gathered.vault, Progress(state=None)) as door:
-                _, up = algorithm.local(
-                    nobody, down, take(progress.state, active, shards.offsets), shards.cohort(active), door
-                )
-            gathered.add(up)
+            # Nobody was sampled. The hub hears noise all the same, or the silence would be a message: party 0 takes
+            # the step, none of which is kept, and what it sends counts zero times.
+            here = facts.only(np.zeros(1, dtype=np.int64))
+            before = take(progress.state, here.cohort, shards.offsets)
+            with _step(algorithm, setting, here, gathered.largest, gathered.vault, Progress(state=None)) as door:
+                _, up = algorithm.local(here, down, before, shards.cohort(here.cohort), door)
+            gathered.add(up, weight=0.0)
         if setting.doorway.trust == "secure-sum":
             silent = np.setdiff1d(np.arange(setting.parties, dtype=np.int64), active)
             for cohort in self._cohorts(silent):
@@ -193,18 +195,18 @@ class _Sum:
         self._plain: dict[str, Array] = {}
         self._sealed: dict[str, Contribution] = {}
 
-    def add(self, up: Any) -> None:
+    def add(self, up: Any, weight: float = 1.0) -> None:
         self._kind = type(up)
         for each in dataclasses.fields(up):
             value = getattr(up, each.name)
             if isinstance(value, Sealed):
                 part = self.vault.take(value)
-                part = dataclasses.replace(part, value=part.value.sum(axis=0, keepdims=True))
+                part = dataclasses.replace(part, value=weight * part.value.sum(axis=0, keepdims=True))
                 if each.name in self._sealed:
                     part = dataclasses.replace(part, value=self._sealed[each.name].value + part.value)
                 self._sealed[each.name] = part
             else:
-                summed = value.sum(axis=0)
+                summed = weight * value.sum(axis=0)
                 self._plain[each.name] = self._plain[each.name] + summed if each.name in self._plain else summed
 
     def add_silence(self, facts: Facts) -> None:

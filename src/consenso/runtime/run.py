@@ -124,8 +124,8 @@ def _each_model(plan: Plan, progress: Progress) -> Array | None:
 
 
 def _check(plan: Plan, shards: Shards) -> None:
-    if shards.problem is not plan.problem and shards.parties != plan.setting.parties:
+    if shards.problem is not plan.problem and len(shards.parties) != plan.setting.parties:
         raise InputError(
-            f"run(shards=...): the shards have {shards.parties} parties and the plan {plan.setting.parties}; build them "
+            f"run(shards=...): the shards have {len(shards.parties)} parties and the plan {plan.setting.parties}; build them "
             "for the plan's problem."
         )

@@ -42,6 +42,11 @@ class Cohort:
         """How many rows the cohort has; private under add-remove."""
         return self._rows.count
 
+    @property
+    def sizes(self) -> IntArray:
+        """Rows of each party, (parties,); private under add-remove."""
+        return self._rows.layout.sizes
+
     @cached_property
     def _norms(self) -> Array:
         return np.sqrt(self.squared_norms)
@@ -105,6 +110,14 @@ class Cohort:
     def total(self, coefficients: Array) -> Array:
         """Sum over all rows of coefficient times row, unweighted, (dim,): pull for all parties together."""
         return self._rows.total(coefficients)
+
+    def second_moment(self) -> Array:
+        """Sum over each party's rows of row times its transpose, (parties, features, features)."""
+        return self._rows.second_moments()
+
+    def transformed_squared_norms(self, transform: Array) -> Array:
+        """Squared lengths of the rows after multiplication with a (features, k) matrix, (rows,)."""
+        return self._rows.transformed_squared_norms(transform)
 
     def spread(self, per_party: Array) -> Array:
         """A number of each party repeated for each of its rows, (rows,)."""

@@ -132,6 +132,11 @@ class Shards:
     def _everyone(self) -> Cohort:
         return Cohort(self.problem, self.parties, self._squared_norms, self._rows, self._targets)
 
+    @property
+    def offsets(self) -> IntArray:
+        """Where each party's rows begin; private under add-remove."""
+        return self._rows.layout.offsets
+
     def scaled_rows(self) -> int:
         """PRIVATE: how many rows were longer than row_bound; a data holder may look at it, nobody may release it."""
         return self._scaled_rows

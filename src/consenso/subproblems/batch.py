@@ -144,7 +144,7 @@ class Batch:
         gradient *= self.weights[:, None]
         gradient += x
         gradient -= self.points
-        return State(x, scores, gradient, lengths(gradient), self.rounding(x, slopes), self.floor(x, scores, slopes))
+        return State(x, scores, slopes, gradient, lengths(gradient), self.rounding(x, slopes))
 
     def rounding(self, x: Array, slopes: Array) -> Array:
         """What rounding may add to the distance of x to the solution, (parties,)."""
@@ -153,10 +153,11 @@ class Batch:
         blurred = layout.sums(self.term.curvature_bound * self.norms**2)
         return ROUNDING * (sums + np.sqrt(self.weights * blurred) * length / 2)
 
-    def floor(self, x: Array, scores: Array, slopes: Array) -> Array:
+    def floor(self, state: State) -> Array:
         """How short a gradient can be expected to get, (parties,)."""
-        layout, length = self.rows.layout, lengths(x)
-        noise = self.norms * (_sizes(slopes) + self.term.unsteadiness(scores) * self.norms * layout.spread(length))
+        layout, length = self.rows.layout, lengths(state.x)
+        unsteady = self.term.unsteadiness(state.scores) * self.norms * layout.spread(length)
+        noise = self.norms * (_sizes(state.slopes) + unsteady)
         return ROUNDOFF * (length + lengths(self.points) + self.weights * np.sqrt(layout.sums(noise**2)))
 
 
@@ -166,10 +167,10 @@ class State:
 
     x: Array
     scores: Array
+    slopes: Array
     gradient: Array
     length: Array  # |gradient|
     rounding: Array
-    floor: Array
 
     @property
     def residual(self) -> Array:

@@ -10,9 +10,9 @@ Weak form: t (b - b*)'e <= t sum jump_j |e_j| gives d <= r + sqrt(t sum jump_j |
 
 Strong form: if e = A w then t (b - b*)'e = <rho - (x - x*), w> <= (d + r)|w|, and (1) gives d <= 1.21 (|w| + r). Such
 a w exists when the rows S whose scores have to move are independent: w = A_S'(A_S A_S')^-1 e_S. The other rows move
-along by at most |row||w|, which is allowed while they stay on their pieces. Rounded scores mean that e_S is known up to some
-slack: |w| <= |L^-1 e_S| + |L^-1|_F |slack|, where A_S A_S' = LL'. A row that occurs twice with the same kink asks for
-the same thing twice and is taken once.
+along by at most |row||w|, which is allowed while they stay on their pieces. Rounded scores mean that e_S is known up to
+some slack: |w| <= |L^-1 e_S| + |L^-1|_F |slack|, where A_S A_S' = LL'. A row that occurs twice with the same kink asks
+for the same thing twice and is taken once.
 """
 
 from __future__ import annotations

@@ -16,16 +16,23 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 def line_search(
-    layout: Layout, term: Term, weights: Array, scores: Array, along: Array, bend: Array, stretch: Array
+    layout: Layout,
+    term: Term,
+    weights: Array,
+    scores: Array,
+    slopes: Array,
+    along: Array,
+    bend: Array,
+    stretch: Array,
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Step lengths a, (parties,), and whether h goes down visibly along them.
 
-    h(a) = weight * sum phi(scores + a along) + a bend + a^2 stretch / 2.
+    h(a) = weight * sum phi(scores + a along) + a bend + a^2 stretch / 2, with `slopes` those of phi at the scores.
     Approximate Wolfe conditions (Hager and Zhang 2005): |h'(a)| <= |h'(0)| / 2 and h(a) <= h(0) up to rounding, which
     can be told from slopes where values no longer differ. 0 where h does not go down at the start.
     """
     start_values = term.value(scores)
-    start = weights * layout.sums(term.slope(scores) * along) + bend
+    start = weights * layout.sums(slopes * along) + bend
     slack = ROUNDING * (weights * layout.sums(np.abs(start_values)) + np.abs(bend) + stretch)
     low, low_slope = np.zeros_like(start), start
     high, high_slope = np.full_like(start, np.inf), np.full_like(start, np.nan)

@@ -54,7 +54,9 @@ def _descend(
     best, residual = state.x, state.residual
     idle = np.zeros(batch.rows.parties, dtype=np.int64)
     for taken in range(steps):
-        live = (residual > tolerance) & (state.length > state.floor) & (idle < PATIENCE)
+        live = (residual > tolerance) & (idle < PATIENCE)
+        if live.any():
+            live &= state.length > batch.floor(state)
         if not live.any():
             break
         if 2 * live.sum() <= live.size:
@@ -67,7 +69,9 @@ def _descend(
         move = direction(batch, state)
         along = batch.rows.scores(move)
         bend, stretch = dots(state.x - batch.points, move), dots(move, move)
-        length, lower = line_search(batch.rows.layout, batch.term, batch.weights, state.scores, along, bend, stretch)
+        length, lower = line_search(
+            batch.rows.layout, batch.term, batch.weights, state.scores, state.slopes, along, bend, stretch
+        )
         state = batch.state(state.x + np.where(live, length, 0.0)[:, None] * move)
         closer = state.residual < residual
         best = np.where(closer[:, None], state.x, best)
@@ -139,13 +143,15 @@ def _score_steps(
     row_weights = layout.spread(weights)
     idle = np.zeros(layout.parties, dtype=np.int64)
     for taken in range(steps):
-        slopes, curvatures = term.slope(scores), term.curvature(scores)
+        slopes = term.slope(scores)
         gap = slopes - dual
         product = _gram_products(grams, starts, layout, gap)
         length = weights * np.sqrt(np.maximum(layout.sums(gap * product), 0.0))
-        noise = norms * (np.abs(slopes) + curvatures * np.abs(scores))
-        floor = ROUNDOFF * weights * np.sqrt(layout.sums(noise**2))
-        live = (length > np.maximum(goal, floor)) & (idle < PATIENCE)
+        live = (length > goal) & (idle < PATIENCE)
+        if live.any():
+            curvatures = term.curvature(scores)
+            noise = norms * (np.abs(slopes) + curvatures * np.abs(scores))
+            live &= length > ROUNDOFF * weights * np.sqrt(layout.sums(noise**2))
         if not live.any():
             break
         if 2 * live.sum() <= live.size:
@@ -158,7 +164,7 @@ def _score_steps(
         solved, solved_product = _row_solves(grams, starts, layout, np.sqrt(row_weights * curvatures), product)
         move, along = gap - solved, row_weights * (solved_product - product)
         bend, stretch = -weights * layout.sums(along * dual), -weights * layout.sums(along * move)
-        length, lower = line_search(layout, term, weights, scores, along, bend, np.maximum(stretch, 0.0))
+        length, lower = line_search(layout, term, weights, scores, slopes, along, bend, np.maximum(stretch, 0.0))
         idle = np.where(lower, 0, idle + 1)
         per_row = layout.spread(np.where(live, length, 0.0))
         dual, scores = dual + per_row * move, scores + per_row * along

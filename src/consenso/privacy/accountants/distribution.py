@@ -258,10 +258,11 @@ class Readout:
         first = math.exp(min(math.log(self.deltas[0]) + self.log_unit, 0.0))
         return max(float(self.epsilons[0]) + math.log((1 - delta) / max(1 - first, 1e-300)), 0.0)
 
-    def slack_share(self, epsilon: float) -> float:
-        """How much of delta is slack there."""
+    def log_slack(self, epsilon: float) -> float:
+        """Logarithm of the slack there."""
         place = min(int(np.searchsorted(self.epsilons, epsilon)), self.epsilons.size - 1)
-        return float(self.slack[place] / self.deltas[place])
+        slack = float(self.slack[place])
+        return math.log(slack) + self.log_unit if slack > 0 else -math.inf
 
     def log_delta(self, epsilon: float) -> float:
         """Logarithm of an upper bound of delta, at most 0."""

@@ -42,8 +42,8 @@ _SKETCH_SIZE = 1 << 14
 # Parts may move exp(-tail) of delta to infinity. The first is negligible; the others are tried when long tails spoil
 # the transform, as they do for small sampling rates and tiny deltas.
 _TAILS = (13.0, 9.0, 6.0)
-# Share of delta that may be due to what escaped and to the error of the transform before another tail is tried.
-_MOST_SLACK = 2e-3
+# Logarithm of the share of delta that may be due to all this before another tail is tried.
+_LOG_MOST_SLACK = -6.0
 # Logarithms of the share of the latter that is aimed at; the second where the first makes the window too long.
 _TRANSFORM_SHARES = (-11.5, -7.0)
 # Deltas below this are not told apart.
@@ -64,7 +64,7 @@ def epsilon(event: Event, delta: float) -> float:
             guess = Converted(found, to_log_delta(_renyi(moments), found).order)
         readouts = list(_readouts(event, moments, guess, math.log(delta), log_tail))
         found = min(found, max(each.epsilon(delta) for each in readouts))
-        if all(each.slack_share(found) < _MOST_SLACK for each in readouts):
+        if all(each.log_slack(found) - math.log(delta) < _LOG_MOST_SLACK for each in readouts):
             break
     return found
 
@@ -80,7 +80,7 @@ def log_delta(event: Event, epsilon: float) -> float:
         guess = Converted(epsilon, to_log_delta(_renyi(moments), epsilon).order)
         readouts = list(_readouts(event, moments, guess, max(found, _LOG_LEAST), log_tail))
         found = min(found, max(each.log_delta(epsilon) for each in readouts))
-        if found < _LOG_LEAST or all(each.slack_share(epsilon) < _MOST_SLACK for each in readouts):
+        if found < _LOG_LEAST or all(each.log_slack(epsilon) - found < _LOG_MOST_SLACK for each in readouts):
             break
     return found
 
