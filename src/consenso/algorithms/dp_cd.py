@@ -16,9 +16,9 @@ have very different sizes: small ones get small noise and long steps.
 
 Remarks. With several outputs a feature has one coordinate for each, and they move together. What is released is the sum
 divided by c_j, which one record moves by at most S, or S sqrt(m) when m features act at once. R is non-expansive as a
-whole where sum_j step_j M_j is at most 2, but a step on one coordinate alone is not a contraction of R in general, so
-the paper's appeal to block-wise non-expansiveness carries no weight; the guarantee does not use it. The averages over
-inner loops of the original are left out; `averaging` averages the last iterates.
+whole, in the norm weighted with the smoothnesses, where the steps times the smoothnesses add up to at most 2; a step on
+one coordinate alone need not be, and nothing here rests on it. The averages over inner loops of the original are left
+out; `averaging` averages the last iterates.
 """
 
 from __future__ import annotations

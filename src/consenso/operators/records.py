@@ -149,5 +149,5 @@ def check_clip(owner: object, clip: float) -> None:
     """A clip is a positive finite length."""
     if not 0 < clip < np.inf:
         raise InputError(
-            f"{type(owner).__name__}(clip={clip}): a clip is a positive finite length; leave it out for Lipschitz losses."
+            f"{type(owner).__name__}(clip={clip}): a clip is a positive finite length; Lipschitz losses need none."
         )

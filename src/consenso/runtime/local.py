@@ -45,6 +45,9 @@ class Progress:
         self.entries.append(entry)
 
 
+# A cohort's message is at most this many numbers: temporaries of a million parties would not fit in memory at once.
+COHORT_NUMBERS = 1 << 23
+
 Watch = Callable[[int, Any, Any], None]
 
 
@@ -100,7 +103,7 @@ class LocalEngine:
         facts = setting.facts.at(round_)
         down = algorithm.down(facts, progress.hub)
         gathered = _Sum(setting, facts, largest_bounds(setting, algorithm.releases, round_), progress)
-        for cohort in self._cohorts(active):
+        for cohort in self._cohorts(active, facts):
             here = facts.only(cohort)
             before = take(progress.state, cohort, shards.offsets)
             with _step(algorithm, setting, here, gathered.largest, gathered.vault, progress) as door:
@@ -117,7 +120,7 @@ class LocalEngine:
             gathered.add(up, weight=0.0)
         if setting.doorway.trust == "secure-sum":
             silent = np.setdiff1d(np.arange(setting.parties, dtype=np.int64), active)
-            for cohort in self._cohorts(silent):
+            for cohort in self._cohorts(silent, facts):
                 gathered.add_silence(facts.only(cohort))
         total = gathered.total(algorithm)
         watch(round_, total, progress.hub)
@@ -136,7 +139,7 @@ class LocalEngine:
         largest = largest_bounds(setting, algorithm.releases, progress.round)
         everyone = np.arange(setting.parties, dtype=np.int64)
         vault, said = Vault(), []
-        for cohort in self._cohorts(everyone):
+        for cohort in self._cohorts(everyone, facts):
             here = facts.only(cohort)
             before = take(progress.state, cohort, shards.offsets)
             with _step(algorithm, setting, here, largest, vault, progress) as door:
@@ -145,13 +148,15 @@ class LocalEngine:
             said.append(message)
         everything = _stack(said)
         watch(progress.round, everything, None)
-        for cohort in self._cohorts(everyone):
+        for cohort in self._cohorts(everyone, facts):
             heard = Neighbourhood(everything, cohort, setting.topology.adjacency, setting.topology.metropolis)
             after = algorithm.absorb(facts.only(cohort), take(progress.state, cohort, shards.offsets), heard)
             progress.state = put(progress.state, after, cohort, shards.offsets)
 
-    def _cohorts(self, active: IntArray) -> list[IntArray]:
-        return [active[i : i + 1] for i in range(len(active))] if self.one_by_one else [active]
+    def _cohorts(self, active: IntArray, facts: Facts) -> list[IntArray]:
+        """All at once, in pieces that fit in memory, or one by one."""
+        length = 1 if self.one_by_one else max(1, COHORT_NUMBERS // facts.dim)
+        return [active[start : start + length] for start in range(0, len(active), length)]
 
 
 class _step:  # noqa: N801

@@ -22,19 +22,22 @@ def rows_of(cohort: IntArray, offsets: IntArray) -> IntArray:
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
 
 
+def place_of(cohort: IntArray, offsets: IntArray, *, per_row: bool) -> slice | IntArray:
+    """Where some parties' entries are in an array of all: a slice where they lie side by side."""
+    if len(cohort) and cohort[-1] - cohort[0] == len(cohort) - 1:  # ascending, so nothing is missing in between
+        first, last = int(cohort[0]), int(cohort[-1]) + 1
+        return slice(int(offsets[first]), int(offsets[last])) if per_row else slice(first, last)
+    return rows_of(cohort, offsets) if per_row else cohort
+
+
 def take(state: R, cohort: IntArray, offsets: IntArray) -> R:
-    """The states of some parties, out of the states of all."""
+    """The states of some parties, out of the states of all: copies, since a message may hold on to what was taken."""
     if len(cohort) == len(offsets) - 1:
         return state
-    rows: IntArray | None = None
     changes: dict[str, Any] = {}
     for each in dataclasses.fields(state):  # type: ignore[arg-type]
-        value = getattr(state, each.name)
-        if each.metadata == PER_ROW:
-            rows = rows_of(cohort, offsets) if rows is None else rows
-            changes[each.name] = value[rows]
-        else:
-            changes[each.name] = value[cohort]
+        place = place_of(cohort, offsets, per_row=each.metadata == PER_ROW)
+        changes[each.name] = np.array(getattr(state, each.name)[place])
     return dataclasses.replace(state, **changes)  # type: ignore[type-var]
 
 
@@ -43,8 +46,8 @@ def put(state: R, part: R, cohort: IntArray, offsets: IntArray) -> R:
     if len(cohort) == len(offsets) - 1:
         return part
     for each in dataclasses.fields(state):  # type: ignore[arg-type]
-        where = rows_of(cohort, offsets) if each.metadata == PER_ROW else cohort
-        getattr(state, each.name)[where] = getattr(part, each.name)
+        place = place_of(cohort, offsets, per_row=each.metadata == PER_ROW)
+        getattr(state, each.name)[place] = getattr(part, each.name)
     return state
 
 

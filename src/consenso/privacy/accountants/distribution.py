@@ -3,10 +3,10 @@
 Two things are done differently from the usual implementations, because their result is a guarantee:
 
 *Tilting.* A transform has an absolute error, about count * 1e-16, however small the probabilities that matter; after
-1e5 rounds that understates epsilon at delta = 1e-10 already. Here every distribution carries the weight exp(tilt * loss),
-with the tilt that the Renyi curve recommends for the delta in question (order - 1). The composed distribution is then
-centred on the losses that decide, its transform is accurate relative to the answer, and a bound on the error is added
-to delta.
+1e5 rounds that understates epsilon at delta = 1e-10 already. Here every distribution carries the weight
+exp(tilt * loss), with a tilt that the Renyi curve recommends for the delta in question (up to order - 1). The composed
+distribution is then centred nearer to the losses that decide, its transform is accurate relative to the answer, and a
+bound on the error is added to delta.
 
 *Only upward.* Losses are put on the grid by connecting the dots of the exact curve (Doroshenko et al. 2022), which
 dominates it; what does not fit into the window goes to infinity; the curve between grid points is its chord.
@@ -21,7 +21,6 @@ from functools import cached_property
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.signal import lfilter
 from scipy.special import logsumexp
 
 from consenso.arrays import Array
@@ -31,8 +30,8 @@ from consenso.privacy.accountants.parts import Part
 
 # Probability, in the tilted distribution, that a composition may have outside of its window: exp(-WINDOW).
 WINDOW = 34.0
-# Relative rounding of the weights of one distribution, and of its transform when it is raised to a power: the sum of the
-# errors of all weights was measured as at most 1.5 eps per round (against extended precision), and is taken as 16.
+# Relative rounding of the weights of one distribution, and of its transform when it is raised to a power: the sum of
+# the errors of all weights was measured as at most 1.5 eps per round (in extended precision), and is taken as 16.
 _ROUNDING = 4 * np.finfo(float).eps
 _TRANSFORM_ROUNDING = 16 * np.finfo(float).eps
 # Where weights would overflow, epsilon is too far below the point of interest to be read off.
@@ -48,6 +47,10 @@ class Grid:
     log_tail: float  # of the probability that a part may move to infinity
     direction: Direction
 
+    def points(self, first: int, size: int) -> Array:
+        """Consecutive multiples of the interval."""
+        return np.asarray((first + np.arange(size)) * self.interval, dtype=np.float64)
+
 
 @dataclass(frozen=True)
 class Losses:
@@ -62,7 +65,7 @@ class Losses:
 
     def losses(self) -> Array:
         """The finite losses."""
-        return (self.first + np.arange(self.weights.size)) * self.grid.interval
+        return self.grid.points(self.first, self.weights.size)
 
     def cumulant(self, order: float) -> float:
         """Logarithm of the mean of exp(order * (loss - mean)) in the tilted distribution; infinite if it overflows."""
@@ -98,7 +101,7 @@ def discretized(part: Part, grid: Grid) -> Losses:
     limits = pairs.span(part, grid.log_tail, grid.direction)
     first = math.floor(limits.low / grid.interval + 1e-9)
     last = max(math.ceil(limits.high / grid.interval - 1e-9), first + 1)
-    epsilons = np.arange(first, last + 1) * grid.interval
+    epsilons = grid.points(first, last - first + 1)
     curve = pairs.delta(part, epsilons, grid.direction)
     rises = np.diff(curve)
     up, down = np.expm1(grid.interval), np.expm1(-grid.interval)
@@ -111,7 +114,7 @@ def discretized(part: Part, grid: Grid) -> Losses:
 
 
 def _tilted(grid: Grid, first: int, masses: Array, escaped: float) -> Losses:
-    exponents = grid.tilt * (first + np.arange(masses.size)) * grid.interval
+    exponents = grid.tilt * grid.points(first, masses.size)
     with np.errstate(divide="ignore"):
         top = float(np.max(np.where(masses > 0, exponents + np.log(np.abs(masses)), -np.inf)))
     with np.errstate(over="ignore", under="ignore"):
@@ -206,7 +209,8 @@ def _folded(weights: Array, size: int) -> Array:
     if weights.size <= size:
         return weights
     rows = -(-weights.size // size)
-    return np.pad(weights, (0, rows * size - weights.size)).reshape(rows, size).sum(axis=0)
+    folded = np.pad(weights, (0, rows * size - weights.size)).reshape(rows, size).sum(axis=0)
+    return np.asarray(folded, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,8 @@ class Readout:
     @classmethod
     def around(cls, losses: Losses, epsilon: float) -> Readout:
         """The curve from well below an epsilon of interest to the end."""
+        from scipy.signal import lfilter  # slow to import
+
         grid = losses.grid
         points = losses.losses()
         exponents = -grid.tilt * (points - epsilon)
@@ -253,9 +259,13 @@ class Readout:
         along = (before - target) / (before - after) * math.expm1(gap)
         return max(float(self.epsilons[place - 1]) + math.log1p(along), 0.0)
 
+    @property
+    def _first(self) -> float:
+        """Delta at the first point. A convex curve that is 1 at exp(epsilon) = 0 lies below its chord to it."""
+        return min(math.exp(min(self.log_unit, 700.0)) * float(self.deltas[0]), 1.0)
+
     def _below(self, delta: float) -> float:
-        """A convex curve that is 1 at exp(epsilon) = 0 lies below its chord to the first point."""
-        first = math.exp(min(math.log(self.deltas[0]) + self.log_unit, 0.0))
+        first = self._first
         return max(float(self.epsilons[0]) + math.log((1 - delta) / max(1 - first, 1e-300)), 0.0)
 
     def log_slack(self, epsilon: float) -> float:
@@ -270,7 +280,7 @@ class Readout:
         if place == self.epsilons.size:
             value = float(self.deltas[-1])
         elif place == 0:
-            first = math.exp(min(math.log(self.deltas[0]) + self.log_unit, 0.0))
+            first = self._first
             return min(math.log(-math.expm1(min(epsilon - self.epsilons[0], 0.0)) * (1 - first) + first), 0.0)
         else:
             before, after = self.deltas[place - 1], self.deltas[place]

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.privacy.accountants import gdp
+from consenso.privacy.accountants import gaussian
 from consenso.privacy.events import ObjectivePerturbation
 
 
@@ -39,8 +39,8 @@ def log_delta(part: ObjectivePerturbation, epsilon: Array) -> Array:
             return np.log(np.maximum(-np.expm1(epsilon - floor(part)), 0.0))
     bend = least_loss(part)
     beyond = np.maximum(epsilon, bend)
-    curved = math.log(2) + gdp.log_delta(part.ratio, beyond - floor(part))
-    at_bend = 2 * math.exp(float(gdp.log_delta(part.ratio, np.array([part.ratio**2 / 2]))[0]))
+    curved = math.log(2) + gaussian.log_delta(part.ratio, beyond - floor(part))
+    at_bend = 2 * math.exp(float(gaussian.log_delta(part.ratio, np.array([part.ratio**2 / 2]))[0]))
     line = -np.expm1(np.minimum(epsilon - bend, 0.0)) + np.exp(np.minimum(epsilon - bend, 0.0)) * at_bend
     return np.minimum(np.where(epsilon > bend, curved, np.log(line)), 0.0)
 
@@ -51,6 +51,6 @@ def epsilon(part: ObjectivePerturbation, delta: float) -> float:
         return math.inf if part.ratio else floor(part)
     log_target = math.log(delta)
     tail = part.ratio * (part.ratio / 2 + math.sqrt(2 * (math.log(2) - log_target)))
-    return gdp.smallest_epsilon(
+    return gaussian.smallest_epsilon(
         lambda value: float(log_delta(part, np.array([value]))[0]) - log_target, floor(part) + tail + 1e-300
     )

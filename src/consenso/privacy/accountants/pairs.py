@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from consenso.arrays import Array
-from consenso.privacy.accountants import gdp, objective
+from consenso.privacy.accountants import gaussian, objective
 from consenso.privacy.accountants.parts import Parts, parts
 from consenso.privacy.events import Bounded, Event, Laplace, Mixture, ObjectivePerturbation, Pure, Sampled
 
@@ -74,7 +74,7 @@ def _reach(log_tail: float) -> float:
 
 @delta.register
 def _(part: Bounded, epsilon: Array, direction: Direction) -> Array:
-    return np.exp(gdp.log_delta(math.sqrt(2 * part.rho), epsilon))
+    return np.exp(gaussian.log_delta(math.sqrt(2 * part.rho), epsilon))
 
 
 @span.register
@@ -133,19 +133,19 @@ def _(part: Sampled, epsilon: Array, direction: Direction) -> Array:
         inner = low + math.log(rate) - np.log(kept)
     found = np.zeros_like(epsilon)
     below = kept > 0
-    found[below] = kept[below] * np.exp(gdp.log_delta(shift, inner[below]))
+    found[below] = kept[below] * np.exp(gaussian.log_delta(shift, inner[below]))
     return found
 
 
 def _removed(shift: float, rate: float, epsilon: Array) -> Array:
-    """rate * delta of the Gaussian at log(1 + (e^epsilon - 1) / rate): amplification by sampling is exact here."""
+    """Rate * delta of the Gaussian at log(1 + (e^epsilon - 1) / rate): amplification by sampling is exact here."""
     edge = math.log1p(-rate)
     above = epsilon > edge
     found = -np.expm1(epsilon)
     high = epsilon[above]
     # e^epsilon - (1 - rate), relative to the rate.
     inner = high + np.log(-np.expm1(edge - high)) - math.log(rate)
-    found[above] = rate * np.exp(gdp.log_delta(shift, inner))
+    found[above] = rate * np.exp(gaussian.log_delta(shift, inner))
     return found
 
 
@@ -160,7 +160,7 @@ def _antipodal(shift: float, rate: float, epsilon: Array) -> Array:
     cut = np.sign(epsilon) * (asinh + half) / shift
     absent = -np.expm1(epsilon) * (1 - rate) * ndtr(-cut)
     present = rate * (ndtr(shift - cut) - np.exp(epsilon + log_ndtr(-shift - cut)))
-    return np.clip(absent + present, 0.0, 1.0)
+    return np.asarray(np.clip(absent + present, 0.0, 1.0), dtype=np.float64)
 
 
 @span.register

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import numbers
 from functools import lru_cache, singledispatch
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from consenso.errors import InputError
 from consenso.privacy.events import (
@@ -32,16 +32,7 @@ from consenso.privacy.events import (
 )
 
 Part: TypeAlias = (
-    Bounded
-    | Laplace
-    | Pure
-    | ZCDP
-    | Sampled
-    | SampledFixedSize
-    | Mixture
-    | Walk
-    | ObjectivePerturbation
-    | Unbounded
+    Bounded | Laplace | Pure | ZCDP | Sampled | SampledFixedSize | Mixture | Walk | ObjectivePerturbation | Unbounded
 )
 Parts: TypeAlias = tuple[tuple[Part, int], ...]
 
@@ -66,7 +57,7 @@ def parts(event: Event) -> Parts:
             part = _simple(current)
             if isinstance(part, Repeated | Composed):
                 stack.append((part, count))
-            elif not isinstance(part, Nothing):
+            elif not isinstance(part, Nothing | Gaussian):  # a Gaussian has become Bounded
                 counts[part] = counts.get(part, 0) + count
     return tuple(counts.items())
 
@@ -145,7 +136,9 @@ def _(event: Laplace) -> Event:
 def _(event: Sampled) -> Event:
     ratio = _ratio(event, "contribution", event.contribution, "std", event.std)
     if not 0 < event.rate <= 1:  # also refuses NaN
-        raise InputError(f"Sampled(rate={event.rate}): a rate lies in (0, 1]; leave the event out where nothing is sampled.")
+        raise InputError(
+            f"Sampled(rate={event.rate}): a rate lies in (0, 1]; leave the event out where nothing is sampled."
+        )
     if event.adjacency not in ("add-remove", "replace-one"):
         raise InputError(f"Sampled(adjacency={event.adjacency!r}): use 'add-remove' or 'replace-one'.")
     if event.rate == 1:
@@ -160,7 +153,7 @@ def _(event: SampledFixedSize) -> Event:
     population = _whole(event, "population", event.population, least=1)
     if size > population:
         raise InputError(
-            f"SampledFixedSize(size={size}, population={population}): a sample is at most the population; lower the size."
+            f"SampledFixedSize(size={size}, population={population}): a sample is at most the population; lower it."
         )
     if size == population:
         return _bounded(0.5 * (2 * ratio) ** 2)
@@ -200,8 +193,8 @@ def _(event: Mixture) -> Event:
     weights = tuple(_not_negative(event, "weights", weight) for weight in event.weights)
     if len(weights) != len(event.events) or abs(math.fsum(weights) - 1) > _WEIGHT_TOLERANCE:
         raise InputError(
-            f"Mixture(weights={event.weights}): there is one weight for each of the {len(event.events)} events and they "
-            "sum to 1; name Nothing() for the rest."
+            f"Mixture(weights={event.weights}): there is one weight for each of the {len(event.events)} events and "
+            "they sum to 1; name Nothing() for the rest."
         )
     kept = [(weight, inner, parts(inner)) for weight, inner in zip(weights, event.events, strict=True) if weight]
     if len({simple for _, _, simple in kept}) == 1:
@@ -228,18 +221,20 @@ def _ratio(event: Event, what: str, size: float, against: str, noise: float) -> 
     size, noise = _not_negative(event, what, size), _not_negative(event, against, noise)
     if size == 0 or math.isinf(noise):
         if math.isinf(size):
-            raise InputError(f"{type(event).__name__}({what}=inf, {against}=inf): the ratio is undefined; state one of them.")
+            raise InputError(
+                f"{type(event).__name__}({what}=inf, {against}=inf): the ratio is undefined; state one of them."
+            )
         return 0.0
     return math.inf if noise == 0 else size / noise
 
 
-def _not_negative(event: Event, name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value >= 0:  # also refuses NaN
-        raise InputError(f"{type(event).__name__}({name}={value!r}): a number that is not negative must be given.")
-    return float(value)
+def _not_negative(event: Event, name: str, value: object) -> float:
+    if type(value) is not bool and isinstance(value, numbers.Real) and float(value) >= 0:  # NaN is not
+        return float(value)
+    raise InputError(f"{type(event).__name__}({name}={value!r}): a number that is not negative must be given.")
 
 
-def _whole(event: Event, name: str, value: int, *, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise InputError(f"{type(event).__name__}({name}={value!r}): a whole number, at least {least}, must be given.")
-    return int(cast(int, value))
+def _whole(event: Event, name: str, value: object, *, least: int) -> int:
+    if type(value) is not bool and isinstance(value, numbers.Integral) and int(value) >= least:
+        return int(value)
+    raise InputError(f"{type(event).__name__}({name}={value!r}): a whole number, at least {least}, must be given.")

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from consenso.arrays import Array
-from consenso.privacy.accountants import rdp
+from consenso.privacy.accountants import renyi
 from consenso.privacy.accountants.conversion import Converted, to_epsilon, to_log_delta
 from consenso.privacy.accountants.distribution import (
     Grid,
@@ -73,7 +73,7 @@ def epsilon(event: Event, delta: float) -> float:
 def log_delta(event: Event, epsilon: float) -> float:
     """Logarithm of delta at an epsilon above 0, for a supported event that released something."""
     # What is cut off must be small against a delta that is not known yet: start from a bound on it.
-    found = to_log_delta(lambda orders: rdp.curve(event, orders), epsilon).value
+    found = to_log_delta(lambda orders: renyi.curve(event, orders), epsilon).value
     for tail in (_TAILS[0], *_TAILS):
         log_tail = max(found, _LOG_LEAST) - math.log(_rounds(event)) - tail
         moments = _log_moments(event, log_tail)
@@ -86,7 +86,7 @@ def log_delta(event: Event, epsilon: float) -> float:
 
 
 def deltas(event: Event, epsilons: Array) -> Array:
-    """delta at many epsilons from one composition, to an absolute accuracy far below 1e-6."""
+    """Delta at many epsilons from one composition, to an absolute accuracy far below 1e-6."""
     log_tail = math.log(_LEAST_DELTA) - math.log(_rounds(event)) - _TAILS[0]
     moments = _log_moments(event, log_tail)
     guess = to_epsilon(_renyi(moments), _LEAST_DELTA)
@@ -96,9 +96,7 @@ def deltas(event: Event, epsilons: Array) -> Array:
     return found
 
 
-def _readouts(
-    event: Event, moments: Moments, guess: Converted, log_delta: float, log_tail: float
-) -> Iterator[Readout]:
+def _readouts(event: Event, moments: Moments, guess: Converted, log_delta: float, log_tail: float) -> Iterator[Readout]:
     """The composition in every direction that matters, accurate around the guess."""
     for share in _TRANSFORM_SHARES:
         tilt = _tilt(moments, guess, log_delta + share - math.log(transform_error(_rounds(event))))
@@ -184,7 +182,7 @@ def _tilt(moments: Moments, guess: Converted, allowed: float) -> float:
     """
     if allowed >= 0:
         return 0.0
-    tilts = (guess.order - 1) * np.linspace(0.1, 1.0, 10)
+    tilts = (guess.order - 1) * np.geomspace(1e-4, 1.0, 33)
     amplified = moments(tilts) - tilts * guess.value
     enough = amplified <= allowed
     return float(tilts[np.argmax(enough)] if enough.any() else tilts[np.argmin(amplified)])

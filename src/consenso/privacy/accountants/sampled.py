@@ -7,8 +7,8 @@ N(shift, 1) to N(0, 1), the worst pairs of PRIVACY.md section 2.5 are
     replace-one:  P as above,                           Q = (1 - rate + rate L(-x)) N(0, 1)
 
 The other direction of add-remove (P and Q exchanged) never costs more in Renyi divergence (Mironov, Talwar and
-Zhang 2019). Both pairs integrate u^order - 1 - order (u - 1) >= 0 against Q, where u = P / Q, which gives the moment less
-one without cancellation however small the rate is.
+Zhang 2019). Both pairs integrate u^order - 1 - order (u - 1) >= 0 against Q, where u = P / Q, which gives the moment
+less one without cancellation however small the rate is.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def walk_rdp(visit_rho: float, parties: int, steps: int, observers: int, final_m
     with np.errstate(over="ignore", invalid="ignore"):
         excess = _excess(visits, parties, steps, observers, final_model)
     network = np.where(np.isfinite(excess), np.log1p(np.where(np.isfinite(excess), excess, 0.0)), np.inf)
-    return np.minimum(network, steps * local) / (orders - 1)
+    return np.asarray(np.minimum(network, steps * local) / (orders - 1), dtype=np.float64)
 
 
 def _excess(visits: Array, parties: int, steps: int, observers: int, final_model: bool) -> Array:
@@ -47,7 +47,8 @@ def _excess(visits: Array, parties: int, steps: int, observers: int, final_model
     # Newest first in time is last in the array, so the weights of the gaps are reversed once.
     weights = (stay ** (gaps - 1) * np.expm1(visits[:, None] / gaps))[:, ::-1]
     first, last = _blocks(exact + 1, steps)
-    enter, leave = stay ** (first - 1.0), stay ** (last + 0.0)
+    enter = np.asarray(stay ** (first - 1.0), dtype=np.float64)
+    leave = np.asarray(stay ** (1.0 * last), dtype=np.float64)
     block_weights = np.expm1(visits[:, None] / first)
     ends = np.expm1(visits[:, None] / np.arange(1, steps + 1)) if final_model else np.zeros((visits.size, steps))
 
@@ -82,4 +83,4 @@ def _blocks(start: int, steps: int) -> tuple[IntArray, IntArray]:
 
 def _shifted(v: Array, positions: IntArray, factors: Array) -> Array:
     inside = positions >= 1
-    return v[:, np.where(inside, positions, 0)] * (factors * inside)
+    return np.asarray(v[:, np.where(inside, positions, 0)] * (factors * inside), dtype=np.float64)

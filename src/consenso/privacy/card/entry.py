@@ -45,8 +45,8 @@ class Spread:
 class Entry:
     """What one observer learns of one unit, under one adjacency; for the worst party where parties differ.
 
-    `rho` and `mu` are None where no zCDP or GDP bound exists. `excess` is the total variation between a discrete sampler
-    and the law that the event states: epsilon includes it, rho and mu hold up to it.
+    `rho` and `mu` are None where no zCDP or GDP bound exists. `excess` is the total variation between a discrete
+    sampler and the law that the event states: epsilon includes it, rho and mu hold up to it.
     """
 
     observer: str

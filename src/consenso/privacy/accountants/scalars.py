@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import singledispatch
 
 from consenso.privacy.accountants.parts import parts
@@ -34,8 +35,7 @@ def zcdp(event: Event) -> float | None:
     return _total(event, _rho)
 
 
-def _total(event: Event, cost: object) -> float | None:
-    assert callable(cost)
+def _total(event: Event, cost: Callable[[object], float | None]) -> float | None:
     total = 0.0
     for part, count in parts(event):
         value = cost(part)

@@ -106,7 +106,8 @@ def _(part: Walk, orders: Array) -> Array:
 def _(part: ObjectivePerturbation, orders: Array) -> Array:
     """Redberg, Koskela and Wang 2023: PRIVACY.md section 14."""
     swing = math.log(2) + log_ndtr((orders - 1) * part.ratio)
-    return -math.log1p(-part.smoothness_share) + orders * part.ratio**2 / 2 + swing / (orders - 1)
+    total = -math.log1p(-part.smoothness_share) + orders * part.ratio**2 / 2 + swing / (orders - 1)
+    return np.asarray(total, dtype=np.float64)
 
 
 @_cost.register

@@ -68,7 +68,7 @@ def smallest_epsilon(function: Callable[[float], float], upper: float) -> float:
     while function(upper) > 0:
         upper *= 2
     found = float(brentq(function, 0.0, upper, xtol=1e-300, rtol=8 * np.finfo(float).eps, maxiter=500))
-    nudge = 4 * np.finfo(float).eps
+    nudge = 1e-15
     while function(found) > 0:
         found *= 1 + nudge
         nudge *= 2

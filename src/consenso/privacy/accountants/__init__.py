@@ -1,0 +1,189 @@
+"""What an event costs: the tightest of the curves that are valid for it.
+
+| curve | for | exact |
+| --- | --- | --- |
+| GDP | Gaussian releases only | yes |
+| objective perturbation | one of it, alone | as proved |
+| PLD | parts with a dominating pair (`pairs`) | to about 1e-5, from above |
+| RDP | everything | no |
+| zCDP | where nothing but a rho is known | as stated |
+| pure | sums of epsilons | at delta = 0 |
+
+All of them are upper bounds, so the smallest may be taken. Samplers that miss their law by `excess` in total variation
+add (1 + exp(epsilon)) * excess to delta (`parts.excess`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.privacy.accountants import conversion, gaussian, objective, renyi
+from consenso.privacy.accountants.gaussian import gdp
+from consenso.privacy.accountants.parts import excess, is_unbounded, parts
+from consenso.privacy.accountants.renyi import rdp
+from consenso.privacy.accountants.scalars import pure, zcdp
+from consenso.privacy.events import ZCDP, Bounded, Event, ObjectivePerturbation
+
+__all__ = ["Cost", "best", "delta", "epsilon", "excess", "gdp", "pure", "rdp", "tradeoff", "zcdp"]
+
+# epsilon is rounded up by this much where an excess has to fit beside the ideal delta.
+_ROUND_UP = 1e-9
+# How many epsilons a trade-off curve is drawn from, and the delta of the last of them.
+_TRADEOFF_POINTS, _TRADEOFF_DELTA = 64, 1e-9
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An epsilon, and the curve that gave it."""
+
+    epsilon: float
+    method: str
+
+
+def epsilon(event: Event, delta: float) -> float:
+    """The smallest epsilon that is known to hold at a delta in [0, 1); infinite when there is none."""
+    return best(event, delta).epsilon
+
+
+def best(event: Event, delta: float) -> Cost:
+    """The same with the name of the curve."""
+    if not 0 <= delta < 1:  # also refuses NaN
+        raise InputError(f"best(delta={delta}): a delta lies in [0, 1); take one far below 1 / records.")
+    delta, missed = float(delta), excess(event)
+    ideal = _ideal(event, delta)
+    if missed == 0 or math.isinf(ideal.epsilon):
+        return ideal
+    # Less delta is left for the ideal mechanism, the more so the larger epsilon: climb until both fit.
+    claimed = ideal.epsilon * (1 + _ROUND_UP) + _ROUND_UP
+    while (left := delta - (1 + math.exp(min(claimed, 700.0))) * missed) > 0:
+        ideal = _ideal(event, left)
+        if ideal.epsilon <= claimed:
+            return Cost(claimed, ideal.method)
+        claimed = ideal.epsilon * (1 + _ROUND_UP)
+    return Cost(math.inf, ideal.method)
+
+
+def delta(event: Event, epsilon: float) -> float:
+    """The smallest delta that is known to hold at an epsilon above 0."""
+    if not epsilon > 0:  # also refuses NaN
+        raise InputError(f"delta(epsilon={epsilon}): an epsilon is above 0; give one.")
+    epsilon, missed = float(epsilon), excess(event)
+    ideal = _ideal_delta(event, epsilon)
+    if missed == 0:
+        return ideal
+    # What holds at a smaller epsilon holds here too, and a smaller epsilon multiplies the excess less.
+    candidates = [(epsilon, ideal)]
+    if math.log(missed) + epsilon > math.log(max(ideal, 1e-300)) - 7:
+        candidates += [(each, _ideal_delta(event, each)) for each in epsilon * np.linspace(0.1, 0.95, 18)]
+    return min(1.0, *(value + (1 + math.exp(min(each, 700.0))) * missed for each, value in candidates))
+
+
+def tradeoff(event: Event, fpr: Array) -> Array:
+    """Lower bound on the false negative rate of every test, at these false positive rates in [0, 1].
+
+    A test decides, from all that the observer saw, between two neighbouring data sets.
+    """
+    rates = np.asarray(fpr, dtype=np.float64)
+    if not np.all((rates >= 0) & (rates <= 1)):
+        raise InputError("tradeoff(fpr=...): rates lie in [0, 1]; give such rates.")
+    mu, missed = gdp(event), excess(event)
+    if mu is not None:
+        shifted = np.minimum(rates + missed, 1.0)
+        return np.asarray(np.maximum(gaussian.fnr(mu, shifted) - missed, 0.0))
+    if is_unbounded(event):
+        return np.zeros_like(rates)
+    epsilons = np.linspace(0.0, min(_ideal(event, _TRADEOFF_DELTA).epsilon, 700.0), _TRADEOFF_POINTS)[:, None]
+    deltas = _ideal_deltas(event, epsilons[:, 0])[:, None] + (1 + np.exp(epsilons)) * missed
+    flat = rates.reshape(1, -1)
+    lines = np.maximum(1 - deltas - np.exp(epsilons) * flat, np.exp(-epsilons) * (1 - deltas - flat))
+    return np.asarray(np.maximum(lines.max(axis=0), 0.0).reshape(rates.shape))
+
+
+@lru_cache(maxsize=1024)
+def _ideal(event: Event, delta: float) -> Cost:
+    """The cost with perfect samplers."""
+    if not parts(event):
+        return Cost(0.0, "nothing released")
+    if is_unbounded(event):
+        return Cost(math.inf, "unbounded")
+    mu = gdp(event)
+    if mu is not None:
+        return Cost(gaussian.epsilon(mu, delta), "GDP (exact)")
+    alone = _alone(event)
+    if alone is not None:
+        return Cost(objective.epsilon(alone, delta), "objective perturbation (exact)")
+    candidates = [Cost(math.inf, "unbounded")]
+    total = pure(event)
+    if total is not None:
+        candidates.append(Cost(total, "pure"))
+    if delta > 0:
+        name = "zCDP" if _is_linear(event) else "RDP"
+        candidates.append(Cost(conversion.to_epsilon(lambda orders: renyi.curve(event, orders), delta).value, name))
+        if _has_pairs(event):
+            from consenso.privacy.accountants import pld
+
+            candidates.append(Cost(pld.epsilon(event, delta), "PLD"))
+    return min(candidates, key=lambda cost: cost.epsilon)
+
+
+@lru_cache(maxsize=1024)
+def _ideal_delta(event: Event, epsilon: float) -> float:
+    if not parts(event):
+        return 0.0
+    if is_unbounded(event):
+        return 1.0
+    mu, alone, total = gdp(event), _alone(event), pure(event)
+    if mu is not None:
+        return _exp(float(gaussian.log_delta(mu, np.array([epsilon]))[0]))
+    if alone is not None:
+        return _exp(float(objective.log_delta(alone, np.array([epsilon]))[0]))
+    if total is not None and epsilon >= total:
+        return 0.0
+    found = conversion.to_log_delta(lambda orders: renyi.curve(event, orders), epsilon).value
+    if _has_pairs(event):
+        from consenso.privacy.accountants import pld
+
+        found = min(found, pld.log_delta(event, epsilon))
+    return _exp(found)
+
+
+def _ideal_deltas(event: Event, epsilons: Array) -> Array:
+    """Delta at many epsilons from 0 on, which need not be accurate where it is tiny."""
+    alone = _alone(event)
+    if alone is not None:
+        return np.exp(objective.log_delta(alone, epsilons))
+    if _has_pairs(event):
+        from consenso.privacy.accountants import pld
+
+        return pld.deltas(event, epsilons)
+    return np.array([1.0 if each == 0 else _ideal_delta(event, float(each)) for each in epsilons])
+
+
+def _has_pairs(event: Event) -> bool:
+    from consenso.privacy.accountants.pairs import supported
+
+    return supported(event)
+
+
+def _alone(event: Event) -> ObjectivePerturbation | None:
+    """The objective perturbation that is all there is."""
+    found = parts(event)
+    if len(found) == 1 and found[0][1] == 1 and isinstance(found[0][0], ObjectivePerturbation):
+        return found[0][0]
+    return None
+
+
+def _is_linear(event: Event) -> bool:
+    """Whether the Renyi curve is order * rho, of which the conversion is the best that can be said."""
+    return all(isinstance(part, ZCDP | Bounded) for part, _ in parts(event))
+
+
+def _exp(log_delta: float) -> float:
+    """exp, rounded up: a delta that is not 0 is never reported as 0."""
+    return min(max(math.exp(log_delta) * (1 + 1e-15), 5e-324), 1.0) if log_delta > -math.inf else 0.0

@@ -1,0 +1,97 @@
+"""`consenso card` and `consenso verify`, run as programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from consenso.privacy.card import Card
+from consenso.privacy.card.document import digest
+from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.samplers import Seeded
+from consenso.privacy.theorems import LocalView
+
+
+def consenso(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from consenso.cli import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    theorem = LocalView(participations=30, std=20.0, step=0.5, lipschitz=1.0)
+    guarantee = Guarantee(
+        event=theorem.event(),
+        adjacency=theorem.adjacency,
+        unit=theorem.unit,
+        observer="server",
+        theorem="LocalView",
+        assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
+    )
+    stated = SimpleNamespace(guarantee=guarantee, theorem=theorem, party=0, refusals=("TheoremF: [not] here.",))
+    card = Card.build(
+        algorithm="ConsensusADMM",
+        parameters={"step": 0.5},
+        data={"parties": 12},
+        trust="local",
+        sampler=Seeded(3),
+        delta=1e-5,
+        promises=[stated],
+    )
+    card.save(tmp_path)
+    return tmp_path
+
+
+def test_a_card_is_shown_with_its_warning(run: Path) -> None:
+    shown = consenso("card", run)
+    assert shown.returncode == 0, shown.stderr
+    (entry,) = Card.load(run).entries
+    for text in (
+        "SIMULATION, NOT PRIVATE",
+        "Privacy card of ConsensusADMM",
+        "server",
+        "TheoremF: [not] here.",
+        entry.sentence,
+    ):
+        assert text in " ".join(shown.stdout.split())
+    assert consenso("card", run / "card.json", "--text").stdout == Card.load(run).text()
+    assert json.loads(consenso("card", run, "--json").stdout) == json.loads((run / "card.json").read_text())
+
+
+def test_verify_accepts_what_was_written_and_names_what_was_changed(run: Path) -> None:
+    fine = consenso("verify", run)
+    assert fine.returncode == 0, fine.stderr
+    assert "all of them follow from the parameters" in fine.stdout
+    stored = json.loads((run / "card.json").read_text())
+    stored["entries"][0]["epsilon"] *= 0.5
+    stored.pop("digest")
+    forged = run / "forged.json"
+    forged.write_text(json.dumps({**stored, "digest": digest(stored)}))
+    found = consenso("verify", forged)
+    assert found.returncode == 1
+    assert "DOES NOT FOLLOW: entries[0].epsilon" in found.stderr
+    assert consenso("card", forged).returncode == 0
+    forged.write_text(json.dumps({**stored, "digest": "0" * 64}))
+    assert consenso("card", forged).returncode == 1
+
+
+@pytest.mark.parametrize("command", ["card", "verify"])
+def test_bad_input_is_one_message_and_exit_code_two(tmp_path: Path, command: str) -> None:
+    (tmp_path / "text").write_text("not a card")
+    for path in (tmp_path / "none", tmp_path, tmp_path / "text"):
+        ended = consenso(command, path)
+        assert ended.returncode == 2
+        assert "Traceback" not in ended.stderr
+        assert "Card.load" in ended.stderr
+    assert "Exit codes: 0 fine, 1" in " ".join(consenso(command, "--help").stdout.split())
