@@ -3,3 +3,22 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
+
+_LAZY = {
+    "plan": "consenso.runtime.plan",
+    "run": "consenso.runtime.run",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load what is heavy when it is first asked for."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'consenso' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are not loaded yet."""
+    return sorted([*_LAZY, "__version__"])

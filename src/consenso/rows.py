@@ -111,6 +111,15 @@ class Rows:
             sums = np.einsum("ij,ij->i", self.matrix, self.matrix, dtype=np.float64)
         return sums
 
+    def norms_1(self) -> Array:
+        """1-norm of every row, (rows,)."""
+        if self.is_sparse:
+            return np.asarray(abs(self.matrix).sum(axis=1, dtype=np.float64)).reshape(-1)
+        out = np.empty(self.count)
+        for block in self._blocks():
+            np.abs(self.matrix[block]).sum(axis=1, dtype=np.float64, out=out[block])
+        return out
+
     def scores(self, x: Array) -> Array:
         """<row, x> for every row."""
         if x.ndim == 1 or self.parties == 1:

@@ -266,11 +266,12 @@ def test_small_columns_get_small_noise():
     algorithm = DPCD(column_bounds=(1.0, 0.5, 0.1))
     facts = planned(problem, algorithm).setting.facts
     (release,) = algorithm.releases(facts)
-    assert release.bounds.at("record", "add-remove") == pytest.approx(problem.loss.slope_bound)
+    one = problem.loss.slope_bound * problem.scales[0]
+    assert release.bounds.at("record", "add-remove") == pytest.approx(one)
     several = DPCD(column_bounds=(1.0, 0.9, 0.8), activation=AllBlocks())
     (release,) = several.releases(facts)
     # Three columns would be sqrt(3); the row bound of 1 over the smallest column bound is less.
-    assert release.bounds.at("record", "add-remove") == pytest.approx(1 / 0.8)
+    assert release.bounds.at("record", "add-remove") == pytest.approx(one / 0.8)
 
 
 def test_entries_beyond_their_bound_are_cut_off():

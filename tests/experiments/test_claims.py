@@ -8,6 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.paper000 import claims as fixed_point
+from experiments.paper001 import claims as gradient
+from experiments.paper002 import claims as multi_step
+from experiments.paper003 import claims as inexact
+from experiments.paper004 import claims as networked
 from scipy.stats import norm
 
 from consenso.privacy.accountants import delta, rdp
@@ -25,11 +30,6 @@ from consenso.privacy.theorems import (
     stds_of_growing_budget,
     uniform_walk,
 )
-from experiments.paper000 import claims as fixed_point
-from experiments.paper001 import claims as gradient
-from experiments.paper002 import claims as multi_step
-from experiments.paper003 import claims as inexact
-from experiments.paper004 import claims as networked
 
 ROOT = Path(__file__).parents[2]
 
@@ -101,9 +101,7 @@ def one_round_of_a_sample(parties, sampled, std, order, step=1.0, lipschitz=1.0)
 )
 def test_theorem_3_is_exceeded_by_half_the_sample(parties, sampled, factor):
     order, std = 2.0, 4.0
-    claimed = order * fixed_point.printed_theorem_3_central(
-        rounds=1, lipschitz=1.0, step=1.0, parties=parties, std=std
-    )
+    claimed = order * fixed_point.printed_theorem_3_central(rounds=1, lipschitz=1.0, step=1.0, parties=parties, std=std)
     exact = one_round_of_a_sample(parties, sampled, std, order)
     assert exact / claimed == pytest.approx(factor, rel=0.03)
     assert factor == sampled / 2
@@ -201,7 +199,9 @@ def test_the_printed_epsilon_against_the_exact_one(rounds, inner, multiplier):
 
 def test_the_constant_of_the_proof_fails_at_twelve():
     constant = multi_step.printed_proof_constant(1e-5)
-    multiplier = multi_step.printed_epsilon(multiplier=1.0, rounds=20, inner_steps=5, delta=1e-5, constant=constant) / 12
+    multiplier = (
+        multi_step.printed_epsilon(multiplier=1.0, rounds=20, inner_steps=5, delta=1e-5, constant=constant) / 12
+    )
     steps = IPADMMSteps(multiplier=multiplier, rounds=20, inner_steps=5)
     assert delta(steps.event(), 12.0) == pytest.approx(7.5e-5, rel=0.02)
 

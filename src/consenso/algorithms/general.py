@@ -134,7 +134,6 @@ class GeneralADMM:
                 f"GeneralADMM(left=... with {self.left.columns} columns): one for each of the {problem.dim} "
                 "coefficients of the model is needed."
             )
-        require_injective(self.left, "GeneralADMM(left=...)")
         require_injective(self._right, "GeneralADMM(right=...)")
         require_lipschitz(problem.loss, problem.row_bound, "GeneralADMM")
         if self.left.squared_scale is None:
@@ -170,7 +169,7 @@ class GeneralADMM:
 
     def _moved(self, gap: Array) -> Array:
         """How far A x moves when the gradient of f does by `gap`; both worlds may be off by the tolerance."""
-        moved: Array = self.step * gap / self.left.smallest + 2 * self.tolerance
+        moved: Array = self.step * gap / require_injective(self.left, "GeneralADMM(left=...)") + 2 * self.tolerance
         return moved
 
     def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:

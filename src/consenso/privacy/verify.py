@@ -90,7 +90,7 @@ def _shape(card: Mapping[str, Any]) -> Iterator[Check]:
     yield _check("algorithm", isinstance(card["algorithm"], str), "it is not a text")
     for name in ("parameters", "data", "versions"):
         yield _check(name, isinstance(card[name], dict), "it is not an object")
-    yield _check("delta", _is_number(card["delta"]) and 0 < card["delta"] < 1, "a delta lies in (0, 1)")
+    yield _check("delta", _is_number(card["delta"]) and 0 <= card["delta"] < 1, "a delta lies in [0, 1)")
     entries = card["entries"]
     yield _check("entries", isinstance(entries, list) and len(entries) > 0, "a card states at least one guarantee")
 

@@ -14,6 +14,7 @@ import numpy as np
 from consenso.errors import PreconditionError
 from consenso.privacy.events import Event, Gaussian, Sampled, Unbounded, compose, repeat, revealed, summed
 from consenso.privacy.events import Mixture as MixtureEvent
+from consenso.privacy.noise import LaplaceNoise
 from consenso.privacy.observers import Eavesdropper, Server
 from consenso.privacy.release import Release
 from consenso.privacy.setting import Declaration, Setting, View, largest_bounds
@@ -111,6 +112,9 @@ def _use(setting: Setting, view: View, declaration: Declaration, release: Releas
     """All uses of one release by one party that takes part in a round."""
     if sight(setting, view, release) == "exact":
         return Unbounded("a trusted curator receives exact contributions; whoever reads its messages sees them")
+    if release.perturbs_objective:
+        # The noise is not added to what leaves: an algorithm that does this brings its own theorem.
+        return Unbounded("noise inside a minimisation is accounted by a theorem of its own, and none applies")
     return repeat(_one_use(setting, view, declaration, release, round_), release.times)
 
 
@@ -121,6 +125,8 @@ def _one_use(setting: Setting, view: View, declaration: Declaration, release: Re
     drawn = float(np.max(doorway.sensitivity(release, own, largest)))
     seen = float(np.max(release.bounds.at(view.unit, view.adjacency)))
     noise = doorway.noise_for(release.name)
+    if isinstance(noise, LaplaceNoise) and release.norm != 1:
+        return Unbounded(f"Laplace noise protects what is bounded in the 1-norm, and {release.name!r} is in the 2-norm")
     event = noise.event(drawn, seen, round_, doorway.sampler, release.size)
     if isinstance(event, Unbounded):
         return event
@@ -128,6 +134,12 @@ def _one_use(setting: Setting, view: View, declaration: Declaration, release: Re
         raise PreconditionError(
             f"Release {release.name!r} is made in parts, which adds up for Gaussian noise only; use GaussianNoise."
         )
+    if release.at == "sum" and doorway.trust == "secure-sum" and isinstance(event, Gaussian):
+        # Noise shares: what remains is what the honest others added (docs/privacy.md, "Noise shares").
+        others = setting.parties - 1 - view.insiders - setting.colluders
+        if others < 1:
+            return Unbounded("no honest party is left whose noise share could hide this one")
+        event = Gaussian(event.std * (others / doorway.shares) ** 0.5, event.sensitivity, event.excess)
     if release.rate < 1 and view.unit == "record" and isinstance(event, Gaussian):
         try:
             return _hidden(event, release, view, release.rate)
@@ -138,12 +150,6 @@ def _one_use(setting: Setting, view: View, declaration: Declaration, release: Re
     everyone = isinstance(participation, Certain) and participation.count == setting.rounds
     if in_the_sum and release.at == "sum" and doorway.trust == "local" and everyone and isinstance(event, Gaussian):
         return summed(event, max(1, setting.parties - view.insiders - setting.colluders))
-    if release.at == "sum" and doorway.trust == "secure-sum" and isinstance(event, Gaussian):
-        # Noise shares: what remains is what the honest others added (docs/privacy.md, "Noise shares").
-        others = setting.parties - 1 - view.insiders - setting.colluders
-        if others < 1:
-            return Unbounded("no honest party is left whose noise share could hide this one")
-        return Gaussian(event.std * (others / doorway.shares) ** 0.5, event.sensitivity, event.excess)
     return event
 
 
@@ -155,6 +161,11 @@ def amplified(setting: Setting, view: View, declaration: Declaration) -> Composi
     if knows_sample(setting, view):
         raise PreconditionError(
             "Theorem P: this observer knows who took part; let the parties draw their own coins under a secure sum."
+        )
+    if view.unit == "record" and (view.adjacency != "replace-one" or setting.facts.problem.sizes[view.party] > 1):
+        raise PreconditionError(
+            "Theorem P: the other records of a sampled party show that it takes part, which no bound on one record "
+            "hides; ask for unit 'user', or sample records."
         )
     own = setting.facts.only(np.array([view.party], dtype=np.int64))
     rounds = []

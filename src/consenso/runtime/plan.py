@@ -8,9 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
+from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm, TellsApart
+from consenso.arrays import IntArray
 from consenso.errors import InputError
 from consenso.facts import Facts
+from consenso.privacy.card import Card
 from consenso.privacy.calibrate import Target, calibrate_noise
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.noise import GaussianNoise, Noise
@@ -68,10 +70,10 @@ class Plan:
             adjacency=adjacency or self.problem.adjacency,
             party=party,
         )
-        candidates: list[Callable[[], Theorem]] = [
-            *self.algorithm.theorems(self.setting, view),
-            lambda: amplified(self.setting, view, self.algorithm.releases),
-        ]
+        candidates: list[Callable[[], Theorem]] = list(self.algorithm.theorems(self.setting, view))
+        participation = self.setting.schedule.participation(party, self.setting.rounds, self.setting.parties)
+        if isinstance(participation, Independent):
+            candidates.append(lambda: amplified(self.setting, view, self.algorithm.releases))
         theorem, refusals = strongest(candidates, floor(self.setting, view, self.algorithm.releases), delta)
         guarantee = Guarantee(
             event=theorem.event(),
@@ -88,8 +90,9 @@ class Plan:
     ) -> list[Promise]:
         """One promise for each kind of party that public facts tell apart, the observers' own data left out."""
         insiders = members(observer)
-        kinds = [int(party) for party in self.setting.facts.classes()]
-        parties = [self._outsider(party, insiders) for party in kinds]
+        told_apart = isinstance(self.algorithm, TellsApart)
+        kinds = self.algorithm.kinds(self.setting) if told_apart else self.setting.facts.classes()
+        parties = [self._outsider(int(party), insiders) for party in kinds]
         return [
             self.promise(observer, party, delta, unit=unit, adjacency=adjacency) for party in parties if party is not None
         ]
@@ -103,17 +106,63 @@ class Plan:
             raise InputError(f"Plan.guarantee({observer.key!r}): nobody is left whose data this observer does not have.")
         return max((promise.guarantee for promise in found), key=lambda guarantee: guarantee.epsilon(delta))
 
-    def _outsider(self, party: int, insiders: frozenset[int]) -> int | None:
-        """A party of the same kind that does not look on."""
-        if party not in insiders:
-            return party
+    def card(self, delta: float) -> Card:
+        """The privacy card: every observer, both units and both adjacencies."""
+        setting, problem = self.setting, self.problem
+        promises = [
+            promise
+            for observer in self.observers()
+            for unit in UNITS
+            for adjacency in ADJACENCIES
+            for promise in self.promises(observer, delta, unit=unit, adjacency=adjacency)
+        ]
+        return Card.build(
+            algorithm=type(self.algorithm).__name__,
+            parameters={
+                "algorithm": self.algorithm,
+                "rounds": setting.rounds,
+                "schedule": setting.schedule,
+                "noise": dict(setting.doorway.noise),
+                "equal": "noise" if setting.doorway.equal_noise else "epsilon",
+                "colluders": setting.colluders,
+                "edges": None if setting.topology is None else [list(edge) for edge in setting.topology.edges],
+            },
+            data={
+                "loss": problem.loss,
+                "regularizer": problem.regularizer,
+                "features": problem.features,
+                "sizes": [int(size) for size in problem.sizes],
+                "row_bound": problem.row_bound,
+                "target_bound": problem.target_bound,
+                "unit": problem.unit,
+                "adjacency": problem.adjacency,
+                "weighting": problem.weighting,
+            },
+            trust=setting.doorway.trust,
+            sampler=setting.doorway.sampler,
+            delta=delta,
+            promises=promises,
+            kinds=self._kinds(promises),
+        )
+
+    def _kinds(self, promises: list[Promise]) -> dict[int, int]:
+        """How many parties each party of a promise stands for."""
+        return {promise.party: int(len(self._alike(promise.party))) for promise in promises}
+
+    def _alike(self, party: int) -> IntArray:
+        """The parties that no public fact tells from this one."""
         facts = self.setting.facts
         columns = [facts.sizes.astype(float), facts.scales]
         if facts.degrees is not None:
             columns.append(facts.degrees.astype(float))
         table = np.stack(columns, axis=1)
-        alike = np.flatnonzero((table == table[party]).all(axis=1))
-        others = [int(other) for other in alike if int(other) not in insiders]
+        return np.flatnonzero((table == table[party]).all(axis=1))
+
+    def _outsider(self, party: int, insiders: frozenset[int]) -> int | None:
+        """A party of the same kind that does not look on."""
+        if party not in insiders:
+            return party
+        others = [int(other) for other in self._alike(party) if int(other) not in insiders]
         return others[0] if others else None
 
 

@@ -51,6 +51,11 @@ class Cohort:
     def _norms(self) -> Array:
         return np.sqrt(self.squared_norms)
 
+    @cached_property
+    def norms_1(self) -> Array:
+        """1-norms of the rows, (rows,)."""
+        return self._rows.norms_1()
+
     def value(self, x: Array) -> Array:
         """f_i(x), (parties,)."""
         return self.scales * self.sums(self.problem.loss.value(self.scores(x), self._targets))

@@ -23,18 +23,18 @@ from consenso.subproblems.pieces import Pieces
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """Envelopes of a loss of one output, one per row; `pieces` are those of a piecewise linear loss."""
+    """Envelopes of a loss of one output, one per row; `shape` has the kinks of a piecewise linear loss."""
 
     loss: Loss
     targets: Any
-    pieces: Pieces | None
+    shape: Pieces | None
     center: Array
     width: Array
 
     def slope(self, scores: Array) -> Array:
         """A subgradient of phi at the point that attains the minimum."""
         slopes = self.loss.prox_slope(scores + self.width * self.center, self.width, self.targets)
-        return slopes if self.pieces is None else self.pieces.snap(slopes)
+        return slopes if self.shape is None else self.shape.snap(slopes)
 
     def value(self, scores: Array) -> Array:
         """The minimum."""
@@ -44,8 +44,8 @@ class Envelope:
     def curvature(self, scores: Array) -> Array:
         """1 / width at a kink of phi; curvatures add like resistances elsewhere."""
         slopes = self.slope(scores)
-        if self.pieces is not None:
-            return np.where((slopes[:, None] != self.pieces.slopes).all(axis=1), 1.0 / self.width, 0.0)
+        if self.shape is not None:
+            return np.where((slopes[:, None] != self.shape.slopes).all(axis=1), 1.0 / self.width, 0.0)
         nearest = self._nearest(scores, slopes)
         curvature = self.loss.curvature_product(nearest, self.targets, np.ones_like(nearest))
         return curvature / (1.0 + self.width * curvature)
@@ -65,7 +65,7 @@ class Envelope:
 
     def take(self, rows: slice | IntArray) -> Envelope:
         """The functions of some rows."""
-        shape = None if self.pieces is None else self.pieces.take(rows)
+        shape = None if self.shape is None else self.shape.take(rows)
         return Envelope(self.loss, self.targets[rows], shape, self.center[rows], self.width[rows])
 
     def _nearest(self, scores: Array, slopes: Array) -> Array:

@@ -10,13 +10,14 @@ For losses that are piecewise quadratic the same iteration is a semismooth Newto
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from consenso.arrays import Array, IntArray
+from consenso.losses import Huber, Logistic, SmoothedHinge, Squared
 from consenso.rows import Layout, Rows
-from consenso.subproblems.batch import ROUNDOFF, Batch, State, Term, dots
+from consenso.subproblems.batch import ROUNDOFF, Batch, Plain, State, Term, dots
 from consenso.subproblems.line_search import line_search
 
 Side = Literal["rows", "columns", "conjugate"]
@@ -117,14 +118,55 @@ _DIRECTIONS: dict[Side, Callable[[Batch, State], Array]] = {
 }
 
 
-def _solve_in_scores(batch: Batch, start: Array, goal: float, steps: int) -> Array:
+def _solve_in_scores(batch: Batch, dual: Array, goal: float, steps: int) -> Array:
     """The weights b of x = v - t A'b, found with Gram matrices alone; one pass over the rows before, one after."""
-    grams, starts = batch.rows.grams
+    layout, (grams, starts) = batch.rows.layout, batch.rows.grams
     scores = batch.rows.scores(batch.points)
-    if start.any():
-        scores = scores - batch.row_weights * _gram_products(grams, starts, batch.rows.layout, start)
-    parts = (batch.rows.layout, batch.term, batch.weights, batch.norms, grams, starts)
-    return _score_steps(*parts, scores, start, goal, steps)
+    known, few = _compiled_kind(batch.term), np.arange(layout.parties)
+    if known is not None and not dual.any():
+        dual, few = _compiled_steps(batch, known, scores, goal, steps)
+    else:
+        dual = dual.copy()
+    if few.size:
+        place, own = layout.place(few), layout.take(few)
+        term, weights, start = batch.term.take(place), batch.weights[few], dual[place]
+        here = scores[place] - own.spread(weights) * _gram_products(grams, starts[few], own, start)
+        parts = (own, term, weights, batch.norms[place], grams, starts[few])
+        dual[place] = _score_steps(*parts, here, start, goal, steps)
+    return dual
+
+
+def _compiled_steps(
+    batch: Batch, known: tuple[int, float, Any], scores: Array, goal: float, steps: int
+) -> tuple[Array, IntArray]:
+    """Weights from full Newton steps, and the parties for which those were not enough."""
+    from consenso import kernels
+
+    layout, dual, lengths = batch.rows.layout, np.zeros_like(scores), np.full(batch.rows.parties, np.inf)
+    kind, parameter, targets = known
+    rows = (*batch.rows.grams, layout.offsets, np.ascontiguousarray(targets), scores)
+    arguments = (kind, parameter, *rows, batch.weights, goal, steps, dual, lengths)
+    kernels.run(kernels.score_newton, layout.offsets, 10.0 * layout.sizes.max(), *arguments)
+    return dual, np.flatnonzero(lengths > goal)
+
+
+def _compiled_kind(term: Term) -> tuple[int, float, Any] | None:
+    """The number and parameter under which a loss is compiled, if it is, and its targets.
+
+    Its formula stands a second time in the kernel, but nothing rests on that copy: certificates are made with the loss.
+    """
+    from consenso import kernels
+
+    match term:
+        case Plain(loss=Logistic(), targets=targets):
+            return kernels.LOGISTIC, 0.0, targets
+        case Plain(loss=Squared(), targets=targets):
+            return kernels.RESIDUAL, np.inf, targets
+        case Plain(loss=Huber(threshold=threshold), targets=targets):
+            return kernels.RESIDUAL, float(threshold), targets
+        case Plain(loss=SmoothedHinge(smoothing=smoothing), targets=targets):
+            return kernels.HINGE, float(smoothing), targets
+    return None
 
 
 def _score_steps(

@@ -7,26 +7,28 @@ lead to a starting point that is near enough.
 
 from __future__ import annotations
 
-from itertools import chain, cycle, islice
-
 import numpy as np
 
 from consenso.arrays import Array
 from consenso.losses import Loss
 from consenso.subproblems import newton
-from consenso.subproblems.batch import Batch
+from consenso.subproblems.batch import Batch, lengths
 from consenso.subproblems.certificate import certificate
 from consenso.subproblems.envelope import Envelope
 from consenso.subproblems.pieces import pieces
 
 # Widths of the envelopes over t * |row|^2. Narrow ones find the pieces on which the solution lies but magnify rounding
-# by 1 / width; wide ones then remove a fixed share of the remaining error in each round.
-NARROWING = tuple(10.0**-k for k in range(1, 9))
-FINISHING = (1e-3, 1e-3, 1e-3, 1e-8)
-ROUNDS = 40
+# by 1 / width; once the pieces no longer change, a wide one removes most of the remaining error in each round.
+FINISHING, NARROWEST = 1e-3, 1e-8
+NARROWING = tuple(10.0**-k for k in range(1, 8)) + (NARROWEST,)
+SCHEDULE = np.array(NARROWING + 8 * (FINISHING, FINISHING, FINISHING, NARROWEST))
 # What rounding leaves of the accuracy of a round, times its width.
 BLUR = 1e-14
 NEAR = 1e-3
+# Below this relative distance the pieces may be taken for the right ones.
+CLOSE = 1e-4
+# After this many rounds without gain a party is as close as it gets.
+PATIENCE = 10
 
 
 def solve_with_kinks(
@@ -34,21 +36,30 @@ def solve_with_kinks(
 ) -> tuple[Array, Array]:
     """The point of each party and the certified bound on its distance to the solution, for piecewise linear losses."""
     shape, layout, unit = pieces(loss, targets), batch.rows.layout, _unit(batch)
-    x, residual = np.array(batch.points), np.full(batch.rows.parties, np.inf)
-    dual = np.zeros(batch.rows.count)
-    live = np.arange(batch.rows.parties)
-    for width in islice(chain(NARROWING, cycle(FINISHING)), ROUNDS):
+    x, residual = np.array(batch.points), np.full(layout.parties, np.inf)
+    dual, at_kink = np.zeros(batch.rows.count), np.zeros(batch.rows.count, dtype=bool)
+    stage, settled = np.zeros(layout.parties, dtype=np.int64), np.zeros(layout.parties, dtype=bool)
+    stale, live = np.zeros(layout.parties, dtype=np.int64), np.arange(layout.parties)
+    for _ in SCHEDULE:
         place, part = layout.place(live), batch.take(live)
+        own = shape.take(place)
+        width = np.where(settled[live], FINISHING, SCHEDULE[stage[live]])
         spread = part.rows.layout.spread(width * unit[live])
-        term = Envelope(loss, targets[place], shape.take(place), dual[place], spread)
-        found, _ = newton.solve(part.of(term), side, dual[place], max(tolerance / 8, BLUR / width))
-        weights = term.slope(part.rows.scores(found))
+        term = Envelope(loss, targets[place], own, dual[place].copy(), spread)
+        found, _ = newton.solve(part.of(term), side, term.center, max(tolerance / 8, BLUR / width.max()))
+        scores = part.rows.scores(found)
+        weights, on_kink = term.slope(scores), term.curvature(scores) > 0
         found = part.points - part.weights[:, None] * part.rows.pull(weights)
-        reached = certificate(part, shape.take(place), weights, found)
-        dual[place] = weights
+        reached = certificate(part, own, weights, found)
+        gained = reached < residual[live] / 2
+        unchanged = part.rows.layout.sums((on_kink != at_kink[place]).astype(np.float64)) == 0
+        settled[live] = unchanged & gained & (reached < CLOSE * (1 + lengths(found)))
+        stage[live] += ~settled[live]
+        stale[live] = np.where(gained, 0, stale[live] + 1)
         closer = reached < residual[live]
         x[live[closer]], residual[live[closer]] = found[closer], reached[closer]
-        live = np.flatnonzero(residual > tolerance)
+        dual[place], at_kink[place] = weights, on_kink
+        live = np.flatnonzero((residual > tolerance) & (stale < PATIENCE))
         if not live.size:
             break
     return x, residual
@@ -65,6 +76,6 @@ def start_from_afar(batch: Batch, loss: Loss, targets: Array, side: newton.Side)
 
 
 def _unit(batch: Batch) -> Array:
-    """The weight t times the mean of |row|^2, (parties,)."""
-    layout = batch.rows.layout
-    return batch.weights * np.maximum(layout.sums(batch.norms**2) / layout.sizes, np.finfo(np.float64).tiny)
+    """The weight t times the mean of |row|^2, (parties,); any number does for a party that has only rows of zeros."""
+    mean = batch.rows.layout.sums(batch.norms**2) / batch.rows.layout.sizes
+    return batch.weights * np.where(mean > 0, mean, 1.0)

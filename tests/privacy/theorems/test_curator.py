@@ -107,9 +107,7 @@ def test_second_moment_sensitivities_hold_and_are_attained():
             b -= a * (a @ b) / (a @ a)
         a, b = (v * bound / np.linalg.norm(v) for v in (a, b))
         worst["add-remove"] = max(worst["add-remove"], np.linalg.norm(svec(np.outer(a, a))))
-        worst["replace-one"] = max(
-            worst["replace-one"], np.linalg.norm(svec(np.outer(a, a)) - svec(np.outer(b, b)))
-        )
+        worst["replace-one"] = max(worst["replace-one"], np.linalg.norm(svec(np.outer(a, a)) - svec(np.outer(b, b))))
     for adjacency, factor in (("add-remove", 1.0), ("replace-one", np.sqrt(2))):
         declared = second_moment_sensitivity(row_bound=bound, adjacency=adjacency)
         assert declared == pytest.approx(factor * bound**2)

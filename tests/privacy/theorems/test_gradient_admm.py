@@ -287,7 +287,9 @@ def test_monotone(later, penalty, std, convexity):
     assert base.rho(later + 1) <= base.rho(later)
     assert base.rho(later) <= base.own_rho
     assert iteration(penalty=penalty, std=2 * std, strong_convexity=convexity).rho(later) < base.rho(later)
-    assert iteration(penalty=penalty, std=std, gradient_gap=2.0, strong_convexity=convexity).rho(later) > base.rho(later)
+    assert iteration(penalty=penalty, std=std, gradient_gap=2.0, strong_convexity=convexity).rho(later) > base.rho(
+        later
+    )
 
 
 @pytest.mark.parametrize(

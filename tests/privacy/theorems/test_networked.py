@@ -47,9 +47,7 @@ def test_constant_steps_are_grouped_and_varying_ones_summed():
     varying = theorem(proximity=proximity, std=(0.1, 0.2, 0.3, 0.4), iterations=4)
     event = varying.event()
     assert isinstance(event, Composed)
-    expected = sum(
-        (2 / (50 * (3 + p))) ** 2 / (2 * s**2) for p, s in zip(proximity, (0.1, 0.2, 0.3, 0.4), strict=True)
-    )
+    expected = sum((2 / (50 * (3 + p))) ** 2 / (2 * s**2) for p, s in zip(proximity, (0.1, 0.2, 0.3, 0.4), strict=True))
     assert rdp(event, 2.0) == pytest.approx(2 * expected)
 
 
@@ -108,7 +106,7 @@ def test_refusals(changes, named):
 
 
 def test_an_unnoised_regulariser_adds_to_the_sensitivity():
-    # R'(w) of the l1 norm at an un-noised iterate flips all its signs: 2 strength sqrt(dim) / (2 penalty degree + proximity)
+    # R'(w) of the l1 norm at an un-noised iterate can flip all its signs.
     strength, dim = 0.01, 8
     signs = strength * np.ones(dim)
     moved = np.linalg.norm(signs - (-signs)) / (2 * 0.5 * 3 + 1.0)

@@ -1,4 +1,4 @@
-"""One record inside a party: dividing by the number of records is right for public states and wrong for private ones."""
+"""One record inside a party: dividing by the number of records is right for public states, wrong for private ones."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def drifting_pair(records=20, curvature=50.0, far=1e3):
     duals = [np.zeros(2), np.zeros(2)]
     centre, gaps = np.zeros(2), []
     for place in places:
-        z = (place - duals[0] + centre) / 2  # any public point may be chosen: the first world's prox is taken at `place`
+        z = (
+            place - duals[0] + centre
+        ) / 2  # any public point may be chosen: the first world's prox is taken at `place`
         points = [2 * z - (centre - dual) for dual in duals]
         new = [point - prox(point, parts) for point, parts in zip(points, worlds, strict=True)]
         gaps.append(float(np.linalg.norm(new[0] - new[1])))
@@ -126,7 +128,7 @@ def test_smooth_bounds():
 
 @pytest.mark.parametrize("relaxation", [0.1, 0.5])
 def test_the_smooth_gap_recursion_stays_below_its_limit(relaxation):
-    # |e+| <= (1 - 2 lam + 2 lam t)|e| + 4 lam g L / m with t = g b / (1 + g b), and a contribution moves t|e| + 2 g L / m.
+    # |e+| <= (1 - 2 lam + 2 lam t)|e| + 4 lam g L / m, t = g b / (1 + g b); a contribution moves by t|e| + 2 g L / m.
     step, smoothness, own = 0.8, 3.0, 2 * 0.8 / 20
     t = step * smoothness / (1 + step * smoothness)
     e, moved = 0.0, 0.0
@@ -205,7 +207,11 @@ def test_monotone(records, smoothness, steps, variant):
 
 
 def test_refusals():
-    for changes, named in [({"relaxation": 1.0}, "relaxation"), ({"records": 0}, "records"), ({"variant": "D"}, "view")]:
+    for changes, named in [
+        ({"relaxation": 1.0}, "relaxation"),
+        ({"records": 0}, "records"),
+        ({"variant": "D"}, "view"),
+    ]:
         with pytest.raises(PreconditionError, match=named):
             theorem(**changes)
     with pytest.raises(PreconditionError, match="smoothness"):

@@ -80,9 +80,7 @@ def test_theorem_p_emits_one_sampled_gaussian_per_round():
     theorem = TheoremP(rate=0.1, contribution=0.5, std=2.0, rounds=40, adjacency="add-remove")
     assert theorem.event() == Repeated(Sampled(2.0, 0.5, 0.1, "add-remove"), 40)
     varying = TheoremP(rate=(0.1, 0.2), contribution=1.0, std=(1.0, 2.0), rounds=2, adjacency="replace-one")
-    assert varying.event() == Composed(
-        (Sampled(1.0, 1.0, 0.1, "replace-one"), Sampled(2.0, 1.0, 0.2, "replace-one"))
-    )
+    assert varying.event() == Composed((Sampled(1.0, 1.0, 0.1, "replace-one"), Sampled(2.0, 1.0, 0.2, "replace-one")))
     full = TheoremP(rate=1.0, contribution=1.0, std=1.0, rounds=1, adjacency="replace-one")
     assert full.event() == Gaussian(1.0, 2.0)
 
@@ -156,7 +154,9 @@ def test_no_memory_beats_two_independent_rounds(rate, order, pair):
         total = 0.0
         for k in range(0, grid.size, 6):
             inner = max(
-                integral(second_round(contributes[0], p_in[k] / p[k], *a), second_round(contributes[1], q_in[k] / q[k], *b))
+                integral(
+                    second_round(contributes[0], p_in[k] / p[k], *a), second_round(contributes[1], q_in[k] / q[k], *b)
+                )
                 for a in (signs if contributes[0] else signs[:1])
                 for b in (signs if contributes[1] else signs[:1])
             )
@@ -219,7 +219,9 @@ def test_memory_breaks_fixed_size_sampling():
     in_, out = (parties - 1) / parties, 1 / parties
     worst_round = max(
         kullback(
-            out * density(w, one) + in_ * density(v, one), out * density(w, one) + in_ * density(v_, one), one[1] - one[0]
+            out * density(w, one) + in_ * density(v, one),
+            out * density(w, one) + in_ * density(v_, one),
+            one[1] - one[0],
         )
         for w in np.linspace(-1, 1, 9)
         for v in (-1.0, 1.0)
@@ -324,9 +326,7 @@ def test_knowing_the_sample_costs_more_and_noise_shares_must_not_tell_it():
     )
     assert epsilon(public.event(), 1e-5) < epsilon(server.event(), 1e-5)
     with pytest.raises(PreconditionError, match="share of the noise"):
-        view_of_sampled_sum(
-            observer=Server(), clients_draw_under_secure_sum=True, unsampled_add_noise=False, **shared
-        )
+        view_of_sampled_sum(observer=Server(), clients_draw_under_secure_sum=True, unsampled_add_noise=False, **shared)
 
 
 @settings(max_examples=25, deadline=None)

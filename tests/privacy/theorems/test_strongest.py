@@ -33,7 +33,10 @@ def test_the_smallest_epsilon_wins():
 
 def test_refusals_are_collected_and_the_floor_remains():
     best, refusals = strongest(
-        [lambda: TheoremF(relaxation=1.0, **COMMON), lambda: TheoremF(relaxation=0.5, **{**COMMON, "lipschitz": np.inf})],
+        [
+            lambda: TheoremF(relaxation=1.0, **COMMON),
+            lambda: TheoremF(relaxation=0.5, **{**COMMON, "lipschitz": np.inf}),
+        ],
         FLOOR,
         1e-5,
     )

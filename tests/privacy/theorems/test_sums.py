@@ -32,7 +32,9 @@ def follow(points, relaxation, first=C_ONE, second=C_TWO, clip=None):
             a, b = (w * min(1.0, clip / max(np.linalg.norm(w), 1e-300)) for w in (a, b))
         duals = (2 * z - u - x, 2 * z - v - y)
         u, v = u + 2 * relaxation * a, v + 2 * relaxation * b
-        rows.append((np.linalg.norm(u - v), 2 * relaxation * np.linalg.norm(a - b), np.linalg.norm(duals[0] - duals[1])))
+        rows.append(
+            (np.linalg.norm(u - v), 2 * relaxation * np.linalg.norm(a - b), np.linalg.norm(duals[0] - duals[1]))
+        )
     return np.array(rows)
 
 
@@ -107,9 +109,7 @@ def test_add_remove_of_variant_b_is_the_distance_from_the_public_part(relaxation
         slope = 1.5 * (-1) ** (k if relaxation > 0.5 else 0)
         t = (1 - 2 * relaxation) * t - 2 * relaxation * 0.4 * slope
         worst = max(worst, abs(t))
-    variant = SumVariantB(
-        step=0.4, lipschitz=1.5, relaxation=relaxation, std=1.0, rounds=1, adjacency="add-remove"
-    )
+    variant = SumVariantB(step=0.4, lipschitz=1.5, relaxation=relaxation, std=1.0, rounds=1, adjacency="add-remove")
     assert worst == pytest.approx(variant.sensitivity, rel=1e-6)
     clipped = SumVariantB(clip=0.6, relaxation=relaxation, std=1.0, rounds=1, adjacency="add-remove")
     assert clipped.sensitivity == pytest.approx(variant.sensitivity)
@@ -160,9 +160,7 @@ def test_monotone(relaxation, step, more):
     for variant in (SumVariantA, SumVariantB):
         base = variant(step=step, lipschitz=1.0, relaxation=relaxation, std=1.0, rounds=1).sensitivity
         longer = variant(step=step * more, lipschitz=1.0, relaxation=relaxation, std=1.0, rounds=1).sensitivity
-        inexact = variant(
-            step=step, lipschitz=1.0, relaxation=relaxation, std=1.0, rounds=1, tolerance=0.1
-        ).sensitivity
+        inexact = variant(step=step, lipschitz=1.0, relaxation=relaxation, std=1.0, rounds=1, tolerance=0.1).sensitivity
         assert longer > base
         assert inexact > base
     assert state_growth(relaxation) >= 1
@@ -181,9 +179,7 @@ def test_tolerances_widen_every_variant_as_two_worlds_of_errors():
     [
         (lambda: SumVariantA(relaxation=0.5, std=1.0, rounds=1, clip=1.0, step=1.0, lipschitz=1.0), "one of the two"),
         (
-            lambda: SumVariantA(
-                relaxation=0.5, std=1.0, rounds=1, step=1.0, lipschitz=1.0, adjacency="add-remove"
-            ),
+            lambda: SumVariantA(relaxation=0.5, std=1.0, rounds=1, step=1.0, lipschitz=1.0, adjacency="add-remove"),
             "SumVariantC",
         ),
         (lambda: SumVariantA(relaxation=0.5, std=1.0, rounds=1), "clip radius"),

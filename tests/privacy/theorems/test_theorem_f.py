@@ -71,9 +71,7 @@ def test_figures_of_the_exact_linear_run():
 @pytest.mark.parametrize("relaxation", [0.25, 0.5, 0.7])
 @pytest.mark.parametrize("parties", [2, 3, 8])
 def test_the_bound_covers_linear_losses(parties, relaxation):
-    last, trajectory, _ = linear_run(
-        parties=parties, rounds=3, relaxation=relaxation, step=0.7, lipschitz=2.0, std=1.3
-    )
+    last, trajectory, _ = linear_run(parties=parties, rounds=3, relaxation=relaxation, step=0.7, lipschitz=2.0, std=1.3)
     bound = theorem(parties=parties, rounds=3, relaxation=relaxation, step=0.7, lipschitz=2.0, std=1.3).rho
     assert last <= trajectory + 1e-12
     assert trajectory == pytest.approx(8 * 3 * (0.7 * 2.0) ** 2 / (parties * 1.3**2))
@@ -266,9 +264,7 @@ def test_monotone(parties, rounds, std, more):
 
 def test_noise_on_the_residual_enters_doubled():
     direct = theorem(std=2.0)
-    residual = TheoremF.on_residual(
-        parties=100, step=1.0, lipschitz=1.0, relaxation=0.5, residual_std=1.0, rounds=20
-    )
+    residual = TheoremF.on_residual(parties=100, step=1.0, lipschitz=1.0, relaxation=0.5, residual_std=1.0, rounds=20)
     assert residual == direct
 
 

@@ -37,7 +37,7 @@ def spread_cost(path, observers, final_model, visit):
 
 
 def linear_cost(path, observers, final_model, visit):
-    """Exact cost for linear losses: per stretch between looks, the shift adds up and so does the noise of non-observers."""
+    """Exact cost for linear losses: between two looks the shifts add up, and so does the noise of non-observers."""
     total, visits, hops = 0.0, 0, 0
     for party in path:
         if 1 <= party <= observers:
@@ -50,7 +50,8 @@ def linear_cost(path, observers, final_model, visit):
 
 def over_all_paths(cost, parties, steps, observers, final_model, visit, order):
     moments = [
-        np.exp((order - 1) * cost(path, observers, final_model, visit)) for path in product(range(parties), repeat=steps)
+        np.exp((order - 1) * cost(path, observers, final_model, visit))
+        for path in product(range(parties), repeat=steps)
     ]
     return np.log(np.mean(moments)) / (order - 1)
 
@@ -61,9 +62,7 @@ def over_all_paths(cost, parties, steps, observers, final_model, visit, order):
 @pytest.mark.parametrize("final_model", [False, True])
 def test_the_event_is_the_average_over_all_paths(parties, steps, observers, final_model):
     order, std = 3.0, 4.0
-    walk = theorem(
-        parties=parties, steps=steps, observers=observers, final_model=final_model, std=std, relaxation=0.5
-    )
+    walk = theorem(parties=parties, steps=steps, observers=observers, final_model=final_model, std=std, relaxation=0.5)
     visit = order * 8 / std**2
     spread = over_all_paths(spread_cost, parties, steps, observers, final_model, visit, order)
     if observers == 0 and not final_model:
@@ -88,7 +87,8 @@ def test_figures():
 
 
 def test_the_exact_cost_of_linear_losses_is_a_fifth_of_the_bound():
-    # Monte Carlo over 4,000 paths; the standard error is 1.1 %, so the check at 10 % fails by chance less than once in 1e18.
+    # Monte Carlo over 4,000 paths; the standard error is 1.1 %, so the check at 10 % fails by chance
+    # less than once in 1e18.
     rng = np.random.default_rng(11)
     visit = 2 * 8 / 40**2
     costs = []

@@ -30,7 +30,7 @@ from consenso.privacy.accountants.renyi import rdp
 from consenso.privacy.accountants.scalars import pure, zcdp
 from consenso.privacy.events import ZCDP, Bounded, Event, ObjectivePerturbation
 
-__all__ = ["Cost", "best", "delta", "epsilon", "excess", "gdp", "pure", "rdp", "tradeoff", "zcdp"]
+__all__ = ["Cost", "best", "delta", "epsilon", "excess", "gdp", "is_unbounded", "pure", "rdp", "tradeoff", "zcdp"]
 
 # epsilon is rounded up by this much where an excess has to fit beside the ideal delta.
 _ROUND_UP = 1e-9
@@ -125,7 +125,7 @@ def _ideal(event: Event, delta: float) -> Cost:
     if delta > 0:
         name = "zCDP" if _is_linear(event) else "RDP"
         candidates.append(Cost(conversion.to_epsilon(lambda orders: renyi.curve(event, orders), delta).value, name))
-        if _has_pairs(event):
+        if candidates[-1].epsilon > 0 and _has_pairs(event):
             from consenso.privacy.accountants import pld
 
             candidates.append(Cost(pld.epsilon(event, delta), "PLD"))
@@ -162,7 +162,7 @@ def _ideal_deltas(event: Event, epsilons: Array) -> Array:
         from consenso.privacy.accountants import pld
 
         return pld.deltas(event, epsilons)
-    return np.array([1.0 if each == 0 else _ideal_delta(event, float(each)) for each in epsilons])
+    return np.exp(conversion.to_log_deltas(lambda orders: renyi.curve(event, orders), epsilons))
 
 
 def _has_pairs(event: Event) -> bool:

@@ -23,7 +23,9 @@ _FIRST_LOOK = np.geomspace(0.05, 1024.0, 40)
 _LEAST, _MOST = 1e-6, 1e9
 _ZOOMS, _ZOOM_POINTS = 4, 9
 # From here on whole orders are as good as any, and cheaper for sampled mechanisms.
-_WHOLE_FROM = 16.0
+_WHOLE_FROM = 128.0
+# Orders less 1 for a whole curve of deltas.
+_ALL_ROUND = np.geomspace(1e-3, 1e6, 136)
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,14 @@ def to_log_delta(curve: Curve, epsilon: float) -> Converted:
 
     found = _minimum(at)
     return Converted(min(found.value, 0.0), found.order)
+
+
+def to_log_deltas(curve: Curve, epsilons: Array) -> Array:
+    """Logarithms of delta at many epsilons, from one look at the curve."""
+    orders = _rounded(1 + _ALL_ROUND)
+    divergences = curve(orders)
+    bounds = (orders - 1) * (divergences - epsilons[:, None] + np.log1p(-1 / orders)) - np.log(orders)
+    return np.asarray(np.minimum(bounds.min(axis=1), 0.0), dtype=np.float64)
 
 
 def _minimum(function: Curve) -> Converted:

@@ -179,7 +179,8 @@ def reach(cumulant: Callable[[float], float], deviation: float) -> float:
         return (cumulant(order) + WINDOW) / order
 
     place = math.log(math.sqrt(2 * WINDOW) / deviation)
-    found = bound(place)
+    while math.isinf(found := bound(place)):
+        place -= 1.0
     for stride in (1.4, -1.4, 0.5, -0.5, 0.2, -0.2):
         while (further := bound(place + stride)) < found:
             place, found = place + stride, further
@@ -280,8 +281,8 @@ class Readout:
         if place == self.epsilons.size:
             value = float(self.deltas[-1])
         elif place == 0:
-            first = self._first
-            return min(math.log(-math.expm1(min(epsilon - self.epsilons[0], 0.0)) * (1 - first) + first), 0.0)
+            value = self._first - math.expm1(epsilon - float(self.epsilons[0])) * (1 - self._first)
+            return min(math.log(value), 0.0) if value > 0 else -math.inf
         else:
             before, after = self.deltas[place - 1], self.deltas[place]
             low, high = self.epsilons[place - 1], self.epsilons[place]

@@ -1,4 +1,4 @@
-"""Objective perturbation released once: the exact curve of Redberg, Koskela and Wang 2023 (PRIVACY.md section 14).
+"""Objective perturbation released once: the exact curve of Redberg, Koskela and Wang 2023 (docs/privacy.md).
 
 With r = ratio, l = -log(1 - smoothness_share), h = r^2 / 2 and H the curve of an r-GDP mechanism,
 

@@ -44,6 +44,7 @@ _SKETCH_SIZE = 1 << 14
 _TAILS = (13.0, 9.0, 6.0)
 # Logarithm of the share of delta that may be due to all this before another tail is tried.
 _LOG_MOST_SLACK = -6.0
+_MOST_PASSES = 5
 # Logarithms of the share of the latter that is aimed at; the second where the first makes the window too long.
 _TRANSFORM_SHARES = (-11.5, -7.0)
 # Deltas below this are not told apart.
@@ -56,16 +57,19 @@ _LEAST_DELTA = 1e-10
 def epsilon(event: Event, delta: float) -> float:
     """The smallest epsilon at a delta in (0, 1), for a supported event that released something."""
     found = math.inf
-    for tail in _TAILS:
-        log_tail = math.log(delta) - math.log(_rounds(event)) - tail
+    tails = list(_TAILS)
+    for _ in range(_MOST_PASSES):
+        log_tail = math.log(delta) - math.log(_rounds(event)) - tails[0]
         moments = _log_moments(event, log_tail)
         guess = to_epsilon(_renyi(moments), delta)
         if found < guess.value:
             guess = Converted(found, to_log_delta(_renyi(moments), found).order)
         readouts = list(_readouts(event, moments, guess, math.log(delta), log_tail))
         found = min(found, max(each.epsilon(delta) for each in readouts))
-        if all(each.log_slack(found) - math.log(delta) < _LOG_MOST_SLACK for each in readouts):
-            break
+        if any(each.log_slack(found) - math.log(delta) > _LOG_MOST_SLACK for each in readouts) and len(tails) > 1:
+            del tails[0]
+        elif found > guess.value / 2:
+            break  # the grid was made for an epsilon of this size
     return found
 
 

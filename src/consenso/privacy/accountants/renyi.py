@@ -104,7 +104,7 @@ def _(part: Walk, orders: Array) -> Array:
 
 @_cost.register
 def _(part: ObjectivePerturbation, orders: Array) -> Array:
-    """Redberg, Koskela and Wang 2023: PRIVACY.md section 14."""
+    """Redberg, Koskela and Wang 2023, see docs/privacy.md."""
     swing = math.log(2) + log_ndtr((orders - 1) * part.ratio)
     total = -math.log1p(-part.smoothness_share) + orders * part.ratio**2 / 2 + swing / (orders - 1)
     return np.asarray(total, dtype=np.float64)

@@ -1,7 +1,7 @@
 """Renyi divergences of one round of a sampled Gaussian mechanism.
 
 Everything is in units of the noise: `shift` is contribution / std. With L(x) = exp(shift x - shift^2 / 2), the ratio of
-N(shift, 1) to N(0, 1), the worst pairs of PRIVACY.md section 2.5 are
+N(shift, 1) to N(0, 1), the worst pairs of docs/privacy.md (Theorem P) are
 
     add-remove:   P = (1 - rate + rate L(x)) N(0, 1),   Q = N(0, 1)
     replace-one:  P as above,                           Q = (1 - rate + rate L(-x)) N(0, 1)
@@ -26,8 +26,8 @@ from consenso.privacy.events import Adjacency
 # Beyond these sizes the bound without sampling is used: orders this large only matter where sampling gains nothing.
 _MOST_TERMS = 1 << 17
 _MOST_NODES = 1 << 19
-# The bound for a fixed size is a sum in plain Python whose cost grows with the square of the order.
-_MOST_FIXED_SIZE_ORDER = 256
+# Whole orders at which the bound for a fixed size is evaluated: its cost grows with their square.
+_FIXED_SIZE_ORDERS = (*range(1, 33), 40, 48, 64, 96, 128, 192, 256)
 # Digits of the quadrature: its error is exp(-_DIGITS) of the result.
 _DIGITS = 36.0
 # Where N(0, 1) has nothing left.
@@ -113,28 +113,19 @@ def _node_distance(shift: float, order: float) -> float:
 def fixed_size_rdp(shift: float, size: int, population: int, orders: Array) -> Array:
     """RDP of one round with `size` of `population` without replacement, replace-one.
 
-    Wang, Balle and Kasiviswanathan 2019, Theorem 27, with the doubled contribution. Between integer orders
-    (order - 1) RDP is interpolated: it is convex, so this is an upper bound.
+    Wang, Balle and Kasiviswanathan 2019, Theorem 27, with the doubled contribution. Between whole orders
+    (order - 1) RDP is interpolated: the true one is convex, so this is an upper bound.
     """
     plain = 0.5 * orders * (2 * shift) ** 2
-    below = np.floor(orders)
-    values = {
-        whole: _fixed_size_moment(2 * shift, size / population, int(whole)) for whole in {*below, *np.ceil(orders)}
-    }
-    low = np.array([values[whole] for whole in below])
-    high = np.array([values[whole] for whole in np.ceil(orders)])
-    share = orders - below
-    with np.errstate(invalid="ignore"):
-        moments = np.where(share == 0, low, (1 - share) * low + share * high)
-    return np.minimum(moments / (orders - 1), plain)
+    known = [_fixed_size_moment(2 * shift, size / population, order) for order in _FIXED_SIZE_ORDERS]
+    moments = np.interp(orders, _FIXED_SIZE_ORDERS, known, right=np.inf)
+    return np.asarray(np.minimum(moments / (orders - 1), plain), dtype=np.float64)
 
 
 @lru_cache(maxsize=4096)
 def _fixed_size_moment(shift: float, fraction: float, order: int) -> float:
     if order == 1:
         return 0.0
-    if order > _MOST_FIXED_SIZE_ORDER:
-        return math.inf
     from dp_accounting.rdp import rdp_privacy_accountant
 
     (rdp,) = rdp_privacy_accountant._compute_rdp_sample_wor_gaussian(fraction, 1 / shift, [order])

@@ -1,4 +1,4 @@
-"""The network cost of the stateless random walk: PRIVACY.md section 4, in reversed time.
+"""The network cost of the stateless random walk of docs/privacy.md, in reversed time.
 
 With n parties, c observers, r = 1 - (c + 1)/n, a visit that costs `visit` in (order - 1) RDP, and m steps left,
 

@@ -96,8 +96,8 @@ class Card:
         """
         if trust not in TRUSTS:
             raise InputError(f"Card.build(trust={trust!r}): trust is one of {', '.join(TRUSTS)}; name one of them.")
-        if not 0 < delta < 1:
-            raise InputError(f"Card.build(delta={delta}): a delta lies in (0, 1); take one far below 1 / records.")
+        if not 0 <= delta < 1:
+            raise InputError(f"Card.build(delta={delta}): a delta lies in [0, 1); take one far below 1 / records.")
         if sampler.private == is_simulation(sampler.name):
             raise PrivacyError(
                 f"Card.build(sampler={sampler.name!r}): the name of a sampler says {SIMULATION!r} if and only if it is "

@@ -52,29 +52,26 @@ class Entry:
     observer: str
     unit: str
     adjacency: str
-    sentence: str
+    theorem: dict[str, Any]
+    event: dict[str, Any]
     epsilon: float
     method: str
     rho: float | None
     mu: float | None
     excess: float
-    theorem: dict[str, Any]
-    event: dict[str, Any]
     citation: str
     section: str
     assumptions: tuple[dict[str, str], ...]
     refusals: tuple[str, ...]
     spread: Spread | None
+    sentence: str
 
     @classmethod
     def derive(
         cls, observer: str, kinds: Iterable[tuple[int, int, Theorem]], delta: float, refusals: tuple[str, ...]
     ) -> Entry:
         """The entry that follows from the theorems for each kind of party (one of them, how many, theorem)."""
-        from consenso.privacy.accountants import best
-        from consenso.privacy.accountants.gdp import gdp
-        from consenso.privacy.accountants.parts import excess
-        from consenso.privacy.accountants.pure import zcdp
+        from consenso.privacy.accountants import best, excess, gdp, zcdp
 
         found = [(party, many, theorem, best(theorem.event(), delta)) for party, many, theorem in kinds]
         party, _, theorem, cost = max(found, key=lambda kind: (kind[3].epsilon, -kind[0]))
@@ -91,19 +88,19 @@ class Entry:
             observer=observer,
             unit=theorem.unit,
             adjacency=theorem.adjacency,
-            sentence=sentence(observer, theorem.unit, theorem.adjacency, cost.epsilon, delta),
+            theorem=to_json(theorem),
+            event=to_json(event),
             epsilon=cost.epsilon,
             method=cost.method,
             rho=zcdp(event),
             mu=gdp(event),
             excess=excess(event),
-            theorem=to_json(theorem),
-            event=to_json(event),
             citation=theorem.citation,
             section=theorem.section,
             assumptions=tuple({"text": each.text, "anchor": each.anchor} for each in theorem.assumptions()),
             refusals=refusals,
             spread=spread,
+            sentence=sentence(observer, theorem.unit, theorem.adjacency, cost.epsilon, delta),
         )
 
     def kinds(self) -> list[tuple[int, int, Theorem]]:
@@ -129,7 +126,7 @@ def rounded_up(value: float, digits: int = 4) -> str:
     """A cost in a few digits, never below its value."""
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
-    exact = decimal.Decimal(value)
+    exact = decimal.Decimal(repr(float(value)))  # the shortest text, so that 1e-05 stays 1e-05
     step = decimal.Decimal(1).scaleb(exact.adjusted() - digits + 1)
     return f"{float(exact.quantize(step, rounding=decimal.ROUND_CEILING)):.{digits}g}"
 

@@ -26,7 +26,8 @@ def plain(value: Any, where: str) -> Any:
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real) and not math.isnan(value):
-        return float(value) if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+        number = float(value)
+        return number if math.isfinite(number) else ("inf" if number > 0 else "-inf")
     raise InputError(f"{where}={value!r}: a card holds numbers, texts, lists and dataclasses of these; spell it out.")
 
 

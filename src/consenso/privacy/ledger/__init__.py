@@ -5,6 +5,19 @@ from __future__ import annotations
 from consenso.privacy.ledger.book import Balance, Ledger, Receipt, Verdict, verify_file
 from consenso.privacy.ledger.budgets import Budget, Scope
 from consenso.privacy.ledger.chain import Anchor, Fault
+from consenso.privacy.ledger.costs import charges_of
 from consenso.privacy.ledger.history import Run
 
-__all__ = ["Anchor", "Balance", "Budget", "Fault", "Ledger", "Receipt", "Run", "Scope", "Verdict", "verify_file"]
+__all__ = [
+    "Anchor",
+    "Balance",
+    "Budget",
+    "Fault",
+    "Ledger",
+    "Receipt",
+    "Run",
+    "Scope",
+    "Verdict",
+    "charges_of",
+    "verify_file",
+]

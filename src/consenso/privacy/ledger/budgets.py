@@ -70,8 +70,8 @@ class Budget:
         Scope(observer=self.observer, unit=self.unit, adjacency=self.adjacency)
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise InputError(f"Budget(epsilon={self.epsilon}): a budget is positive and finite; give such an epsilon.")
-        if not 0 < self.delta < 1:
-            raise InputError(f"Budget(delta={self.delta}): a delta lies in (0, 1); take one far below 1 / records.")
+        if not 0 <= self.delta < 1:
+            raise InputError(f"Budget(delta={self.delta}): a delta lies in [0, 1); take one far below 1 / records.")
 
     @property
     def scope(self) -> Scope:

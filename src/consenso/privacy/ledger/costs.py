@@ -7,7 +7,11 @@ from collections.abc import Iterable
 
 from consenso.errors import BudgetError
 from consenso.privacy.events import Event, compose, repeat
-from consenso.privacy.ledger.budgets import Budget, Charges, covering, uncovered
+from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.ledger.budgets import Budget, Charges, Scope, covering, uncovered
+
+# Deltas at which the costs of different parties are compared.
+_LOOKS = (1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-12)
 
 
 def charge(charges: Charges, budget: Budget) -> Event:
@@ -58,3 +62,30 @@ def exceeding(reserved: Charges, charged: Charges, budgets: Iterable[Budget]) ->
         if before is None or any(epsilon(event, delta) > epsilon(before, delta) for delta in deltas):
             found.append(str(scope))
     return tuple(sorted(found))
+
+
+def charges_of(guarantees: Iterable[Guarantee]) -> dict[Scope, Event]:
+    """What to reserve for a run that gives these guarantees.
+
+    Several for one scope are those of different kinds of parties. The worst of them is charged; where none is the worst
+    at every delta, those that are the worst somewhere are charged together, because a later run may meet either.
+    """
+    found: dict[Scope, dict[Event, None]] = {}
+    for guarantee in guarantees:
+        scope = Scope(observer=guarantee.observer, unit=guarantee.unit, adjacency=guarantee.adjacency)
+        found.setdefault(scope, {})[guarantee.event] = None
+    return {scope: compose(*_worst(list(events))) for scope, events in found.items()}
+
+
+def _worst(events: list[Event]) -> list[Event]:
+    """The event that costs the most at every delta, or those of which each costs the most at some delta."""
+    from consenso.privacy.accountants import epsilon
+
+    if len(events) == 1:
+        return events
+    costs = {event: [epsilon(event, delta) for delta in _LOOKS] for event in events}
+    most = [max(column) for column in zip(*costs.values(), strict=True)]
+    for event, own in costs.items():
+        if own == most:
+            return [event]
+    return [event for event, own in costs.items() if any(a == b > 0 for a, b in zip(own, most, strict=True))]

@@ -14,6 +14,7 @@ from consenso.privacy.theorems.curator import (
     second_moment_sensitivity,
     whitened_sum_sensitivity,
 )
+from consenso.privacy.theorems.dual_perturbation import DualPerturbedRounds, jacobian_cost
 from consenso.privacy.theorems.general import GeneralSplitting
 from consenso.privacy.theorems.gradient_admm import (
     GradientIteration,
@@ -52,6 +53,7 @@ from consenso.privacy.theorems.walk import StatelessWalk, uniform_walk
 __all__ = [
     "Assumption",
     "Composition",
+    "DualPerturbedRounds",
     "FixedSizeWithoutMemory",
     "GeneralSplitting",
     "GradientIteration",
@@ -85,6 +87,7 @@ __all__ = [
     "fixed_size_with_memory",
     "inexact_energy",
     "inner_step_sensitivity",
+    "jacobian_cost",
     "pair_constant",
     "projected_gradient_bound",
     "prox_gap",

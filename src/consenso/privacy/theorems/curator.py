@@ -34,7 +34,8 @@ class PerturbedObjective:
     """Minimiser of sum phi(<a, w>, b) + (strong_convexity / 2)|w|^2 + <noise, w>, released once; noise ~ N(0, std^2 I).
 
     `lipschitz` and `smoothness` are those of one record's loss as a function of w. A minimiser that is only certified
-    to |gradient| <= `gradient_tolerance` is released with Gaussian `output_std` on top.
+    to |gradient| <= `gradient_tolerance` is released with Gaussian `output_std` on top. `excess` bounds the total
+    variation by which discrete samplers of both noises miss these laws.
     """
 
     citation: ClassVar[str] = "Redberg, Koskela and Wang 2023 (Gaussian objective perturbation)"
@@ -46,6 +47,7 @@ class PerturbedObjective:
     std: float
     gradient_tolerance: float = 0.0
     output_std: float = 0.0
+    excess: float = 0.0
     outputs: int = 1
     adjacency: Adjacency = "add-remove"
     unit: Unit = "record"
@@ -54,7 +56,10 @@ class PerturbedObjective:
         require_lipschitz_constant("PerturbedObjective", self.lipschitz)
         require_positive("PerturbedObjective", std=self.std)
         require_not_negative(
-            "PerturbedObjective", gradient_tolerance=self.gradient_tolerance, output_std=self.output_std
+            "PerturbedObjective",
+            gradient_tolerance=self.gradient_tolerance,
+            output_std=self.output_std,
+            excess=self.excess,
         )
         require(
             0 <= self.smoothness < self.strong_convexity < math.inf,
@@ -77,13 +82,19 @@ class PerturbedObjective:
             f"PerturbedObjective(gradient_tolerance={self.gradient_tolerance}, output_std=0): an inexact minimiser "
             "needs noise on the output; set output_std.",
         )
+        require(
+            self.excess == 0 or self.gradient_tolerance > 0,
+            f"PerturbedObjective(excess={self.excess}, gradient_tolerance=0): discrete noise is off continuous noise, and "
+            "so is the minimiser; add the sampler's displacement to gradient_tolerance.",
+        )
 
     def event(self) -> Event:
         """The perturbed objective, and the output noise for an inexact minimiser."""
         exact = ObjectivePerturbation(self.lipschitz / self.std, self.smoothness / self.strong_convexity)
         if self.gradient_tolerance == 0:
             return exact
-        return compose(exact, Gaussian(self.output_std, 2 * self.gradient_tolerance / self.strong_convexity))
+        moved = 2 * self.gradient_tolerance / self.strong_convexity
+        return compose(exact, Gaussian(self.output_std, moved, self.excess))
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """A loss of a scalar margin, certified minimisation."""

@@ -111,7 +111,7 @@ class LocalView:
         if self.lipschitz is None:
             return GAUSSIAN_RUN
         return (
-            Assumption("The party's loss is convex and Lipschitz with the stated constant.", "sensitivity-of-a-prox"),
+            Assumption("The party's loss is convex and Lipschitz with the stated constant.", "prox-sensitivity"),
             Assumption("The prox is solved to within the stated tolerance, with a certificate.", "inexact-subproblems"),
             *GAUSSIAN_RUN,
         )

@@ -127,7 +127,8 @@ class TheoremP:
 
     def event(self) -> Event:
         """One sampled Gaussian per round, under the stated adjacency."""
-        return compose(*(self._round(*numbers) for numbers in self._rounds()))
+        rounds = self._rounds()
+        return compose(*(repeat(self._round(*numbers), self.rounds // len(rounds)) for numbers in rounds))
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """Independence of the coins and a fixed number of rounds."""
@@ -145,7 +146,9 @@ class TheoremP:
 
     def _rounds(self) -> list[tuple[float, float, float]]:
         columns = {"rate": self.rate, "contribution": self.contribution, "std": self.std}
-        values = [per_round("TheoremP", name, value, self.rounds) for name, value in columns.items()]
+        # Rounds that are all alike are one row, however many they are.
+        rows = self.rounds if any(isinstance(value, tuple) for value in columns.values()) else 1
+        values = [per_round("TheoremP", name, value, rows) for name, value in columns.items()]
         return list(zip(*values, strict=True))
 
     def _round(self, rate: float, contribution: float, std: float) -> Event:

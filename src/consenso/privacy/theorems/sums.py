@@ -37,7 +37,7 @@ class SumVariantA:
     """
 
     citation: ClassVar[str] = "Variant A of this library, after Cyffers, Bellet and Basu 2023, Algorithm 3"
-    section: ClassVar[str] = "sums-with-noise-added-once"
+    section: ClassVar[str] = "clean-variants"
 
     relaxation: float
     std: float
@@ -90,7 +90,7 @@ class SumVariantB:
     """
 
     citation: ClassVar[str] = "Variant B of this library, after Cyffers, Bellet and Basu 2023, Algorithm 2"
-    section: ClassVar[str] = "sums-with-noise-added-once"
+    section: ClassVar[str] = "clean-variants"
 
     relaxation: float
     std: float
@@ -125,12 +125,12 @@ class SumVariantB:
         """Private noiseless states, all of them in every sum."""
         everyone = Assumption(
             "Every party contributes its state in every round, so sampling amplifies nothing.",
-            "sums-with-noise-added-once",
+            "clean-variants",
         )
         public = Assumption(
             "What is released is the sum of u_i minus the public part Ubar <- (1 - 2 relaxation) Ubar + 2 relaxation "
             "z.",
-            "sums-with-noise-added-once",
+            "clean-variants",
         )
         extra = (everyone, public) if self.adjacency == "add-remove" else (everyone,)
         return (*extra, *_assumptions(self.lipschitz))
@@ -146,7 +146,7 @@ class SumVariantC:
     """
 
     citation: ClassVar[str] = "Variant C of this library, after Cyffers, Bellet and Basu 2023, Algorithm 3"
-    section: ClassVar[str] = "sums-with-noise-added-once"
+    section: ClassVar[str] = "clean-variants"
 
     std: float
     rounds: int
@@ -222,13 +222,13 @@ def _check_relaxation(name: str, relaxation: float) -> None:
 def _assumptions(lipschitz: float | None) -> tuple[Assumption, ...]:
     states = Assumption(
         "A party's state is a function of its own data and coins and of what was released; no noise is kept in it.",
-        "sums-with-noise-added-once",
+        "clean-variants",
     )
     if lipschitz is None:
         return (states, *GAUSSIAN_RUN)
     return (
         states,
-        Assumption("The party's loss is convex and Lipschitz with the stated constant.", "sensitivity-of-a-prox"),
+        Assumption("The party's loss is convex and Lipschitz with the stated constant.", "prox-sensitivity"),
         Assumption("The prox is solved to within the stated tolerance, with a certificate.", "inexact-subproblems"),
         *GAUSSIAN_RUN,
     )

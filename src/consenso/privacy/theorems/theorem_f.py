@@ -150,6 +150,7 @@ class TheoremF:
                 "inexact-subproblems",
             ),
             Assumption("Every party takes part in every round and keeps its noise in its state.", "theorem-f"),
+            Assumption("Every party's noise has at least the stated standard deviation.", "theorem-f"),
             Assumption("The observer sees averages over all parties, never a single update.", "theorem-f"),
             Assumption("The observer knows the noise of no party besides the stated colluders.", "theorem-f"),
             *GAUSSIAN_RUN,

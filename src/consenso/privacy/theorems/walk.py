@@ -90,6 +90,7 @@ class StatelessWalk:
             Assumption(
                 "Every party solves its prox to within the stated tolerance, with a certificate.", "inexact-subproblems"
             ),
+            Assumption("Every party's noise has at least the stated standard deviation.", "random-walk"),
             Assumption("The next party is drawn uniformly, itself included, independently of the data.", "random-walk"),
             Assumption("Messages between parties are encrypted: only the visited party sees the token.", "random-walk"),
             *GAUSSIAN_RUN,

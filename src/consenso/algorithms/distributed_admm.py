@@ -1,0 +1,172 @@
+"""Distributed ADMM on a graph with exact local minimisation, not private (Shi et al. 2014; Zhang and Zhu 2017).
+
+    node i:  w_i   = argmin f_i(w) + r(w) + <dual_i, w> + penalty sum_j |w - (w_i + w_j)/2|^2     j over i's neighbours
+    hears:   dual_i <- dual_i + penalty sum_j (w_i - w_j)
+
+    paper        code               what it is
+    f_i, w_i     state.w            the node's model, as its neighbours know it
+    2 lambda_i   state.dual         the papers write 2 lambda_i and step it by eta/2; here the 2 is in the dual
+    eta, rho     penalty            weight of disagreement
+    |N_i|        facts.degrees      number of neighbours, d_i below
+
+Every node has the whole regularizer, because the objective mean_i f_i + r is the mean of the f_i + r. With r = 0 or
+r = (m/2)|w|^2 the node's problem is a prox, which is solved with a certificate:
+
+    w_i = prox of f_i / curvature_i at pull_i / curvature_i,      curvature_i = m + 2 penalty d_i,
+                                                                  pull_i = penalty (d_i w_i + sum_j w_j) - dual_i
+
+Other regularizers do not go into the prox of f_i exactly and are refused. Everything starts at zero. All models are
+sent as they are: this is the reference for the noisy methods of this package, which share its node (the functions
+below).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from consenso.algorithms.networked import Message, degrees_of
+from consenso.algorithms.shape import Example, Heard, Source, require_positive
+from consenso.arrays import Array
+from consenso.errors import PreconditionError
+from consenso.facts import Facts
+from consenso.losses import Logistic
+from consenso.privacy.noise import NoNoise
+from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.setting import Setting, View
+from consenso.privacy.theorems import Theorem
+from consenso.problem import Problem
+from consenso.regularizers import L2, NoPenalty
+from consenso.shards import Cohort
+from consenso.subproblems import certified
+from consenso.topology import Topology
+
+
+@dataclass(frozen=True)
+class State:
+    """What a node keeps. Where models leave through noise, all of it follows from what was sent and heard."""
+
+    w: Array  # own model as sent
+    heard: Array  # sum of the neighbours' models
+    dual: Array
+
+
+S = TypeVar("S", bound=State)
+
+
+def check_local_problem(owner: object, setting: Setting) -> None:
+    """Refuse problems whose local minimisation is not one prox, or is not strongly convex by public terms alone."""
+    name, regularizer, degrees = type(owner).__name__, setting.facts.problem.regularizer, setting.facts.degrees
+    if not isinstance(regularizer, NoPenalty | L2):
+        raise PreconditionError(
+            f"{name}: local minimisation is exact for NoPenalty() and L2(strength=...) only, and the regularizer is "
+            f"{regularizer!r}; use GraphDPADMM, which takes the prox of any regularizer."
+        )
+    if degrees is None or (regularizer.strong_convexity == 0 and not degrees.all()):
+        raise PreconditionError(
+            f"{name}: a node without neighbours needs L2(strength=...) to have one minimiser; add an edge, or penalize."
+        )
+
+
+def curvatures(penalty: float, facts: Facts) -> Array:
+    """Curvature of the quadratic part of each node's problem, (parties,): public, and at least its strong convexity."""
+    return facts.problem.regularizer.strong_convexity + 2 * penalty * degrees_of(facts)
+
+
+def pulls(penalty: float, facts: Facts, state: State) -> Array:
+    """The linear part of each node's problem with its sign turned, (parties, dim)."""
+    return penalty * (degrees_of(facts)[:, None] * state.w + state.heard) - state.dual
+
+
+def minimise(f: Cohort, pull: Array, curvature: Array, tolerance: float, who: str) -> Array:
+    """The minimisers of f_i(w) + curvature_i/2 |w|^2 - <pull_i, w> to a certified distance, (parties, dim)."""
+    return certified(f.prox(pull / curvature[:, None], 1 / curvature, tolerance), tolerance, who)
+
+
+def listen(penalty: float, facts: Facts, state: S, heard: Heard) -> S:
+    """The dual step, and what the next round starts from."""
+    said = heard.sum("w")
+    return replace(state, heard=said, dual=state.dual + penalty * (degrees_of(facts)[:, None] * state.w - said))
+
+
+def at_zero(facts: Facts) -> State:
+    """The start of every node."""
+    zero = np.zeros((len(facts.cohort), facts.dim))
+    return State(w=zero, heard=zero, dual=zero)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributedADMM:
+    """Decentralized consensus ADMM without noise, for any loss."""
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(
+            paper="002",
+            algorithm="non-private ADMM of Figure 3",
+            names=("distributed ADMM", "decentralized ADMM", "non-private ADMM"),
+        ),
+    )
+
+    penalty: float = 1.0
+    tolerance: float = 1e-10
+
+    def __post_init__(self) -> None:
+        require_positive(self, penalty=self.penalty, tolerance=self.tolerance)
+
+    def check(self, setting: Setting) -> None:
+        """Noise would suggest a guarantee that this definition does not have."""
+        check_local_problem(self, setting)
+        if any(not isinstance(noise, NoNoise) for noise in setting.doorway.noise.values()):
+            raise PreconditionError(
+                "DistributedADMM(noise=...): this is the method without privacy and takes NoNoise() only; use "
+                "PrimalPerturbation for noise on the models."
+            )
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """The model itself."""
+        return (Release(name="model", size=facts.dim, bounds=Bounds(), why="no bound is claimed: it leaves as it is"),)
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """None."""
+        return ()
+
+    def enroll(self, facts: Facts, f: Cohort) -> State:
+        """Everything at zero."""
+        return at_zero(facts)
+
+    def local(self, facts: Facts, state: State, f: Cohort, door: Door) -> tuple[State, Message]:
+        """One local minimisation."""
+        pull, curvature = pulls(self.penalty, facts, state), curvatures(self.penalty, facts)
+        w = door("model", minimise(f, pull, curvature, self.tolerance, "DistributedADMM"))
+        return replace(state, w=w), Message(w=w)
+
+    def absorb(self, facts: Facts, state: State, heard: Heard) -> State:
+        """The dual step."""
+        return listen(self.penalty, facts, state, heard)
+
+    def models(self, facts: Facts, state: State) -> Array:
+        """Each node's own."""
+        return state.w
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six nodes of unequal sizes and degrees, logistic loss."""
+        return Example(
+            algorithm=cls(penalty=0.05),
+            problem=Problem(
+                loss=Logistic(),
+                regularizer=L2(strength=0.1),
+                features=3,
+                sizes=np.array([4, 5, 6, 5, 4, 6]),
+                row_bound=1.0,
+                weighting="party",
+            ),
+            noise=NoNoise(),
+            rounds=4,
+            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+            exact_rounds=150,
+            regularizers=(NoPenalty(), L2(strength=0.1)),
+        )

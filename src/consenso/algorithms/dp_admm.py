@@ -1,0 +1,182 @@
+"""DP-ADMM with a server: linearised steps whose output is perturbed (Huang, Hu, Guo, Chan-Tin and Gong 2019).
+
+    min sum_p f_p(x_p) + r(w)   subject to   x_p = w                          f_p: party p's part of the mean over all records
+
+    party p:  dual_p <- dual_p - rho (x_p - w)                                     (with what the hub made of the last round)
+              x_p    <- (rho w + dual_p + x_p / eta_k - grad f_p(x_p)) / (rho + 1/eta_k) + noise,    sends x_p - dual_p / rho
+    hub:      w      <- prox_{r/(rho P)}(mean_p (x_p - dual_p / rho))
+
+    paper        code         what it is
+    w_i tilde    state.x      a party's noisy copy, the only thing of it that is released; gradients are taken at it
+    gamma_i      state.dual   follows from noisy copies
+    w            hub.w
+    rho          penalty      Huang et al. have P times this, because their f_i is P times f_p
+    eta_i^k      proximity    falls like 1/sqrt(k), and with it the noise
+    c_1          clip         2-norm to which each record's gradient is shortened; without it, the Lipschitz constant
+    sigma_i,k    noise        a multiple of the sensitivity, gap / (rho + 1/eta_k): its variance decreases with eta_k
+
+The baseline "OutP" of Ryu and Kim is this method with the noise standard deviation squared and the constant of one
+iteration at an epsilon beyond 1 where it does not hold; here the noise is scaled with the denominator that is really used and
+all iterations are composed as Gaussians. The regularizer, which the paper puts into each party's linearised loss, is in
+the hub's prox. The noise on a copy equals noise on its gradient divided by rho + 1/eta_k, so `InexactADMM(norm=2)` without a
+region that binds draws from the same law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from consenso.algorithms.dp_sgd import check_averaging, is_late
+from consenso.algorithms.inexact_admm import GrowingPenalty, Sequence, gradient_gaps, penalty_at
+from consenso.algorithms.noisy_fixed_point import value_at
+from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.facts import Facts
+from consenso.losses import Logistic, require_lipschitz
+from consenso.privacy.noise import Constant, GaussianNoise, LaplaceNoise, Polynomial, Table
+from consenso.privacy.release import Door, Release
+from consenso.privacy.setting import Setting, View
+from consenso.privacy.theorems import Theorem
+from consenso.problem import Problem
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
+from consenso.schedules import Everyone
+from consenso.shards import Cohort
+
+
+@dataclass(frozen=True)
+class Hub:
+    """The consensus, and the sum of the late ones."""
+
+    w: Array
+    total: Array
+    late: int
+
+
+@dataclass(frozen=True)
+class Down:
+    """What every party hears."""
+
+    w: Array
+
+
+@dataclass(frozen=True)
+class State:
+    """A party's noisy copy and its dual."""
+
+    x: Array
+    dual: Array
+
+
+@dataclass(frozen=True)
+class Up:
+    """x - dual / penalty, of which the hub takes the mean."""
+
+    point: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPADMM:
+    """DP-ADMM with a server; `averaging` is the share of the last iterates that is averaged."""
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(paper="003", algorithm="baseline OutP", names=("OutP", "DP-ADMM (server)", "output perturbation ADMM")),
+    )
+
+    penalty: float | GrowingPenalty = 2.0
+    proximity: Sequence = Polynomial(first=1.0, power=-0.5)  # noqa: RUF009 - frozen
+    clip: float | None = None
+    averaging: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.penalty, GrowingPenalty):
+            require_positive(self, penalty=self.penalty)
+        if not isinstance(self.proximity, Constant | Polynomial | Table):
+            require_positive(self, proximity=self.proximity)
+        if self.clip is not None:
+            require_positive(self, clip=self.clip)
+        check_averaging(self, self.averaging)
+
+    def check(self, setting: Setting) -> None:
+        """Bounded gradients, everybody in every round, noise for the 2-norm."""
+        problem = setting.facts.problem
+        if self.clip is None:
+            require_lipschitz(problem.loss, problem.row_bound, "DPADMM without clip")
+        if not isinstance(setting.schedule, Everyone):
+            raise InputError(f"DPADMM(schedule={setting.schedule!r}): the consensus is over all parties; use Everyone().")
+        if isinstance(setting.doorway.noise_for("copy"), LaplaceNoise):
+            raise InputError(
+                "DPADMM: copies are bounded in the 2-norm; use GaussianNoise, or InexactADMM for Laplace noise."
+            )
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """The party's copy, which moves by the change of its gradient over the denominator of this round."""
+        return (
+            Release(
+                name="copy",
+                size=facts.dim,
+                bounds=gradient_gaps(facts, 2, clip=self.clip).scaled(1 / self._denominator(facts.round)),
+                why="a copy moves by the change of one gradient over penalty + 1/proximity (docs/privacy.md#conventions)",
+            ),
+        )
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """None beyond composing Gaussian releases."""
+        return ()
+
+    def start(self, facts: Facts) -> Hub:
+        """The regularizer's prox of zero."""
+        return Hub(w=self._consensus(facts, np.zeros(facts.dim), 0), total=np.zeros(facts.dim), late=0)
+
+    def enroll(self, facts: Facts, f: Cohort) -> State:
+        """Copies at the first consensus, duals at zero."""
+        x = np.tile(self._consensus(facts, np.zeros(facts.dim), 0), (len(facts.cohort), 1))
+        return State(x=x, dual=np.zeros_like(x))
+
+    def down(self, facts: Facts, hub: Hub) -> Down:
+        """The consensus."""
+        return Down(w=hub.w)
+
+    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+        """The dual of the last round, then a noisy linearised step."""
+        dual = state.dual - penalty_at(self.penalty, max(0, facts.round - 1)) * (state.x - down.w)
+        penalty, near = penalty_at(self.penalty, facts.round), 1 / value_at(self.proximity, facts.round)
+        gradient = f.gradient(state.x) if self.clip is None else f.clipped_gradient(state.x, self.clip)
+        step = penalty * down.w + dual + near * state.x - gradient / facts.parties
+        x = door("copy", step / self._denominator(facts.round))
+        return State(x=x, dual=dual), Up(point=x - dual / penalty)
+
+    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+        """The mean, then the regularizer."""
+        w = self._consensus(facts, total.point / facts.parties, facts.round)
+        late = is_late(facts, self.averaging)
+        return Hub(w=w, total=hub.total + late * w, late=hub.late + late)
+
+    def model(self, facts: Facts, hub: Hub) -> Array:
+        """The last consensus, or the average of the late ones."""
+        return hub.total / hub.late if hub.late else hub.w
+
+    def _denominator(self, round_: int) -> float:
+        return penalty_at(self.penalty, round_) + 1 / value_at(self.proximity, round_)
+
+    def _consensus(self, facts: Facts, mean: Array, round_: int) -> Array:
+        return facts.problem.regularizer.prox(mean, 1 / (penalty_at(self.penalty, round_) * facts.parties))
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six parties of five records, logistic loss."""
+        return Example(
+            algorithm=cls(penalty=0.5, clip=0.7),
+            problem=Problem(
+                loss=Logistic(), regularizer=L2(strength=0.1), features=3, sizes=np.full(6, 5), row_bound=1.0
+            ),
+            noise=GaussianNoise(multiplier=1.0),
+            trusts=("local", "curator"),
+            exact=cls(penalty=0.05, proximity=20.0),
+            exact_rounds=3000,
+            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+        )

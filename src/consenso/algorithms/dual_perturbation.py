@@ -1,0 +1,255 @@
+"""Dual variable perturbation, DVP (Zhang and Zhu 2017): distributed ADMM with a random linear term in the objectives.
+
+    node i:  w_i   = argmin f_i(w) + r(w) + <dual_i + noise, w> + penalty sum_j |w - (w_i + w_j)/2|^2
+    hears:   dual_i <- dual_i + penalty sum_j (w_i - w_j)
+
+    paper         code                what it is
+    f_p           state.w             the perturbed minimiser; it is what leaves
+    2 mu_p        dual_i + noise      the perturbed dual, used in one minimisation and forgotten
+    2 lambda_p    state.dual          the paper steps lambda by eta/2; here the 2 is in the dual
+    eta           penalty             weight of disagreement
+    zeta          1 / noise scale     of GammaNormNoise, the paper's density exp(-zeta |noise|_2)
+    Phi_p         -                   the paper's extra square that makes room for the Jacobian: raise `penalty` instead
+
+Privacy is proved in `consenso.privacy.theorems.dual_perturbation`: a round of a node costs a record gap / scale +
+log(1 + c/curvature), where gap is the change of the gradient, c the largest curvature of one record's loss and
+curvature = m + 2 penalty d_i. The paper asks for a twice differentiable loss; a Lipschitz slope is enough. It prints
+twice the logarithm, and bounds one round of one node, while here all rounds are charged.
+
+A solver is never exact, and inside a minimisation there is no slack for that: the minimiser leaves with a second, tiny
+noise of `cover` times the multiplier. Its true sensitivity is twice the certified tolerance, so that it costs next to
+nothing: 2 tolerance / (cover * multiplier) a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+
+from consenso.algorithms.distributed_admm import (
+    State,
+    at_zero,
+    check_local_problem,
+    curvatures,
+    listen,
+    minimise,
+    pulls,
+)
+from consenso.algorithms.networked import Message
+from consenso.algorithms.shape import Example, Heard, Source, require_positive
+from consenso.arrays import Array
+from consenso.errors import InputError, PreconditionError
+from consenso.facts import Facts
+from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.privacy.noise import GammaNormNoise, GaussianNoise, NoNoise
+from consenso.privacy.observers import Eavesdropper
+from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.setting import Setting, View, largest_bounds
+from consenso.privacy.theorems import DualPerturbedRounds, Theorem
+from consenso.problem import Problem
+from consenso.regularizers import L2, NoPenalty
+from consenso.shards import Cohort
+from consenso.topology import Topology
+
+LINEAR, OUTPUT = "linear", "output"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualPerturbation:
+    """Distributed ADMM with noise in the nodes' objectives; `cover` is the size of the noise on their minimisers."""
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(paper="002", algorithm="DVP of Figure 3", names=("DVP", "dual variable perturbation")),
+    )
+
+    penalty: float = 1.0
+    tolerance: float = 1e-10
+    cover: float = 1e-6
+
+    def __post_init__(self) -> None:
+        require_positive(self, penalty=self.penalty)
+        check_cover(self, self.tolerance, self.cover)
+
+    def check(self, setting: Setting) -> None:
+        """Bounded, smooth losses of one margin, and noise whose law the theorem knows."""
+        check_local_problem(self, setting)
+        check_perturbation(self, setting, range(setting.rounds))
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """A random linear term, and the minimiser with what the solver leaves over."""
+        return perturbed_releases(facts, self.cover)
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """All rounds."""
+        yield lambda: perturbed_rounds(self, setting, view, range(setting.rounds))
+
+    def enroll(self, facts: Facts, f: Cohort) -> State:
+        """Everything at zero."""
+        return at_zero(facts)
+
+    def local(self, facts: Facts, state: State, f: Cohort, door: Door) -> tuple[State, Message]:
+        """One perturbed minimisation."""
+        w = perturbed_minimiser(self, facts, state, f, door)
+        return replace(state, w=w), Message(w=w)
+
+    def absorb(self, facts: Facts, state: State, heard: Heard) -> State:
+        """The dual step."""
+        return listen(self.penalty, facts, state, heard)
+
+    def models(self, facts: Facts, state: State) -> Array:
+        """Each node's perturbed minimiser."""
+        return state.w
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six nodes of unequal sizes and degrees, logistic loss."""
+        return Example(
+            algorithm=cls(penalty=0.05),
+            problem=Problem(
+                loss=Logistic(),
+                regularizer=L2(strength=0.1),
+                features=3,
+                sizes=np.array([4, 5, 6, 5, 4, 6]),
+                row_bound=1.0,
+                weighting="party",
+            ),
+            noise=GammaNormNoise(multiplier=1.0),
+            rounds=4,
+            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+            exact_rounds=150,
+            regularizers=(NoPenalty(), L2(strength=0.1)),
+        )
+
+
+# --- what every node that perturbs its objective needs ---------------------------------------------------------------
+
+
+class Perturbed(Protocol):
+    """An algorithm that perturbs objectives."""
+
+    @property
+    def penalty(self) -> float:
+        """Weight of disagreement."""
+
+    @property
+    def tolerance(self) -> float:
+        """Certified distance to the exact minimiser."""
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """What leaves in a round."""
+
+
+def check_cover(owner: object, tolerance: float, cover: float) -> None:
+    """The noise on the minimiser is declared for `cover`, which is more than the solver may err."""
+    require_positive(owner, tolerance=tolerance, cover=cover)
+    if cover < 2 * tolerance:
+        raise InputError(
+            f"{type(owner).__name__}(cover={cover}, tolerance={tolerance}): the cover is at least twice the tolerance; "
+            "raise it."
+        )
+
+
+def check_perturbation(owner: Perturbed, setting: Setting, noisy: Sequence[int]) -> None:
+    """Refuse losses and noises for which no bound is proved, for any kind of node."""
+    name, problem = type(owner).__name__, setting.facts.problem
+    require_lipschitz(problem.loss, problem.row_bound, name)
+    require_smooth(problem.loss, problem.row_bound, name)
+    if problem.outputs > 1:
+        raise PreconditionError(
+            f"{name}: one record's Hessian must have rank one, and {problem.loss!r} has {problem.outputs} scores per "
+            "record; use PrimalPerturbation."
+        )
+    if all(isinstance(setting.doorway.noise_for(each), NoNoise) for each in (LINEAR, OUTPUT)):
+        return  # a run that promises nothing
+    for party in setting.facts.classes():
+        everything = View(observer=Eavesdropper(), unit=problem.unit, adjacency=problem.adjacency, party=int(party))
+        perturbed_rounds(owner, setting, everything, noisy)
+
+
+def perturbed_releases(facts: Facts, cover: float) -> tuple[Release, ...]:
+    """The gradient that the linear term hides, and the minimiser. A node without records stays in the graph."""
+    return (
+        Release(
+            name=LINEAR,
+            size=facts.dim,
+            perturbs_objective=True,
+            bounds=Bounds.of_contributions(record=facts.record_lipschitz, user=facts.lipschitz),
+            why="a record's gradient is bounded by its Lipschitz constant (docs/privacy.md#objective-perturbation)",
+        ),
+        Release(
+            name=OUTPUT,
+            size=facts.dim,
+            bounds=Bounds(
+                record_add_remove=cover, record_replace_one=cover, user_add_remove=cover, user_replace_one=cover
+            ),
+            why="given the exact minimiser, twice the certified tolerance (docs/privacy.md#inexact-subproblems)",
+        ),
+    )
+
+
+def perturbed_minimiser(owner: Perturbed, facts: Facts, state: State, f: Cohort, door: Door) -> Array:
+    """The minimiser of each node's objective with its random linear term, as it may leave, (parties, dim)."""
+    pull, curvature = pulls(owner.penalty, facts, state), curvatures(owner.penalty, facts)
+    who = type(owner).__name__
+    exact = door.perturb(LINEAR, lambda noise: minimise(f, pull - noise, curvature, owner.tolerance, who))
+    return door(OUTPUT, exact)
+
+
+def perturbed_rounds(owner: Perturbed, setting: Setting, view: View, noisy: Sequence[int]) -> DualPerturbedRounds:
+    """The guarantee of one node's perturbed minimisations in the rounds `noisy`, from the noise that the door draws."""
+    own = setting.facts.only(np.array([view.party], dtype=np.int64))
+    problem, sampler, law = own.problem, setting.doorway.sampler, _law(owner, setting)
+    curvature = float(curvatures(owner.penalty, own)[0])
+    # Bounds are those of every noisy round; multipliers may change from round to round.
+    gap, cover = (_drawn_for(owner, setting, own.at(noisy[0]), name) for name in (LINEAR, OUTPUT))
+    scales = [float(setting.doorway.noise_for(LINEAR).scale(gap, round_)) for round_ in noisy]
+    outputs = [float(setting.doorway.noise_for(OUTPUT).scale(cover, round_)) for round_ in noisy]
+    wrong, excess = 0.0, 0.0
+    for scale, output in set(zip(scales, outputs, strict=True)):
+        # Discrete noise in a linear term is continuous noise with an error, over the curvature on the minimiser.
+        moved = sampler.displacement(scale, gap, own.dim) / curvature + sampler.widening(output, cover, own.dim, 2)
+        inside = sampler.excess(scale, gap, own.dim, law)
+        wrong, excess = max(wrong, moved), max(excess, inside + sampler.excess(output, cover, own.dim, law))
+    return DualPerturbedRounds(
+        lipschitz=float(own.lipschitz[0] if view.unit == "user" else own.record_lipschitz[0]),
+        smoothness=float(own.scales[0] * problem.loss.smoothness(problem.row_bound)),
+        strong_convexity=curvature,
+        scale=_one_or_all(scales),
+        rounds=len(scales),
+        tolerance=owner.tolerance + wrong,
+        output_scale=_one_or_all(outputs),
+        law=law,
+        excess=excess,
+        records=int(own.sizes[0]) if view.unit == "user" else 1,
+        dim=own.dim,
+        outputs=problem.outputs,
+        adjacency=view.adjacency,
+        unit=view.unit,
+    )
+
+
+def _law(owner: object, setting: Setting) -> Literal["gamma-norm", "gaussian"]:
+    kinds = {type(setting.doorway.noise_for(name)) for name in (LINEAR, OUTPUT)}
+    if kinds == {GammaNormNoise}:
+        return "gamma-norm"
+    if kinds == {GaussianNoise}:
+        return "gaussian"
+    raise PreconditionError(
+        f"{type(owner).__name__}(noise=...): the linear term and the output need noise of one kind, GammaNormNoise, or "
+        "GaussianNoise under add-remove; give both."
+    )
+
+
+def _drawn_for(owner: Perturbed, setting: Setting, own: Facts, name: str) -> float:
+    """The sensitivity that a node's noise is scaled with."""
+    (release,) = (each for each in owner.releases(own) if each.name == name)
+    largest = largest_bounds(setting, owner.releases, own.round)[name]
+    return float(np.max(setting.doorway.sensitivity(release, own, largest)))
+
+
+def _one_or_all(values: list[float]) -> float | tuple[float, ...]:
+    """One number where all rounds have the same."""
+    return values[0] if len(set(values)) == 1 else tuple(values)

@@ -1,0 +1,437 @@
+"""Gradient ADMM: one party and one gradient an iteration (Chan, Xie and Zhao 2024, Algorithm 1, noisy).
+
+    min mean f_i(x) + g(y)   subject to   A x + B y = c,   B = -diag(b)
+
+    y       = argmin_y g(y) - <dual, B y> + penalty/2 |A x + B y - c|^2  = prox_{g/(penalty b^2)}((A x - c - dual/penalty) / b)
+    dual   <- dual - penalty (A x + B y - c)
+    party:  x <- (I + step penalty A'A)^-1 (x - step grad f_t(x) + step A'(dual - penalty (B y - c))) + noise
+
+    paper    code          what it is
+    A, B, c  left,         public; without `left` A = I and y is a copy of x, without `scaling` b = 1
+             scaling,
+             constant
+    g        g             of y; by default the problem's regularizer, for which y must be a copy of x
+    beta     penalty
+    eta      step          at most 2 / (smoothness + strong convexity) of every f_i; by default 1 / smoothness
+    lambda   hub.dual      public, like y: both follow from what x was
+    N        noise         N(0, std^2 I) on x, the only release
+
+At a fixed point A x + B y = c, grad f(x) = A' dual and B' dual is a subgradient of g at y, which are the optimality
+conditions. The generalised lasso has A = D, B = -I, c = 0 and g = strength |.|_1 (`GradientADMM.generalised_lasso`).
+
+One iteration does not expand differences of (x, dual) in the norm |x|^2 + (step/penalty) |dual - penalty A x|^2, and
+contracts when every f_i is strongly convex; `square="f"` makes it so by giving f the squared part of the regularizer. Later
+iterations therefore hide what a party's own iteration tells, for whoever sees only the end: the positions in a fixed
+order, a random order and random stopping each have their theorem. Whoever sees every iterate pays for each.
+
+Remarks. With a constant step the parties' different gradients leave a bias of the order of the step, as every incremental
+method has. The model is y where y is a copy of x, so that it has the regularizer's structure, and x otherwise. The printed
+bound is sound; the one used here is 4 to 10 times smaller (docs/privacy.md#gradient-admm).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError, PreconditionError
+from consenso.facts import Facts
+from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.operators import LinearMap, is_separable
+from consenso.privacy.noise import Constant, GaussianNoise
+from consenso.privacy.observers import Public
+from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.setting import Setting, View, noise_scale, rounding
+from consenso.privacy.theorems import (
+    GradientIteration,
+    GradientRandomOrder,
+    GradientRandomStopping,
+    GradientVisits,
+    Theorem,
+)
+from consenso.problem import Adjacency, Problem
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Sum
+from consenso.schedules import Cyclic, RandomOrder, RandomStopping
+from consenso.shards import Cohort
+
+
+@dataclass(frozen=True)
+class Hub:
+    """All that travels: x with its noise, and the dual that follows from earlier ones."""
+
+    x: Array
+    dual: Array
+
+
+@dataclass(frozen=True)
+class State:
+    """Nothing: a party remembers nothing of its turn."""
+
+
+@dataclass(frozen=True)
+class Up:
+    """The next iterate, from the one party of the round."""
+
+    x: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientADMM:
+    """Noisy linearised ADMM in which one party a round takes a gradient step.
+
+    square: "f" takes the squared part of the problem's regularizer into the parties' objectives, which makes them
+    strongly convex; with a `g` of its own the problem's regularizer is a square of x or nothing, and is always in f.
+    """
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(paper="001", algorithm="Algorithm 1", names=("001-1", "gradient ADMM", "ADMM with iteration amplification")),
+    )
+
+    penalty: float = 1.0
+    step: float | None = None
+    left: Any | None = None
+    scaling: tuple[float, ...] | None = None
+    constant: tuple[float, ...] | None = None
+    g: Regularizer | None = None
+    square: Literal["f", "g"] = "g"
+
+    def __post_init__(self) -> None:
+        require_positive(self, penalty=self.penalty)
+        if self.step is not None:
+            require_positive(self, step=self.step)
+        if self.square not in ("f", "g"):
+            raise InputError(f"GradientADMM(square={self.square!r}): the squared part goes to 'f' or to 'g'.")
+        if self.left is None and not (self.scaling is None and self.constant is None and self.g is None):
+            raise InputError(
+                "GradientADMM(left=None, scaling=..., constant=..., g=...): without a matrix y is a copy of x; give "
+                "`left`, or leave the others out."
+            )
+        if self.left is None:
+            return
+        left = self.left if isinstance(self.left, LinearMap) else LinearMap(self.left)
+        scaling = (1.0,) * left.rows if self.scaling is None else tuple(float(entry) for entry in self.scaling)
+        constant = (0.0,) * left.rows if self.constant is None else tuple(float(entry) for entry in self.constant)
+        for name, value in (("left", left), ("scaling", scaling), ("constant", constant)):
+            object.__setattr__(self, name, value)
+        if not len(scaling) == len(constant) == left.rows:
+            raise InputError(
+                f"GradientADMM(scaling=..., constant=...): both have one entry for each of the {left.rows} rows of "
+                f"`left`, and {len(scaling)} and {len(constant)} were given."
+            )
+        if not (np.isfinite(scaling).all() and np.isfinite(constant).all() and np.all(scaling)):
+            raise InputError("GradientADMM(scaling=..., constant=...): all are finite and no scaling is 0.")
+
+    @classmethod
+    def generalised_lasso(cls, structure: Any, *, strength: float, **settings: Any) -> GradientADMM:
+        """Minimise mean f_i(x) + strength |D x|_1 for a `structure` D of full row rank; the model is x."""
+        return cls(left=structure, g=L1(strength=strength), **settings)
+
+    # --- what must hold ------------------------------------------------------------------------------------------
+
+    def check(self, setting: Setting) -> None:
+        """One party a round, smooth Lipschitz losses, a step that does not expand, a matrix of full row rank."""
+        problem = setting.facts.problem
+        if not isinstance(setting.schedule, Cyclic | RandomOrder | RandomStopping):
+            raise InputError(
+                f"GradientADMM(schedule={setting.schedule!r}): one party takes each iteration; use Cyclic(), "
+                "RandomOrder() or RandomStopping()."
+            )
+        require_lipschitz(problem.loss, problem.row_bound, "GradientADMM")
+        require_smooth(problem.loss, problem.row_bound, "GradientADMM")
+        self._check_regularizer(problem)
+        largest = 2 / (self._smoothness(problem) + self._squared(problem))
+        if self.step_for(problem) > largest * (1 + 1e-12):
+            raise PreconditionError(
+                f"GradientADMM(step={self.step}): iterations expand unless the step is at most 2 / (smoothness + strong "
+                f"convexity) = {largest:.6g}; lower it, or leave it out."
+            )
+        if self.left is not None and self.left.columns != problem.dim:
+            raise InputError(
+                f"GradientADMM(left=... with {self.left.columns} columns): one for each of the {problem.dim} coefficients "
+                "of the model is needed."
+            )
+        if self.left is not None and self.left.smallest_transposed == 0:
+            raise PreconditionError(
+                f"GradientADMM(left=... of shape {self.left.rows} x {self.left.columns}): A must have full row rank, so "
+                "that the noise on x reaches every dual; drop dependent rows."
+            )
+
+    def _check_regularizer(self, problem: Problem) -> None:
+        if self.left is not None and self.g is None:
+            raise InputError("GradientADMM(left=..., g=None): y = A x is not the model; give its function as g.")
+        if self.g is not None and not isinstance(problem.regularizer, NoPenalty | L2):
+            raise InputError(
+                f"GradientADMM(g=...): g takes the place of the problem's regularizer {problem.regularizer!r}; let the "
+                "problem have NoPenalty(), or L2(...) on x."
+            )
+        if len(set(self.scaling or ())) > 1 and not is_separable(self._g(problem), (1,) * len(self.scaling or ())):
+            raise InputError(
+                f"GradientADMM(scaling=...): the prox of {self.g!r} does not fall apart into coordinates; give all "
+                "entries the same scaling."
+            )
+        if self.square == "f" and self.g is None and self._squared(problem) == 0:
+            raise InputError(
+                f"GradientADMM(square='f'): {problem.regularizer!r} has no squared part that could go to f; use L2 or "
+                "ElasticNet, or square='g'."
+            )
+
+    def step_for(self, problem: Problem) -> float:
+        """The step that is taken: as given, or 1 / smoothness of the steepest party."""
+        return 1 / self._smoothness(problem) if self.step is None else self.step
+
+    def _smoothness(self, problem: Problem) -> float:
+        """Of every party's objective, its squared part included."""
+        return float(np.max(problem.smoothness)) + self._squared(problem)
+
+    def _squared(self, problem: Problem) -> float:
+        """Strength of the squared part that f has."""
+        return squared_part(problem.regularizer)[0] if self.g is not None or self.square == "f" else 0.0
+
+    def _g(self, problem: Problem) -> Regularizer:
+        """The function of y."""
+        if self.g is not None:
+            return self.g
+        return squared_part(problem.regularizer)[1] if self.square == "f" else problem.regularizer
+
+    # --- privacy -------------------------------------------------------------------------------------------------
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """The iterate. The inverse shrinks the change of a gradient by 1 + step penalty w^2 where A is injective."""
+        step = self.step_for(facts.problem)
+        injective = 1.0 if self.left is None else self.left.smallest
+        return (
+            Release(
+                name="x",
+                size=facts.dim,
+                bounds=_gaps(facts).scaled(step / (1 + step * self.penalty * injective**2)),
+                why="x moves by (I + step penalty A'A)^-1 step times the change of one gradient "
+                "(docs/privacy.md#gradient-admm)",
+            ),
+        )
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """Amplification by the iterations that follow, for whoever sees only the final model."""
+        if not isinstance(view.observer, Public):
+            return
+        schedule = setting.schedule
+        if isinstance(schedule, Cyclic):
+            yield lambda: self._fixed_order(setting, view)
+        elif isinstance(schedule, RandomOrder):
+            yield lambda: self._random_order(setting, view)
+        else:
+            yield lambda: self._random_stopping(setting, view)
+
+    def kinds(self, setting: Setting) -> IntArray:
+        """A fixed order tells equal parties apart: the fewer iterations follow the last turn, the more it tells."""
+        classes = setting.facts.classes()
+        if not isinstance(setting.schedule, Cyclic):
+            return classes
+        facts, chosen = setting.facts, set(classes.tolist())
+        once_more = np.arange(facts.parties) < setting.rounds % facts.parties
+        for first in classes:
+            alike = (facts.sizes == facts.sizes[first]) & (facts.scales == facts.scales[first])
+            chosen.update(int(np.flatnonzero(group)[-1]) for group in (alike & once_more, alike & ~once_more) if group.any())
+        return np.array(sorted(chosen), dtype=np.int64)
+
+    def _iteration(self, setting: Setting, view: View) -> GradientIteration:
+        problem = setting.facts.problem
+        noise = setting.doorway.noise_for("x")
+        if not (isinstance(noise, GaussianNoise) and isinstance(noise.multiplier, float | int | Constant)):
+            raise PreconditionError(
+                f"GradientADMM: amplification by iteration needs Gaussian noise that stays the same, and {noise!r} was "
+                "given; use GaussianNoise(multiplier=...)."
+            )
+        if rounding(setting, self.releases, "x") > 0:
+            raise PreconditionError(
+                "GradientADMM: amplification by iteration needs maps that do not expand, and rounding to the grid of a "
+                "discrete sampler does; every iteration is accounted instead."
+            )
+        left = self.left
+        own = setting.facts.only(np.array([view.party], dtype=np.int64))
+        return GradientIteration(
+            step=self.step_for(problem),
+            penalty=self.penalty,
+            std=noise_scale(setting, self.releases, "x"),
+            gradient_gap=float(np.max(_gaps(own).at(view.unit, view.adjacency))),
+            smoothness=self._smoothness(problem),
+            strong_convexity=self._squared(problem),
+            smallest_singular_value=1.0 if left is None else left.smallest_transposed,
+            largest_singular_value=1.0 if left is None else left.largest,
+            rows=problem.dim if left is None else left.rows,
+            columns=problem.dim,
+        )
+
+    def _fixed_order(self, setting: Setting, view: View) -> Theorem:
+        return GradientVisits(
+            iteration=self._iteration(setting, view),
+            iterations=setting.rounds,
+            positions=tuple(range(view.party + 1, setting.rounds + 1, setting.parties)),
+            adjacency=view.adjacency,
+            unit=view.unit,
+        )
+
+    def _random_order(self, setting: Setting, view: View) -> Theorem:
+        if setting.rounds != setting.parties:
+            raise PreconditionError(
+                f"GradientADMM(rounds={setting.rounds}): the bound for a random order is proved for one pass over the "
+                f"{setting.parties} parties; plan as many rounds."
+            )
+        return GradientRandomOrder(
+            iteration=self._iteration(setting, view),
+            users=setting.parties,
+            adjacency=view.adjacency,
+            unit=view.unit,
+        )
+
+    def _random_stopping(self, setting: Setting, view: View) -> Theorem:
+        if setting.rounds > setting.parties or view.party >= setting.rounds:
+            raise PreconditionError(
+                f"GradientADMM(rounds={setting.rounds}): the bound for random stopping is proved for parties that have "
+                f"one turn, and there are {setting.parties}; plan at most as many rounds."
+            )
+        return GradientRandomStopping(
+            iteration=self._iteration(setting, view),
+            users=setting.rounds,
+            position=view.party + 1,
+            adjacency=view.adjacency,
+            unit=view.unit,
+        )
+
+    # --- the iteration -------------------------------------------------------------------------------------------
+
+    def start(self, facts: Facts) -> Hub:
+        """Zero."""
+        return Hub(x=np.zeros(facts.dim), dual=np.zeros(facts.dim if self.left is None else self.left.rows))
+
+    def enroll(self, facts: Facts, f: Cohort) -> State:
+        """Nothing to keep."""
+        return State()
+
+    def down(self, facts: Facts, hub: Hub) -> Hub:
+        """The iterate and its dual."""
+        return hub
+
+    def local(self, facts: Facts, down: Hub, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+        """A gradient step in x."""
+        x, _ = self.advance(facts.problem, down, f.gradient(down.x))
+        return state, Up(x=door("x", x))
+
+    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+        """What the party of the round made, and the dual that everybody can compute."""
+        return Hub(x=total.x, dual=self._splits(facts.problem, hub)[1])
+
+    def model(self, facts: Facts, hub: Hub) -> Array:
+        """The y of the last iterate where it is a copy of x, else x."""
+        return self._splits(facts.problem, hub)[0] if self.left is None else hub.x
+
+    def advance(self, problem: Problem, at: Hub, gradient: Array) -> tuple[Array, Array]:
+        """One iteration without noise: the next x, (..., dim) like the gradients at x, and the next dual."""
+        step = self.step_for(problem)
+        y, dual = self._splits(problem, at)
+        pull = self._adjoint(dual + self.penalty * (self._scaling * y + self._constant))
+        moved = at.x - step * (gradient + self._squared(problem) * at.x) + step * pull
+        return self._solve(moved, step * self.penalty), dual
+
+    def norm(self, problem: Problem, at: Hub) -> float:
+        """The norm of a difference of two hubs in which an iteration does not expand."""
+        hidden = at.dual - self.penalty * self._apply(at.x)
+        return float(np.sqrt(at.x @ at.x + self.step_for(problem) / self.penalty * (hidden @ hidden)))
+
+    def _splits(self, problem: Problem, at: Hub) -> tuple[Array, Array]:
+        """The y of an iterate, and the dual after it."""
+        image = self._apply(at.x) - self._constant
+        y = self._prox(self._g(problem), (image - at.dual / self.penalty) / self._scaling)
+        return y, at.dual - self.penalty * (image - self._scaling * y)
+
+    def _prox(self, g: Regularizer, point: Array) -> Array:
+        """prox_{g/(penalty b^2)}, of each group of coordinates that have their scaling in common."""
+        scalings = set(self.scaling or (1.0,))
+        if len(scalings) == 1:
+            return g.prox(point, 1 / (self.penalty * scalings.pop() ** 2))
+        y = np.empty_like(point)
+        for scaling in scalings:
+            alike = self._scaling == scaling
+            y[alike] = g.prox(point[alike], 1 / (self.penalty * scaling**2))
+        return y
+
+    @cached_property
+    def _scaling(self) -> Array:
+        return np.array(1.0 if self.scaling is None else self.scaling)
+
+    @cached_property
+    def _constant(self) -> Array:
+        return np.array(0.0 if self.constant is None else self.constant)
+
+    @cached_property
+    def _spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of A'A."""
+        assert self.left is not None
+        dense = self.left.dense
+        values, vectors = np.linalg.eigh(dense.T @ dense)
+        return np.maximum(values, 0.0), vectors
+
+    def _apply(self, x: Array) -> Array:
+        return x if self.left is None else self.left.apply(x)
+
+    def _adjoint(self, y: Array) -> Array:
+        return y if self.left is None else self.left.adjoint(y)
+
+    def _solve(self, v: Array, curvature: float) -> Array:
+        """(I + curvature A'A)^-1 v along the last axis."""
+        if self.left is None:
+            return v / (1 + curvature)
+        values, vectors = self._spectrum
+        solved: Array = (v @ vectors / (1 + curvature * values)) @ vectors.T
+        return solved
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six parties of five records, logistic loss, one after the other."""
+        return Example(
+            algorithm=cls(penalty=0.5),
+            problem=Problem(
+                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0, unit="user"
+            ),
+            noise=GaussianNoise(multiplier=1.0),
+            schedules=(Cyclic(), RandomOrder(), RandomStopping()),
+            trusts=("local", "curator"),
+            exact=cls(penalty=0.5, step=0.01),
+            exact_rounds=12000,
+            exact_tolerance=1e-4,
+            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+        )
+
+
+def _gaps(facts: Facts) -> Bounds:
+    """How far one gradient of each party moves, in the 2-norm."""
+    loss, bound = facts.problem.loss, facts.problem.row_bound
+
+    def one(adjacency: Adjacency) -> Array:
+        gap: Array = facts.scales * loss.gradient_gap(bound, 2, adjacency)
+        return gap
+
+    return Bounds(
+        record_add_remove=one("add-remove"),
+        record_replace_one=one("replace-one"),
+        user_add_remove=one("add-remove") * facts.sizes,
+        user_replace_one=one("replace-one") * facts.sizes,
+    )
+
+
+def squared_part(regularizer: Regularizer) -> tuple[float, Regularizer]:
+    """The strength of the squared term (strength/2) |x|^2 that a regularizer contains, and the rest of it."""
+    match regularizer:
+        case L2(strength=strength):
+            return strength, NoPenalty()
+        case ElasticNet(l1=l1, l2=l2):
+            return l2, L1(strength=l1)
+        case Sum(parts=parts):
+            split = [squared_part(part) for part in parts]
+            return sum(strength for strength, _ in split), Sum(parts=tuple(rest for _, rest in split))
+    return 0.0, regularizer

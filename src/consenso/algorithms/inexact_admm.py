@@ -1,0 +1,358 @@
+"""DP-IADMM: consensus ADMM with linearised, perturbed subproblems (Ryu and Kim 2022, Algorithm 1).
+
+    min sum_p f_p(z_p) + r(w)   subject to   w = z_p,   z_p in W              f_p: party p's part of the mean over all records
+
+    hub:      w   = prox_{r/(rho_t P)}(mean_p (z_p - dual_p / rho_t))                                            (4a)
+    party p:  G   = grad f_p(z_p) + noise
+              z_p <- argmin over W of <G - dual_p, z> + rho_t/2 |w - z|^2 + |z - z_p|^2 / (2 eta_t)     Proximal     (8)
+                     argmin over W, |z - z_p| <= delta_t, of <G - dual_p, z> + rho_t/2 |w - z|^2        TrustRegion  (9)
+              dual_p <- dual_p + rho_t (w - z_p),       sends z_p - dual_p / rho_{t+1}
+
+    paper     code         what it is
+    rho^t     penalty      a number or `GrowingPenalty`, min(1e9, c1 1.2^floor(t/Tc) + c2/eps)
+    eta^t     proximity    of `Proximal`, 1/sqrt(t)
+    delta^t   radius       of `TrustRegion`, 1/t^2
+    W         region       compact: a box or a ball
+    xi        noise        on the gradient: Laplace in the 1-norm, or Gaussian in the 2-norm (the zCDP twin)
+    I         records      f_p is 1/I times the sum over the party's records; the library's f_i is P times that
+
+Both subproblems are isotropic quadratics, so their argmin is a projection of a point that is linear in G: perturbing the
+objective by <xi, z> is adding xi to the gradient, and all the rest is post-processing. Each party keeps its own dual and
+sends the one vector of which the hub needs the mean.
+
+Read the paper with care. Its noise scale (11b), (20) is measured on the party's own records at the current iterate, which
+tells records apart by itself: here the sensitivity is global, |row|_1 times the slope in the 1-norm, twice that for
+replace-one, with rows shortened to `row_bound_1` where it is given. It is stated per iteration only; the total composes all
+of them. The public code runs one iteration more than stated and its trust region never shrinks. The squared penalty, which
+the paper linearises with the loss, is in r here, whose prox is exact, as for every other regularizer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from consenso.algorithms.dp_sgd import check_averaging, is_late
+from consenso.algorithms.noisy_fixed_point import value_at
+from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.facts import Facts
+from consenso.losses import Logistic, require_lipschitz
+from consenso.privacy.noise import Constant, GammaNormNoise, GaussianNoise, LaplaceNoise, Polynomial, Table
+from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.setting import Setting, View
+from consenso.privacy.theorems import Theorem, row_bound_1
+from consenso.problem import Adjacency, Problem
+from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty
+from consenso.schedules import Everyone
+from consenso.shards import Cohort
+
+Sequence: TypeAlias = float | Constant | Polynomial | Table
+Region: TypeAlias = Box | Ball
+HALVINGS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrowingPenalty:
+    """min(largest, first * growth^floor(t / every) + offset), t = 1, 2, ..., as the paper's experiments have it."""
+
+    first: float
+    offset: float = 0.0
+    growth: float = 1.2
+    every: int = 10_000
+    largest: float = 1e9
+
+    def __post_init__(self) -> None:
+        require_positive(self, first=self.first, growth=self.growth, every=self.every, largest=self.largest)
+        if not 0 <= self.offset < math.inf:
+            raise InputError(f"GrowingPenalty(offset={self.offset}): an offset is finite and at least 0.")
+
+    @classmethod
+    def of_paper(cls, c1: float, c2: float, every: int, epsilon: float) -> GrowingPenalty:
+        """The paper's c1 and c2, with the epsilon of one iteration."""
+        return cls(first=c1, offset=c2 / epsilon, every=every)
+
+    def at(self, round_: int) -> float:
+        """The penalty of a round; rounds are counted from 0."""
+        doublings = (round_ + 1) // self.every
+        # Far out the power overflows before the minimum is taken.
+        if doublings * math.log(self.growth) > math.log(self.largest) - math.log(self.first):
+            return self.largest
+        return min(self.largest, self.first * self.growth**doublings + self.offset)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proximal:
+    """The subproblem (8): stay near the last z by a quadratic, of which `proximity` is the step."""
+
+    proximity: Sequence = Polynomial(first=1.0, power=-0.5)  # noqa: RUF009 - frozen
+
+    def solve(self, w: Array, z: Array, dual: Array, gradient: Array, penalty: float, round_: int, region: Region) -> Array:
+        """The argmin, (parties, dim)."""
+        near = 1 / value_at(self.proximity, round_)
+        return region.prox((penalty * w + dual + near * z - gradient) / (penalty + near), 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrustRegion:
+    """The subproblem (9): stay within `radius` of the last z, in the infinity norm or in the 2-norm."""
+
+    radius: Sequence = Polynomial(first=1.0, power=-2.0)  # noqa: RUF009 - frozen
+    norm: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.norm not in (2, math.inf):
+            raise InputError(f"TrustRegion(norm={self.norm}): a trust region is a ball of norm 2 or math.inf.")
+
+    def solve(self, w: Array, z: Array, dual: Array, gradient: Array, penalty: float, round_: int, region: Region) -> Array:
+        """The argmin, (parties, dim)."""
+        point, radius = w + (dual - gradient) / penalty, value_at(self.radius, round_)
+        if isinstance(region, Ball):
+            if self.norm == 2:
+                return into_two_balls(point, region.radius, z, radius)
+            return into_box_and_ball(point, z - radius, z + radius, np.zeros_like(z), region.radius)
+        if self.norm == 2:
+            return into_box_and_ball(point, np.full_like(z, region.low), np.full_like(z, region.high), z, radius)
+        return np.clip(point, np.maximum(z - radius, region.low), np.minimum(z + radius, region.high))
+
+
+@dataclass(frozen=True)
+class Hub:
+    """The consensus, and the sum of the late ones."""
+
+    w: Array
+    total: Array
+    late: int
+
+
+@dataclass(frozen=True)
+class Down:
+    """What every party hears."""
+
+    w: Array
+
+
+@dataclass(frozen=True)
+class State:
+    """A party's copy and its dual; both follow from its noisy gradients."""
+
+    z: Array
+    dual: Array
+
+
+@dataclass(frozen=True)
+class Up:
+    """z - dual / penalty, of which the hub takes the mean."""
+
+    point: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class InexactADMM:
+    """DP-IADMM-Prox, DP-IADMM-Trust and their Gaussian twins.
+
+    norm: of the bound on gradients, 1 for Laplace and 2 for Gaussian noise. row_bound_1: rows with a longer 1-norm are
+    shortened to it; without it the 1-norm of a row is at most sqrt(features) times the problem's row_bound.
+    """
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(paper="003", algorithm="Algorithm 1 with (8)", names=("DP-IADMM-Prox", "ObjP", "DP-IADMM", "inexact ADMM")),
+        Source(paper="003", algorithm="Algorithm 1 with (9)", names=("DP-IADMM-Trust", "ObjT")),
+    )
+
+    subproblem: Proximal | TrustRegion = Proximal()
+    penalty: float | GrowingPenalty = 2.0
+    region: Region = Box(low=-100.0, high=100.0)  # noqa: RUF009 - frozen
+    norm: Literal[1, 2] = 1
+    row_bound_1: float | None = None
+    averaging: float = 0.0  # share of the last iterates that is averaged
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.penalty, GrowingPenalty):
+            require_positive(self, penalty=self.penalty)
+        if isinstance(self.region, Box) and not np.isfinite([self.region.low, self.region.high]).all():
+            raise InputError(f"InexactADMM(region={self.region!r}): the region is bounded on all sides; give both ends.")
+        if self.norm not in (1, 2):
+            raise InputError(f"InexactADMM(norm={self.norm!r}): gradients are bounded in norm 1 or 2.")
+        if self.row_bound_1 is not None:
+            require_positive(self, row_bound_1=self.row_bound_1)
+        if self.row_bound_1 is not None and self.norm == 2:
+            raise InputError("InexactADMM(row_bound_1=..., norm=2): the 2-norm needs no bound on 1-norms; leave it out.")
+        check_averaging(self, self.averaging)
+
+    def check(self, setting: Setting) -> None:
+        """A Lipschitz loss, everybody in every round, noise that fits the norm."""
+        problem = setting.facts.problem
+        require_lipschitz(problem.loss, problem.row_bound, "InexactADMM")
+        if not isinstance(setting.schedule, Everyone):
+            raise InputError(
+                f"InexactADMM(schedule={setting.schedule!r}): the consensus is over all parties; use Everyone()."
+            )
+        noise = setting.doorway.noise_for("gradient")
+        if self.norm == 2 and isinstance(noise, LaplaceNoise):
+            raise InputError("InexactADMM(norm=2): Laplace noise protects the 1-norm only; use norm=1, or GaussianNoise.")
+        if self.norm == 1 and isinstance(noise, GaussianNoise | GammaNormNoise):
+            raise InputError(
+                f"InexactADMM(norm=1): {type(noise).__name__} is scaled with the 2-norm, which is shorter; use norm=2, or "
+                "LaplaceNoise."
+            )
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """The gradient of the party's part of the mean over all records."""
+        problem = facts.problem
+        longest = None
+        if self.norm == 1:
+            always = row_bound_1(features=problem.features, row_bound=problem.row_bound)
+            longest = always if self.row_bound_1 is None else min(always, self.row_bound_1)
+        return (
+            Release(
+                name="gradient",
+                size=facts.dim,
+                norm=self.norm,
+                bounds=gradient_gaps(facts, self.norm, longest),
+                why="one record's gradient is slope times row, each bounded beforehand (docs/privacy.md#laplace-iterations)",
+            ),
+        )
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """None: composing the releases is `theorems.LaplaceTotal`."""
+        return ()
+
+    def start(self, facts: Facts) -> Hub:
+        """The consensus of copies at the point of the region that is closest to zero."""
+        w = self._consensus(facts, self._first(facts), 0)
+        return Hub(w=w, total=np.zeros(facts.dim), late=0)
+
+    def enroll(self, facts: Facts, f: Cohort) -> State:
+        """Copies where the consensus starts from, duals at zero."""
+        z = np.tile(self._first(facts), (len(facts.cohort), 1))
+        return State(z=z, dual=np.zeros_like(z))
+
+    def down(self, facts: Facts, hub: Hub) -> Down:
+        """The consensus."""
+        return Down(w=hub.w)
+
+    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+        """One noisy gradient; the rest follows from it."""
+        gradient = door("gradient", self._gradient(state.z, f) / facts.parties)
+        penalty = penalty_at(self.penalty, facts.round)
+        z = self.subproblem.solve(down.w, state.z, state.dual, gradient, penalty, facts.round, self.region)
+        dual = state.dual + penalty * (down.w - z)
+        return State(z=z, dual=dual), Up(point=z - dual / penalty_at(self.penalty, facts.round + 1))
+
+    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+        """The mean, then the regularizer."""
+        w = self._consensus(facts, total.point / facts.parties, facts.round + 1)
+        late = is_late(facts, self.averaging)
+        return Hub(w=w, total=hub.total + late * w, late=hub.late + late)
+
+    def model(self, facts: Facts, hub: Hub) -> Array:
+        """The last consensus, or the average of the late ones."""
+        return hub.total / hub.late if hub.late else hub.w
+
+    def _gradient(self, z: Array, f: Cohort) -> Array:
+        if self.row_bound_1 is None:
+            return f.gradient(z)
+        factors = np.minimum(1.0, self.row_bound_1 / np.maximum(f.norms_1, np.finfo(float).tiny))
+        scores = f.scores(z)
+        by_row = factors if scores.ndim == 1 else factors[:, None]
+        return f.pull(f.slopes(scores * by_row) * by_row) * f.scales[:, None]
+
+    def _consensus(self, facts: Facts, mean: Array, round_: int) -> Array:
+        step = 1 / (penalty_at(self.penalty, round_) * facts.parties)
+        return facts.problem.regularizer.prox(mean, step)
+
+    def _first(self, facts: Facts) -> Array:
+        return self.region.prox(np.zeros(facts.dim), 1.0)
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six parties of five records, logistic loss."""
+        return Example(
+            algorithm=cls(penalty=0.5, row_bound_1=1.2),
+            problem=Problem(
+                loss=Logistic(), regularizer=L2(strength=0.1), features=3, sizes=np.full(6, 5), row_bound=1.0
+            ),
+            noise=LaplaceNoise(multiplier=1.0),
+            trusts=("local", "curator"),
+            exact=cls(penalty=0.05, subproblem=Proximal(proximity=20.0)),
+            exact_rounds=3000,
+            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+        )
+
+
+def penalty_at(penalty: float | GrowingPenalty, round_: int) -> float:
+    """The penalty of a round."""
+    return penalty.at(round_) if isinstance(penalty, GrowingPenalty) else float(penalty)
+
+
+def gradient_gaps(facts: Facts, norm: Literal[1, 2], longest: float | None = None, clip: float | None = None) -> Bounds:
+    """How far the gradient of each party's part of the mean over all records moves.
+
+    `longest` bounds the 1-norm of rows, `clip` the 2-norm of a record's gradient where that is enforced.
+    """
+    loss, bound = facts.problem.loss, facts.problem.row_bound
+
+    def one(adjacency: Adjacency) -> Array:
+        worlds = 1 if adjacency == "add-remove" else 2
+        gap = loss.gradient_gap(bound, norm, adjacency, row_bound_1=longest) if clip is None else worlds * clip
+        scaled: Array = facts.scales * gap / facts.parties
+        return scaled
+
+    return Bounds(
+        record_add_remove=one("add-remove"),
+        record_replace_one=one("replace-one"),
+        user_add_remove=one("add-remove") * facts.sizes,
+        user_replace_one=one("replace-one") * facts.sizes,
+    )
+
+
+def into_box_and_ball(point: Array, low: Array, high: Array, centre: Array, radius: float) -> Array:
+    """The closest points that lie in boxes and within `radius` of `centre`, (parties, dim); the two must meet.
+
+    With a multiplier for the ball the closest point is clip(s point + (1 - s) centre) for an s in [0, 1], whose distance
+    to the centre grows with s; the largest s that is allowed is found by halving.
+    """
+
+    def at(share: Array) -> Array:
+        clipped: Array = np.clip(share * point + (1 - share) * centre, low, high)
+        return clipped
+
+    inside, outside = np.zeros((len(point), 1)), np.ones((len(point), 1))
+    inside = np.where(_lengths(at(outside) - centre) <= radius, outside, inside)
+    for _ in range(HALVINGS):
+        middle = (inside + outside) / 2
+        allowed = _lengths(at(middle) - centre) <= radius
+        inside, outside = np.where(allowed, middle, inside), np.where(allowed, outside, middle)
+    return at(inside)
+
+
+def into_two_balls(point: Array, first: float, centre: Array, second: float) -> Array:
+    """The closest points within `first` of zero and `second` of `centre`, (parties, dim); each centre lies in the first.
+
+    If the projection onto one ball is in the other, it is the closest point. Otherwise the point is on both spheres, in the
+    plane of zero, the centre and the point that is projected.
+    """
+    tiny = np.finfo(float).tiny
+    one = point * np.minimum(1.0, first / np.maximum(_lengths(point), tiny))
+    away = point - centre
+    two = centre + away * np.minimum(1.0, second / np.maximum(_lengths(away), tiny))
+    # Spheres around almost the same centre do not cross: the point is not used then, and must only be a number.
+    length = np.maximum(_lengths(centre), 1e-12 * first)
+    axis = centre / length
+    along = np.clip((first**2 + length**2 - second**2) / (2 * length), -first, first)
+    across = point - np.sum(point * axis, axis=1, keepdims=True) * axis
+    across = across / np.maximum(_lengths(across), tiny)
+    both = along * axis + np.sqrt(np.maximum(first**2 - along**2, 0.0)) * across
+    in_second, in_first = _lengths(one - centre) <= second, _lengths(two) <= first
+    return np.where(in_second, one, np.where(in_first, two, both))
+
+
+def _lengths(vectors: Array) -> Array:
+    lengths: Array = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return lengths

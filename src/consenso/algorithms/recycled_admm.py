@@ -1,0 +1,158 @@
+"""Recycled ADMM, R-ADMM (Zhang, Khalili and Liu 2018, 2019): every second round costs no privacy.
+
+Rounds are counted from 0; the even ones are noisy, the odd ones (the paper's 2, 4, ...) silent.
+
+    noisy round:   w_i'  = argmin f_i(w) + r(w) + <dual_i + noise, w> + penalty sum_j |w - (w_i + w_j)/2|^2
+                   dual_i <- dual_i + penalty sum_j (w_i' - w_j')
+    silent round:  w_i'' = argmin <grad + dual_i, w> + proximity/2 |w - w_i'|^2 + penalty sum_j |w - (w_i' + w_j')/2|^2
+                   the dual stays
+
+`grad` stands for the gradient of f_i + r at w_i', with the noise of the round before. It is not evaluated again: the
+optimality condition of the noisy round says what it is,
+
+    grad = penalty sum_j (w_i + w_j) - 2 penalty d_i w_i' - dual_i        (d_i neighbours, the dual before its step)
+
+so that the silent round is, after the duals have cancelled,
+
+    w_i'' = w_i' + penalty / (2 penalty d_i + proximity) * sum_j (2 w_j' - w_i - w_j).
+
+Every term of it was sent to the neighbours: a silent round is post-processing of released models, declares no release
+and costs nothing. That is why noisy rounds perturb the *objective*: with noise on the output the optimality condition
+would hold at an un-noised point.
+
+    paper          code               what it is
+    f_i(2k-1)      w_i'               model of a noisy round
+    f_i(2k)        w_i''              model of a silent round
+    2 lambda_i     state.dual         the 2 is in the dual
+    eta, gamma     penalty, proximity
+    -              state.anchor       d_i w_i + sum_j w_j at the start of the noisy round
+
+Privacy is that of `DualPerturbation` over the noisy rounds: `consenso.privacy.theorems.dual_perturbation`. The paper's
+condition for convergence asks for enough proximity; it is not checked, being no privacy matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from consenso.algorithms.distributed_admm import State, at_zero, check_local_problem, listen
+from consenso.algorithms.dual_perturbation import (
+    check_cover,
+    check_perturbation,
+    perturbed_minimiser,
+    perturbed_releases,
+    perturbed_rounds,
+)
+from consenso.algorithms.networked import Message, degrees_of
+from consenso.algorithms.shape import Example, Heard, Source, require_positive
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.facts import Facts
+from consenso.losses import Logistic
+from consenso.privacy.noise import GammaNormNoise
+from consenso.privacy.release import Door, Release
+from consenso.privacy.setting import Setting, View
+from consenso.privacy.theorems import Theorem
+from consenso.problem import Problem
+from consenso.regularizers import L2, NoPenalty
+from consenso.shards import Cohort
+from consenso.topology import Topology
+
+
+@dataclass(frozen=True)
+class RecycledState(State):
+    """A node's state; the anchor is what the last noisy round started from."""
+
+    anchor: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecycledADMM:
+    """Distributed ADMM that perturbs its objective in even rounds and recycles the result in odd ones."""
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(paper="002", algorithm="R-ADMM of Figure 3", names=("R-ADMM", "recycled ADMM")),
+    )
+
+    penalty: float = 1.0
+    proximity: float = 1.0
+    tolerance: float = 1e-10
+    cover: float = 1e-6
+
+    def __post_init__(self) -> None:
+        require_positive(self, penalty=self.penalty)
+        check_cover(self, self.tolerance, self.cover)
+        if not 0 <= self.proximity < np.inf:
+            raise InputError(f"RecycledADMM(proximity={self.proximity}): a proximity is a finite number of at least 0.")
+
+    def check(self, setting: Setting) -> None:
+        """Bounded, smooth losses of one margin, and noise whose law the theorem knows."""
+        check_local_problem(self, setting)
+        check_perturbation(self, setting, noisy_rounds(setting.rounds))
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """Those of a perturbed minimisation in noisy rounds, none in silent ones."""
+        return perturbed_releases(facts, self.cover) if is_noisy(facts.round) else ()
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """The noisy rounds."""
+        yield lambda: perturbed_rounds(self, setting, view, noisy_rounds(setting.rounds))
+
+    def enroll(self, facts: Facts, f: Cohort) -> RecycledState:
+        """Everything at zero."""
+        start = at_zero(facts)
+        return RecycledState(w=start.w, heard=start.heard, dual=start.dual, anchor=start.w)
+
+    def local(self, facts: Facts, state: RecycledState, f: Cohort, door: Door) -> tuple[RecycledState, Message]:
+        """A perturbed minimisation, or what follows from the last one."""
+        degrees = degrees_of(facts)[:, None]
+        if is_noisy(facts.round):
+            w = perturbed_minimiser(self, facts, state, f, door)
+            return replace(state, w=w, anchor=degrees * state.w + state.heard), Message(w=w)
+        step = self.penalty / (2 * self.penalty * degrees + self.proximity)
+        w = state.w + step * (2 * state.heard - state.anchor)
+        return replace(state, w=w), Message(w=w)
+
+    def absorb(self, facts: Facts, state: RecycledState, heard: Heard) -> RecycledState:
+        """The dual step, in noisy rounds only."""
+        if is_noisy(facts.round):
+            return listen(self.penalty, facts, state, heard)
+        return replace(state, heard=heard.sum("w"))
+
+    def models(self, facts: Facts, state: RecycledState) -> Array:
+        """Each node's model."""
+        return state.w
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six nodes of unequal sizes and degrees, logistic loss."""
+        return Example(
+            algorithm=cls(penalty=0.05, proximity=0.3),
+            problem=Problem(
+                loss=Logistic(),
+                regularizer=L2(strength=0.1),
+                features=3,
+                sizes=np.array([4, 5, 6, 5, 4, 6]),
+                row_bound=1.0,
+                weighting="party",
+            ),
+            noise=GammaNormNoise(multiplier=1.0),
+            rounds=4,
+            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+            exact_rounds=200,
+            regularizers=(NoPenalty(), L2(strength=0.1)),
+        )
+
+
+def is_noisy(round_: int) -> bool:
+    """Whether a round releases something new."""
+    return round_ % 2 == 0
+
+
+def noisy_rounds(rounds: int) -> list[int]:
+    """Those of a run that release something new."""
+    return [round_ for round_ in range(rounds) if is_noisy(round_)]

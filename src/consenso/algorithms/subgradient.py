@@ -1,0 +1,143 @@
+"""Distributed subgradient steps (Nedic and Ozdaglar 2009), perturbed as in Gauthier et al. 2023: zCDP-grad-NFL.
+
+    node k:    g   = subgradient of f_k at w_k + noise
+               w_k = sum_l a_kl w_l - step ( g + r'(w_k) )                     l runs over k and its neighbours
+               and says w_k
+
+    paper        code           what it is
+    x_k          state.w        the noisy iterate, all that a neighbour ever sees
+    a_kl         heard.mix      Metropolis weights: 1/(1 + larger degree) on an edge, the rest on the node itself
+    alpha_n      step           a number, or one per round
+
+Noise of standard deviation s on the gradient is noise of step * s on w_k, whose sensitivity is 2 c_1 step/M_k: this is the
+paper's output perturbation. The noise decreases by a schedule of its multiplier, `Geometric(first, ratio)`.
+
+Remarks. There are no duals: a constant step ends at a distance of the order of the step from the optimum, wherever nodes
+disagree about it, and only steps that fall to zero (`Polynomial`) reach it. That is why it loses to ADMM without noise;
+with noise it has the virtue that nothing accumulates. `clip`, `radius`, `proximal`, `at_average` and `averaging` are those
+of `NetworkedADMM`; with `at_average` the gradient is taken at the mixed iterate ("combine, then adapt").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from consenso.algorithms.networked import (
+    Message,
+    check_node,
+    gradient_release,
+    noisy_gradient,
+    require_bounded_gradient,
+    require_slopes,
+    running_average,
+    within,
+)
+from consenso.algorithms.noisy_fixed_point import value_at
+from consenso.algorithms.shape import Example, Heard, Source, require_positive
+from consenso.arrays import Array
+from consenso.facts import Facts
+from consenso.losses import Logistic
+from consenso.privacy.noise import Constant, GaussianNoise, Geometric, Polynomial, Table
+from consenso.privacy.release import Door, Release
+from consenso.privacy.setting import Setting, View
+from consenso.privacy.theorems import Theorem
+from consenso.problem import Problem
+from consenso.regularizers import L2, ElasticNet
+from consenso.shards import Cohort
+from consenso.topology import Topology
+
+
+@dataclass(frozen=True)
+class State:
+    """What a node keeps: functions of noisy iterates, all of it."""
+
+    w: Array  # what it last said
+    mixed: Array  # the Metropolis average of what it and its neighbours last said
+    model: Array  # the last iterate, or the average of the late ones
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributedSubgradient:
+    """Mix, then a noisy subgradient step; the defaults are the paper's form."""
+
+    sources: ClassVar[tuple[Source, ...]] = (
+        Source(
+            paper="004",
+            algorithm="baseline of Section V",
+            names=("zCDP-grad-NFL", "distributed subgradient", "private DGD"),
+        ),
+    )
+
+    step: float | Constant | Polynomial | Table = 1.0
+    clip: float | None = None
+    radius: float | None = None
+    rate: float = 1.0
+    proximal: bool = False
+    at_average: bool = False
+    averaging: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.step, Constant | Polynomial | Table):
+            require_positive(self, step=self.step)
+        check_node(self, self.clip, self.radius, self.rate, self.averaging)
+
+    def check(self, setting: Setting) -> None:
+        """Refuse unbounded gradients, and constraints where only subgradients are taken."""
+        problem = setting.facts.problem
+        require_bounded_gradient(self, problem, self.clip, self.radius)
+        require_slopes(self, problem, self.proximal)
+
+    def releases(self, facts: Facts) -> tuple[Release, ...]:
+        """A node's subgradient."""
+        return (gradient_release(facts, self.clip, self.radius, self.rate),)
+
+    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+        """None: composing the rounds is exact, since all history is noisy."""
+        return ()
+
+    def enroll(self, facts: Facts, f: Cohort) -> State:
+        """Everything at zero."""
+        zero = np.zeros((len(facts.cohort), facts.dim))
+        return State(w=zero, mixed=zero, model=zero)
+
+    def local(self, facts: Facts, state: State, f: Cohort, door: Door) -> tuple[State, Message]:
+        """A step from the mixed iterate."""
+        regularizer, step = facts.problem.regularizer, value_at(self.step, facts.round)
+        point = within(state.mixed if self.at_average else state.w, self.radius)
+        g = noisy_gradient(facts, f, point, door, self.clip, self.rate)
+        if self.proximal:
+            w = regularizer.prox(state.mixed - step * g, step)
+        else:
+            w = state.mixed - step * (g + regularizer.subgradient(point))
+        w = within(w, self.radius)
+        return replace(state, w=w), Message(w=w)
+
+    def absorb(self, facts: Facts, state: State, heard: Heard) -> State:
+        """Mix what was said."""
+        mixed = heard.mix("w")
+        latest = mixed if self.at_average else state.w
+        return State(w=state.w, mixed=mixed, model=running_average(facts, self.averaging, state.model, latest))
+
+    def models(self, facts: Facts, state: State) -> Array:
+        """Each node's iterate, or the average of its late ones."""
+        return state.model
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six nodes of five records on a ring with a chord, logistic loss."""
+        return Example(
+            algorithm=cls(step=Polynomial(first=2.0, power=-0.5), clip=0.6, averaging=0.5),
+            problem=Problem(
+                loss=Logistic(), regularizer=L2(strength=0.1), features=3, sizes=np.full(6, 5), row_bound=1.0
+            ),
+            noise=GaussianNoise(multiplier=Geometric(first=2.0, ratio=0.9)),
+            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+            # A falling step is what reaches the optimum, and how fast it falls is how fast it is reached.
+            exact=cls(step=Polynomial(first=4.0, power=-0.75), proximal=True),
+            exact_rounds=3000,
+            regularizers=(L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05)),
+        )

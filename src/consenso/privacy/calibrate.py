@@ -1,0 +1,296 @@
+"""How much noise, how many rounds, how large a sample: the most that a target allows, never more.
+
+Each function takes `build`, which makes the event for a value, and searches for the value at which the event's cost
+meets the target. Costs must be monotone in the value. What is returned was itself accounted and found within the
+target, to a relative 1e-6 of the best value (the tolerance of the search, not of the guarantee).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from consenso.errors import InputError
+from consenso.privacy.accountants import conversion, epsilon, gdp, pure, renyi, zcdp
+from consenso.privacy.accountants.objective import floor
+from consenso.privacy.accountants.parts import is_unbounded, parts
+from consenso.privacy.events import Event, Mixture, ObjectivePerturbation, Unbounded
+
+# How far multipliers and rates are searched, and rounds.
+_LEAST, _MOST, _MOST_ROUNDS = 1e-9, 1e12, 1 << 40
+_TOLERANCE = 1e-6
+# The tight cost can be slow: a cheaper one that is never smaller brings the search this close first.
+_ROUGH_TOLERANCE = 0.02
+_NO_NOISE = "a part of it does not depend on what is calibrated"
+
+
+class Target(Protocol):
+    """Something that an event may cost at most."""
+
+    @property
+    def limit(self) -> float:
+        """The largest cost that is allowed."""
+        ...
+
+    def cost(self, event: Event) -> float:
+        """What the event costs in this currency; infinite when it has no such cost."""
+        ...
+
+    def rough(self, event: Event) -> float:
+        """A cheap cost that is never smaller."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonDelta:
+    """(epsilon, delta)-differential privacy, by the tightest known curve."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _require_positive("EpsilonDelta", "epsilon", self.epsilon)
+        if not 0 < self.delta < 1:
+            raise InputError(
+                f"EpsilonDelta(delta={self.delta}): a delta lies in (0, 1); use PureEpsilon(epsilon=...) for none."
+            )
+
+    @property
+    def limit(self) -> float:
+        """Epsilon."""
+        return self.epsilon
+
+    def cost(self, event: Event) -> float:
+        """Epsilon at the stated delta."""
+        return epsilon(event, self.delta)
+
+    def rough(self, event: Event) -> float:
+        """Epsilon by the Renyi curve."""
+        if gdp(event) is not None or not parts(event) or is_unbounded(event):
+            return self.cost(event)
+        return conversion.to_epsilon(lambda orders: renyi.curve(event, orders), self.delta).value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rho:
+    """rho-zCDP."""
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        _require_positive("Rho", "rho", self.rho)
+
+    @property
+    def limit(self) -> float:
+        """Rho."""
+        return self.rho
+
+    def cost(self, event: Event) -> float:
+        """The smallest known rho."""
+        return _known(zcdp(event))
+
+    def rough(self, event: Event) -> float:
+        """The same."""
+        return self.cost(event)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PureEpsilon:
+    """epsilon-differential privacy, delta = 0."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _require_positive("PureEpsilon", "epsilon", self.epsilon)
+
+    @property
+    def limit(self) -> float:
+        """Epsilon."""
+        return self.epsilon
+
+    def cost(self, event: Event) -> float:
+        """The sum of pure epsilons."""
+        return _known(pure(event))
+
+    def rough(self, event: Event) -> float:
+        """The same."""
+        return self.cost(event)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mu:
+    """mu-GDP."""
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        _require_positive("Mu", "mu", self.mu)
+
+    @property
+    def limit(self) -> float:
+        """Mu."""
+        return self.mu
+
+    def cost(self, event: Event) -> float:
+        """The exact mu of Gaussian releases."""
+        return _known(gdp(event))
+
+    def rough(self, event: Event) -> float:
+        """The same."""
+        return self.cost(event)
+
+
+def calibrate_noise(build: Callable[[float], Event], target: Target) -> float:
+    """The smallest noise multiplier whose event meets the target."""
+    # Searched as its inverse, so that here as elsewhere more costs more.
+    found = _Search(lambda inverse: build(1 / inverse), target).most(1.0, 1 / _MOST, 1 / _LEAST)
+    if found is None:
+        raise _unreachable("calibrate_noise", target, build(_MOST), f"a noise multiplier of {_MOST:g}", _NO_NOISE)
+    if found >= 1 / _LEAST:
+        raise InputError(
+            f"calibrate_noise(build=...): {target} is met without noise, so the event does not depend on the "
+            "multiplier as it must; build it with std = multiplier * sensitivity."
+        )
+    return 1 / found
+
+
+def calibrate_rate(build: Callable[[float], Event], target: Target) -> float:
+    """The largest sampling rate, at most 1, whose event meets the target."""
+    found = _Search(build, target).most(1.0, _LEAST, 1.0)
+    if found is None:
+        raise _unreachable("calibrate_rate", target, build(_LEAST), f"a rate of {_LEAST:g}", _NO_NOISE)
+    return found
+
+
+def calibrate_rounds(build: Callable[[int], Event], target: Target) -> int:
+    """The largest number of rounds, at least 1, whose event meets the target."""
+    found = _Search(lambda rounds: build(int(rounds)), target, whole=True).most(1.0, 1.0, _MOST_ROUNDS)
+    if found is None:
+        raise _unreachable("calibrate_rounds", target, build(1), "1 round", "one round is too much already")
+    if found >= _MOST_ROUNDS:
+        raise InputError(
+            f"calibrate_rounds(build=...): {found:g} rounds still meet {target}, so the event does not depend on the "
+            "rounds as it must; build it with repeat(event, rounds)."
+        )
+    return int(found)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A value and what its event costs."""
+
+    value: float
+    cost: float
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The largest value whose event meets a target, for costs that grow with the value."""
+
+    build: Callable[[float], Event]
+    target: Target
+    whole: bool = False
+
+    def most(self, start: float, least: float, largest: float) -> float | None:
+        """That value in [least, largest]; None when not even the least meets the target."""
+        # What meets the target by the rough cost meets it by the tight one, which is then evaluated a few times only.
+        rough = self._bracket(self.target.rough, start, 4.0, least, largest)
+        near = start
+        if rough is not None:
+            low, high = rough
+            if high is None:
+                return low.value
+            near = self._narrow(self.target.rough, low, high, _ROUGH_TOLERANCE).value
+        tight = self._bracket(self.target.cost, near, 1.05 if rough else 4.0, least, largest)
+        if tight is None:
+            return None
+        low, high = tight
+        return low.value if high is None else self._narrow(self.target.cost, low, high, _TOLERANCE).value
+
+    def _at(self, cost: Callable[[Event], float], value: float) -> _Point:
+        return _Point(value, cost(self.build(value)))
+
+    def _meets(self, point: _Point) -> bool:
+        return point.cost <= self.target.limit  # NaN does not
+
+    def _bracket(
+        self, cost: Callable[[Event], float], start: float, factor: float, least: float, largest: float
+    ) -> tuple[_Point, _Point | None] | None:
+        """A value that meets the target and one that does not (None: all do); None when no value meets it."""
+        here = self._at(cost, min(max(self._rounded(start), least), largest))
+        while self._meets(here):
+            if here.value >= largest:
+                return here, None
+            further = self._at(cost, min(max(self._rounded(here.value * factor), here.value + self.whole), largest))
+            if not self._meets(further):
+                return here, further
+            here, factor = further, factor**1.5
+        while here.value > least:
+            nearer = self._at(cost, max(self._rounded(here.value / factor), least))
+            if self._meets(nearer):
+                return nearer, here
+            here, factor = nearer, factor**1.5
+        return None
+
+    def _narrow(self, cost: Callable[[Event], float], low: _Point, high: _Point, tolerance: float) -> _Point:
+        """The end of the bracket that meets the target, once the bracket or what is unspent is within tolerance."""
+        same_side, last = 0, None
+        while self._is_wide(low, high, tolerance):
+            middle = self._at(cost, self._guess(low, high, tolerance, halve=same_side >= 2))
+            meets = self._meets(middle)
+            same_side, last = (same_side + 1, meets) if meets == last else (1, meets)
+            low, high = (middle, high) if meets else (low, middle)
+        return low
+
+    def _is_wide(self, low: _Point, high: _Point, tolerance: float) -> bool:
+        if self.whole:
+            return high.value - low.value > max(1.0, tolerance * low.value if tolerance > _TOLERANCE else 0.0)
+        return high.value > low.value * (1 + tolerance) and low.cost < self.target.limit * (1 - tolerance)
+
+    def _guess(self, low: _Point, high: _Point, tolerance: float, *, halve: bool) -> float:
+        """Where the cost would meet the limit if its logarithm were linear in that of the value."""
+        share = 0.5
+        if not halve and 0 < low.cost < high.cost < math.inf:
+            # Aim a little below the limit, so that the guess is likely to be one that can be returned.
+            aim = self.target.limit * (1 if self.whole else 1 - tolerance / 2)
+            share = math.log(aim / low.cost) / math.log(high.cost / low.cost)
+        value = self._rounded(low.value * (high.value / low.value) ** min(max(share, 1e-6), 1 - 1e-6))
+        return min(max(value, low.value + 1), high.value - 1) if self.whole else value
+
+    def _rounded(self, value: float) -> float:
+        return float(math.floor(value)) if self.whole else value
+
+
+def _require_positive(kind: str, name: str, value: float) -> None:
+    if not 0 < value < math.inf:
+        raise InputError(f"{kind}({name}={value}): a target is positive and finite; give such a number.")
+
+
+def _known(cost: float | None) -> float:
+    return math.inf if cost is None else cost
+
+
+def _unreachable(function: str, target: Target, event: Event, least: str, otherwise: str) -> InputError:
+    """Why a target cannot be met, from the event that costs least."""
+    return InputError(
+        f"{function}(target={target}): with {least} the event still costs {target.cost(event):.6g}, more than "
+        f"{target.limit:.6g}, because {_obstacle(event, target, otherwise)}; raise the target or release less."
+    )
+
+
+def _obstacle(event: Event, target: Target, otherwise: str) -> str:
+    for part, _ in parts(event):
+        if isinstance(part, Unbounded):
+            return f"a value leaves without a bound ({part.reason})"
+        if isinstance(part, ObjectivePerturbation) and floor(part) > target.limit:
+            return (
+                f"objective perturbation costs at least {floor(part):.6g} with any noise "
+                f"(smoothness share {part.smoothness_share:g}; more regularization lowers it)"
+            )
+        if isinstance(part, Mixture) and is_unbounded(part):
+            return "a value may leave without a bound"
+    if math.isinf(target.cost(event)):
+        return f"the event has no finite cost of the kind {type(target).__name__}"
+    return otherwise

@@ -1,0 +1,159 @@
+"""What one observer can learn of one unit of one data set, as a value that can be asked for its numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.privacy import accountants, events
+from consenso.privacy.events import Adjacency, Event
+from consenso.privacy.observers import parse
+
+Unit = Literal["record", "user"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """A proved bound for one observer, one unit and one adjacency.
+
+    observer: stable key, such as "public", "server", "eavesdropper" or "peer:3".
+    theorem: what was proved, as a theorem object or by its name.
+    assumptions: what must hold besides what was checked, each with its anchor in docs/privacy.md.
+    """
+
+    event: Event
+    adjacency: Adjacency
+    unit: Unit
+    observer: str
+    theorem: Any
+    assumptions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, choices in (("adjacency", get_args(Adjacency)), ("unit", get_args(Unit))):
+            if getattr(self, name) not in choices:
+                raise InputError(f"Guarantee({name}={getattr(self, name)!r}): use {' or '.join(map(repr, choices))}.")
+        parse(self.observer)
+        for foreign in _foreign(self.event, self.adjacency):
+            raise InputError(
+                f"Guarantee(adjacency={self.adjacency!r}): the event contains {foreign}, which holds for the other "
+                "adjacency only; build the event for the adjacency of the guarantee."
+            )
+        object.__setattr__(self, "assumptions", tuple(_worded(each) for each in self.assumptions))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest known epsilon at a delta in [0, 1)."""
+        return accountants.epsilon(self.event, delta)
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest known delta at an epsilon above 0."""
+        return accountants.delta(self.event, epsilon)
+
+    def method(self, delta: float) -> str:
+        """Which curve gives epsilon at this delta."""
+        return accountants.best(self.event, delta).method
+
+    def zcdp(self) -> float | None:
+        """A rho for which the event is rho-zCDP, if there is one; samplers that miss their law have none."""
+        return accountants.zcdp(self.event) if accountants.excess(self.event) == 0 else None
+
+    def gdp(self) -> float | None:
+        """The mu for which the event is exactly mu-GDP, if there is one."""
+        return accountants.gdp(self.event) if accountants.excess(self.event) == 0 else None
+
+    def tradeoff(self, fpr: Array) -> Array:
+        """Lower bound on the false negative rate of every attack at these false positive rates."""
+        return accountants.tradeoff(self.event, fpr)
+
+    def compose(self, *others: Guarantee) -> Guarantee:
+        """What the same observer learns from all of these together."""
+        for other in others:
+            for name in ("adjacency", "unit", "observer"):
+                if getattr(other, name) != getattr(self, name):
+                    raise InputError(
+                        f"Guarantee.compose({name}={getattr(other, name)!r}): guarantees compose for one {name} only, "
+                        f"here {getattr(self, name)!r}; state both for the same {name}."
+                    )
+        if not others:
+            return self
+        all_of_them = (self, *others)
+        return Guarantee(
+            event=events.compose(*(each.event for each in all_of_them)),
+            adjacency=self.adjacency,
+            unit=self.unit,
+            observer=self.observer,
+            theorem=f"adaptive composition of {len(all_of_them)} guarantees",
+            assumptions=tuple(dict.fromkeys(text for each in all_of_them for text in each.assumptions)),
+        )
+
+    def is_stronger_than(self, other: Guarantee, delta: float) -> bool:
+        """Whether epsilon is strictly smaller at this delta; both must protect the same unit in the same sense."""
+        for name in ("adjacency", "unit"):
+            if getattr(other, name) != getattr(self, name):
+                raise InputError(
+                    f"Guarantee.is_stronger_than({name}={getattr(other, name)!r}): guarantees of one {name} only can "
+                    f"be compared, here {getattr(self, name)!r}; state both for the same {name}."
+                )
+        return self.epsilon(delta) < other.epsilon(delta)
+
+    def sentence(self, delta: float | None = None) -> str:
+        """The guarantee in plain words: at a delta, or by the numbers that need none. Numbers are rounded up."""
+        change = {"add-remove": "adding or removing", "replace-one": "replacing"}[self.adjacency]
+        what = {"record": "one record", "user": "all records of one user"}[self.unit]
+        opening = f"For {parse(self.observer).sentence}, {change} {what}"
+        if accountants.is_unbounded(self.event):
+            return f"{opening} can change everything: a value leaves without a bound."
+        if delta is None:
+            return f"{opening} has an effect that is bounded by {self._numbers()}."
+        cost = accountants.best(self.event, delta)
+        stated = f"(epsilon {_up(cost.epsilon)} at delta {delta:g}, by {cost.method})"
+        if math.isinf(cost.epsilon):
+            return f"{opening} has an effect that no epsilon bounds at delta {delta:g}; allow a larger delta."
+        if cost.epsilon == 0:
+            return f"{opening} changes no probability{f' by more than {delta:g}' if delta else ''} {stated}."
+        but = f", but for a probability of {delta:g}," if delta else ""
+        return (
+            f"{opening} changes the probability of whatever they could conclude{but} by a factor of at most "
+            f"exp({_up(cost.epsilon)}) {stated}."
+        )
+
+    def _numbers(self) -> str:
+        pure = accountants.pure(self.event) if accountants.excess(self.event) == 0 else None
+        costs = ((self.gdp(), "GDP"), (self.zcdp(), "zCDP"), (pure, "differential privacy"))
+        known = [f"{_up(cost)}-{name}" for cost, name in costs if cost is not None]
+        return " and ".join(known) or "an epsilon that depends on the delta; name one"
+
+
+def _up(value: float) -> str:
+    """Four significant digits, never below the value."""
+    if value == 0 or math.isinf(value):
+        return f"{value:g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{math.ceil(value / unit - 1e-9) * unit:.4g}"
+
+
+def _foreign(event: Event, adjacency: Adjacency) -> list[str]:
+    """Parts of an event that were built for another adjacency."""
+    found: list[str] = []
+    stack: list[Event] = [event]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, events.Composed | events.Mixture):
+            stack.extend(current.events)
+        elif isinstance(current, events.Repeated):
+            stack.append(current.event)
+        elif isinstance(current, events.Sampled) and current.adjacency != adjacency:
+            found.append(f"Sampled(adjacency={current.adjacency!r})")
+        elif isinstance(current, events.SampledFixedSize) and adjacency != "replace-one":
+            found.append("SampledFixedSize")
+        elif isinstance(current, events.ObjectivePerturbation) and adjacency != "add-remove":
+            found.append("ObjectivePerturbation")
+    return found
+
+
+def _worded(assumption: object) -> str:
+    """Theorems list assumptions with a text and an anchor; here they become one line."""
+    text, anchor = getattr(assumption, "text", None), getattr(assumption, "anchor", None)
+    return str(assumption) if text is None else f"{text} (docs/privacy.md#{anchor})"
