@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from scipy.sparse.linalg import aslinearoperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Hinge, Logistic, Softmax, Squared
@@ -270,7 +270,7 @@ def test_lions_mercier_solves_the_generalised_lasso(kind):
         step=1.0,
     )
     u = np.zeros(len(stacked))
-    for _ in range(2000):
+    for _ in range(500):
         u = operator(u)
     z = operator.solution(u)  # -B z, and B = -I
     x = cp.Variable(DIM)
@@ -301,6 +301,9 @@ def test_matrices_know_their_rank_and_their_content():
     assert LinearMap(tall).squared_scale is None
     with pytest.raises(InputError, match="finite"):
         LinearMap(np.array([[np.nan]]))
+    for rmatvec in (None, lambda y: 2 * tall.T @ y):
+        with pytest.raises(InputError, match="rmatvec"):
+            LinearMap(LinearOperator((5, 3), matvec=lambda x: tall @ x, rmatvec=rmatvec, dtype=float))
     with pytest.raises(PreconditionError, match="full column rank"):
         Image(function=NoPenalty(), map=LinearMap(np.array([[1.0, 0.0]])))
 

@@ -14,11 +14,12 @@ from consenso.errors import InputError, PreconditionError
 from consenso.losses import Hinge, Logistic, Softmax, Squared
 from consenso.operators import AllBlocks, CyclicBlocks, MeanGradient, RandomBlock, SampledBlocks
 from consenso.privacy import accountants
-from consenso.privacy.events import Gaussian, Sampled, repeat
+from consenso.privacy.events import Gaussian, Sampled, repeat, revealed
 from consenso.privacy.noise import GaussianNoise, NoNoise, Polynomial
 from consenso.privacy.observers import Public
 from consenso.privacy.release import COIN_STREAM
 from consenso.privacy.samplers import Key, Seeded
+from consenso.privacy.setting import View
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, NoPenalty
 from consenso.runtime.plan import plan
@@ -173,14 +174,29 @@ def test_sampling_parties_by_a_fixed_size_is_claimed_for_the_public_only():
     assert promise.guarantee.epsilon(1e-5) < everyone.guarantee(Public(), 1e-5).epsilon(1e-5)
 
 
+def test_a_fixed_size_sample_is_charged_for_the_largest_party():
+    # A small party that is drawn displaces a large one, so its guarantee rests on the large one's contribution.
+    sizes = np.array([1] * 10 + [5] * 10)
+    problem = Problem(loss=Logistic(), regularizer=NoPenalty(), features=3, sizes=sizes, row_bound=1.0, unit="user")
+    made = planned(
+        problem,
+        DPSGD(clip=0.3),
+        schedule=FixedSubset(2),
+        trust="curator",
+        noise=GaussianNoise(multiplier=3.0),
+    )
+    (candidate,) = DPSGD(clip=0.3).theorems(
+        made.setting, View(observer=Public(), unit="user", adjacency="replace-one", party=0)
+    )
+    assert candidate().contribution == pytest.approx(5 * 0.3 * problem.scales[0])
+
+
 def test_records_in_sampled_parties_are_not_amplified():
     # The rest of a party's records tells that it takes part: a record's own bound says nothing of that.
     problem = Problem(loss=Logistic(), regularizer=NoPenalty(), features=3, sizes=np.full(20, 50), row_bound=1.0)
     made = planned(problem, DPSGD(clip=0.3), schedule=PoissonSubset(0.1), trust="curator")
     promise = made.promise(Public(), 0, 1e-5)
     one = Gaussian(MULTIPLIER, 1.0)
-    from consenso.privacy.events import revealed
-
     sound = accountants.epsilon(repeat(revealed(one, 0.1), ROUNDS), 1e-5)
     assert promise.guarantee.epsilon(1e-5) >= sound * (1 - 1e-6)
 

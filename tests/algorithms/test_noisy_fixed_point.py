@@ -114,8 +114,8 @@ def test_a_round_without_blocks_releases_nothing_and_costs_nothing():
 
 def test_the_mean_of_proxes_learns_with_kinks():
     problem, shards, rows, targets = curator(Hinge(), regularizer=L2(strength=0.1))
-    algorithm = NoisyFixedPoint(operator=MeanProx(step=0.02))
-    model = run(planned(problem, algorithm, rounds=4000, noise=NoNoise()), shards).model
+    algorithm = NoisyFixedPoint(operator=MeanProx(step=0.05))
+    model = run(planned(problem, algorithm, rounds=1500, noise=NoNoise()), shards).model
 
     def objective(x):
         return np.maximum(0, 1 - targets * (rows @ x)).mean() + 0.05 * x @ x
@@ -126,18 +126,18 @@ def test_the_mean_of_proxes_learns_with_kinks():
     best = cp.Problem(
         cp.Minimize(cp.sum(cp.pos(1 - cp.multiply(targets, rows @ x))) / len(rows) + 0.05 * cp.sum_squares(x))
     ).solve(solver=cp.CLARABEL)
-    # The envelopes lie at most step/2 * L^2 = 0.01 below the losses.
-    assert best <= objective(model) + 1e-9 <= best + 0.0101
+    # The envelopes lie at most step/2 * L^2 = 0.025 below the losses.
+    assert best <= objective(model) + 1e-9 <= best + 0.0255
 
 
 @pytest.mark.parametrize("chance", [1.0, 0.5])
 def test_the_utility_bound_holds_for_private_ridge_logistic_regression(chance):
-    strength, rounds, runs, step = 0.5, 25, 150, 2.0
+    strength, rounds, runs, step = 0.5, 15, 60, 2.0
     problem, shards, *_ = curator(regularizer=L2(strength=strength))
     activation = AllBlocks() if chance == 1 else SampledBlocks(rate=chance, seed=1)
     operator = MeanGradient(step=step)
     exact = NoisyFixedPoint(operator=operator)
-    fixed = run(planned(problem, exact, rounds=2000, noise=NoNoise()), shards).model
+    fixed = run(planned(problem, exact, rounds=200, noise=NoNoise()), shards).model
     contraction = operator.lipschitz(problem)
     assert contraction < 1
     std = 2.0 * 2 * problem.loss.lipschitz(1.0)

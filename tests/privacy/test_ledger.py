@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from consenso.errors import BudgetError, InputError
 from consenso.privacy.accountants import epsilon
-from consenso.privacy.events import Event, Gaussian, Laplace, Nothing, Unbounded, repeat
+from consenso.privacy.events import Event, Gaussian, Laplace, Nothing, Sampled, Unbounded, repeat
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Budget, Ledger, Scope, charges_of
 from consenso.privacy.serial import to_json
@@ -235,6 +235,12 @@ def test_the_error_says_that_adjacencies_do_not_mix(ledger: Ledger) -> None:
         ledger.reserve("run", {scope(adjacency="add-remove"): SMALL}, what="a fit")
     ledger.reserve("run", {scope(adjacency="add-remove"): SMALL, PUBLIC: Gaussian(40.0, 2.0)}, what="both are stated")
     assert spent(ledger) == epsilon(Gaussian(40.0, 2.0), DELTA)
+
+
+def test_an_event_built_for_the_other_adjacency_is_refused(ledger: Ledger) -> None:
+    sampled = Sampled(std=40.0, contribution=1.0, rate=0.1, adjacency="add-remove")
+    with pytest.raises(InputError, match="holds for the other adjacency only"):
+        ledger.reserve("run", {PUBLIC: sampled}, what="a fit")
 
 
 def test_the_own_cost_of_an_observer_is_charged_before_that_of_a_stronger_one(ledger: Ledger) -> None:

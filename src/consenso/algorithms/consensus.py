@@ -189,5 +189,6 @@ class ConsensusADMM:
             schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2), RandomWalk()),
             trusts=("local", "secure-sum", "curator"),
             exact=cls(step=8.0),
+            exact_rounds=150,
             regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
         )

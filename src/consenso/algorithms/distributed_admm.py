@@ -41,7 +41,8 @@ from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
-from consenso.subproblems import certified
+from consenso.subproblems import Prox, certified
+from consenso.subproblems.batch import ROUNDING, lengths
 from consenso.topology import Topology
 
 
@@ -83,7 +84,11 @@ def pulls(penalty: float, facts: Facts, state: State) -> Array:
 
 def minimise(f: Cohort, pull: Array, curvature: Array, tolerance: float, who: str) -> Array:
     """The minimisers of f_i(w) + curvature_i/2 |w|^2 - <pull_i, w> to a certified distance, (parties, dim)."""
-    return certified(f.prox(pull / curvature[:, None], 1 / curvature, tolerance), tolerance, who)
+    points = pull / curvature[:, None]
+    found = f.prox(points, 1 / curvature, tolerance / 2)
+    # The prox is certified for its own arguments, which were rounded on their way here.
+    rounded = ROUNDING * (lengths(points) + lengths(found.x))
+    return certified(Prox(found.x, found.residual + rounded), tolerance, who)
 
 
 def listen(penalty: float, facts: Facts, state: S, heard: Heard) -> S:

@@ -107,7 +107,9 @@ class DPADMM:
         if self.clip is None:
             require_lipschitz(problem.loss, problem.row_bound, "DPADMM without clip")
         if not isinstance(setting.schedule, Everyone):
-            raise InputError(f"DPADMM(schedule={setting.schedule!r}): the consensus is over all parties; use Everyone().")
+            raise InputError(
+                f"DPADMM(schedule={setting.schedule!r}): the consensus is over all parties; use Everyone()."
+            )
         if isinstance(setting.doorway.noise_for("copy"), LaplaceNoise):
             raise InputError(
                 "DPADMM: copies are bounded in the 2-norm; use GaussianNoise, or InexactADMM for Laplace noise."
@@ -176,7 +178,13 @@ class DPADMM:
             ),
             noise=GaussianNoise(multiplier=1.0),
             trusts=("local", "curator"),
-            exact=cls(penalty=0.05, proximity=20.0),
-            exact_rounds=3000,
-            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+            exact=cls(penalty=0.02, proximity=40.0),
+            exact_rounds=300,
+            regularizers=(
+                NoPenalty(),
+                L1(strength=0.02),
+                L2(strength=0.1),
+                ElasticNet(l1=0.01, l2=0.05),
+                Box(low=-0.5, high=0.3),
+            ),
         )

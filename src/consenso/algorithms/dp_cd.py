@@ -93,10 +93,11 @@ class DPCD:
         given = self.column_bounds or (problem.row_bound,) * problem.features
         if len(given) != problem.features:
             raise InputError(
-                f"DPCD(column_bounds=... of length {len(given)}): one bound for each of the {problem.features} features "
-                "is needed."
+                f"DPCD(column_bounds=... of length {len(given)}): one bound for each of the {problem.features} "
+                "features is needed."
             )
-        return np.minimum(np.array(given), problem.row_bound)
+        bounds: Array = np.minimum(np.array(given), problem.row_bound)
+        return bounds
 
     def releases(self, facts: Facts) -> tuple[Release, ...]:
         """The sum of slopes times entries, each column divided by its bound; nothing in a round without features."""
@@ -177,6 +178,7 @@ class DPCD:
             schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2)),
             trusts=("curator", "secure-sum", "local"),
             exact=cls(),
+            exact_rounds=600,
             regularizers=(
                 NoPenalty(),
                 L1(strength=0.02),

@@ -159,6 +159,7 @@ class DPSGD:
             schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2)),
             trusts=("curator", "secure-sum", "local"),
             exact=cls(step=4.0),
+            exact_rounds=300,
             regularizers=(
                 NoPenalty(),
                 L1(strength=0.02),

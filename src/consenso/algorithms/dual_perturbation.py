@@ -54,7 +54,7 @@ from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
 from consenso.topology import Topology
 
-LINEAR, OUTPUT = "linear", "output"
+OBJECTIVE, OUTPUT = "objective", "output"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ def check_perturbation(owner: Perturbed, setting: Setting, noisy: Sequence[int])
             f"{name}: one record's Hessian must have rank one, and {problem.loss!r} has {problem.outputs} scores per "
             "record; use PrimalPerturbation."
         )
-    if all(isinstance(setting.doorway.noise_for(each), NoNoise) for each in (LINEAR, OUTPUT)):
+    if all(isinstance(setting.doorway.noise_for(each), NoNoise) for each in (OBJECTIVE, OUTPUT)):
         return  # a run that promises nothing
     for party in setting.facts.classes():
         everything = View(observer=Eavesdropper(), unit=problem.unit, adjacency=problem.adjacency, party=int(party))
@@ -173,7 +173,7 @@ def perturbed_releases(facts: Facts, cover: float) -> tuple[Release, ...]:
     """The gradient that the linear term hides, and the minimiser. A node without records stays in the graph."""
     return (
         Release(
-            name=LINEAR,
+            name=OBJECTIVE,
             size=facts.dim,
             perturbs_objective=True,
             bounds=Bounds.of_contributions(record=facts.record_lipschitz, user=facts.lipschitz),
@@ -194,7 +194,7 @@ def perturbed_minimiser(owner: Perturbed, facts: Facts, state: State, f: Cohort,
     """The minimiser of each node's objective with its random linear term, as it may leave, (parties, dim)."""
     pull, curvature = pulls(owner.penalty, facts, state), curvatures(owner.penalty, facts)
     who = type(owner).__name__
-    exact = door.perturb(LINEAR, lambda noise: minimise(f, pull - noise, curvature, owner.tolerance, who))
+    exact = door.perturb(OBJECTIVE, lambda noise: minimise(f, pull - noise, curvature, owner.tolerance, who))
     return door(OUTPUT, exact)
 
 
@@ -204,8 +204,8 @@ def perturbed_rounds(owner: Perturbed, setting: Setting, view: View, noisy: Sequ
     problem, sampler, law = own.problem, setting.doorway.sampler, _law(owner, setting)
     curvature = float(curvatures(owner.penalty, own)[0])
     # Bounds are those of every noisy round; multipliers may change from round to round.
-    gap, cover = (_drawn_for(owner, setting, own.at(noisy[0]), name) for name in (LINEAR, OUTPUT))
-    scales = [float(setting.doorway.noise_for(LINEAR).scale(gap, round_)) for round_ in noisy]
+    gap, cover = (_drawn_for(owner, setting, own.at(noisy[0]), name) for name in (OBJECTIVE, OUTPUT))
+    scales = [float(setting.doorway.noise_for(OBJECTIVE).scale(gap, round_)) for round_ in noisy]
     outputs = [float(setting.doorway.noise_for(OUTPUT).scale(cover, round_)) for round_ in noisy]
     wrong, excess = 0.0, 0.0
     for scale, output in set(zip(scales, outputs, strict=True)):
@@ -232,7 +232,7 @@ def perturbed_rounds(owner: Perturbed, setting: Setting, view: View, noisy: Sequ
 
 
 def _law(owner: object, setting: Setting) -> Literal["gamma-norm", "gaussian"]:
-    kinds = {type(setting.doorway.noise_for(name)) for name in (LINEAR, OUTPUT)}
+    kinds = {type(setting.doorway.noise_for(name)) for name in (OBJECTIVE, OUTPUT)}
     if kinds == {GammaNormNoise}:
         return "gamma-norm"
     if kinds == {GaussianNoise}:

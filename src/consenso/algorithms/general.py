@@ -212,7 +212,8 @@ class GeneralADMM:
         """The x with A x = c - B z: z itself where it is a copy of x."""
         if self.right is None:
             return hub.z
-        return self.left.solve(self._constant - self._right.apply(hub.z))
+        x: Array = self.left.solve(self._constant - self._right.apply(hub.z))
+        return x
 
     def _z(self, facts: Facts, u: Array) -> Array:
         return self._right.argmin(self.g or facts.problem.regularizer, -u, self.step)
@@ -238,7 +239,7 @@ class GeneralADMM:
             noise=GaussianNoise(multiplier=1.0),
             trusts=("curator", "local"),
             exact=cls(left=left, step=2.0),
-            exact_rounds=300,
+            exact_rounds=150,
             regularizers=(
                 NoPenalty(),
                 L1(strength=0.02),

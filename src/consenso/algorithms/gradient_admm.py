@@ -90,7 +90,9 @@ class GradientADMM:
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
-        Source(paper="001", algorithm="Algorithm 1", names=("001-1", "gradient ADMM", "ADMM with iteration amplification")),
+        Source(
+            paper="001", algorithm="Algorithm 1", names=("001-1", "gradient ADMM", "ADMM with iteration amplification")
+        ),
     )
 
     penalty: float = 1.0
@@ -236,7 +238,9 @@ class GradientADMM:
         once_more = np.arange(facts.parties) < setting.rounds % facts.parties
         for first in classes:
             alike = (facts.sizes == facts.sizes[first]) & (facts.scales == facts.scales[first])
-            chosen.update(int(np.flatnonzero(group)[-1]) for group in (alike & once_more, alike & ~once_more) if group.any())
+            chosen.update(
+                int(np.flatnonzero(group)[-1]) for group in (alike & once_more, alike & ~once_more) if group.any()
+            )
         return np.array(sorted(chosen), dtype=np.int64)
 
     def _iteration(self, setting: Setting, view: View) -> GradientIteration:
@@ -396,15 +400,26 @@ class GradientADMM:
         return Example(
             algorithm=cls(penalty=0.5),
             problem=Problem(
-                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0, unit="user"
+                loss=Logistic(),
+                regularizer=L1(strength=0.02),
+                features=3,
+                sizes=np.full(6, 5),
+                row_bound=1.0,
+                unit="user",
             ),
             noise=GaussianNoise(multiplier=1.0),
             schedules=(Cyclic(), RandomOrder(), RandomStopping()),
             trusts=("local", "curator"),
-            exact=cls(penalty=0.5, step=0.01),
-            exact_rounds=12000,
+            exact=cls(penalty=0.1, step=0.1),
+            exact_rounds=1500,
             exact_tolerance=1e-4,
-            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+            regularizers=(
+                NoPenalty(),
+                L1(strength=0.02),
+                L2(strength=0.1),
+                ElasticNet(l1=0.01, l2=0.05),
+                Box(low=-0.5, high=0.3),
+            ),
         )
 
 

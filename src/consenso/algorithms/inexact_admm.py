@@ -92,7 +92,9 @@ class Proximal:
 
     proximity: Sequence = Polynomial(first=1.0, power=-0.5)  # noqa: RUF009 - frozen
 
-    def solve(self, w: Array, z: Array, dual: Array, gradient: Array, penalty: float, round_: int, region: Region) -> Array:
+    def solve(
+        self, w: Array, z: Array, dual: Array, gradient: Array, penalty: float, round_: int, region: Region
+    ) -> Array:
         """The argmin, (parties, dim)."""
         near = 1 / value_at(self.proximity, round_)
         return region.prox((penalty * w + dual + near * z - gradient) / (penalty + near), 1.0)
@@ -109,7 +111,9 @@ class TrustRegion:
         if self.norm not in (2, math.inf):
             raise InputError(f"TrustRegion(norm={self.norm}): a trust region is a ball of norm 2 or math.inf.")
 
-    def solve(self, w: Array, z: Array, dual: Array, gradient: Array, penalty: float, round_: int, region: Region) -> Array:
+    def solve(
+        self, w: Array, z: Array, dual: Array, gradient: Array, penalty: float, round_: int, region: Region
+    ) -> Array:
         """The argmin, (parties, dim)."""
         point, radius = w + (dual - gradient) / penalty, value_at(self.radius, round_)
         if isinstance(region, Ball):
@@ -161,7 +165,9 @@ class InexactADMM:
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
-        Source(paper="003", algorithm="Algorithm 1 with (8)", names=("DP-IADMM-Prox", "ObjP", "DP-IADMM", "inexact ADMM")),
+        Source(
+            paper="003", algorithm="Algorithm 1 with (8)", names=("DP-IADMM-Prox", "ObjP", "DP-IADMM", "inexact ADMM")
+        ),
         Source(paper="003", algorithm="Algorithm 1 with (9)", names=("DP-IADMM-Trust", "ObjT")),
     )
 
@@ -176,13 +182,17 @@ class InexactADMM:
         if not isinstance(self.penalty, GrowingPenalty):
             require_positive(self, penalty=self.penalty)
         if isinstance(self.region, Box) and not np.isfinite([self.region.low, self.region.high]).all():
-            raise InputError(f"InexactADMM(region={self.region!r}): the region is bounded on all sides; give both ends.")
+            raise InputError(
+                f"InexactADMM(region={self.region!r}): the region is bounded on all sides; give both ends."
+            )
         if self.norm not in (1, 2):
             raise InputError(f"InexactADMM(norm={self.norm!r}): gradients are bounded in norm 1 or 2.")
         if self.row_bound_1 is not None:
             require_positive(self, row_bound_1=self.row_bound_1)
         if self.row_bound_1 is not None and self.norm == 2:
-            raise InputError("InexactADMM(row_bound_1=..., norm=2): the 2-norm needs no bound on 1-norms; leave it out.")
+            raise InputError(
+                "InexactADMM(row_bound_1=..., norm=2): the 2-norm needs no bound on 1-norms; leave it out."
+            )
         check_averaging(self, self.averaging)
 
     def check(self, setting: Setting) -> None:
@@ -195,7 +205,9 @@ class InexactADMM:
             )
         noise = setting.doorway.noise_for("gradient")
         if self.norm == 2 and isinstance(noise, LaplaceNoise):
-            raise InputError("InexactADMM(norm=2): Laplace noise protects the 1-norm only; use norm=1, or GaussianNoise.")
+            raise InputError(
+                "InexactADMM(norm=2): Laplace noise protects the 1-norm only; use norm=1, or GaussianNoise."
+            )
         if self.norm == 1 and isinstance(noise, GaussianNoise | GammaNormNoise):
             raise InputError(
                 f"InexactADMM(norm=1): {type(noise).__name__} is scaled with the 2-norm, which is shorter; use norm=2, or "
@@ -280,9 +292,15 @@ class InexactADMM:
             ),
             noise=LaplaceNoise(multiplier=1.0),
             trusts=("local", "curator"),
-            exact=cls(penalty=0.05, subproblem=Proximal(proximity=20.0)),
-            exact_rounds=3000,
-            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+            exact=cls(penalty=0.02, subproblem=Proximal(proximity=40.0)),
+            exact_rounds=300,
+            regularizers=(
+                NoPenalty(),
+                L1(strength=0.02),
+                L2(strength=0.1),
+                ElasticNet(l1=0.01, l2=0.05),
+                Box(low=-0.5, high=0.3),
+            ),
         )
 
 

@@ -14,22 +14,24 @@
     eta^{k,r+1}    proximity      a number, one per round, or `RootGrowth` as in Theorem 7
     l              inner_steps
 
-Every node holds the regularizer and takes its prox after the noise, so that squares, absolute values and the set W (`Ball`,
-`Box`) are treated alike; it is post-processing.
+Every node holds the regularizer and takes its prox after the noise, so that squares, absolute values and the set W
+(`Ball`, `Box`) are treated alike; it is post-processing.
 
-Where the noise is. It is added to the gradient: noise of standard deviation s there is noise of s/D on w, so this is the
-paper's calibrated noise, c_1/(D m_i) times the multiplier under add-remove and twice that under replace-one, for the D of
-each inner step. The bound of the gradient itself, c_1/m_i, needs no denominator.
+Where the noise is. It is added to the gradient: noise of standard deviation s there is noise of s/D on w, so this is
+the paper's calibrated noise, c_1/(D m_i) times the multiplier under add-remove and twice that under replace-one, for
+the D of each inner step. The bound of the gradient itself, c_1/m_i, needs no denominator.
 
-Read the paper with care: (11) and (12) print <grad, w~ - w>, an ascent that diverges. (18) divides by eta^{k,r} where the
-step divides by eta^{k,r+1}, so its noise is 5.9 to 16.6 times too small at the first inner steps of rounds 1 to 10.
-Theorem 6 has an open constant; here the steps are composed exactly. Minibatches drawn with replacement can hold a record
-many times: here they are Poisson samples (`rate`), hidden and divided by a fixed number. Showing only the averages s gains
-nothing that can be claimed, so all inner iterates count as seen. Theorem 7's schedule grows like sqrt(k r) from a constant
-that depends on the diameter of W and the noise; `RootGrowth(first=...)` leaves it to the caller.
+Read the paper with care: (11) and (12) print <grad, w~ - w>, an ascent that diverges. (18) divides by eta^{k,r} where
+the step divides by eta^{k,r+1}, so its noise is 5.9 to 16.6 times too small at the first inner steps of rounds 1 to 10.
+Theorem 6 has an open constant; here the steps are composed exactly. Minibatches drawn with replacement can hold a
+record many times: here they are Poisson samples (`rate`), hidden and divided by a fixed number. Showing only the
+averages s gains nothing that can be claimed, so all inner iterates count as seen. Theorem 7's schedule grows like
+sqrt(k r) from a constant that depends on the diameter of W and the noise; `RootGrowth(first=...)` leaves it to the
+caller.
 
 `at_average` starts the inner steps of a round at the Metropolis average of what was heard, and `averaging` releases the
-average of the late iterates. Both are post-processing of noisy iterates, hence free. With l = 1 this is `NetworkedADMM`.
+average of the late iterates. Both are post-processing of noisy iterates, hence free. With l = 1 this is
+`NetworkedADMM`.
 """
 
 from __future__ import annotations
@@ -125,8 +127,10 @@ class IPADMM:
         check_node(self, self.clip, self.radius, self.rate, self.averaging)
 
     def check(self, setting: Setting) -> None:
-        """Refuse unbounded gradients."""
+        """Refuse unbounded gradients, and a step that divides by zero."""
         require_bounded_gradient(self, setting.facts.problem, self.clip, self.radius)
+        if self.denominator(setting.facts, 1).min() <= 0:
+            raise InputError("IPADMM(proximity=0): a node without neighbours needs a positive proximity; give one.")
 
     def releases(self, facts: Facts) -> tuple[Release, ...]:
         """A node's gradient, once per inner step."""

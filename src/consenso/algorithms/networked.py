@@ -1,9 +1,9 @@
 """Networked ADMM, one noisy linearised step per node and round (Gauthier et al. 2023, Algorithm 1: zCDP-NFL).
 
     node k:    g   = grad f_k(c_k) + noise
-               w_k = [ c_k/step + penalty sum_l (w_k + w_l) - dual_k - g - r'(c_k) ] / D,   D = 2 penalty degree + 1/step
+               w_k = [ c_k/step + penalty sum_l (w_k + w_l) - dual_k - g - r'(c_k) ] / D
                and says w_k; then, with what its neighbours l said,
-               dual_k <- dual_k + penalty sum_l (w_k - w_l)
+               dual_k <- dual_k + penalty sum_l (w_k - w_l)                            D = 2 penalty degree + 1/step
 
     paper        code               what it is
     w~_k         state.w            the noisy iterate, all that a neighbour ever sees
@@ -15,20 +15,21 @@
     -            c_k                w_k itself in the paper; with `at_average` the mean over the node and its neighbours
 
 Where the noise is. It is added to the gradient: noise of standard deviation s there is noise of s/D on w_k, so this is
-the paper's Gaussian output perturbation. The bound of the gradient, 2 c_1/M_k under replace-one, needs no denominator, and
-the paper's 2 c_1/(M_k D) follows for whatever penalty, degree and step a round really uses.
+the paper's Gaussian output perturbation. The bound of the gradient, 2 c_1/M_k under replace-one, needs no denominator,
+and the paper's 2 c_1/(M_k D) follows for whatever penalty, degree and step a round really uses.
 
 How the noise decreases. The paper's (12) with phi^(n) = phi^(1) tau^-(n-1) is
-`GaussianNoise(multiplier=Geometric(first=(2 phi)**-0.5, ratio=tau))`: the cost of a round grows by 1/tau whatever the steps
-are. A variance of w_k that falls by tau under changing steps is `falling_variance(...)`; its cost is then not the paper's
-closed form (1.8 times as much for eta^(n) = n). (epsilon, delta)-NFL is this definition with the noise that it prescribes.
+`GaussianNoise(multiplier=Geometric(first=(2 phi)**-0.5, ratio=tau))`: the cost of a round grows by 1/tau whatever the
+steps are. A variance of w_k that falls by tau under changing steps is `falling_variance(...)`; its cost is then not the
+paper's closed form (1.8 times as much for eta^(n) = n). (epsilon, delta)-NFL is this definition with the noise that it
+prescribes.
 
 Remarks. (A.1) as printed, with (rho/2) sum (w_k - w_l) and +gamma/2, diverges, and its R'(w_k) at an un-noised iterate
-leaks: here every trace of the data enters through noisy gradients. The squared loss has unbounded gradients, so it needs
-`clip` (each record's gradient is shortened) or `radius` (iterates are projected on a ball, after which (<x, w> - y)^2 / 2
-has gradients of at most X (X radius + Y)). `proximal` takes the prox of the regularizer after the noise, in place of its
-subgradient at c_k: with it constant steps reach the optimum, and constraints are allowed. `at_average` and `averaging` are
-post-processing, so they are free: a gradient at the average of noisy iterates sees less of their noise.
+leaks: here every trace of the data enters through noisy gradients. The squared loss has unbounded gradients, so it
+needs `clip` (each record's gradient is shortened) or `radius` (iterates are projected on a ball, after which (<x, w> -
+y)^2 / 2 has gradients of at most X (X radius + Y)). `proximal` takes the prox of the regularizer after the noise, in
+place of its subgradient at c_k: with it constant steps reach the optimum, and constraints are allowed. `at_average` and
+`averaging` are post-processing, so they are free: a gradient at the average of noisy iterates sees less of their noise.
 """
 
 from __future__ import annotations
@@ -82,8 +83,9 @@ class NetworkedADMM:
     """Linearised ADMM on a graph, for smooth and nonsmooth losses; the defaults are the paper's form.
 
     clip: 2-norm to which each record's gradient is shortened. radius: of the ball that iterates are projected on. rate:
-    of the Poisson sample of each node's records. proximal: the regularizer by its prox. at_average: gradients and proximal
-    centres at the Metropolis average of what was heard. averaging: share of the last rounds whose iterates are averaged.
+    of the Poisson sample of each node's records. proximal: the regularizer by its prox. at_average: gradients and
+    proximal centres at the Metropolis average of what was heard. averaging: share of the last rounds whose iterates are
+    averaged.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -211,9 +213,9 @@ def require_bounded_gradient(owner: object, problem: Problem, clip: float | None
     """Refuse a loss whose gradients nothing bounds."""
     if record_gradient_bound(problem, clip, radius) == np.inf:
         raise PreconditionError(
-            f"{type(owner).__name__}(clip=None, radius=None): every record's gradient must be bounded, and the slope of "
-            f"{problem.loss!r} is not; use Huber(threshold=...), pass clip= to shorten each record's gradient, or "
-            "radius= to project the iterates."
+            f"{type(owner).__name__}(clip={clip}, radius={radius}): every record's gradient must be bounded, and the "
+            f"slope of {problem.loss!r} is not; use Huber(threshold=...), pass clip= to shorten the gradient of each "
+            "record, or with the squared loss radius= to project the iterates."
         )
 
 
@@ -234,7 +236,7 @@ def gradient_release(facts: Facts, clip: float | None, radius: float | None, rat
         times=times,
         rate=rate,
         bounds=sum_bounds(facts, record_gradient_bound(facts.problem, clip, radius)),
-        why="each record's gradient is bounded, by its loss, by shortening or by projection (docs/privacy.md#networked-admm)",
+        why="each record's gradient is bounded: by loss, shortening or projection (docs/privacy.md#networked-admm)",
     )
 
 

@@ -185,9 +185,7 @@ class ObjectivePerturbation:
             Release(
                 name="output",
                 size=facts.dim,
-                bounds=Bounds(
-                    record_add_remove=off, record_replace_one=off, user_add_remove=off, user_replace_one=off
-                ),
+                bounds=Bounds(record_add_remove=off, record_replace_one=off, user_add_remove=off, user_replace_one=off),
                 why="for the same exact minimiser two solvers are at most twice the tolerance apart "
                 "(docs/privacy.md#objective-perturbation)",
             ),
@@ -255,7 +253,9 @@ class ObjectivePerturbation:
         if isinstance(rest, NoPenalty):
             step = 1 / (float(f.scales[0]) * convexity)
             tolerance = SHARE * self.tolerance
-            return certified(f.prox((-linear / convexity)[None], step, tolerance), tolerance, "ObjectivePerturbation")[0]
+            return certified(f.prox((-linear / convexity)[None], step, tolerance), tolerance, "ObjectivePerturbation")[
+                0
+            ]
         return _Composite(f, linear, convexity, rest, problem.records).minimiser(SHARE * self.tolerance)
 
     @classmethod
@@ -276,7 +276,13 @@ class ObjectivePerturbation:
             trusts=("curator", "local"),
             exact=cls(quadratic=1e-4, tolerance=1e-5),
             exact_rounds=1,
-            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+            regularizers=(
+                NoPenalty(),
+                L1(strength=0.02),
+                L2(strength=0.1),
+                ElasticNet(l1=0.01, l2=0.05),
+                Box(low=-0.5, high=0.3),
+            ),
         )
 
 
@@ -326,4 +332,6 @@ class _Composite:
         f, length = self.f, float(np.linalg.norm(w))
         norms, slopes = np.sqrt(f.squared_norms), np.abs(f.slopes(f.scores(w)))
         pulled = float(np.sum(norms * (slopes + f.problem.loss.curvature_bound * norms * length)))
-        return ROUNDING * math.sqrt(len(w)) * (2 * pulled + self.convexity * length + float(np.linalg.norm(self.linear)))
+        return (
+            ROUNDING * math.sqrt(len(w)) * (2 * pulled + self.convexity * length + float(np.linalg.norm(self.linear)))
+        )

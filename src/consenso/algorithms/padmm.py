@@ -12,17 +12,17 @@
                                   v_i = [ penalty sum_j (w_i + w_j) - dual_i ] / D
 
 Reference: J. Ding, Y. Gong, M. Pan, Z. Han and others, "Optimal differentially private ADMM for distributed machine
-learning", 2019 (arXiv:1901.02094, later "Differentially private ADMM for distributed medical machine learning"). Followed
-here is what its abstract states: ADMM over a network without a centre, Gaussian noise on the primal variable whose
-variance decays linearly, that is by a constant factor a round (`GaussianNoise(multiplier=Geometric(first, ratio))`), and an
-account in (dynamic) zCDP, which is the composition of the rounds. The form of the augmented Lagrangian is that of
-`NetworkedADMM`. The sensitivities are derived here, not taken from there.
+learning", 2019 (arXiv:1901.02094, later "Differentially private ADMM for distributed medical machine learning").
+Followed here is what its abstract states: ADMM over a network without a centre, Gaussian noise on the primal variable
+whose variance decays linearly, that is by a constant factor a round (`GaussianNoise(multiplier=Geometric(first,
+ratio))`), and an account in (dynamic) zCDP, which is the composition of the rounds. The form of the augmented
+Lagrangian is that of `NetworkedADMM`. The sensitivities are derived here, not taken from there.
 
-Sensitivity. With |grad f_i - grad f_i'| <= c at the minimiser of one of two worlds, the strong convexity D gives
-|x_i - x_i'| <= c/D: monotonicity of the gradients, taken at one point only. A record of a Lipschitz loss has c = 2 L scale.
+Sensitivity. With |grad f_i - grad f_i'| <= c at the minimiser of one of two worlds, the strong convexity D gives |x_i -
+x_i'| <= c/D: monotonicity of the gradients, taken at one point only. A record of a Lipschitz loss has c = 2 L scale.
 The squared loss has no L, but its minimiser is bounded where v_i is: x = (I + g A'A)^-1 (v + g A'b), g = scale/D, has
-|x| <= |v| + sqrt(g m) Y/2. So with `radius` the public point v_i is projected on |v| <= radius, and every residual is at
-most X |x| + Y. This counts the rows, so it holds under replace-one only.
+|x| <= |v| + sqrt(g m) Y/2. So with `radius` the public point v_i is projected on |v| <= radius, and every residual is
+at most X |x| + Y. This counts the rows, so it holds under replace-one only.
 
 Remarks. Local problems are solved to a certified `tolerance`, which is charged. The regularizer is part of the local
 problem: none or a square, since the exact prox of a loss plus anything else is not at hand; `NetworkedADMM` takes all.
@@ -66,7 +66,7 @@ class State:
 
 @dataclass(frozen=True, kw_only=True)
 class PADMM:
-    """Exact decentralized ADMM with noise on what is said. `radius`: of the ball in which the points of the proxes stay."""
+    """Exact decentralized ADMM, noise on what is said. `radius`: of the ball in which the points of the proxes stay."""
 
     sources: ClassVar[tuple[Source, ...]] = (
         Source(paper="004", algorithm="baseline of Section V", names=("P-ADMM", "private decentralized ADMM")),
@@ -107,7 +107,7 @@ class PADMM:
                 name="primal",
                 size=facts.dim,
                 bounds=self._bounds(facts),
-                why="a minimiser moves by the change of the gradient over the convexity (docs/privacy.md#prox-sensitivity)",
+                why="a minimiser moves by the gradient's change over the convexity (docs/privacy.md#prox-sensitivity)",
             ),
         )
 
@@ -115,7 +115,8 @@ class PADMM:
         gain, slack = 1 / self.denominator(facts), 2 * self.tolerance
         problem = facts.problem
         if isinstance(problem.loss, Squared):
-            assert self.radius is not None and problem.target_bound is not None
+            assert self.radius is not None
+            assert problem.target_bound is not None
             longest = self.radius + np.sqrt(gain * facts.scales * facts.sizes) * problem.target_bound / 2
             residual = problem.row_bound * longest + problem.target_bound
             return Bounds(
@@ -179,6 +180,6 @@ class PADMM:
             noise=GaussianNoise(multiplier=Geometric(first=2.0, ratio=0.9)),
             topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
             exact=cls(penalty=0.05, tolerance=1e-12),
-            exact_rounds=500,
+            exact_rounds=250,
             regularizers=(NoPenalty(), L2(strength=0.1)),
         )

@@ -253,8 +253,8 @@ class PreconditionedFixedPoint:
             ),
             noise={"second moment": GaussianNoise(multiplier=2.0), "gradient": GaussianNoise(multiplier=1.0)},
             trusts=("curator", "secure-sum", "local"),
-            exact=cls(steps=1999, clip=1e6, averaging=False),
-            exact_rounds=2000,
+            exact=cls(steps=149, clip=1e6, averaging=False),
+            exact_rounds=150,
             regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
         )
 

@@ -93,7 +93,7 @@ class PrimalPerturbation:
                     user_replace_one=2 * user + slack,
                 ),
                 why="a prox moves by at most the change of the gradient over the curvature "
-                "(docs/privacy.md#sensitivity-of-a-prox)",
+                "(docs/privacy.md#prox-sensitivity)",
             ),
         )
 

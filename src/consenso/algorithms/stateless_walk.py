@@ -168,7 +168,7 @@ class StatelessWalk:
             noise=GaussianNoise(multiplier=1.0),
             schedules=(RandomWalk(),),
             trusts=("local",),
-            exact=cls(step=0.02),
-            exact_rounds=8000,
-            exact_tolerance=1e-3,
+            exact=cls(step=0.05),
+            exact_rounds=1500,
+            exact_tolerance=2e-3,
         )

@@ -9,13 +9,13 @@
     a_kl         heard.mix      Metropolis weights: 1/(1 + larger degree) on an edge, the rest on the node itself
     alpha_n      step           a number, or one per round
 
-Noise of standard deviation s on the gradient is noise of step * s on w_k, whose sensitivity is 2 c_1 step/M_k: this is the
-paper's output perturbation. The noise decreases by a schedule of its multiplier, `Geometric(first, ratio)`.
+Noise of standard deviation s on the gradient is noise of step * s on w_k, whose sensitivity is 2 c_1 step/M_k: this is
+the paper's output perturbation. The noise decreases by a schedule of its multiplier, `Geometric(first, ratio)`.
 
-Remarks. There are no duals: a constant step ends at a distance of the order of the step from the optimum, wherever nodes
-disagree about it, and only steps that fall to zero (`Polynomial`) reach it. That is why it loses to ADMM without noise;
-with noise it has the virtue that nothing accumulates. `clip`, `radius`, `proximal`, `at_average` and `averaging` are those
-of `NetworkedADMM`; with `at_average` the gradient is taken at the mixed iterate ("combine, then adapt").
+Remarks. There are no duals: a constant step ends at a distance of the order of the step from the optimum, wherever
+nodes disagree about it, and only steps that fall to zero (`Polynomial`) reach it. That is why it loses to ADMM without
+noise; with noise it has the virtue that nothing accumulates. `clip`, `radius`, `proximal`, `at_average` and `averaging`
+are those of `NetworkedADMM`; with `at_average` the gradient is taken at the mixed iterate ("combine, then adapt").
 """
 
 from __future__ import annotations
@@ -138,6 +138,6 @@ class DistributedSubgradient:
             topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
             # A falling step is what reaches the optimum, and how fast it falls is how fast it is reached.
             exact=cls(step=Polynomial(first=4.0, power=-0.75), proximal=True),
-            exact_rounds=3000,
+            exact_rounds=1000,
             regularizers=(L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05)),
         )

@@ -45,10 +45,9 @@ def create(
     """Make a ledger; an existing one is never replaced."""
     from consenso.privacy.ledger import Budget, Ledger
 
-    budgets = [
-        Budget(observer=name, unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta)
-        for name in observer or ["public"]
-    ]
+    # Budgets check the texts that the command line hands over as they are.
+    scope: dict[str, Any] = {"unit": unit, "adjacency": adjacency}
+    budgets = [Budget(observer=name, epsilon=epsilon, delta=delta, **scope) for name in observer or ["public"]]
     ledger = Ledger.create(path, dataset=dataset, budgets=budgets)
     typer.echo(f"{path}: {len(budgets)} budget(s) for {ledger.dataset}; head {ledger.head().hash}")
 

@@ -44,6 +44,8 @@ class LinearMap:
         object.__setattr__(self, "matrix", matrix)
         if not np.isfinite(self.dense).all():
             raise InputError("LinearMap: the matrix has entries that are not finite; give finite numbers.")
+        if isinstance(matrix, LinearOperator):
+            _check_adjoint(matrix, self.dense)
         content = str(matrix.shape).encode() + np.ascontiguousarray(self.dense).tobytes()
         object.__setattr__(self, "digest", hashlib.sha256(content).hexdigest()[:16])
 
@@ -130,3 +132,16 @@ class LinearMap:
         if self.smallest == 0.0:
             raise InputError(f"{self!r}.argmin: the matrix must have full column rank; use another splitting.")
         return self._metric.prox(function, self.solve(v), step)  # type: ignore[arg-type]
+
+
+def _check_adjoint(matrix: LinearOperator, dense: Array) -> None:
+    """Certificates of private argmins rest on A', so an operator's own is compared with its columns."""
+    try:
+        transposed = np.asarray(matrix.T @ np.eye(matrix.shape[0]))
+    except (NotImplementedError, TypeError):  # scipy raises either where there is none
+        transposed = None
+    if transposed is None or not np.allclose(transposed, dense.T, rtol=1e-10, atol=1e-12 * np.abs(dense).max()):
+        raise InputError(
+            "LinearMap(LinearOperator): its rmatvec must be the transpose of its matvec, and is missing or another; "
+            "give a right one, or a dense or sparse matrix."
+        )

@@ -79,7 +79,11 @@ class Uses:
             for release in releases:
                 event = _use(self._setting, self._view, self._declaration, release, round_)
                 if release.parts:
-                    self._parts[release.name] = event
+                    if self._parts.setdefault(release.name, event) != event:
+                        raise PreconditionError(
+                            f"Release {release.name!r} is made in parts of one cost, so its noise may not change over "
+                            "the rounds; give it a constant multiplier."
+                        )
                 else:
                     whole.append(event)
             self._cache[key] = compose(*whole)

@@ -10,12 +10,12 @@ import numpy as np
 
 from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm, TellsApart
 from consenso.arrays import IntArray
-from consenso.errors import InputError
+from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
 from consenso.privacy.card import Card
 from consenso.privacy.calibrate import Target, calibrate_noise
 from consenso.privacy.guarantee import Guarantee
-from consenso.privacy.noise import GaussianNoise, Noise
+from consenso.privacy.noise import GaussianNoise, Noise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Observer, Peer, Public, Server, members
 from consenso.privacy.release import Doorway, Trust
 from consenso.privacy.samplers import Sampler, Seeded
@@ -221,8 +221,30 @@ def plan(
         facts=facts, schedule=schedule, doorway=doorway, shape=shape, topology=topology, colluders=colluders
     )
     algorithm.check(setting)
+    _check_bounded(algorithm, setting)
     planned = Plan(algorithm=algorithm, setting=setting)
     return _told(planned if target is None else _calibrated(planned, target, observer or Public()))
+
+
+def _check_bounded(algorithm: Any, setting: Setting) -> None:
+    """Noise is scaled with the bound of the problem's own unit and adjacency, so there must be one."""
+    problem, everyone = setting.facts.problem, setting.representatives()
+    for round_ in {0, setting.rounds - 1}:
+        for release in algorithm.releases(everyone.at(round_)):
+            if release.perturbs_objective or np.isfinite(release.bounds.at(problem.unit, problem.adjacency)).all():
+                continue
+            if isinstance(setting.doorway.noise_for(release.name), NoNoise):
+                continue  # nothing is scaled, and nothing is promised
+            known = [
+                f"unit={unit!r} with adjacency={adjacency!r}"
+                for unit in UNITS
+                for adjacency in ADJACENCIES
+                if np.isfinite(release.bounds.at(unit, adjacency)).all()
+            ]
+            raise PreconditionError(
+                f"plan({type(algorithm).__name__}): no bound on {release.name!r} is known for unit={problem.unit!r} with "
+                f"adjacency={problem.adjacency!r}; there is one for {' or '.join(known) or 'no unit: clip the value'}."
+            )
 
 
 def _told(planned: Plan) -> Plan:

@@ -53,7 +53,7 @@ def local_prox(
     if not 0 < tolerance < np.inf:
         raise InputError(f"prox(tolerance={tolerance}): tolerance is a positive finite number.")
     if rows.layout.one_each:
-        return _one_record_each(rows, targets, norms, loss, weights, points)
+        return _one_record_each(rows, targets, norms, loss, weights, points, tolerance)
     points = np.broadcast_to(points, (rows.parties, rows.features * rows.outputs))
     x, residual = np.empty(points.shape), np.empty(rows.parties)
     sides = newton.sides(rows)
@@ -86,7 +86,9 @@ def _groups(rows: Rows, parties: IntArray) -> Iterator[IntArray]:
         yield from np.split(parties, np.flatnonzero(np.diff(numbers // GROUP_NUMBERS)) + 1)
 
 
-def _one_record_each(rows: Rows, targets: Any, norms: Array, loss: Loss, weights: Array, points: Array) -> Prox:
+def _one_record_each(
+    rows: Rows, targets: Any, norms: Array, loss: Loss, weights: Array, points: Array, tolerance: float
+) -> Prox:
     """Closed form: the prox moves along the row by t * g, with g the prox slope of phi at <row, v>."""
     slopes = loss.prox_slope(rows.scores(points), weights * norms**2, targets)
     x = rows.pull((weights if rows.outputs == 1 else weights[:, None]) * slopes)
@@ -98,4 +100,11 @@ def _one_record_each(rows: Rows, targets: Any, norms: Array, loss: Loss, weights
     scores = rows.scores(x)
     gap = batch.term.slope(scores) - slopes
     lengths_of_gaps = np.abs(gap) if gap.ndim == 1 else lengths(gap)
-    return Prox(x, weights * norms * lengths_of_gaps + batch.rounding(x, slopes))
+    residual = weights * norms * lengths_of_gaps + batch.rounding(x, slopes)
+    # Where t is so large that x has lost the digits that its slope needs, a step from x itself brings them back.
+    for group in _groups(rows, np.flatnonzero(residual > tolerance)):
+        side = newton.SIDES[newton.sides(rows)[group[0]]]
+        found, reached = newton.refine(batch.take(group), side, x[group], tolerance)
+        closer = reached < residual[group]
+        x[group[closer]], residual[group[closer]] = found[closer], reached[closer]
+    return Prox(x, residual)

@@ -44,6 +44,11 @@ def solve(batch: Batch, side: Side, start: Array, tolerance: float, steps: int =
     if side == "rows":
         start = _solve_in_scores(batch, start, tolerance / 4, steps)
     x = batch.points - batch.weights[:, None] * batch.rows.pull(start)
+    return refine(batch, side, x, tolerance, steps)
+
+
+def refine(batch: Batch, side: Side, x: Array, tolerance: float, steps: int = STEPS) -> tuple[Array, Array]:
+    """Minimize from x, in the original variables."""
     return _descend(batch, x, _DIRECTIONS[side], tolerance, steps)
 
 

@@ -20,8 +20,8 @@ from consenso.subproblems.pieces import pieces
 # Widths of the envelopes over t * |row|^2. Narrow ones find the pieces on which the solution lies but magnify rounding
 # by 1 / width; once the pieces no longer change, a wide one removes most of the remaining error in each round.
 FINISHING, NARROWEST = 1e-3, 1e-8
-NARROWING = tuple(10.0**-k for k in range(1, 8)) + (NARROWEST,)
-SCHEDULE = np.array(NARROWING + 8 * (FINISHING, FINISHING, FINISHING, NARROWEST))
+NARROWING = (*(10.0**-k for k in range(1, 8)), NARROWEST)
+SCHEDULE = np.array([*NARROWING, *(8 * (FINISHING, FINISHING, FINISHING, NARROWEST))])
 # What rounding leaves of the accuracy of a round, times its width.
 BLUR = 1e-14
 NEAR = 1e-3

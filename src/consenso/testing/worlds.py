@@ -33,7 +33,8 @@ def pairs(problem: Problem, unit: Unit, adjacency: Adjacency, rng: np.random.Gen
     base = draw(problem, rng)
     party = int(rng.integers(problem.parties))
     rows, targets = base[party]
-    which = slice(None) if unit == "user" else slice(0, 1)
+    # The last record: the coins of the others must not move when it is gone.
+    which = slice(None) if unit == "user" else slice(-1, None)
     count = len(targets[which])
     axis = np.zeros(problem.features)
     axis[int(rng.integers(problem.features))] = problem.row_bound
@@ -49,7 +50,7 @@ def pairs(problem: Problem, unit: Unit, adjacency: Adjacency, rng: np.random.Gen
             other = _with(problem, base, party, which, count, second, rng)
         elif unit == "record":
             other = list(one)
-            other[party] = (one[party][0][1:], one[party][1][1:])
+            other[party] = (one[party][0][:-1], one[party][1][:-1])
             if len(other[party][1]) == 0:
                 continue  # a party without records is a party that is gone: the user unit has it
         else:

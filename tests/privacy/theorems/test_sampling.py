@@ -250,7 +250,7 @@ def test_memory_breaks_fixed_size_sampling():
         return out * absent_first + in_ * present_first
 
     two_rounds = kullback(law(1), law(-1), (grid[1] - grid[0]) ** 3)
-    assert two_rounds > 3.1674
+    assert two_rounds == pytest.approx(3.1718, abs=1e-4)
     assert two_rounds > 2 * worst_round * 1.0012
     # What is reported for fixed sizes with memory covers it: KL is the limit of the Renyi divergence at order 1.
     reported = fixed_size_with_memory(

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consenso.errors import PreconditionError
+from consenso.privacy.accountants import epsilon, excess, rdp
 from consenso.privacy.events import Bounded
 from consenso.privacy.theorems import TheoremF, inexact_energy
 
@@ -260,6 +261,13 @@ def test_monotone(parties, rounds, std, more):
     assert theorem(parties=parties, rounds=rounds + 1, std=std).rho > base
     assert theorem(parties=parties, rounds=rounds, std=std, colluders=1).rho >= base
     assert theorem(parties=parties, rounds=rounds, std=std, tolerance=0.1).rho > base
+
+
+def test_samplers_that_miss_their_law_are_charged():
+    event = theorem(excess=1e-9).event()
+    assert excess(event) == 1e-9
+    assert rdp(event, 2.0) == pytest.approx(rdp(theorem().event(), 2.0))
+    assert epsilon(event, 1e-5) > epsilon(theorem().event(), 1e-5)
 
 
 def test_noise_on_the_residual_enters_doubled():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import math
 import re
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 import consenso.privacy.theorems as package
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import epsilon, rdp
-from consenso.privacy.events import Gaussian, Repeated
+from consenso.privacy.events import Bounded, Gaussian, Repeated
 from consenso.privacy.serial import from_json, to_json
 
 ITERATION = package.GradientIteration(
@@ -155,6 +156,11 @@ def test_refusals_are_one_sentence_that_says_what_to_do():
         assert refusal.endswith(".")
         assert "; " in refusal, refusal
         assert not re.search(r"[a-z]\. [A-Z]", refusal), refusal
+
+
+def test_pathwise_totals_convert_like_gaussians():
+    assert epsilon(Bounded(1.0), 1e-5) == pytest.approx(6.57, abs=5e-3)
+    assert 1.0 + 2 * math.sqrt(math.log(1e5)) == pytest.approx(7.79, abs=5e-3)
 
 
 def test_examples_of_the_reference_run():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consenso.errors import PreconditionError
-from consenso.privacy.accountants import rdp
+from consenso.privacy.accountants import excess, rdp
 from consenso.privacy.events import Mixture, Repeated, Walk
 from consenso.privacy.theorems import StatelessWalk, uniform_walk
 
@@ -137,6 +137,11 @@ def test_inexact_visits(tolerance):
     for hops in range(1, 51):
         assert walk.visit_rho / hops >= 8 * (1.0 + hops * tolerance) ** 2 / (hops * 40.0**2) * (1 - 1e-12)
     assert walk.visit_rho == pytest.approx(8 * (1.0 + 50 * tolerance) ** 2 / 40.0**2)
+
+
+def test_samplers_that_miss_their_law_are_charged():
+    assert excess(theorem(excess=1e-9).event()) == 1e-9
+    assert rdp(theorem(excess=1e-9).event(), 2.0) == rdp(theorem().event(), 2.0)
 
 
 def test_errors_of_the_others_add_up_along_the_hops():

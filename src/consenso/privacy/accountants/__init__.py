@@ -3,8 +3,8 @@
 | curve | for | exact |
 | --- | --- | --- |
 | GDP | Gaussian releases only | yes |
-| objective perturbation | one of it, alone | as proved |
-| PLD | parts with a dominating pair (`pairs`) | to about 1e-5, from above |
+| one release | a single part with a dominating pair (`pairs`), or one of several drawn at random | yes |
+| PLD | compositions of such parts | to about 1e-5, from above |
 | RDP | everything | no |
 | zCDP | where nothing but a rho is known | as stated |
 | pure | sums of epsilons | at delta = 0 |
@@ -23,12 +23,12 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.privacy.accountants import conversion, gaussian, objective, renyi
+from consenso.privacy.accountants import conversion, gaussian, pairs, renyi
 from consenso.privacy.accountants.gaussian import gdp
 from consenso.privacy.accountants.parts import excess, is_unbounded, parts
 from consenso.privacy.accountants.renyi import rdp
 from consenso.privacy.accountants.scalars import pure, zcdp
-from consenso.privacy.events import ZCDP, Bounded, Event, ObjectivePerturbation
+from consenso.privacy.events import ZCDP, Bounded, Event
 
 __all__ = ["Cost", "best", "delta", "epsilon", "excess", "gdp", "is_unbounded", "pure", "rdp", "tradeoff", "zcdp"]
 
@@ -73,14 +73,15 @@ def delta(event: Event, epsilon: float) -> float:
     """The smallest delta that is known to hold at an epsilon above 0."""
     if not epsilon > 0:  # also refuses NaN
         raise InputError(f"delta(epsilon={epsilon}): an epsilon is above 0; give one.")
-    epsilon, missed = float(epsilon), excess(event)
+    epsilon, missed = min(float(epsilon), 1e300), excess(event)
     ideal = _ideal_delta(event, epsilon)
     if missed == 0:
         return ideal
     # What holds at a smaller epsilon holds here too, and a smaller epsilon multiplies the excess less.
     candidates = [(epsilon, ideal)]
     if math.log(missed) + epsilon > math.log(max(ideal, 1e-300)) - 7:
-        candidates += [(each, _ideal_delta(event, each)) for each in epsilon * np.linspace(0.1, 0.95, 18)]
+        most = min(epsilon, 1 - math.log(missed))  # beyond this the excess alone exceeds 1
+        candidates += [(each, _ideal_delta(event, float(each))) for each in most * np.linspace(0.05, 1.0, 20)]
     return min(1.0, *(value + (1 + math.exp(min(each, 700.0))) * missed for each, value in candidates))
 
 
@@ -98,6 +99,7 @@ def tradeoff(event: Event, fpr: Array) -> Array:
         return np.asarray(np.maximum(gaussian.fnr(mu, shifted) - missed, 0.0))
     if is_unbounded(event):
         return np.zeros_like(rates)
+    # A point (epsilon, delta) of the curve bounds the trade-off by two lines; so does every mixture of points.
     epsilons = np.linspace(0.0, min(_ideal(event, _TRADEOFF_DELTA).epsilon, 700.0), _TRADEOFF_POINTS)[:, None]
     deltas = _ideal_deltas(event, epsilons[:, 0])[:, None] + (1 + np.exp(epsilons)) * missed
     flat = rates.reshape(1, -1)
@@ -115,9 +117,8 @@ def _ideal(event: Event, delta: float) -> Cost:
     mu = gdp(event)
     if mu is not None:
         return Cost(gaussian.epsilon(mu, delta), "GDP (exact)")
-    alone = _alone(event)
-    if alone is not None:
-        return Cost(objective.epsilon(alone, delta), "objective perturbation (exact)")
+    if delta > 0 and _single_delta(event, 0.0) is not None:
+        return Cost(_single_epsilon(event, delta), "one release (exact)")
     candidates = [Cost(math.inf, "unbounded")]
     total = pure(event)
     if total is not None:
@@ -125,7 +126,7 @@ def _ideal(event: Event, delta: float) -> Cost:
     if delta > 0:
         name = "zCDP" if _is_linear(event) else "RDP"
         candidates.append(Cost(conversion.to_epsilon(lambda orders: renyi.curve(event, orders), delta).value, name))
-        if candidates[-1].epsilon > 0 and _has_pairs(event):
+        if candidates[-1].epsilon > 0 and pairs.supported(event):
             from consenso.privacy.accountants import pld
 
             candidates.append(Cost(pld.epsilon(event, delta), "PLD"))
@@ -138,15 +139,15 @@ def _ideal_delta(event: Event, epsilon: float) -> float:
         return 0.0
     if is_unbounded(event):
         return 1.0
-    mu, alone, total = gdp(event), _alone(event), pure(event)
+    mu, single, total = gdp(event), _single_delta(event, epsilon), pure(event)
     if mu is not None:
         return _exp(float(gaussian.log_delta(mu, np.array([epsilon]))[0]))
-    if alone is not None:
-        return _exp(float(objective.log_delta(alone, np.array([epsilon]))[0]))
+    if single is not None:
+        return single
     if total is not None and epsilon >= total:
         return 0.0
     found = conversion.to_log_delta(lambda orders: renyi.curve(event, orders), epsilon).value
-    if _has_pairs(event):
+    if pairs.supported(event):
         from consenso.privacy.accountants import pld
 
         found = min(found, pld.log_delta(event, epsilon))
@@ -155,28 +156,30 @@ def _ideal_delta(event: Event, epsilon: float) -> float:
 
 def _ideal_deltas(event: Event, epsilons: Array) -> Array:
     """Delta at many epsilons from 0 on, which need not be accurate where it is tiny."""
-    alone = _alone(event)
-    if alone is not None:
-        return np.exp(objective.log_delta(alone, epsilons))
-    if _has_pairs(event):
+    single = pairs.curve(event, epsilons)
+    if single is not None:
+        return single
+    if pairs.supported(event):
         from consenso.privacy.accountants import pld
 
         return pld.deltas(event, epsilons)
     return np.exp(conversion.to_log_deltas(lambda orders: renyi.curve(event, orders), epsilons))
 
 
-def _has_pairs(event: Event) -> bool:
-    from consenso.privacy.accountants.pairs import supported
+def _single_delta(event: Event, epsilon: float) -> float | None:
+    """Delta of a single release, exactly; None for compositions."""
+    found = pairs.curve(event, np.array([epsilon]))
+    return None if found is None else float(found[0])
 
-    return supported(event)
 
+def _single_epsilon(event: Event, delta: float) -> float:
+    log_target = math.log(delta)
 
-def _alone(event: Event) -> ObjectivePerturbation | None:
-    """The objective perturbation that is all there is."""
-    found = parts(event)
-    if len(found) == 1 and found[0][1] == 1 and isinstance(found[0][0], ObjectivePerturbation):
-        return found[0][0]
-    return None
+    def excess_of_log_delta(epsilon: float) -> float:
+        found = _single_delta(event, epsilon)
+        return max(math.log(found) - log_target, -50.0) if found else -50.0
+
+    return gaussian.smallest_epsilon(excess_of_log_delta, 1.0)
 
 
 def _is_linear(event: Event) -> bool:

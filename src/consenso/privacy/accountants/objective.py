@@ -43,14 +43,3 @@ def log_delta(part: ObjectivePerturbation, epsilon: Array) -> Array:
     at_bend = 2 * math.exp(float(gaussian.log_delta(part.ratio, np.array([part.ratio**2 / 2]))[0]))
     line = -np.expm1(np.minimum(epsilon - bend, 0.0)) + np.exp(np.minimum(epsilon - bend, 0.0)) * at_bend
     return np.minimum(np.where(epsilon > bend, curved, np.log(line)), 0.0)
-
-
-def epsilon(part: ObjectivePerturbation, delta: float) -> float:
-    """The smallest epsilon at this delta, rounded up."""
-    if delta == 0:
-        return math.inf if part.ratio else floor(part)
-    log_target = math.log(delta)
-    tail = part.ratio * (part.ratio / 2 + math.sqrt(2 * (math.log(2) - log_target)))
-    return gaussian.smallest_epsilon(
-        lambda value: float(log_delta(part, np.array([value]))[0]) - log_target, floor(part) + tail + 1e-300
-    )

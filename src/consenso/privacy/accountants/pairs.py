@@ -41,6 +41,40 @@ def supported(event: Event) -> bool:
     )
 
 
+def curve(event: Event, epsilon: Array) -> Array | None:
+    """The exact delta of a single release, or of one drawn from several; None for any composition of others.
+
+    Gaussian releases count as one. When what was drawn is revealed, the curves of a mixture are averaged.
+    """
+    if not _is_single(event):
+        return None
+    found = np.zeros_like(epsilon)
+    for direction in directions(event):
+        found = np.maximum(found, _single_curve(event, epsilon, direction))
+    return found
+
+
+def _is_single(event: Event) -> bool:
+    found = parts(event)
+    if all(isinstance(part, Bounded) for part, _ in found):
+        return True
+    ((part, count), *others) = found
+    if others or count > 1:
+        return False
+    return all(map(_is_single, part.events)) if isinstance(part, Mixture) else supported(event)
+
+
+def _single_curve(event: Event, epsilon: Array, direction: Direction) -> Array:
+    mu = gaussian.gdp(event)
+    if mu is not None:
+        return np.exp(gaussian.log_delta(mu, epsilon)) if mu else np.maximum(-np.expm1(epsilon), 0.0)
+    ((part, _),) = parts(event)
+    if not isinstance(part, Mixture):
+        return delta(part, epsilon, direction)
+    curves = [_single_curve(inner, epsilon, direction) for inner in part.events]
+    return np.asarray(np.average(curves, axis=0, weights=part.weights), dtype=np.float64)
+
+
 def directions(event: Event) -> tuple[Direction, ...]:
     """The directions that have to be composed."""
     return ("remove", "add") if _is_lopsided(parts(event)) else ("remove",)
@@ -159,8 +193,9 @@ def _antipodal(shift: float, rate: float, epsilon: Array) -> Array:
     asinh = np.logaddexp(log_scaled, 0.5 * np.logaddexp(0.0, 2 * log_scaled))
     cut = np.sign(epsilon) * (asinh + half) / shift
     absent = -np.expm1(epsilon) * (1 - rate) * ndtr(-cut)
-    present = rate * (ndtr(shift - cut) - np.exp(epsilon + log_ndtr(-shift - cut)))
-    return np.asarray(np.clip(absent + present, 0.0, 1.0), dtype=np.float64)
+    with_unit, without = rate * ndtr(shift - cut), rate * np.exp(epsilon + log_ndtr(-shift - cut))
+    rounding = 8 * np.finfo(float).eps * (np.abs(absent) + with_unit)
+    return np.asarray(np.clip(absent + with_unit - without + rounding, 0.0, 1.0), dtype=np.float64)
 
 
 @span.register

@@ -39,6 +39,8 @@ Moments: TypeAlias = Callable[[Array], Array]
 _FINE, _COARSE = 2e-6, 2e-5
 _CHEAP_SIZE, _MOST_PART_SIZE, _MOST_SIZE = 1 << 18, 1 << 20, 1 << 21
 _SKETCH_SIZE = 1 << 14
+# Larger orders are recommended only near the largest loss there is, where no grid is fine enough for them.
+_MOST_ORDER = 500.0
 # Parts may move exp(-tail) of delta to infinity. The first is negligible; the others are tried when long tails spoil
 # the transform, as they do for small sampling rates and tiny deltas.
 _TAILS = (13.0, 9.0, 6.0)
@@ -68,7 +70,7 @@ def epsilon(event: Event, delta: float) -> float:
         found = min(found, max(each.epsilon(delta) for each in readouts))
         if any(each.log_slack(found) - math.log(delta) > _LOG_MOST_SLACK for each in readouts) and len(tails) > 1:
             del tails[0]
-        elif found > guess.value / 2:
+        elif found == 0 or found > guess.value / 2:
             break  # the grid was made for an epsilon of this size
     return found
 
@@ -212,7 +214,7 @@ def _grid_error(event: Event, guess: Converted, relative: float) -> float:
     Connecting dots leaves the moments of order 0 and -1 as they are and adds (tilt + 1) tilt interval^2 / 12 to the
     logarithm of the moment of order tilt, in every round; epsilon moves by that over tilt.
     """
-    return math.sqrt(relative * 12 * max(guess.value, 1e-12) / (guess.order * _rounds(event)))
+    return math.sqrt(relative * 12 * max(guess.value, 1e-12) / (min(guess.order, _MOST_ORDER) * _rounds(event)))
 
 
 def _interval(event: Event, guess: Converted, window: float, log_tail: float, direction: Direction) -> float:

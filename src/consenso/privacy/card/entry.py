@@ -8,16 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from consenso.privacy.observers import parse
+from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.serial import from_json, to_json
 from consenso.privacy.theorems import Theorem
-
-_CHANGES = {
-    ("record", "replace-one"): "replacing one record",
-    ("record", "add-remove"): "adding or removing one record",
-    ("user", "replace-one"): "replacing all data of one user",
-    ("user", "add-remove"): "adding or removing all data of one user",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +39,7 @@ class Entry:
     """What one observer learns of one unit, under one adjacency; for the worst party where parties differ.
 
     `rho` and `mu` are None where no zCDP or GDP bound exists. `excess` is the total variation between a discrete
-    sampler and the law that the event states: epsilon includes it, rho and mu hold up to it.
+    sampler and the law that the event states, which epsilon includes.
     """
 
     observer: str
@@ -71,11 +64,17 @@ class Entry:
         cls, observer: str, kinds: Iterable[tuple[int, int, Theorem]], delta: float, refusals: tuple[str, ...]
     ) -> Entry:
         """The entry that follows from the theorems for each kind of party (one of them, how many, theorem)."""
-        from consenso.privacy.accountants import best, excess, gdp, zcdp
+        from consenso.privacy.accountants import best, excess
 
         found = [(party, many, theorem, best(theorem.event(), delta)) for party, many, theorem in kinds]
         party, _, theorem, cost = max(found, key=lambda kind: (kind[3].epsilon, -kind[0]))
-        event = theorem.event()
+        stated = Guarantee(
+            event=theorem.event(),
+            adjacency=theorem.adjacency,
+            unit=theorem.unit,
+            observer=observer,
+            theorem=theorem,
+        )
         spread = None
         if len(found) > 1:
             listed = tuple(
@@ -89,18 +88,18 @@ class Entry:
             unit=theorem.unit,
             adjacency=theorem.adjacency,
             theorem=to_json(theorem),
-            event=to_json(event),
+            event=to_json(stated.event),
             epsilon=cost.epsilon,
             method=cost.method,
-            rho=zcdp(event),
-            mu=gdp(event),
-            excess=excess(event),
+            rho=stated.zcdp(),
+            mu=stated.gdp(),
+            excess=excess(stated.event),
             citation=theorem.citation,
             section=theorem.section,
             assumptions=tuple({"text": each.text, "anchor": each.anchor} for each in theorem.assumptions()),
             refusals=refusals,
             spread=spread,
-            sentence=sentence(observer, theorem.unit, theorem.adjacency, cost.epsilon, delta),
+            sentence=stated.sentence(delta),
         )
 
     def kinds(self) -> list[tuple[int, int, Theorem]]:
@@ -129,14 +128,6 @@ def rounded_up(value: float, digits: int = 4) -> str:
     exact = decimal.Decimal(repr(float(value)))  # the shortest text, so that 1e-05 stays 1e-05
     step = decimal.Decimal(1).scaleb(exact.adjusted() - digits + 1)
     return f"{float(exact.quantize(step, rounding=decimal.ROUND_CEILING)):.{digits}g}"
-
-
-def sentence(observer: str, unit: str, adjacency: str, epsilon: float, delta: float) -> str:
-    """A guarantee in one sentence."""
-    whom, change = parse(observer).sentence, _CHANGES[unit, adjacency]
-    if math.isinf(epsilon):
-        return f"Against {whom}, {change} is not protected."
-    return f"Against {whom}, {change} is ({rounded_up(epsilon)}, {rounded_up(delta)})-differentially private."
 
 
 def _quantiles(kinds: tuple[Kind, ...]) -> tuple[float, float, float]:

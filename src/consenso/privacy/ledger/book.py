@@ -11,6 +11,7 @@ from typing import Any
 
 from consenso.errors import BudgetError, InputError, TamperError
 from consenso.privacy.events import Event
+from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import store
 from consenso.privacy.ledger.budgets import Budget, Charges, Scope, charges_json
 from consenso.privacy.ledger.chain import Anchor, Fault, Row, missed_pin
@@ -253,7 +254,13 @@ def _replayed(path: Path, rows: tuple[Row, ...]) -> History:
 
 
 def _events(charges: Mapping[Scope, Event | dict[str, Any]]) -> dict[Scope, Event]:
-    return {scope: from_json(event) if isinstance(event, dict) else event for scope, event in charges.items()}
+    found = {scope: from_json(event) if isinstance(event, dict) else event for scope, event in charges.items()}
+    for scope, event in found.items():
+        # Refuses an event that was built for the other adjacency and would be charged too little.
+        Guarantee(
+            event=event, adjacency=scope.adjacency, unit=scope.unit, observer=scope.observer, theorem="as reserved"
+        )
+    return found
 
 
 def _known(history: History, run_id: str, verb: str) -> Run:

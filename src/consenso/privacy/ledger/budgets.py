@@ -14,10 +14,11 @@ from typing import Any, get_args
 
 from consenso.errors import InputError
 from consenso.privacy.events import Adjacency, Event
+from consenso.privacy.guarantee import Unit
 from consenso.privacy.ledger.chain import canonical
 from consenso.privacy.observers import members, parse, sees_at_least
 
-UNITS = ("record", "user")
+UNITS: tuple[str, ...] = get_args(Unit)
 ADJACENCIES: tuple[str, ...] = get_args(Adjacency)
 
 
@@ -26,8 +27,8 @@ class Scope:
     """For whom a cost holds: the observer's key, the unit that is protected, the adjacency."""
 
     observer: str
-    unit: str
-    adjacency: str
+    unit: Unit
+    adjacency: Adjacency
 
     def __post_init__(self) -> None:
         """Refuse what no guarantee could be stated for."""
@@ -60,8 +61,8 @@ class Budget:
     """At most `epsilon` at `delta`, over all runs together, for one scope."""
 
     observer: str
-    unit: str
-    adjacency: str
+    unit: Unit
+    adjacency: Adjacency
     epsilon: float
     delta: float
 

@@ -84,8 +84,8 @@ class PerturbedObjective:
         )
         require(
             self.excess == 0 or self.gradient_tolerance > 0,
-            f"PerturbedObjective(excess={self.excess}, gradient_tolerance=0): discrete noise is off continuous noise, and "
-            "so is the minimiser; add the sampler's displacement to gradient_tolerance.",
+            f"PerturbedObjective(excess={self.excess}, gradient_tolerance=0): discrete noise is off continuous noise, "
+            "and so is the minimiser; add the sampler's displacement to gradient_tolerance.",
         )
 
     def event(self) -> Event:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
-from consenso.privacy.events import Adjacency, Event
+from consenso.privacy.events import Adjacency, Event, Gaussian, compose
 
 Unit: TypeAlias = Literal["record", "user"]
 
@@ -57,3 +57,11 @@ PUBLIC_SETTINGS = Assumption(
     "conventions",
 )
 GAUSSIAN_RUN = (FRESH_NOISE, PUBLIC_START, PUBLIC_SETTINGS)
+
+
+def with_excess(event: Event, excess: float) -> Event:
+    """The event when all samplers of the run together miss their laws by `excess` in total variation.
+
+    A Gaussian of a value that does not move costs nothing and carries the number.
+    """
+    return compose(event, Gaussian(1.0, 0.0, excess)) if excess else event

@@ -16,7 +16,7 @@ from consenso.privacy.theorems.preconditions import (
     require_not_negative,
     require_positive,
 )
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit, with_excess
 
 
 @register
@@ -26,7 +26,8 @@ class TheoremF:
 
     eta_i ~ N(0, std^2 I) (`on_residual` converts noise on x - z). `rounds` counts the noisy updates that the last shown
     mean contains. `colluders` are parties that pool what they know; the server counts as outside when it is not a
-    party. The local bound always holds too: the smaller is reported, and `bound_by` says which.
+    party. The local bound always holds too: the smaller is reported, and `bound_by` says which. `excess` is the total
+    variation between samplers and their law, over all parties and rounds together.
     """
 
     citation: ClassVar[str] = "Theorem F of this library, in place of Cyffers, Bellet and Basu 2023, Theorems 2 and 3"
@@ -41,13 +42,14 @@ class TheoremF:
     rounds: int
     colluders: int = 0
     tolerance: float = 0.0
+    excess: float = 0.0
     unit: Unit = "user"
 
     def __post_init__(self) -> None:
         require_count("TheoremF", parties=self.parties, rounds=self.rounds)
         require_positive("TheoremF", step=self.step, std=self.std)
         require_lipschitz_constant("TheoremF", self.lipschitz)
-        require_not_negative("TheoremF", tolerance=self.tolerance)
+        require_not_negative("TheoremF", tolerance=self.tolerance, excess=self.excess)
         require(
             0 <= self.colluders < self.parties,
             f"TheoremF(colluders={self.colluders}): at least one of the {self.parties} parties must be honest; name "
@@ -81,6 +83,7 @@ class TheoremF:
         rounds: int,
         colluders: int = 0,
         tolerance: float = 0.0,
+        excess: float = 0.0,
         unit: Unit = "user",
     ) -> TheoremF:
         """The same for noise of `residual_std` added to the residual x - z before it is doubled and relaxed."""
@@ -93,6 +96,7 @@ class TheoremF:
             rounds=rounds,
             colluders=colluders,
             tolerance=tolerance,
+            excess=excess,
             unit=unit,
         )
 
@@ -137,7 +141,7 @@ class TheoremF:
 
     def event(self) -> Event:
         """Adaptive Gaussian releases of which the pathwise total is bounded."""
-        return Bounded(self.rho)
+        return with_excess(Bounded(self.rho), self.excess)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """Everybody's loss and prox matter, not only the protected party's."""

@@ -17,7 +17,7 @@ from consenso.privacy.theorems.preconditions import (
     require_positive,
 )
 from consenso.privacy.theorems.sampling import SamplingRevealed
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit, with_excess
 
 
 @register
@@ -26,7 +26,8 @@ class StatelessWalk:
     """z <- prox_{step r}( z + (2 relaxation / parties)(prox_{step f}(z) - z) + (relaxation / parties) eta ).
 
     The next party is uniform, itself included; no party keeps a state. For a coalition of `observers` parties that see
-    the token when it visits them, and the final model if `final_model`. eta ~ N(0, std^2 I).
+    the token when it visits them, and the final model if `final_model`. eta ~ N(0, std^2 I); `excess` is the total
+    variation between samplers and this law, over all steps together.
     """
 
     citation: ClassVar[str] = "Stateless walk of this library, in place of Cyffers, Bellet and Basu 2023, Theorem 4"
@@ -43,13 +44,14 @@ class StatelessWalk:
     final_model: bool
     tolerance: float = 0.0
     keeps_state: bool = False
+    excess: float = 0.0
     unit: Unit = "user"
 
     def __post_init__(self) -> None:
         require_count("StatelessWalk", parties=self.parties, steps=self.steps)
         require_positive("StatelessWalk", step=self.step, std=self.std, relaxation=self.relaxation)
         require_lipschitz_constant("StatelessWalk", self.lipschitz)
-        require_not_negative("StatelessWalk", tolerance=self.tolerance)
+        require_not_negative("StatelessWalk", tolerance=self.tolerance, excess=self.excess)
         require(
             0 <= self.observers < self.parties,
             f"StatelessWalk(observers={self.observers}): at least one of the {self.parties} parties must be outside "
@@ -78,7 +80,8 @@ class StatelessWalk:
 
     def event(self) -> Event:
         """The walk as the coalition sees it."""
-        return Walk(self.visit_rho, self.parties, self.steps, self.observers, self.final_model)
+        walk = Walk(self.visit_rho, self.parties, self.steps, self.observers, self.final_model)
+        return with_excess(walk, self.excess)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """Everybody's prox and an honest walk."""
