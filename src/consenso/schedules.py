@@ -6,6 +6,7 @@ also states the law of one party's participation, which is all that accounting n
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -16,8 +17,13 @@ from consenso.errors import InputError
 from consenso.topology import Topology
 
 
+# Coins of one round only; of an order that lasts for a pass; of the stopping time. Draws of the last two are kept.
+ROUND, ORDER, STOP = 0, 1, 2
+LASTING_STREAMS = (ORDER, STOP)
+
+
 class Coins(Protocol):
-    """Uniform numbers in (0, 1), the same for the same (round, stream)."""
+    """Uniform numbers in (0, 1); those of a lasting stream are the same whenever they are asked for again."""
 
     def __call__(self, round_: int, stream: int, count: int) -> Array: ...
 
@@ -100,10 +106,15 @@ class PoissonSubset(_WholeRun):
             )
 
     def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
-        return np.flatnonzero(coins(round_, 0, parties) < self.rate).astype(np.int64)
+        return np.flatnonzero(coins(round_, ROUND, parties) < self._threshold).astype(np.int64)
 
     def participation(self, party: int, rounds: int, parties: int) -> Participation:
         return Certain(rounds) if self.rate == 1 else Independent(self.rate, rounds, poisson=True)
+
+    @property
+    def _threshold(self) -> float:
+        """The rate, rounded down to the 53 bits of a coin: a theorem on sampling covers smaller rates only."""
+        return math.floor(self.rate * 2.0**53) * 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -118,7 +129,7 @@ class FixedSubset(_WholeRun):
 
     def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
         self._fits(parties)
-        chosen = np.argpartition(coins(round_, 0, parties), self.size - 1)[: self.size]
+        chosen = np.argpartition(coins(round_, ROUND, parties), self.size - 1)[: self.size]
         return np.sort(chosen).astype(np.int64)
 
     def participation(self, party: int, rounds: int, parties: int) -> Participation:
@@ -147,7 +158,7 @@ class RandomOrder(_WholeRun):
 
     def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
         # A pass is keyed by its first round, so every round of it sees the same permutation.
-        order = np.argsort(coins(round_ - round_ % parties, 1, parties), kind="stable")
+        order = np.argsort(coins(round_ - round_ % parties, ORDER, parties), kind="stable")
         return order[round_ % parties : round_ % parties + 1].astype(np.int64)
 
     def participation(self, party: int, rounds: int, parties: int) -> Participation:
@@ -172,7 +183,7 @@ class RandomStopping:
         return Visits(tuple((np.bincount(counts, minlength=1) / rounds).tolist()))
 
     def length(self, rounds: int, coins: Coins) -> int:
-        return 1 + int(np.floor(coins(0, 2, 1)[0] * rounds))
+        return 1 + int(np.floor(coins(0, STOP, 1)[0] * rounds))
 
 
 @dataclass(frozen=True)
@@ -187,7 +198,7 @@ class RandomWalk(_WholeRun):
             choices = np.arange(parties, dtype=np.int64)
         else:
             choices = self.topology.neighbors(int(previous[0]))
-        hop = min(int(coins(round_, 0, 1)[0] * len(choices)), len(choices) - 1)
+        hop = min(int(coins(round_, ROUND, 1)[0] * len(choices)), len(choices) - 1)
         return choices[hop : hop + 1]
 
     def participation(self, party: int, rounds: int, parties: int) -> Participation:

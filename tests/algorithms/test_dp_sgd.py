@@ -16,7 +16,7 @@ from consenso.operators import AllBlocks, CyclicBlocks, MeanGradient, RandomBloc
 from consenso.privacy import accountants
 from consenso.privacy.events import Gaussian, Sampled, repeat, revealed
 from consenso.privacy.noise import GaussianNoise, NoNoise, Polynomial
-from consenso.privacy.observers import Public
+from consenso.privacy.observers import Peer, Public
 from consenso.privacy.release import COIN_STREAM
 from consenso.privacy.samplers import Key, Seeded
 from consenso.privacy.setting import View
@@ -199,6 +199,13 @@ def test_records_in_sampled_parties_are_not_amplified():
     one = Gaussian(MULTIPLIER, 1.0)
     sound = accountants.epsilon(repeat(revealed(one, 0.1), ROUNDS), 1e-5)
     assert promise.guarantee.epsilon(1e-5) >= sound * (1 - 1e-6)
+
+
+def test_a_party_knows_its_own_share_of_the_noise_on_sampled_sums():
+    problem = Problem(loss=Logistic(), regularizer=NoPenalty(), features=3, sizes=np.full(4, 6), row_bound=1.0)
+    made = planned(problem, DPSGD(clip=0.3, rate=0.5), trust="secure-sum", noise=GaussianNoise(multiplier=3.0))
+    inside, outside = (made.guarantee(observer, 1e-5).epsilon(1e-5) for observer in (Peer(party=0), Public()))
+    assert inside > outside * 1.05
 
 
 def test_squared_losses_need_a_clip_and_kinks_do_not_matter():

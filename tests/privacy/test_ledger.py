@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import sqlite3
@@ -338,6 +339,19 @@ def test_export_holds_every_row_and_the_head(ledger: Ledger) -> None:
     assert [row["content"]["kind"] for row in exported["rows"]] == ["create", "reserve", "commit"]
     assert exported["head"] == receipt.head == ledger.head().hash
     assert exported["rows"][1]["content"]["charges"][0]["event"] == to_json(SMALL)
+    # The chain can be checked by anybody, as docs/ledger.md tells.
+    previous = "0" * 64
+    for row in exported["rows"]:
+        content = json.dumps(row["content"], sort_keys=True, separators=(",", ":"))
+        previous = hashlib.sha256((previous + content).encode("ascii")).hexdigest()
+        assert row["hash"] == previous
+
+
+def test_a_ledger_reached_through_a_link_is_the_same_ledger(ledger: Ledger, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(ledger.path)
+    Ledger.open(tmp_path / "link").reserve("run", {PUBLIC: SMALL}, what="a fit")
+    assert ledger.verify().sound
+    assert not (tmp_path / "link.head").exists()
 
 
 @settings(

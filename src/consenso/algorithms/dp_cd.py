@@ -30,7 +30,7 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.algorithms.dp_sgd import Down, Hub, Up, check_averaging, is_late
-from consenso.algorithms.noisy_fixed_point import State, check_rate, sampled, sum_bounds, without_memory
+from consenso.algorithms.record_sums import Forgetful, check_rate, sampled, sum_bounds, without_memory
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
@@ -126,15 +126,15 @@ class DPCD:
         zero = np.zeros(facts.dim)
         return Hub(u=zero, total=zero, late=0)
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: Facts, f: Cohort) -> Forgetful:
         """Nothing to keep."""
-        return State()
+        return Forgetful()
 
     def down(self, facts: Facts, hub: Hub) -> Down:
         """The iterate."""
         return Down(u=hub.u)
 
-    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+    def local(self, facts: Facts, down: Down, state: Forgetful, f: Cohort, door: Door) -> tuple[Forgetful, Up]:
         """Sums along the active features."""
         active = self.active(facts)
         if len(active) == 0:

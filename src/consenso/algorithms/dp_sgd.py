@@ -28,7 +28,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms.noisy_fixed_point import State, check_rate, sampled, sum_bounds, value_at, without_memory
+from consenso.algorithms.record_sums import Forgetful, check_rate, sampled, sum_bounds, value_at, without_memory
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
@@ -121,15 +121,15 @@ class DPSGD:
         zero = np.zeros(facts.dim)
         return Hub(u=zero, total=zero, late=0)
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: Facts, f: Cohort) -> Forgetful:
         """Nothing to keep."""
-        return State()
+        return Forgetful()
 
     def down(self, facts: Facts, hub: Hub) -> Down:
         """The iterate."""
         return Down(u=hub.u)
 
-    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+    def local(self, facts: Facts, down: Down, state: Forgetful, f: Cohort, door: Door) -> tuple[Forgetful, Up]:
         """Sums of shortened gradients of sampled records."""
         coefficients = shortened(f.slopes(f.scores(down.u)), f.squared_norms, self.clip)
         sums = f.pull(sampled(coefficients, f, door, "gradient", self.rate)) * facts.scales[:, None]

@@ -32,9 +32,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from consenso.algorithms.record_sums import Forgetful, check_rate, sampled, sum_bounds, value_at, without_memory
 from consenso.algorithms.shape import Example, Source
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError, PreconditionError
+from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic
 from consenso.operators import (
@@ -48,12 +49,10 @@ from consenso.operators import (
     is_separable,
     public_coins,
 )
-from consenso.privacy.events import Gaussian
 from consenso.privacy.noise import Constant, GaussianNoise, Polynomial, Table
-from consenso.privacy.release import Bounds, Door, Release
-from consenso.privacy.setting import Setting, View, noise_scale
-from consenso.privacy.theorems import FixedSizeWithoutMemory, Theorem
-from consenso.privacy.views import sight
+from consenso.privacy.release import Door, Release
+from consenso.privacy.setting import Setting, View
+from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
@@ -103,11 +102,6 @@ class Hub:
     """The point."""
 
     u: Array
-
-
-@dataclass(frozen=True)
-class State:
-    """Nothing: parties are asked, and forget."""
 
 
 @dataclass(frozen=True)
@@ -189,15 +183,15 @@ class NoisyFixedPoint:
         """Zero."""
         return Hub(u=np.zeros(facts.dim))
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: Facts, f: Cohort) -> Forgetful:
         """Nothing to keep."""
-        return State()
+        return Forgetful()
 
     def down(self, facts: Facts, hub: Hub) -> Hub:
         """The point."""
         return hub
 
-    def local(self, facts: Facts, down: Hub, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+    def local(self, facts: Facts, down: Hub, state: Forgetful, f: Cohort, door: Door) -> tuple[Forgetful, Up]:
         """Sums of the parts of each party's records."""
         active = self.active(facts)
         if len(active) == 0:
@@ -242,63 +236,3 @@ class NoisyFixedPoint:
                 Box(low=-0.5, high=0.3),
             ),
         )
-
-
-def check_rate(owner: object, rate: float) -> None:
-    """Records are sampled with a rate in (0, 1]."""
-    if not 0 < rate <= 1:
-        raise InputError(f"{type(owner).__name__}(rate={rate}): a rate lies in (0, 1]; 1 takes every record.")
-
-
-def value_at(sequence: float | Constant | Polynomial | Table, round_: int) -> float:
-    """The number of a round, of a number or a public sequence of them."""
-    return float(sequence) if isinstance(sequence, float | int) else sequence.at(round_)
-
-
-def sum_bounds(facts: Facts, contribution: float) -> Bounds:
-    """Bounds of a sum over records, each weighted with its party's public weight and at most `contribution` long."""
-    one = contribution * facts.scales
-    return Bounds.of_contributions(record=one, user=one * facts.sizes)
-
-
-def sampled(coefficients: Array, f: Cohort, door: Door, name: str, rate: float) -> Array:
-    """The coefficients of the records whose hidden coins came up, zeros for the others."""
-    if rate == 1:
-        return coefficients
-    chosen = door.coins(name, f.sizes)
-    kept: Array = np.where(chosen if coefficients.ndim == 1 else chosen[:, None], coefficients, 0.0)
-    return kept
-
-
-def without_memory(
-    setting: Setting, view: View, declaration: Callable[[Facts], tuple[Release, ...]], name: str
-) -> Iterable[Callable[[], Theorem]]:
-    """The guarantee of fixed-size samples of parties that keep no state, for whoever does not know the sample."""
-    schedule = setting.schedule
-    if not isinstance(schedule, FixedSubset) or view.unit != "user" or view.adjacency != "replace-one":
-        return
-    everyone, noise = setting.representatives(), setting.doorway.noise_for(name)
-    rounds = [round_ for round_ in range(setting.rounds) if declaration(everyone.at(round_))]
-    releases = [release for round_ in rounds for release in declaration(everyone.at(round_))]
-    if setting.doorway.trust != "curator" or not releases or not isinstance(noise, GaussianNoise):
-        return
-    if any(release.rate < 1 or sight(setting, view, release) != "sum" for release in releases):
-        return
-
-    def fixed_size() -> Theorem:
-        drawn = noise.event(1.0, 1.0, 0, setting.doorway.sampler, releases[0].size)
-        if not isinstance(drawn, Gaussian) or drawn.excess > 0 or drawn.sensitivity > 1:
-            raise PreconditionError(
-                "FixedSizeWithoutMemory: the theorem is about continuous noise and has no room for the excess of a "
-                "discrete sampler; sample parties with PoissonSubset(rate)."
-            )
-        return FixedSizeWithoutMemory(
-            size=schedule.size,
-            population=setting.parties,
-            # Whoever is drawn takes the place of another, so the longest contribution of anybody counts.
-            contribution=max(float(np.max(release.bounds.at("user", "add-remove"))) for release in releases),
-            std=min(noise_scale(setting, declaration, name, round_) for round_ in rounds),
-            rounds=len(rounds),
-        )
-
-    yield fixed_size

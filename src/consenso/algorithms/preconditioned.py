@@ -132,9 +132,9 @@ class PreconditionedFixedPoint:
                     bounds=Bounds(
                         record_add_remove=one,
                         record_replace_one=np.sqrt(2) * one,
-                        user_add_remove=one * facts.sizes,
+                        user_add_remove=one * facts.sizes.astype(float),
                         # Two positive semidefinite matrices of Frobenius norm m R^2 are at most sqrt(2) m R^2 apart.
-                        user_replace_one=np.sqrt(2) * one * facts.sizes,
+                        user_replace_one=np.sqrt(2) * one * facts.sizes.astype(float),
                     ),
                     why="a row contributes a a' of Frobenius norm |a|^2 (docs/privacy.md#preconditioned-fixed-point)",
                 ),
@@ -147,7 +147,7 @@ class PreconditionedFixedPoint:
                 at="sum",
                 adaptive=True,
                 parts=True,
-                bounds=Bounds.of_contributions(record=slope, user=slope * facts.sizes),
+                bounds=Bounds.of_contributions(record=slope, user=slope * facts.sizes.astype(float)),
                 why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
             ),
         )

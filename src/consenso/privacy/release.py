@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, PrivacyError, UndeclaredReleaseError
@@ -160,7 +161,7 @@ class Door(Protocol):
         """Objective perturbation: `solve` gets the noise (parties, size) and returns the perturbed minimiser."""
         ...
 
-    def coins(self, name: str, counts: IntArray) -> Array:
+    def coins(self, name: str, counts: IntArray) -> NDArray[np.bool_]:
         """Hidden coins of the records that enter release `name`: true with its rate, one per row of the cohort."""
         ...
 
@@ -280,12 +281,13 @@ def open_door(
             noise = noised(release, zero, 1.0, 1.0, key(index, repetition))
             return solve(noise) if doorway.probe is None else noise
 
-        def coins(self, name: str, counts: IntArray) -> Array:
+        def coins(self, name: str, counts: IntArray) -> NDArray[np.bool_]:
             index, release = declared[name]
             uniform = doorway.sampler.uniform(key(index, used[name], COIN_STREAM), int(counts.max(initial=0)))
             inside = np.arange(uniform.shape[1])[None, :] < counts[:, None]
             # Rounded down to the 53 bits of the coins: a theorem on sampling at a rate covers smaller rates only.
-            return uniform[inside] < np.floor(release.rate * 2.0**53) * 2.0**-53
+            heads: NDArray[np.bool_] = uniform[inside] < np.floor(release.rate * 2.0**53) * 2.0**-53
+            return heads
 
     def close() -> None:
         for name, (_, release) in declared.items():
@@ -350,7 +352,8 @@ def open_sum(
         release=contribution.index,
         repetition=contribution.repetition,
     )
-    return noise.sample(total[None, :], sensitivity, facts.round, at, doorway.sampler)[0]
+    heard: Array = noise.sample(total[None, :], sensitivity, facts.round, at, doorway.sampler)[0]
+    return heard
 
 
 def silent_share(doorway: Doorway, facts: Facts, like: Contribution, largest: Mapping[str, float]) -> Array:

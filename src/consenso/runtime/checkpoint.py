@@ -67,6 +67,7 @@ class Checkpoint:
             "round": progress.round,
             "previous": None if progress.previous is None else progress.previous.tolist(),
             "shares": progress.shares,
+            "coins": progress.coins,
             "entries": [
                 [e.round, e.name, np.asarray(e.scale).tolist(), e.bound, e.share, _cohort(e, self.plan)]
                 for e in progress.entries
@@ -77,7 +78,8 @@ class Checkpoint:
             parts["hub"] = encode(progress.hub)
         temporary = self._file.with_suffix(".tmp")
         with temporary.open("wb") as out:
-            np.savez(out, **{name: np.frombuffer(blob, dtype=np.uint8) for name, blob in parts.items()})
+            arrays = {name: np.frombuffer(blob, dtype=np.uint8) for name, blob in parts.items()}
+            np.savez(out, allow_pickle=False, **arrays)  # type: ignore[arg-type]
             out.flush()
             os.fsync(out.fileno())
         temporary.replace(self._file)
@@ -113,6 +115,7 @@ class Checkpoint:
             round=meta["round"],
             previous=None if meta["previous"] is None else np.array(meta["previous"], dtype=np.int64),
             entries=entries,
+            coins=meta["coins"],
             shares={name: {int(at): share for at, share in spent.items()} for name, spent in meta["shares"].items()},
         )
         return self._without_lost_rounds(progress)

@@ -30,6 +30,7 @@ class Progress:
     round: int = 0
     previous: IntArray | None = None
     entries: list[Entry] = field(default_factory=list)
+    coins: dict[str, list[float]] = field(default_factory=dict)  # draws of the schedule that several rounds share
     shares: dict[str, dict[int, float]] = field(default_factory=dict)  # by release, by round
 
     def record(self, entry: Entry, *, in_parts: bool) -> None:

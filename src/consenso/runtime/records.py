@@ -19,7 +19,8 @@ def rows_of(cohort: IntArray, offsets: IntArray) -> IntArray:
     """Indices of the rows of some parties, in their order."""
     starts, counts = offsets[cohort], offsets[cohort + 1] - offsets[cohort]
     ends = np.cumsum(counts)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+    rows: IntArray = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+    return rows
 
 
 def place_of(cohort: IntArray, offsets: IntArray, *, per_row: bool) -> slice | IntArray:

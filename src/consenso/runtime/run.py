@@ -18,7 +18,7 @@ from consenso.runtime.checkpoint import Checkpoint
 from consenso.runtime.local import LocalEngine, Progress
 from consenso.runtime.plan import Plan
 from consenso.runtime.trace import Trace
-from consenso.schedules import Coins
+from consenso.schedules import LASTING_STREAMS, Coins
 from consenso.shards import Shards
 
 SCHEDULE_STREAM = 2
@@ -64,7 +64,7 @@ def run(
     if saved is not None:
         at = saved.load(at) or at
     history, before = Trace(), released_model(plan, at)
-    rounds = engine.rounds(plan.algorithm, plan.setting, shards, at, coins_of(plan))
+    rounds = engine.rounds(plan.algorithm, plan.setting, shards, at, coins_of(plan, at))
     while True:
         if saved is not None and at.round < plan.setting.rounds:
             saved.begin(at.round)
@@ -91,17 +91,28 @@ def released_model(plan: Plan, progress: Progress) -> Array:
     if isinstance(plan.algorithm, HubAlgorithm):
         return plan.algorithm.model(facts, progress.hub)
     models: Array = plan.algorithm.models(facts, progress.state)
-    return models.mean(axis=0)
+    mean: Array = models.mean(axis=0)
+    return mean
 
 
-def coins_of(plan: Plan) -> Coins:
-    """The coins of the schedule, from the run's own source of randomness, apart from the noise."""
+def coins_of(plan: Plan, progress: Progress) -> Coins:
+    """The coins of the schedule, from the run's own source of randomness, apart from the noise.
+
+    A draw that several rounds share (an order, a stopping time) is kept with the progress of the run: a sampler for
+    deployment would not give it a second time.
+    """
     sampler = plan.setting.doorway.sampler
     nobody = np.array([plan.setting.parties + 1], dtype=np.int64)
 
     def coins(round_: int, stream: int, count: int) -> Array:
+        name = f"{stream}/{round_}"
+        if stream in LASTING_STREAMS and name in progress.coins:
+            return np.array(progress.coins[name])
         key = Key(parties=nobody, round=round_, release=stream, repetition=0, stream=SCHEDULE_STREAM)
-        return sampler.uniform(key, count)[0]
+        drawn: Array = sampler.uniform(key, count)[0]
+        if stream in LASTING_STREAMS:
+            progress.coins[name] = drawn.tolist()
+        return drawn
 
     return coins
 

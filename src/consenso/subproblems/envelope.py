@@ -23,23 +23,24 @@ from consenso.subproblems.pieces import Pieces
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """Envelopes of a loss of one output, one per row; `shape` has the kinks of a piecewise linear loss."""
+    """Envelopes of a loss, one per row; `shape` has the kinks of a piecewise linear loss."""
 
     loss: Loss
     targets: Any
     shape: Pieces | None
-    center: Array
-    width: Array
+    center: Array  # like scores
+    width: Array  # (rows,)
 
     def slope(self, scores: Array) -> Array:
         """A subgradient of phi at the point that attains the minimum."""
-        slopes = self.loss.prox_slope(scores + self.width * self.center, self.width, self.targets)
+        slopes = self.loss.prox_slope(scores + self._wide(scores) * self.center, self.width, self.targets)
         return slopes if self.shape is None else self.shape.snap(slopes)
 
     def value(self, scores: Array) -> Array:
         """The minimum."""
         slopes = self.slope(scores)
-        return self.loss.value(self._nearest(scores, slopes), self.targets) + self.width * slopes**2 / 2
+        squares = slopes**2 if slopes.ndim == 1 else np.sum(slopes**2, axis=1)
+        return self.loss.value(self._nearest(scores, slopes), self.targets) + self.width * squares / 2
 
     def curvature(self, scores: Array) -> Array:
         """1 / width at a kink of phi; curvatures add like resistances elsewhere."""
@@ -51,8 +52,17 @@ class Envelope:
         return curvature / (1.0 + self.width * curvature)
 
     def curvature_product(self, scores: Array, direction: Array) -> Array:
-        """The curvature, times a direction."""
-        return self.curvature(scores) * direction
+        """The curvature, times a direction; with several outputs D (I + width D)^-1, where D is that of phi."""
+        if scores.ndim == 1:
+            return self.curvature(scores) * direction
+        nearest = self._nearest(scores, self.slope(scores))
+        units = np.eye(scores.shape[1])
+        columns = [
+            self.loss.curvature_product(nearest, self.targets, np.tile(unit, (len(nearest), 1))) for unit in units
+        ]
+        matrix = units + self.width[:, None, None] * np.stack(columns, axis=2)
+        inner = np.asarray(np.linalg.solve(matrix, direction[:, :, None])[:, :, 0], dtype=np.float64)
+        return self.loss.curvature_product(nearest, self.targets, inner)
 
     @property
     def curvature_bound(self) -> Array:
@@ -60,8 +70,8 @@ class Envelope:
         return 1.0 / self.width
 
     def unsteadiness(self, scores: Array) -> Array:
-        """The curvature."""
-        return self.curvature(scores)
+        """The curvature, or its bound where it is a matrix."""
+        return self.curvature(scores) if scores.ndim == 1 else self.curvature_bound
 
     def take(self, rows: slice | IntArray) -> Envelope:
         """The functions of some rows."""
@@ -69,4 +79,7 @@ class Envelope:
         return Envelope(self.loss, self.targets[rows], shape, self.center[rows], self.width[rows])
 
     def _nearest(self, scores: Array, slopes: Array) -> Array:
-        return scores + self.width * (self.center - slopes)
+        return scores + self._wide(scores) * (self.center - slopes)
+
+    def _wide(self, scores: Array) -> Array:
+        return self.width if scores.ndim == 1 else self.width[:, None]

@@ -72,9 +72,12 @@ def _solve(batch: Batch, loss: Loss, targets: Any, side: newton.Side, tolerance:
     start = np.zeros(rows.count) if rows.outputs == 1 else np.zeros((rows.count, rows.outputs))
     x, residual = newton.solve(batch, side, start, tolerance)
     far = np.flatnonzero(residual > np.maximum(tolerance, FAR * batch.weights))
-    if far.size and rows.outputs == 1:
-        part, own = batch.take(far), targets[rows.layout.place(far)]
-        x[far], residual[far] = newton.solve(part, side, start_from_afar(part, loss, own, side), tolerance)
+    if far.size:
+        part, place = batch.take(far), rows.layout.place(far)
+        near = start_from_afar(part, loss, targets[place], side, start[place])
+        found, reached = newton.solve(part, side, near, tolerance)
+        closer = reached < residual[far]
+        x[far[closer]], residual[far[closer]] = found[closer], reached[closer]
     return x, residual
 
 

@@ -7,6 +7,8 @@ lead to a starting point that is near enough.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from consenso.arrays import Array
@@ -65,10 +67,13 @@ def solve_with_kinks(
     return x, residual
 
 
-def start_from_afar(batch: Batch, loss: Loss, targets: Array, side: newton.Side) -> Array:
-    """Weights b for which v - t A'b is near the solution, for a smooth loss of one output."""
-    unit, dual = _unit(batch), np.zeros(batch.rows.count)
+def start_from_afar(batch: Batch, loss: Loss, targets: Any, side: newton.Side, start: Array) -> Array:
+    """Weights b, shaped like scores, for which v - t A'b is near the solution; for a smooth loss."""
+    unit, dual = _unit(batch), start
     for width in NARROWING:
+        # An envelope that is much narrower than the bends of the loss is the loss.
+        if np.all(width * unit * loss.curvature_bound < NEAR):
+            break
         term = Envelope(loss, targets, None, dual, batch.rows.layout.spread(width * unit))
         found, _ = newton.solve(batch.of(term), side, dual, NEAR)
         dual = term.slope(batch.rows.scores(found))

@@ -62,7 +62,7 @@ def execute(
     engine = LocalEngine(one_by_one=one_by_one)
     progress = engine.start(made.algorithm, made.setting, shards)
     for _ in engine.rounds(
-        made.algorithm, made.setting, shards, progress, coins_of(made), watch or (lambda *seen: None)
+        made.algorithm, made.setting, shards, progress, coins_of(made, progress), watch or (lambda *seen: None)
     ):
         pass
     return released_model(made, progress), progress

@@ -84,7 +84,8 @@ def _with(
 def _rows(problem: Problem, count: int, rng: np.random.Generator) -> Array:
     rows = rng.normal(size=(count, problem.features))
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows / lengths * problem.row_bound * rng.choice([0.3, 0.7, 1.0], size=(count, 1))
+    drawn: Array = rows / lengths * problem.row_bound * rng.choice([0.3, 0.7, 1.0], size=(count, 1))
+    return drawn
 
 
 def _targets(problem: Problem, count: int, rng: np.random.Generator) -> Any:

@@ -34,6 +34,7 @@ WINDOW = 34.0
 # the errors of all weights was measured as at most 1.5 eps per round (in extended precision), and is taken as 16.
 _ROUNDING = 4 * np.finfo(float).eps
 _TRANSFORM_ROUNDING = 16 * np.finfo(float).eps
+_MOST_STRIDES = 12
 # Where weights would overflow, epsilon is too far below the point of interest to be read off.
 _MOST_EXPONENT = 60.0
 
@@ -69,9 +70,10 @@ class Losses:
 
     def cumulant(self, order: float) -> float:
         """Logarithm of the mean of exp(order * (loss - mean)) in the tilted distribution; infinite if it overflows."""
-        exponents = order * (self.losses() - self.mean)
-        if exponents.max() > 700:
+        centred = self.losses() - self.mean
+        if max(order * float(centred[0]), order * float(centred[-1])) > 700:
             return math.inf
+        exponents = order * centred
         return math.log(float(np.maximum(self.weights, 0.0) @ np.exp(exponents)))
 
     def log_moments(self, tilts: Array) -> Array:
@@ -182,7 +184,10 @@ def reach(cumulant: Callable[[float], float], deviation: float) -> float:
     while math.isinf(found := bound(place)):
         place -= 1.0
     for stride in (1.4, -1.4, 0.5, -0.5, 0.2, -0.2):
-        while (further := bound(place + stride)) < found:
+        for _ in range(_MOST_STRIDES):
+            further = bound(place + stride)
+            if further >= found:
+                break
             place, found = place + stride, further
     return found
 

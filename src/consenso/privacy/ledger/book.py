@@ -93,14 +93,16 @@ class Ledger:
             "dataset": dataset,
             "budgets": [_budget_json(budget) for budget in stated],
         }
-        store.create(Path(path), content, timeout)
+        store.create(Path(path).resolve(), content, timeout)
         return cls.open(path, timeout=timeout)
 
     @classmethod
     def open(cls, path: str | Path, *, timeout: float = 120.0) -> Ledger:
         """An existing ledger; raises TamperError when its chain does not hold."""
-        history = _sound(Path(path), store.read(Path(path), timeout))
-        return cls(path=Path(path), dataset=history.dataset, budgets=history.budgets, timeout=timeout)
+        # One ledger has one anchor file, by whatever link it was reached.
+        path = Path(path).resolve()
+        history = _sound(path, store.read(path, timeout))
+        return cls(path=path, dataset=history.dataset, budgets=history.budgets, timeout=timeout)
 
     def reserve(self, run_id: str, charges: Mapping[Scope, Event | dict[str, Any]], *, what: str) -> Receipt:
         """Charge the most that a run may cost, or raise BudgetError and leave the ledger as it was.
@@ -222,7 +224,7 @@ def verify_file(path: str | Path, expected_head: str | None = None, *, timeout: 
 
     `expected_head` is a head that was noted earlier: it must be part of the chain, which may have grown since.
     """
-    path = Path(path)
+    path = Path(path).resolve()
     try:
         snapshot = store.read(path, timeout, thorough=True)
     except (TamperError, InputError) as error:

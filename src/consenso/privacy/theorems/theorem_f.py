@@ -108,20 +108,20 @@ class TheoremF:
     @property
     def feedback(self) -> float:
         """How much of a shift comes back through the own state (theta); 0 at relaxation 1/2."""
-        lam = self.relaxation
-        return abs(1 - 2 * lam) * math.sqrt(self.rounds) / ((self.honest + 1) * math.sqrt(lam * (1 - lam)))
+        share = self.relaxation * (1 - self.relaxation)
+        return abs(1 - 2 * self.relaxation) * math.sqrt(self.rounds) / ((self.honest + 1) * math.sqrt(share))
 
     @property
     def energy_rho(self) -> float:
         """The bound of the energy argument."""
-        lam, honest = self.relaxation, self.honest
+        relaxation, honest = self.relaxation, self.honest
         gap = prox_gap(step=self.step, lipschitz=self.lipschitz, tolerance=self.tolerance)
         if self.tolerance:
             total = inexact_energy(parties=honest, gap=gap, tolerance=self.tolerance, rounds=self.rounds)
         else:
-            reach = max(1.0, lam / (1 - lam)) * gap / (1 - self.feedback)
+            reach = max(1.0, relaxation / (1 - relaxation)) * gap / (1 - self.feedback)
             total = 4 * reach**2 * self.rounds / (honest + 1) ** 2
-        return honest * total / (2 * lam**2 * self.std**2)
+        return honest * total / (2 * relaxation**2 * self.std**2)
 
     @property
     def local_rho(self) -> float:

@@ -1,0 +1,85 @@
+"""Sums over records, as the gradient methods release them: bounds, hidden coins, samples of parties that forget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.errors import InputError, PreconditionError
+from consenso.facts import Facts
+from consenso.privacy.events import Gaussian
+from consenso.privacy.noise import Constant, GaussianNoise, Polynomial, Table
+from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.setting import Setting, View, noise_scale
+from consenso.privacy.theorems import FixedSizeWithoutMemory, Theorem
+from consenso.privacy.views import sight
+from consenso.schedules import FixedSubset
+from consenso.shards import Cohort
+
+
+@dataclass(frozen=True)
+class Forgetful:
+    """The state of a party that keeps nothing: it is asked, and forgets."""
+
+
+def check_rate(owner: object, rate: float) -> None:
+    """Records are sampled with a rate in (0, 1]."""
+    if not 0 < rate <= 1:
+        raise InputError(f"{type(owner).__name__}(rate={rate}): a rate lies in (0, 1]; 1 takes every record.")
+
+
+def value_at(sequence: float | Constant | Polynomial | Table, round_: int) -> float:
+    """The number of a round, of a number or a public sequence of them."""
+    return float(sequence) if isinstance(sequence, float | int) else sequence.at(round_)
+
+
+def sum_bounds(facts: Facts, contribution: float) -> Bounds:
+    """Bounds of a sum over records, each weighted with its party's public weight and at most `contribution` long."""
+    one = contribution * facts.scales
+    return Bounds.of_contributions(record=one, user=one * facts.sizes)
+
+
+def sampled(coefficients: Array, f: Cohort, door: Door, name: str, rate: float) -> Array:
+    """The coefficients of the records whose hidden coins came up, zeros for the others."""
+    if rate == 1:
+        return coefficients
+    chosen = door.coins(name, f.sizes)
+    kept: Array = np.where(chosen if coefficients.ndim == 1 else chosen[:, None], coefficients, 0.0)
+    return kept
+
+
+def without_memory(
+    setting: Setting, view: View, declaration: Callable[[Facts], tuple[Release, ...]], name: str
+) -> Iterable[Callable[[], Theorem]]:
+    """The guarantee of fixed-size samples of parties that keep no state, for whoever does not know the sample."""
+    schedule = setting.schedule
+    if not isinstance(schedule, FixedSubset) or view.unit != "user" or view.adjacency != "replace-one":
+        return
+    everyone, noise = setting.representatives(), setting.doorway.noise_for(name)
+    rounds = [round_ for round_ in range(setting.rounds) if declaration(everyone.at(round_))]
+    releases = [release for round_ in rounds for release in declaration(everyone.at(round_))]
+    if setting.doorway.trust != "curator" or not releases or not isinstance(noise, GaussianNoise):
+        return
+    if any(release.rate < 1 or sight(setting, view, release) != "sum" for release in releases):
+        return
+
+    def fixed_size() -> Theorem:
+        drawn = noise.event(1.0, 1.0, 0, setting.doorway.sampler, releases[0].size)
+        if not isinstance(drawn, Gaussian) or drawn.excess > 0 or drawn.sensitivity > 1:
+            raise PreconditionError(
+                "FixedSizeWithoutMemory: the theorem is about continuous noise and has no room for the excess of a "
+                "discrete sampler; sample parties with PoissonSubset(rate)."
+            )
+        return FixedSizeWithoutMemory(
+            size=schedule.size,
+            population=setting.parties,
+            # Whoever is drawn takes the place of another, so the longest contribution of anybody counts.
+            contribution=max(float(np.max(release.bounds.at("user", "add-remove"))) for release in releases),
+            std=min(noise_scale(setting, declaration, name, round_) for round_ in rounds),
+            rounds=len(rounds),
+        )
+
+    yield fixed_size
