@@ -145,7 +145,8 @@ class Topology:
     @cached_property
     def degrees(self) -> IntArray:
         """Number of neighbours of each party."""
-        return np.diff(self.adjacency.indptr).astype(np.int64)
+        counts: IntArray = np.diff(self.adjacency.indptr).astype(np.int64)
+        return counts
 
     def neighbors(self, party: int) -> IntArray:
         """Neighbours of a party, in order."""

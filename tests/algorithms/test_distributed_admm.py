@@ -83,7 +83,7 @@ def test_iterates_are_those_of_the_formula(weighting):
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_ridge_is_solved_on_every_graph(graph):
     problem = problem_of(Squared())
-    model, state, data, _ = trained(problem, penalty=0.1, rounds=250, topology=GRAPHS[graph])
+    model, state, data, _ = trained(problem, penalty=0.1, rounds=150, topology=GRAPHS[graph])
     X, y = np.concatenate([rows for rows, _ in data]), np.concatenate([targets for _, targets in data])
     best = np.linalg.solve(X.T @ X / len(y) + 0.1 * np.eye(3), X.T @ y / len(y))
     np.testing.assert_allclose(model, best, atol=1e-7)
@@ -94,7 +94,7 @@ def test_ridge_is_solved_on_every_graph(graph):
 @pytest.mark.parametrize("loss", [Logistic(), Huber(threshold=0.5), Hinge()], ids=lambda loss: loss.name)
 def test_the_central_optimum_is_reached(loss, graph):
     problem = problem_of(loss)
-    model, state, _, shards = trained(problem, penalty=0.1, rounds=300, topology=GRAPHS[graph])
+    model, state, _, shards = trained(problem, penalty=0.1, rounds=150, topology=GRAPHS[graph])
     value = shards.cohort().value(model).mean() + problem.regularizer.value(model)
     assert value - optimum(problem, shards) < 1e-8
     np.testing.assert_allclose(state.w, np.tile(model, (6, 1)), atol=1e-4)
@@ -102,11 +102,11 @@ def test_the_central_optimum_is_reached(loss, graph):
 
 def test_parties_weigh_as_the_problem_says():
     by_record, by_party = (
-        trained(problem_of(weighting=weighting), penalty=0.1, rounds=250)[0] for weighting in ("record", "party")
+        trained(problem_of(weighting=weighting), penalty=0.1, rounds=120)[0] for weighting in ("record", "party")
     )
     assert np.linalg.norm(by_record - by_party) > 1e-3
     problem = problem_of(weighting="party")
-    model, _, _, shards = trained(problem, penalty=0.1, rounds=250)
+    model, _, _, shards = trained(problem, penalty=0.1, rounds=120)
     gradient = shards.cohort().gradient(model).mean(axis=0) + 0.1 * model
     assert np.linalg.norm(gradient) < 1e-7
 

@@ -209,6 +209,26 @@ def test_a_guarantee_that_its_theorem_does_not_prove_is_refused() -> None:
         build(Stated(guarantee=honest.guarantee, theorem=local(21.0)))
 
 
+def test_public_facts_of_any_shape_are_kept(tmp_path: Path) -> None:
+    facts = {
+        "matrix": np.array([[0.5, 1.0]]),
+        "sizes": np.array([3, 4]),
+        "count": np.int64(7),
+        "scale": np.float32(0.5),
+    }
+    card = Card.build(
+        algorithm="a",
+        parameters={},
+        data=facts,
+        trust="curator",
+        sampler=Secret(),
+        delta=DELTA,
+        promises=[promise("public", local())],
+    )
+    assert card.data == {"matrix": [[0.5, 1.0]], "sizes": [3, 4], "count": 7, "scale": 0.5}
+    assert Card.load(card.save(tmp_path)) == card
+
+
 def test_bad_cards_are_refused() -> None:
     good: dict[str, Any] = {
         "algorithm": "a",

@@ -36,7 +36,7 @@ from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Door, Release
-from consenso.privacy.setting import Setting, View, noise_scale, rounding
+from consenso.privacy.setting import Setting, View, excess, noise_scale, rounding
 from consenso.privacy.theorems import Theorem, TheoremF
 from consenso.privacy.views import sight
 from consenso.problem import Problem
@@ -144,6 +144,7 @@ class ConsensusADMM:
                 rounds=setting.rounds,
                 tolerance=(self.tolerance if self.tolerance > MACHINE else 0.0)
                 + rounding(setting, self.releases, "residual"),
+                excess=excess(setting, self.releases, "residual", setting.rounds * setting.parties),
                 unit=view.unit,
             )
 

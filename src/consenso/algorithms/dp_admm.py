@@ -1,9 +1,10 @@
 """DP-ADMM with a server: linearised steps whose output is perturbed (Huang, Hu, Guo, Chan-Tin and Gong 2019).
 
-    min sum_p f_p(x_p) + r(w)   subject to   x_p = w                          f_p: party p's part of the mean over all records
+    min sum_p f_p(x_p) + r(w)   subject to   x_p = w               f_p: party p's part of the mean over all records
 
-    party p:  dual_p <- dual_p - rho (x_p - w)                                     (with what the hub made of the last round)
-              x_p    <- (rho w + dual_p + x_p / eta_k - grad f_p(x_p)) / (rho + 1/eta_k) + noise,    sends x_p - dual_p / rho
+    party p:  dual_p <- dual_p - rho (x_p - w)                     with the w that the hub made of the last round
+              x_p    <- (rho w + dual_p + x_p / eta_k - grad f_p(x_p)) / (rho + 1/eta_k) + noise
+              sends x_p - dual_p / rho
     hub:      w      <- prox_{r/(rho P)}(mean_p (x_p - dual_p / rho))
 
     paper        code         what it is
@@ -16,10 +17,10 @@
     sigma_i,k    noise        a multiple of the sensitivity, gap / (rho + 1/eta_k): its variance decreases with eta_k
 
 The baseline "OutP" of Ryu and Kim is this method with the noise standard deviation squared and the constant of one
-iteration at an epsilon beyond 1 where it does not hold; here the noise is scaled with the denominator that is really used and
-all iterations are composed as Gaussians. The regularizer, which the paper puts into each party's linearised loss, is in
-the hub's prox. The noise on a copy equals noise on its gradient divided by rho + 1/eta_k, so `InexactADMM(norm=2)` without a
-region that binds draws from the same law.
+iteration at an epsilon beyond 1, where it does not hold; here the noise is scaled with the denominator that is really
+used and all iterations are composed as Gaussians. The regularizer, which the paper puts into each party's linearised
+loss, is in the hub's prox. Noise on a copy is noise on its gradient divided by rho + 1/eta_k: this method and
+`InexactADMM(norm=2)` differ in the order of their updates, not in what they release.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import numpy as np
 
 from consenso.algorithms.dp_sgd import check_averaging, is_late
 from consenso.algorithms.inexact_admm import GrowingPenalty, Sequence, gradient_gaps, penalty_at
-from consenso.algorithms.noisy_fixed_point import value_at
+from consenso.algorithms.record_sums import value_at
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
@@ -122,7 +123,8 @@ class DPADMM:
                 name="copy",
                 size=facts.dim,
                 bounds=gradient_gaps(facts, 2, clip=self.clip).scaled(1 / self._denominator(facts.round)),
-                why="a copy moves by the change of one gradient over penalty + 1/proximity (docs/privacy.md#conventions)",
+                why="a copy moves by the change of one gradient over penalty + 1/proximity "
+                "(docs/privacy.md#conventions)",
             ),
         )
 

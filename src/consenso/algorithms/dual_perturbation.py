@@ -13,8 +13,9 @@
 
 Privacy is proved in `consenso.privacy.theorems.dual_perturbation`: a round of a node costs a record gap / scale +
 log(1 + c/curvature), where gap is the change of the gradient, c the largest curvature of one record's loss and
-curvature = m + 2 penalty d_i. The paper asks for a twice differentiable loss; a Lipschitz slope is enough. It prints
-twice the logarithm, and bounds one round of one node, while here all rounds are charged.
+curvature = m + 2 penalty d_i. The paper asks for a twice differentiable loss; a Lipschitz slope is enough. It bounds
+one round of one node, while here all rounds are charged. GaussianNoise has a bound of its own, for records under
+add-remove.
 
 A solver is never exact, and inside a minimisation there is no slack for that: the minimiser leaves with a second, tiny
 noise of `cover` times the multiplier. Its true sensitivity is twice the certified tolerance, so that it costs next to

@@ -2,14 +2,12 @@
 
     min mean f_i(x) + g(y)   subject to   A x + B y = c,   B = -diag(b)
 
-    y       = argmin_y g(y) - <dual, B y> + penalty/2 |A x + B y - c|^2  = prox_{g/(penalty b^2)}((A x - c - dual/penalty) / b)
-    dual   <- dual - penalty (A x + B y - c)
-    party:  x <- (I + step penalty A'A)^-1 (x - step grad f_t(x) + step A'(dual - penalty (B y - c))) + noise
+    y     = argmin_y g(y) - <dual, B y> + penalty/2 |A x + B y - c|^2
+    dual <- dual - penalty (A x + B y - c)
+    x    <- (I + step penalty A'A)^-1 (x - step grad f_t(x) + step A'(dual - penalty (B y - c))) + noise     by party t
 
     paper    code          what it is
-    A, B, c  left,         public; without `left` A = I and y is a copy of x, without `scaling` b = 1
-             scaling,
-             constant
+    A, B, c  constraint    public; by default y is a copy of x (A = I, B = -I, c = 0)
     g        g             of y; by default the problem's regularizer, for which y must be a copy of x
     beta     penalty
     eta      step          at most 2 / (smoothness + strong convexity) of every f_i; by default 1 / smoothness
@@ -20,30 +18,31 @@ At a fixed point A x + B y = c, grad f(x) = A' dual and B' dual is a subgradient
 conditions. The generalised lasso has A = D, B = -I, c = 0 and g = strength |.|_1 (`GradientADMM.generalised_lasso`).
 
 One iteration does not expand differences of (x, dual) in the norm |x|^2 + (step/penalty) |dual - penalty A x|^2, and
-contracts when every f_i is strongly convex; `square="f"` makes it so by giving f the squared part of the regularizer. Later
-iterations therefore hide what a party's own iteration tells, for whoever sees only the end: the positions in a fixed
-order, a random order and random stopping each have their theorem. Whoever sees every iterate pays for each.
+contracts when every f_i is strongly convex; `square="f"` makes it so by giving f the squared part of the regularizer.
+Later iterations therefore hide what a party's own iteration tells, for whoever sees only the end: the positions in a
+fixed order, a random order and random stopping each have their theorem. Whoever sees every iterate pays for each.
 
-Remarks. With a constant step the parties' different gradients leave a bias of the order of the step, as every incremental
-method has. The model is y where y is a copy of x, so that it has the regularizer's structure, and x otherwise. The printed
-bound is sound; the one used here is 4 to 10 times smaller (docs/privacy.md#gradient-admm).
+Remarks. With a constant step the parties' different gradients leave a bias of the order of the step, as every
+incremental method has. The model is y where y is a copy of x, so that it has the regularizer's structure, and x
+otherwise. The printed bound is sound; the one used here is 4 to 10 times smaller (docs/privacy.md#gradient-admm).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from consenso.algorithms.inexact_admm import gradient_gaps
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
-from consenso.operators import LinearMap, is_separable
+from consenso.operators.constraint import Constraint
 from consenso.privacy.noise import Constant, GaussianNoise
 from consenso.privacy.observers import Public
 from consenso.privacy.release import Bounds, Door, Release
@@ -55,7 +54,7 @@ from consenso.privacy.theorems import (
     GradientVisits,
     Theorem,
 )
-from consenso.problem import Adjacency, Problem
+from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Sum
 from consenso.schedules import Cyclic, RandomOrder, RandomStopping
 from consenso.shards import Cohort
@@ -97,9 +96,7 @@ class GradientADMM:
 
     penalty: float = 1.0
     step: float | None = None
-    left: Any | None = None
-    scaling: tuple[float, ...] | None = None
-    constant: tuple[float, ...] | None = None
+    constraint: Constraint = Constraint()  # noqa: RUF009 - frozen
     g: Regularizer | None = None
     square: Literal["f", "g"] = "g"
 
@@ -109,30 +106,16 @@ class GradientADMM:
             require_positive(self, step=self.step)
         if self.square not in ("f", "g"):
             raise InputError(f"GradientADMM(square={self.square!r}): the squared part goes to 'f' or to 'g'.")
-        if self.left is None and not (self.scaling is None and self.constant is None and self.g is None):
+        if self.constraint.is_copy != (self.g is None):
             raise InputError(
-                "GradientADMM(left=None, scaling=..., constant=..., g=...): without a matrix y is a copy of x; give "
-                "`left`, or leave the others out."
+                "GradientADMM(constraint=..., g=...): y has a function of its own exactly when it is not a copy of x; "
+                "give both, or neither."
             )
-        if self.left is None:
-            return
-        left = self.left if isinstance(self.left, LinearMap) else LinearMap(self.left)
-        scaling = (1.0,) * left.rows if self.scaling is None else tuple(float(entry) for entry in self.scaling)
-        constant = (0.0,) * left.rows if self.constant is None else tuple(float(entry) for entry in self.constant)
-        for name, value in (("left", left), ("scaling", scaling), ("constant", constant)):
-            object.__setattr__(self, name, value)
-        if not len(scaling) == len(constant) == left.rows:
-            raise InputError(
-                f"GradientADMM(scaling=..., constant=...): both have one entry for each of the {left.rows} rows of "
-                f"`left`, and {len(scaling)} and {len(constant)} were given."
-            )
-        if not (np.isfinite(scaling).all() and np.isfinite(constant).all() and np.all(scaling)):
-            raise InputError("GradientADMM(scaling=..., constant=...): all are finite and no scaling is 0.")
 
     @classmethod
     def generalised_lasso(cls, structure: Any, *, strength: float, **settings: Any) -> GradientADMM:
         """Minimise mean f_i(x) + strength |D x|_1 for a `structure` D of full row rank; the model is x."""
-        return cls(left=structure, g=L1(strength=strength), **settings)
+        return cls(constraint=Constraint(left=structure), g=L1(strength=strength), **settings)
 
     # --- what must hold ------------------------------------------------------------------------------------------
 
@@ -150,32 +133,31 @@ class GradientADMM:
         largest = 2 / (self._smoothness(problem) + self._squared(problem))
         if self.step_for(problem) > largest * (1 + 1e-12):
             raise PreconditionError(
-                f"GradientADMM(step={self.step}): iterations expand unless the step is at most 2 / (smoothness + strong "
-                f"convexity) = {largest:.6g}; lower it, or leave it out."
+                f"GradientADMM(step={self.step}): iterations expand unless the step is at most 2 / (smoothness + "
+                f"strong convexity) = {largest:.6g}; lower it, or leave it out."
             )
-        if self.left is not None and self.left.columns != problem.dim:
+        left = self.constraint.left
+        if left is not None and left.columns != problem.dim:
             raise InputError(
-                f"GradientADMM(left=... with {self.left.columns} columns): one for each of the {problem.dim} coefficients "
-                "of the model is needed."
+                f"GradientADMM(constraint=... with {left.columns} columns): one for each of the {problem.dim} "
+                "coefficients of the model is needed."
             )
-        if self.left is not None and self.left.smallest_transposed == 0:
+        if left is not None and self.constraint.range[0] == 0:
             raise PreconditionError(
-                f"GradientADMM(left=... of shape {self.left.rows} x {self.left.columns}): A must have full row rank, so "
-                "that the noise on x reaches every dual; drop dependent rows."
+                f"GradientADMM(constraint=... of {left.rows} rows and {left.columns} columns): A must have full row "
+                "rank, so that the noise on x reaches every dual; drop dependent rows."
             )
 
     def _check_regularizer(self, problem: Problem) -> None:
-        if self.left is not None and self.g is None:
-            raise InputError("GradientADMM(left=..., g=None): y = A x is not the model; give its function as g.")
         if self.g is not None and not isinstance(problem.regularizer, NoPenalty | L2):
             raise InputError(
                 f"GradientADMM(g=...): g takes the place of the problem's regularizer {problem.regularizer!r}; let the "
                 "problem have NoPenalty(), or L2(...) on x."
             )
-        if len(set(self.scaling or ())) > 1 and not is_separable(self._g(problem), (1,) * len(self.scaling or ())):
+        if not self.constraint.fits(self._g(problem)):
             raise InputError(
-                f"GradientADMM(scaling=...): the prox of {self.g!r} does not fall apart into coordinates; give all "
-                "entries the same scaling."
+                f"GradientADMM(constraint=..., g={self.g!r}): its prox does not fall apart into coordinates; give all "
+                "of them the same scaling."
             )
         if self.square == "f" and self.g is None and self._squared(problem) == 0:
             raise InputError(
@@ -206,12 +188,11 @@ class GradientADMM:
     def releases(self, facts: Facts) -> tuple[Release, ...]:
         """The iterate. The inverse shrinks the change of a gradient by 1 + step penalty w^2 where A is injective."""
         step = self.step_for(facts.problem)
-        injective = 1.0 if self.left is None else self.left.smallest
         return (
             Release(
                 name="x",
                 size=facts.dim,
-                bounds=_gaps(facts).scaled(step / (1 + step * self.penalty * injective**2)),
+                bounds=_gaps(facts).scaled(step / (1 + step * self.penalty * self.constraint.injectivity**2)),
                 why="x moves by (I + step penalty A'A)^-1 step times the change of one gradient "
                 "(docs/privacy.md#gradient-admm)",
             ),
@@ -256,18 +237,21 @@ class GradientADMM:
                 "GradientADMM: amplification by iteration needs maps that do not expand, and rounding to the grid of a "
                 "discrete sampler does; every iteration is accounted instead."
             )
-        left = self.left
+        smallest, largest = self.constraint.range
+        curvature = self.step_for(problem) * self.penalty * self.constraint.injectivity**2
         own = setting.facts.only(np.array([view.party], dtype=np.int64))
         return GradientIteration(
             step=self.step_for(problem),
             penalty=self.penalty,
             std=noise_scale(setting, self.releases, "x"),
-            gradient_gap=float(np.max(_gaps(own).at(view.unit, view.adjacency))),
+            # v = (I + k A'A)^-1 step gap has |(v, 0)|^2 = v'(I + k A'A) v <= (step gap)^2 / (1 + k w^2), w the smallest
+            # singular value of A, and |v| is shorter still: the theorem holds with the gap shortened by the root.
+            gradient_gap=float(np.max(_gaps(own).at(view.unit, view.adjacency))) / math.sqrt(1 + curvature),
             smoothness=self._smoothness(problem),
             strong_convexity=self._squared(problem),
-            smallest_singular_value=1.0 if left is None else left.smallest_transposed,
-            largest_singular_value=1.0 if left is None else left.largest,
-            rows=problem.dim if left is None else left.rows,
+            smallest_singular_value=smallest,
+            largest_singular_value=largest,
+            rows=self.constraint.rows(problem.dim),
             columns=problem.dim,
         )
 
@@ -311,7 +295,7 @@ class GradientADMM:
 
     def start(self, facts: Facts) -> Hub:
         """Zero."""
-        return Hub(x=np.zeros(facts.dim), dual=np.zeros(facts.dim if self.left is None else self.left.rows))
+        return Hub(x=np.zeros(facts.dim), dual=np.zeros(self.constraint.rows(facts.dim)))
 
     def enroll(self, facts: Facts, f: Cohort) -> State:
         """Nothing to keep."""
@@ -332,67 +316,24 @@ class GradientADMM:
 
     def model(self, facts: Facts, hub: Hub) -> Array:
         """The y of the last iterate where it is a copy of x, else x."""
-        return self._splits(facts.problem, hub)[0] if self.left is None else hub.x
+        return self._splits(facts.problem, hub)[0] if self.constraint.is_copy else hub.x
 
     def advance(self, problem: Problem, at: Hub, gradient: Array) -> tuple[Array, Array]:
         """One iteration without noise: the next x, (..., dim) like the gradients at x, and the next dual."""
         step = self.step_for(problem)
         y, dual = self._splits(problem, at)
-        pull = self._adjoint(dual + self.penalty * (self._scaling * y + self._constant))
+        pull = self.constraint.adjoint(dual + self.penalty * self.constraint.offset(y))
         moved = at.x - step * (gradient + self._squared(problem) * at.x) + step * pull
-        return self._solve(moved, step * self.penalty), dual
+        return self.constraint.solve(moved, step * self.penalty), dual
 
     def norm(self, problem: Problem, at: Hub) -> float:
         """The norm of a difference of two hubs in which an iteration does not expand."""
-        hidden = at.dual - self.penalty * self._apply(at.x)
+        hidden = at.dual - self.penalty * self.constraint.apply(at.x)
         return float(np.sqrt(at.x @ at.x + self.step_for(problem) / self.penalty * (hidden @ hidden)))
 
     def _splits(self, problem: Problem, at: Hub) -> tuple[Array, Array]:
         """The y of an iterate, and the dual after it."""
-        image = self._apply(at.x) - self._constant
-        y = self._prox(self._g(problem), (image - at.dual / self.penalty) / self._scaling)
-        return y, at.dual - self.penalty * (image - self._scaling * y)
-
-    def _prox(self, g: Regularizer, point: Array) -> Array:
-        """prox_{g/(penalty b^2)}, of each group of coordinates that have their scaling in common."""
-        scalings = set(self.scaling or (1.0,))
-        if len(scalings) == 1:
-            return g.prox(point, 1 / (self.penalty * scalings.pop() ** 2))
-        y = np.empty_like(point)
-        for scaling in scalings:
-            alike = self._scaling == scaling
-            y[alike] = g.prox(point[alike], 1 / (self.penalty * scaling**2))
-        return y
-
-    @cached_property
-    def _scaling(self) -> Array:
-        return np.array(1.0 if self.scaling is None else self.scaling)
-
-    @cached_property
-    def _constant(self) -> Array:
-        return np.array(0.0 if self.constant is None else self.constant)
-
-    @cached_property
-    def _spectrum(self) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of A'A."""
-        assert self.left is not None
-        dense = self.left.dense
-        values, vectors = np.linalg.eigh(dense.T @ dense)
-        return np.maximum(values, 0.0), vectors
-
-    def _apply(self, x: Array) -> Array:
-        return x if self.left is None else self.left.apply(x)
-
-    def _adjoint(self, y: Array) -> Array:
-        return y if self.left is None else self.left.adjoint(y)
-
-    def _solve(self, v: Array, curvature: float) -> Array:
-        """(I + curvature A'A)^-1 v along the last axis."""
-        if self.left is None:
-            return v / (1 + curvature)
-        values, vectors = self._spectrum
-        solved: Array = (v @ vectors / (1 + curvature * values)) @ vectors.T
-        return solved
+        return self.constraint.split(self._g(problem), at.x, at.dual, self.penalty)
 
     @classmethod
     def example(cls) -> Example:
@@ -424,19 +365,8 @@ class GradientADMM:
 
 
 def _gaps(facts: Facts) -> Bounds:
-    """How far one gradient of each party moves, in the 2-norm."""
-    loss, bound = facts.problem.loss, facts.problem.row_bound
-
-    def one(adjacency: Adjacency) -> Array:
-        gap: Array = facts.scales * loss.gradient_gap(bound, 2, adjacency)
-        return gap
-
-    return Bounds(
-        record_add_remove=one("add-remove"),
-        record_replace_one=one("replace-one"),
-        user_add_remove=one("add-remove") * facts.sizes,
-        user_replace_one=one("replace-one") * facts.sizes,
-    )
+    """How far one gradient of each party's objective moves, in the 2-norm."""
+    return gradient_gaps(facts, 2).scaled(facts.parties)
 
 
 def squared_part(regularizer: Regularizer) -> tuple[float, Regularizer]:

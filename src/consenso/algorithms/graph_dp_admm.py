@@ -5,8 +5,8 @@
              D     = 2 penalty d_i + proximity_k,      proximity_k = proximity (k + 1)^growth in round k = 0, 1, ...
     hears:   dual_i <- dual_i + penalty sum_j (w_i - w_j)
 
-This is the minimiser of <g, w> + r(w) + <dual_i, w> + penalty sum_j |w - (w_i + w_j)/2|^2 + proximity_k/2 |w -
-w_i|^2, the augmented Lagrangian with f_i linearised at the node's noisy model.
+With f_i linearised at the node's noisy model, w_i minimises the augmented Lagrangian
+<g + dual_i, w> + r(w) + penalty sum_j |w - (w_i + w_j)/2|^2 + proximity_k/2 |w - w_i|^2.
 
     paper        code               what it is
     w~_i         state.w            noisy model

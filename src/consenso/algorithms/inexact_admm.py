@@ -1,6 +1,6 @@
 """DP-IADMM: consensus ADMM with linearised, perturbed subproblems (Ryu and Kim 2022, Algorithm 1).
 
-    min sum_p f_p(z_p) + r(w)   subject to   w = z_p,   z_p in W              f_p: party p's part of the mean over all records
+    min sum_p f_p(z_p) + r(w)   subject to   w = z_p,   z_p in W       f_p: party p's part of the mean over all records
 
     hub:      w   = prox_{r/(rho_t P)}(mean_p (z_p - dual_p / rho_t))                                            (4a)
     party p:  G   = grad f_p(z_p) + noise
@@ -16,15 +16,15 @@
     xi        noise        on the gradient: Laplace in the 1-norm, or Gaussian in the 2-norm (the zCDP twin)
     I         records      f_p is 1/I times the sum over the party's records; the library's f_i is P times that
 
-Both subproblems are isotropic quadratics, so their argmin is a projection of a point that is linear in G: perturbing the
-objective by <xi, z> is adding xi to the gradient, and all the rest is post-processing. Each party keeps its own dual and
-sends the one vector of which the hub needs the mean.
+Both subproblems are isotropic quadratics, so their argmin is a projection of a point that is linear in G: perturbing
+the objective by <xi, z> is adding xi to the gradient, and all the rest is post-processing. Each party keeps its own
+dual and sends the one vector of which the hub needs the mean.
 
-Read the paper with care. Its noise scale (11b), (20) is measured on the party's own records at the current iterate, which
-tells records apart by itself: here the sensitivity is global, |row|_1 times the slope in the 1-norm, twice that for
-replace-one, with rows shortened to `row_bound_1` where it is given. It is stated per iteration only; the total composes all
-of them. The public code runs one iteration more than stated and its trust region never shrinks. The squared penalty, which
-the paper linearises with the loss, is in r here, whose prox is exact, as for every other regularizer.
+Read the paper with care. Its noise scale (11b), (20) is measured on the party's own records at the current iterate,
+which tells records apart by itself: here the sensitivity is global, |row|_1 times the slope in the 1-norm, twice that
+for replace-one, with rows shortened to `row_bound_1` where it is given. Its epsilon is that of one iteration; the total
+composes all of them. The public code runs one iteration more than stated and its trust region never shrinks. The
+squared penalty, which the paper linearises with the loss, is in r here, whose prox is exact, as for other regularizers.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 
 from consenso.algorithms.dp_sgd import check_averaging, is_late
-from consenso.algorithms.noisy_fixed_point import value_at
+from consenso.algorithms.record_sums import value_at
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
+from consenso.operators.projections import into_box_and_ball, into_two_balls
 from consenso.privacy.noise import Constant, GammaNormNoise, GaussianNoise, LaplaceNoise, Polynomial, Table
 from consenso.privacy.release import Bounds, Door, Release
 from consenso.privacy.setting import Setting, View
@@ -54,7 +55,6 @@ from consenso.shards import Cohort
 
 Sequence: TypeAlias = float | Constant | Polynomial | Table
 Region: TypeAlias = Box | Ball
-HALVINGS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,8 +210,8 @@ class InexactADMM:
             )
         if self.norm == 1 and isinstance(noise, GaussianNoise | GammaNormNoise):
             raise InputError(
-                f"InexactADMM(norm=1): {type(noise).__name__} is scaled with the 2-norm, which is shorter; use norm=2, or "
-                "LaplaceNoise."
+                f"InexactADMM(norm=1): {type(noise).__name__} is scaled with the 2-norm, which is shorter; use norm=2, "
+                "or LaplaceNoise."
             )
 
     def releases(self, facts: Facts) -> tuple[Release, ...]:
@@ -227,7 +227,8 @@ class InexactADMM:
                 size=facts.dim,
                 norm=self.norm,
                 bounds=gradient_gaps(facts, self.norm, longest),
-                why="one record's gradient is slope times row, each bounded beforehand (docs/privacy.md#laplace-iterations)",
+                why="one record's gradient is slope times row, each bounded beforehand "
+                "(docs/privacy.md#laplace-iterations)",
             ),
         )
 
@@ -314,63 +315,18 @@ def gradient_gaps(facts: Facts, norm: Literal[1, 2], longest: float | None = Non
 
     `longest` bounds the 1-norm of rows, `clip` the 2-norm of a record's gradient where that is enforced.
     """
-    loss, bound = facts.problem.loss, facts.problem.row_bound
+    loss, bound, weights = facts.problem.loss, facts.problem.row_bound, facts.scales / facts.parties
 
     def one(adjacency: Adjacency) -> Array:
         worlds = 1 if adjacency == "add-remove" else 2
         gap = loss.gradient_gap(bound, norm, adjacency, row_bound_1=longest) if clip is None else worlds * clip
-        scaled: Array = facts.scales * gap / facts.parties
-        return scaled
+        weighted: Array = weights * gap
+        return weighted
 
+    gone, other = one("add-remove"), one("replace-one")
     return Bounds(
-        record_add_remove=one("add-remove"),
-        record_replace_one=one("replace-one"),
-        user_add_remove=one("add-remove") * facts.sizes,
-        user_replace_one=one("replace-one") * facts.sizes,
+        record_add_remove=gone,
+        record_replace_one=other,
+        user_add_remove=gone * facts.sizes,
+        user_replace_one=other * facts.sizes,
     )
-
-
-def into_box_and_ball(point: Array, low: Array, high: Array, centre: Array, radius: float) -> Array:
-    """The closest points that lie in boxes and within `radius` of `centre`, (parties, dim); the two must meet.
-
-    With a multiplier for the ball the closest point is clip(s point + (1 - s) centre) for an s in [0, 1], whose distance
-    to the centre grows with s; the largest s that is allowed is found by halving.
-    """
-
-    def at(share: Array) -> Array:
-        clipped: Array = np.clip(share * point + (1 - share) * centre, low, high)
-        return clipped
-
-    inside, outside = np.zeros((len(point), 1)), np.ones((len(point), 1))
-    inside = np.where(_lengths(at(outside) - centre) <= radius, outside, inside)
-    for _ in range(HALVINGS):
-        middle = (inside + outside) / 2
-        allowed = _lengths(at(middle) - centre) <= radius
-        inside, outside = np.where(allowed, middle, inside), np.where(allowed, outside, middle)
-    return at(inside)
-
-
-def into_two_balls(point: Array, first: float, centre: Array, second: float) -> Array:
-    """The closest points within `first` of zero and `second` of `centre`, (parties, dim); each centre lies in the first.
-
-    If the projection onto one ball is in the other, it is the closest point. Otherwise the point is on both spheres, in the
-    plane of zero, the centre and the point that is projected.
-    """
-    tiny = np.finfo(float).tiny
-    one = point * np.minimum(1.0, first / np.maximum(_lengths(point), tiny))
-    away = point - centre
-    two = centre + away * np.minimum(1.0, second / np.maximum(_lengths(away), tiny))
-    # Spheres around almost the same centre do not cross: the point is not used then, and must only be a number.
-    length = np.maximum(_lengths(centre), 1e-12 * first)
-    axis = centre / length
-    along = np.clip((first**2 + length**2 - second**2) / (2 * length), -first, first)
-    across = point - np.sum(point * axis, axis=1, keepdims=True) * axis
-    across = across / np.maximum(_lengths(across), tiny)
-    both = along * axis + np.sqrt(np.maximum(first**2 - along**2, 0.0)) * across
-    in_second, in_first = _lengths(one - centre) <= second, _lengths(two) <= first
-    return np.where(in_second, one, np.where(in_first, two, both))
-
-
-def _lengths(vectors: Array) -> Array:
-    lengths: Array = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return lengths

@@ -41,7 +41,7 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.algorithms.dp_sgd import check_averaging
-from consenso.algorithms.noisy_fixed_point import check_rate, sampled, sum_bounds, value_at
+from consenso.algorithms.record_sums import check_rate, sampled, sum_bounds, value_at
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import PreconditionError

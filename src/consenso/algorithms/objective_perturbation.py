@@ -7,19 +7,19 @@ Thakurta 2012; accounted as Redberg, Koskela and Wang 2023).
 
     symbol   code                      what it is
     s        noise of "objective"      a multiple of L, the Lipschitz constant of one record's loss
-    Lam      quadratic + n * (squared part of r)      strong convexity of J, above B, the smoothness of one record's loss
+    Lam      convexity(problem)        quadratic + n times the squared part of r; above B, the smoothness of one loss
     tau      Lam * tolerance           how steep J may still be where the solver stops
     s_o      noise of "output"         a multiple of 2 tolerance, by which two worlds' minimisers may be off
     n        problem.records           public: the regularizer counts once per declared record
 
-The noise does not sit on what leaves, so composing Gaussian releases says nothing about it: the guarantee is a theorem of
-its own, for one record of a scalar margin that is added or removed. Adding a record adds a matrix of rank one to the
-Hessian, which is why softmax is refused. The output noise makes an inexact minimiser safe, and so the discrete noise of a
-deployed run, which lies off continuous noise by a known distance. The rule for (s, Lam) uses public facts only: the smallest Lam
-whose s is at most 1.3 times what the Gaussian mechanism would need at the same (epsilon, delta).
+The noise does not sit on what leaves, so composing Gaussian releases says nothing about it: the guarantee is a theorem
+of its own, for one record of a scalar margin that is added or removed. Adding a record adds a matrix of rank one to the
+Hessian, which is why softmax is refused. The output noise makes an inexact minimiser safe, and so the discrete noise of
+a deployed run, which lies off continuous noise by a known distance. The rule for (s, Lam) uses public facts only: the
+smallest Lam whose s is at most 1.3 times what the Gaussian mechanism would need at the same (epsilon, delta).
 
-Without a regularizer other than a square, J is a quadratic around -noise/Lam plus the curator's objective: its minimiser is
-one certified prox. Otherwise accelerated proximal gradients find it, with a subgradient of J as certificate.
+Without a regularizer other than a square, J is a quadratic around -noise/Lam plus the curator's objective, and its
+minimiser one certified prox. Otherwise accelerated proximal gradients find it, with a subgradient of J as certificate.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ class ObjectivePerturbation:
     def rule(cls, problem: Problem, *, epsilon: float, delta: float, excess: float = 1.3) -> ObjectivePerturbation:
         """The smallest quadratic with which `excess` times the noise of the Gaussian mechanism is enough.
 
-        A larger one needs less noise and biases the model more. Public facts only; plan with the target to get the noise.
+        A larger one needs less noise and biases the model more. Only public facts are used; plan with the same target
+        to get the noise.
         """
         from scipy.optimize import brentq
 
@@ -142,23 +143,24 @@ class ObjectivePerturbation:
         problem = setting.facts.problem
         if setting.parties > 1:
             raise InputError(
-                f"ObjectivePerturbation: one curator minimises over all data, and there are {setting.parties} parties; put "
-                "their records into one, or use PreconditionedFixedPoint."
+                f"ObjectivePerturbation: one curator minimises over all data, and there are {setting.parties} parties; "
+                "put their records into one, or use PreconditionedFixedPoint."
             )
         if setting.rounds != 1 or not isinstance(setting.schedule, Everyone):
             raise InputError(
-                f"ObjectivePerturbation(rounds={setting.rounds}): the model is released once; plan rounds=1 with Everyone()."
+                f"ObjectivePerturbation(rounds={setting.rounds}): the model is released once; plan rounds=1 with "
+                "Everyone()."
             )
         if problem.unit != "record" or problem.adjacency != "add-remove":
             raise PreconditionError(
-                f"ObjectivePerturbation(unit={problem.unit!r}, adjacency={problem.adjacency!r}): the bound is proved for "
-                "one record that is added or removed; use unit='record' and adjacency='add-remove', or "
+                f"ObjectivePerturbation(unit={problem.unit!r}, adjacency={problem.adjacency!r}): the bound is proved "
+                "for one record that is added or removed; use unit='record' and adjacency='add-remove', or "
                 "PreconditionedFixedPoint."
             )
         if problem.outputs > 1:
             raise PreconditionError(
-                f"ObjectivePerturbation(loss={problem.loss!r}): one record's Hessian must have rank one, which a loss of "
-                "several scores breaks; use PreconditionedFixedPoint."
+                f"ObjectivePerturbation(loss={problem.loss!r}): one record's Hessian must have rank one, which a loss "
+                "of several scores breaks; use PreconditionedFixedPoint."
             )
         require_lipschitz(problem.loss, problem.row_bound, "ObjectivePerturbation")
         smoothness = require_smooth(problem.loss, problem.row_bound, "ObjectivePerturbation")
@@ -251,11 +253,12 @@ class ObjectivePerturbation:
     def _minimise(self, problem: Problem, f: Cohort, linear: Array) -> Array:
         rest, convexity = squared_part(problem.regularizer)[1], self.convexity(problem)
         if isinstance(rest, NoPenalty):
-            step = 1 / (float(f.scales[0]) * convexity)
-            tolerance = SHARE * self.tolerance
-            return certified(f.prox((-linear / convexity)[None], step, tolerance), tolerance, "ObjectivePerturbation")[
-                0
-            ]
+            step, tolerance = 1 / (float(f.scales[0]) * convexity), SHARE * self.tolerance
+            found: Array = certified(
+                f.prox((-linear / convexity)[None], step, tolerance), tolerance, type(self).__name__
+            )
+            minimiser: Array = found[0]
+            return minimiser
         return _Composite(f, linear, convexity, rest, problem.records).minimiser(SHARE * self.tolerance)
 
     @classmethod

@@ -112,10 +112,10 @@ class PADMM:
         )
 
     def _bounds(self, facts: Facts) -> Bounds:
-        gain, slack = 1 / self.denominator(facts), 2 * self.tolerance
-        problem = facts.problem
-        if isinstance(problem.loss, Squared):
-            assert self.radius is not None
+        problem, slack = facts.problem, 2 * self.tolerance
+        with np.errstate(divide="ignore"):  # a node without neighbours has no bound, and `check` says so
+            gain = 1 / self.denominator(facts)
+        if isinstance(problem.loss, Squared) and self.radius is not None:
             assert problem.target_bound is not None
             longest = self.radius + np.sqrt(gain * facts.scales * facts.sizes) * problem.target_bound / 2
             residual = problem.row_bound * longest + problem.target_bound

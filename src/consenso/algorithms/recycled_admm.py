@@ -28,7 +28,8 @@ would hold at an un-noised point.
     -              state.anchor       d_i w_i + sum_j w_j at the start of the noisy round
 
 Privacy is that of `DualPerturbation` over the noisy rounds: `consenso.privacy.theorems.dual_perturbation`. The paper's
-condition for convergence asks for enough proximity; it is not checked, being no privacy matter.
+condition for convergence asks for enough proximity; it is not checked, being no privacy matter. Its penalties that grow
+over the rounds are left out.
 """
 
 from __future__ import annotations

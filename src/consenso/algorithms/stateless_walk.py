@@ -32,7 +32,7 @@ from consenso.privacy import theorems
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Coalition, Peer, Public
 from consenso.privacy.release import Bounds, Door, Release
-from consenso.privacy.setting import Setting, View, noise_scale, rounding
+from consenso.privacy.setting import Setting, View, excess, noise_scale, rounding
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.regularizers import L2
@@ -125,6 +125,7 @@ class StatelessWalk:
                 observers=view.insiders + setting.colluders,
                 final_model=True,
                 tolerance=self.tolerance + rounding(setting, self.releases, "residual"),
+                excess=excess(setting, self.releases, "residual", setting.rounds),
                 unit=view.unit,
             )
 

@@ -36,7 +36,7 @@ from consenso.algorithms.networked import (
     running_average,
     within,
 )
-from consenso.algorithms.noisy_fixed_point import value_at
+from consenso.algorithms.record_sums import value_at
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.facts import Facts

@@ -65,7 +65,7 @@ class ZCDP:
 class Bounded:
     """Gaussian releases of which only the pathwise total is bounded: sum of squared shift/std ratios <= 2 rho.
 
-    Such a sequence is sqrt(2 rho)-GDP (PRIVACY.md, conventions), so it may be converted exactly like a Gaussian.
+    Such a sequence is sqrt(2 rho)-GDP (docs/privacy.md#conventions), so it may be converted exactly like a Gaussian.
     """
 
     rho: float
@@ -113,7 +113,7 @@ class Mixture:
 class Walk:
     """What a coalition of `observers` of `parties` walkers, and whoever sees the final model, learns of one other.
 
-    The stateless walk of PRIVACY.md section 4: `steps` hops to uniform parties, one visit costs RDP alpha*visit_rho.
+    The stateless walk (docs/privacy.md#random-walk): `steps` hops to uniform parties, one visit costs RDP alpha*visit_rho.
     """
 
     visit_rho: float
@@ -125,7 +125,7 @@ class Walk:
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Minimiser of a convex objective with a random linear term (PRIVACY.md section 14), add-remove.
+    """Minimiser of a convex objective with a random linear term (docs/privacy.md#objective-perturbation), add-remove.
 
     `ratio` is Lipschitz constant over noise std, `smoothness_share` is smoothness over strong convexity, below 1.
     """

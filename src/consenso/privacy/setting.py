@@ -95,6 +95,13 @@ def rounding(setting: Setting, declaration: Declaration, name: str, round_: int 
     return sampler.displacement(scale, sensitivity, size) + sampler.widening(scale, sensitivity, size, 2)
 
 
+def excess(setting: Setting, declaration: Declaration, name: str, draws: int) -> float:
+    """Total variation between a discrete sampler and the law that theorems speak of, over all draws of a run."""
+    scales, sensitivities, size = _drawn(setting, declaration, name, 0)
+    scale, sensitivity = float(np.max(scales)), float(np.max(sensitivities))
+    return draws * setting.doorway.sampler.excess(scale, sensitivity, size, "gaussian")
+
+
 def _drawn(
     setting: Setting, declaration: Declaration, name: str, round_: int
 ) -> tuple[Amount, Amount, int]:

@@ -19,7 +19,7 @@ from scipy import stats
 from consenso.algorithms.shape import Example
 from consenso.arrays import Array, IntArray
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, LaplaceNoise, Noise, NoNoise
-from consenso.privacy.release import Release
+from consenso.privacy.release import Release, Sealed, Vault, open_door, open_sum
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.setting import largest_bounds
 from consenso.problem import Adjacency, Unit
@@ -70,7 +70,7 @@ def execute(
 
 def engines_agree(example: Example) -> None:
     """Law 1, in process: one cohort and one party at a time give the same model."""
-    shards = Shards.from_parties(example.problem, draw(example.problem, np.random.default_rng(0)))
+    shards = _shards(example)
     for made in settings_of(example):
         together, _ = execute(made, shards)
         apart, _ = execute(made, shards, one_by_one=True)
@@ -81,7 +81,7 @@ def engines_agree(example: Example) -> None:
 
 def ledger_equals_plan(example: Example) -> None:
     """Law 2: every use of the door was declared for its round, as often as declared, with the planned noise scale."""
-    shards = Shards.from_parties(example.problem, draw(example.problem, np.random.default_rng(0)))
+    shards = _shards(example)
     for made in settings_of(example):
         _, progress = execute(made, shards)
         setting, everyone = made.setting, made.setting.facts
@@ -142,9 +142,43 @@ def transcript(made: Plan, shards: Shards) -> list[bytes]:
 def non_interference(example: Example, *, draws: int = 1) -> None:
     """Law 3: with every release answered by noise alone, nothing that leaves tells neighbouring data sets apart."""
     for made in settings_of(example):
-        for pair in _all_pairs(example, draws):
-            one, other = transcript(made, pair.one), transcript(made, pair.other)
+        # A branch on a private value shows only where it goes both ways: answers of different sizes lead there.
+        sizes = [plan_with_noise_scaled(made, factor) for factor in (1.0, 0.1, 0.01)]
+        for number, pair in enumerate(_all_pairs(example, draws)):
+            one, other = (transcript(sizes[number % len(sizes)], world) for world in (pair.one, pair.other))
             assert one == other, f"something besides the releases depends on the data ({pair.what})"
+
+
+def messages_are_releases(example: Example) -> None:
+    """Law 3, for sums: where all noise is on sums, nothing but sealed contributions is sent.
+
+    A plain field would pass non-interference and still tell something, for instance how many were sampled.
+    """
+    for made in settings_of(example):
+        setting, algorithm = made.setting, made.algorithm
+        declared = [r for round_ in range(setting.rounds) for r in algorithm.releases(setting.facts.at(round_))]
+        if setting.shape == "peer" or setting.doorway.trust == "local" or any(r.at == "party" for r in declared):
+            continue
+        execute(replace(made, algorithm=_spying(algorithm)), _shards(example))
+
+
+def _spying(algorithm: Any) -> Any:
+    """The same algorithm, whose messages are looked at."""
+    kind = type(algorithm)
+
+    def local(self: Any, *arguments: Any) -> Any:
+        state, up = kind.local(self, *arguments)
+        for each in dataclasses.fields(up):
+            assert isinstance(getattr(up, each.name), Sealed), f"field {each.name!r} of a message is not a release"
+        return state, up
+
+    spy = object.__new__(type(kind.__name__, (kind,), {"local": local}))
+    spy.__dict__.update(algorithm.__dict__)
+    return spy
+
+
+def _shards(example: Example) -> Shards:
+    return Shards.from_parties(example.problem, draw(example.problem, np.random.default_rng(0)))
 
 
 def measured_sensitivity(example: Example, *, draws: int = 3) -> None:
@@ -249,8 +283,6 @@ def noise_has_its_law(example: Example, *, runs: int = 40) -> None:
 
 def _answers(made: Plan, example: Example) -> Iterator[tuple[str, Noise, Array, Array]]:
     """What the door answers to zeros in the first round, with the scale that the ledger recorded."""
-    from consenso.privacy.release import Sealed, Vault, open_door, open_sum
-
     setting, facts = made.setting, made.setting.facts.at(0)
     largest = largest_bounds(setting, made.algorithm.releases, 0)
     entries: list[Any] = []
@@ -285,6 +317,7 @@ EVERY: tuple[Law, ...] = (
     engines_agree,
     ledger_equals_plan,
     non_interference,
+    messages_are_releases,
     measured_sensitivity,
     reaches_optimum,
     noise_has_its_law,

@@ -34,6 +34,8 @@ __all__ = ["Cost", "best", "delta", "epsilon", "excess", "gdp", "is_unbounded", 
 
 # epsilon is rounded up by this much where an excess has to fit beside the ideal delta.
 _ROUND_UP = 1e-9
+# An excess that adds less than this share to delta is not worth looking for a better epsilon.
+_EXCESS_MATTERS = 1.001
 # How many epsilons a trade-off curve is drawn from, and the delta of the last of them.
 _TRADEOFF_POINTS, _TRADEOFF_DELTA = 64, 1e-9
 
@@ -77,12 +79,33 @@ def delta(event: Event, epsilon: float) -> float:
     ideal = _ideal_delta(event, epsilon)
     if missed == 0:
         return ideal
-    # What holds at a smaller epsilon holds here too, and a smaller epsilon multiplies the excess less.
-    candidates = [(epsilon, ideal)]
-    if math.log(missed) + epsilon > math.log(max(ideal, 1e-300)) - 7:
-        most = min(epsilon, 1 - math.log(missed))  # beyond this the excess alone exceeds 1
-        candidates += [(each, _ideal_delta(event, float(each))) for each in most * np.linspace(0.05, 1.0, 20)]
-    return min(1.0, *(value + (1 + math.exp(min(each, 700.0))) * missed for each, value in candidates))
+    found = _with_excess(ideal, epsilon, missed)
+    if found > _EXCESS_MATTERS * ideal:
+        # What holds at a smaller epsilon holds here too, and a smaller epsilon multiplies the excess less.
+        turn = _turning_point(event)
+        if turn < epsilon:
+            found = min(found, _with_excess(_ideal_delta(event, turn), turn, missed))
+    return found
+
+
+def _with_excess(ideal: float, epsilon: float, missed: float) -> float:
+    return min(ideal + (1 + math.exp(min(epsilon, 700.0))) * missed, 1.0)
+
+
+@lru_cache(maxsize=256)
+def _turning_point(event: Event) -> float:
+    """The epsilon from which on the excess costs more than the ideal delta falls; the sum is convex in exp(epsilon)."""
+    from scipy.optimize import minimize_scalar
+
+    missed = excess(event)
+    most = max(1.0, 1 - math.log(missed))  # beyond this the excess alone exceeds 1
+    found = minimize_scalar(
+        lambda value: _with_excess(_ideal_delta(event, float(value)), value, missed),
+        bounds=(1e-9, most),
+        method="bounded",
+        options={"xatol": 1e-3},
+    )
+    return float(found.x)
 
 
 def tradeoff(event: Event, fpr: Array) -> Array:

@@ -78,9 +78,9 @@ class Losses:
 
     def log_moments(self, tilts: Array) -> Array:
         """Logarithms of the means of exp(tilt * loss), over finite losses, of a distribution that is not tilted."""
-        losses = self.losses()
-        positive = np.maximum(self.weights, 0.0)
-        return self.log_moment + np.array([logsumexp(tilt * losses, b=positive) for tilt in tilts])
+        there = self.weights > 0
+        losses, logs = self.losses()[there], np.log(self.weights[there])
+        return self.log_moment + np.array([logsumexp(tilt * losses + logs) for tilt in tilts])
 
     @cached_property
     def mean(self) -> float:

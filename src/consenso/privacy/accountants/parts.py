@@ -79,6 +79,7 @@ def excess(event: Event) -> float:
     It is no part of any curve. When both worlds' outputs are within E of an ideal that has delta(epsilon), the real
     ones have delta(epsilon) + (1 + exp(epsilon)) E, because P' <= P + E <= exp(epsilon) Q + delta + E and Q <= Q' + E.
     """
+    parts(event)  # refuses malformed events
     if isinstance(event, Composed):
         return math.fsum(excess(inner) for inner in event.events)
     if isinstance(event, Repeated):

@@ -36,9 +36,12 @@ _REACH = 13.0
 
 def poisson_rdp(shift: float, rate: float, adjacency: Adjacency, orders: Array) -> Array:
     """RDP of one round with Poisson sampling, at real orders above 1."""
-    plain = 0.5 * orders * (shift if adjacency == "add-remove" else 2 * shift) ** 2
     sampled = np.array([_poisson_moment(shift, rate, adjacency, float(order)) for order in orders])
     # Sampling never costs more than taking part for sure (joint convexity), whatever the rounding.
+    plain = 0.5 * orders * shift**2
+    if adjacency == "replace-one":
+        # Q is at least (1 - rate) N(0, 1), against which P costs what it does under add-remove.
+        plain = np.minimum(4 * plain, plain - math.log1p(-rate))
     return np.minimum(sampled / (orders - 1), plain)
 
 

@@ -29,8 +29,7 @@ def pure(event: Event) -> float | None:
 def zcdp(event: Event) -> float | None:
     """A rho with RDP at most order * rho at every order, when there is one; None otherwise.
 
-    For sampled mechanisms, walks and mixtures this is the rho without amplification: at large orders nothing smaller
-    holds.
+    Sampling, walking and mixing hardly lower it: at large orders their amplification is lost.
     """
     return _total(event, _rho)
 
@@ -94,8 +93,9 @@ def _(part: Laplace) -> float | None:
 
 @_rho.register
 def _(part: Sampled) -> float | None:
-    shift = part.contribution / part.std
-    return 0.5 * (shift if part.adjacency == "add-remove" else 2 * shift) ** 2
+    plain = 0.5 * (part.contribution / part.std) ** 2
+    # Under replace-one, Q is at least (1 - rate) times the law without the unit.
+    return plain if part.adjacency == "add-remove" else min(4 * plain, plain - math.log1p(-part.rate))
 
 
 @_rho.register

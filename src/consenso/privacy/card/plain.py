@@ -8,6 +8,8 @@ import numbers
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from consenso.errors import InputError
 from consenso.privacy.card.entry import Entry, Kind, Spread
 
@@ -19,6 +21,8 @@ def plain(value: Any, where: str) -> Any:
         return {**kind, **plain(fields_of(value), where)}
     if isinstance(value, Mapping):
         return {str(name): plain(item, f"{where}.{name}") for name, item in value.items()}
+    if isinstance(value, np.ndarray):  # a public matrix of the problem
+        return plain(value.tolist(), where)
     if isinstance(value, tuple | list):
         return [plain(item, f"{where}[{place}]") for place, item in enumerate(value)]
     if value is None or isinstance(value, bool | str):
@@ -28,7 +32,9 @@ def plain(value: Any, where: str) -> Any:
     if isinstance(value, numbers.Real) and not math.isnan(value):
         number = float(value)
         return number if math.isfinite(number) else ("inf" if number > 0 else "-inf")
-    raise InputError(f"{where}={value!r}: a card holds numbers, texts, lists and dataclasses of these; spell it out.")
+    raise InputError(
+        f"{where}={value!r}: a card holds numbers, texts, lists, arrays and dataclasses of these; spell it out."
+    )
 
 
 def fields_of(value: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ quotient of two such numbers. Both ways
 
     epsilon = G / noise + log(1 + c/S).
 
-The often printed 2 log(1 + c/S) bounds the quotient by the product; one factor is always at least 1 in the denominator.
+Chaudhuri, Monteleoni and Sarwate have 2 log(1 + c/S); the denominator of the quotient is at least 1 and costs nothing.
 
 *A unit of m records* (a user): L is that of all of them, and the Hessian of the unit has rank at most r = min(m, dim)
 and trace at most m c. By the inequality of the means det(I + Hess/S) <= (1 + m c/(r S))^r, so r log(1 + m c/(r S))

@@ -1,0 +1,154 @@
+"""Distributed subgradient steps against a loop over nodes, with the same noise; what falling steps reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from consenso.algorithms import find
+from consenso.algorithms.subgradient import DistributedSubgradient
+from consenso.errors import InputError, PreconditionError
+from consenso.losses import Absolute, Hinge, Logistic, Squared
+from consenso.privacy.accountants import rdp
+from consenso.privacy.noise import GaussianNoise, Geometric, NoNoise, Polynomial
+from consenso.privacy.observers import Eavesdropper
+from consenso.privacy.samplers import Key, Seeded
+from consenso.problem import Problem
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
+from consenso.runtime.plan import plan
+from consenso.runtime.run import objective, run
+from consenso.shards import Shards
+from consenso.testing.laws import execute
+from consenso.testing.optimum import optimum
+from consenso.topology import Topology
+
+SEED = 5
+CHORD = Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)])
+SIZES = np.array([4, 7, 5, 6, 4, 5])
+EIGHT = np.array([8, 12, 10, 9, 11, 10, 7, 13])
+GRAPHS = {"ring": Topology.ring(8), "random": Topology.erdos_renyi(8, 3, seed=1), "complete": Topology.complete(8)}
+
+
+def silos(loss, regularizer, sizes=SIZES, *, seed=0, **options):
+    """A problem, its shards and each party's rows and targets, from a noisy linear model."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for size in sizes:
+        rows = rng.normal(size=(size, 3))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        targets = rows @ np.array([1.0, 0.25, -0.5]) + 0.3 * rng.normal(size=size)
+        parts.append((rows, np.where(targets > 0, 1.0, -1.0) if loss.targets == "sign" else targets))
+    bound = {} if loss.targets == "sign" else {"target_bound": 3.0}
+    problem = Problem(
+        loss=loss, regularizer=regularizer, features=3, sizes=np.asarray(sizes), row_bound=1.0, **bound, **options
+    )
+    return problem, Shards.from_parties(problem, parts), parts
+
+
+@pytest.mark.parametrize("at_average", [False, True])
+@pytest.mark.parametrize("proximal", [False, True])
+def test_iterates_are_those_of_mixing_and_stepping_with_noise_on_the_message(at_average, proximal):
+    rounds, multiplier = 12, 0.7
+    problem, shards, parts = silos(Hinge(), L1(strength=0.05), weighting="party")
+    algorithm = DistributedSubgradient(
+        step=Polynomial(first=1.0, power=-0.5), proximal=proximal, at_average=at_average, averaging=0.5
+    )
+    made = plan(
+        problem,
+        algorithm,
+        rounds=rounds,
+        noise=GaussianNoise(multiplier=multiplier),
+        topology=CHORD,
+        sampler=Seeded(SEED),
+    )
+    got, progress = execute(made, shards)
+
+    said, history, degrees = np.zeros((6, 3)), [], CHORD.degrees
+    for k in range(rounds):
+        alpha, new = (k + 1) ** -0.5, np.zeros((6, 3))
+        mixed = said.copy()
+        for i in range(6):
+            for j in CHORD.neighbors(i):
+                mixed[i] = mixed[i] + (said[j] - said[i]) / (1 + max(degrees[i], degrees[j]))
+        for i, (rows, targets) in enumerate(parts):
+            point = mixed[i] if at_average else said[i]
+            g = np.zeros(3)
+            for row, target in zip(rows, targets, strict=True):
+                g -= (target * (row @ point) < 1) * target * row / SIZES[i]
+            # The paper's place of the noise: on the message, whose sensitivity is 2 c_1 alpha / M.
+            key = Key(parties=np.array([i]), round=k, release=0, repetition=0)
+            std = multiplier * 2 * alpha / SIZES[i]
+            draw = Seeded(SEED).gaussian(np.zeros((1, 3)), std, key, sensitivity=1.0)[0]
+            if proximal:
+                v = mixed[i] - alpha * g - draw
+                new[i] = np.sign(v) * np.maximum(np.abs(v) - alpha * 0.05, 0)
+            else:
+                new[i] = mixed[i] - alpha * (g + 0.05 * np.sign(point)) - draw
+        said = new
+        history.append(CHORD.metropolis.toarray() @ said if at_average else said)
+    np.testing.assert_allclose(progress.state.w, said, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(got, np.mean(history[rounds // 2 :], axis=(0, 1)), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize(
+    ("loss", "regularizer", "radius", "gap"),
+    [
+        (Squared(), L2(strength=0.1), 20.0, 1e-4),
+        (Squared(), ElasticNet(l1=0.01, l2=0.1), 20.0, 1e-4),
+        (Logistic(), L2(strength=0.1), None, 1e-4),
+        (Absolute(), L2(strength=0.05), None, 1e-2),
+    ],
+    ids=["ridge", "elastic net", "logistic", "absolute"],
+)
+def test_falling_steps_come_close_to_the_central_optimum(graph, loss, regularizer, radius, gap):
+    problem, shards, _ = silos(loss, regularizer, EIGHT, seed=2)
+    algorithm = DistributedSubgradient(
+        step=Polynomial(first=2.0, power=-0.7), proximal=True, radius=radius, averaging=0.2
+    )
+    made = plan(problem, algorithm, rounds=600, noise=NoNoise(), topology=GRAPHS[graph])
+    best = optimum(problem, shards)
+    assert -1e-9 < objective(made, shards, run(made, shards).model) / best - 1 < gap
+
+
+def test_a_constant_step_stays_away_from_the_optimum():
+    # Nodes that disagree: each one's own data pull it off the consensus by the order of the step.
+    problem, shards, _ = silos(Squared(), L2(strength=0.1), EIGHT, seed=2)
+    best, left = optimum(problem, shards), []
+    for step in (1.0, 0.1):
+        made = plan(
+            problem,
+            DistributedSubgradient(step=step, radius=20.0),
+            rounds=600,
+            noise=NoNoise(),
+            topology=GRAPHS["ring"],
+        )
+        left.append(objective(made, shards, run(made, shards).model) / best - 1)
+    assert left[0] > 1e-4
+    assert 0 < left[1] < left[0] / 10
+
+
+def test_costs_do_not_depend_on_the_steps():
+    problem, _, _ = silos(Logistic(), NoPenalty())
+    first, decay, rounds = 0.01, 0.95, 30
+    schedule = GaussianNoise(multiplier=Geometric(first=(2 * first) ** -0.5, ratio=decay))
+    closed = first * (1 - decay**rounds) / (decay ** (rounds - 1) - decay**rounds)
+    for step in (1.0, Polynomial(first=3.0, power=-0.5)):
+        made = plan(problem, DistributedSubgradient(step=step), rounds=rounds, noise=schedule, topology=CHORD)
+        assert rdp(made.guarantee(Eavesdropper(), 1e-5).event, 4.0) / 4.0 == pytest.approx(closed)
+
+
+def test_refusals():
+    for parameter in ({"step": 0.0}, {"clip": -1.0}, {"rate": 2.0}, {"averaging": 1.5}):
+        with pytest.raises(InputError, match=next(iter(parameter))):
+            DistributedSubgradient(**parameter)
+    problem, _, _ = silos(Squared(), NoPenalty())
+    with pytest.raises(PreconditionError, match=r"Huber\(threshold=\.\.\.\).*clip=.*radius="):
+        plan(problem, DistributedSubgradient(), rounds=1, noise=NoNoise(), topology=CHORD)
+    problem, _, _ = silos(Logistic(), Box(low=-1.0, high=1.0))
+    with pytest.raises(PreconditionError, match="proximal=True"):
+        plan(problem, DistributedSubgradient(), rounds=1, noise=NoNoise(), topology=CHORD)
+
+
+def test_found_by_the_name_of_the_paper():
+    assert find("zCDP-grad-NFL") is DistributedSubgradient

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from consenso.algorithms.consensus import ConsensusADMM
+from consenso.algorithms.dual_consensus import DualConsensusADMM
+from consenso.algorithms.gradient_admm import GradientADMM
+from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.errors import InputError
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.samplers import Safe, Seeded
+from consenso.runtime.plan import plan
+from consenso.runtime.run import run
+from consenso.schedules import PoissonSubset, RandomOrder, RandomStopping, RandomWalk
+from consenso.shards import Shards
+from consenso.testing import laws
+from consenso.testing.worlds import draw
+
+
+class StopError(Exception):
+    """The power fails."""
+
+
+def interrupted(made, shards, folder: Path, after: int, every: int = 1):
+    def fail(done: int, planned: int) -> None:
+        if done == after:
+            raise StopError
+
+    with pytest.raises(StopError):
+        run(made, shards, checkpoint=folder, every=every, progress=fail)
+
+
+def shards_of(problem) -> Shards:
+    return Shards.from_parties(problem, draw(problem, np.random.default_rng(0)))
+
+
+CASES = [
+    (ConsensusADMM, None),
+    (ConsensusADMM, PoissonSubset(0.5)),
+    (ConsensusADMM, RandomWalk()),
+    (DualConsensusADMM, None),
+    (PreconditionedFixedPoint, None),
+    (GradientADMM, RandomOrder()),
+    (GradientADMM, RandomStopping()),
+]
+
+
+@pytest.mark.parametrize(("definition", "schedule"), CASES, ids=repr)
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_resumed_run_is_the_run(definition, schedule, every: int, tmp_path: Path) -> None:
+    example = definition.example()
+    made = laws.planned(example, **({"schedule": schedule} if schedule else {}))
+    shards = shards_of(example.problem)
+    whole = run(made, shards)
+    if whole.rounds > 4:
+        interrupted(made, shards, tmp_path, after=4, every=every)
+    resumed = run(made, shards, checkpoint=tmp_path, every=every)
+    np.testing.assert_array_equal(resumed.model, whole.model)
+    assert [(e.round, e.name, np.asarray(e.scale).tolist()) for e in resumed.entries] == [
+        (e.round, e.name, np.asarray(e.scale).tolist()) for e in whole.entries
+    ]
+
+
+def test_safe_noise_is_never_drawn_twice_for_a_round(tmp_path: Path) -> None:
+    example = DualConsensusADMM.example()
+    made = plan(example.problem, example.algorithm, rounds=8, noise=GaussianNoise(multiplier=1.0), sampler=Safe())
+    shards = shards_of(example.problem)
+    interrupted(made, shards, tmp_path, after=5, every=3)  # rounds 3 and 4 were released after the last checkpoint
+    resumed = run(made, shards, checkpoint=tmp_path, every=3)
+    rounds = sorted({entry.round for entry in resumed.entries})
+    assert rounds == [0, 1, 2, 5, 6, 7]
+    assert resumed.rounds == 8
+
+
+def test_a_secret_order_survives_a_restart(tmp_path: Path) -> None:
+    example = GradientADMM.example()
+    n = example.problem.parties
+    made = laws.planned(example, schedule=RandomOrder(), rounds=n, sampler=Safe())
+    shards = shards_of(example.problem)
+    interrupted(made, shards, tmp_path, after=3)
+    resumed = run(made, shards, checkpoint=tmp_path)
+    assert sorted(int(entry.cohort[0]) for entry in resumed.entries) == list(range(n))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda e, m: laws.planned(e, noise=GaussianNoise(multiplier=9.0)),
+        lambda e, m: laws.planned(e, sampler=Seeded(8)),
+        lambda e, m: laws.planned(e, rounds=e.rounds + 1),
+        lambda e, m: laws.planned(replace(e, algorithm=ConsensusADMM(step=0.7))),
+        lambda e, m: laws.planned(replace(e, problem=replace(e.problem, row_bound=0.5))),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(change, tmp_path: Path) -> None:
+    example = ConsensusADMM.example()
+    made = laws.planned(example)
+    interrupted(made, shards_of(example.problem), tmp_path, after=2)
+    other = change(example, made)
+    with pytest.raises(InputError, match="belongs to another"):
+        run(other, shards_of(other.problem), checkpoint=tmp_path)
