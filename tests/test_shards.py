@@ -417,14 +417,16 @@ def test_data_of_one_class_are_taken() -> None:
         assert np.all(np.isfinite(shards.cohort().gradient(np.zeros(shards.problem.dim))))
 
 
-def test_sizes_are_exact_under_replace_one_and_nominal_under_add_remove() -> None:
+def test_sizes_are_exact_under_replace_one_and_upper_bounds_under_add_remove() -> None:
     X, y = np.ones((5, FEATURES)), np.ones(5)
     with pytest.raises(InputError, match=r"party 1 was declared with 2 rows and has 3"):
         Shards.build(make_problem(Logistic(), [2, 2]), X, y, [0, 2, 5])
-    problem = make_problem(Logistic(), [2, 2], adjacency="add-remove")
+    problem = make_problem(Logistic(), [4, 4], adjacency="add-remove")
     cohort = Shards.build(problem, X, y, [0, 2, 5]).cohort()
-    np.testing.assert_array_equal(cohort.scales, [0.5, 0.5])  # from the declared sizes
-    close(cohort.value(np.zeros(FEATURES)), 0.5 * np.log(2) * np.array([2, 3]))
+    np.testing.assert_array_equal(cohort.scales, [0.25, 0.25])  # from the declared sizes
+    close(cohort.value(np.zeros(FEATURES)), 0.25 * np.log(2) * np.array([2, 3]))
+    with pytest.raises(InputError, match=r"party 1 has more rows than the 2 declared"):
+        Shards.build(make_problem(Logistic(), [2, 2], adjacency="add-remove"), X, y, [0, 2, 5])
 
 
 def test_a_client_holds_its_own_party_only() -> None:
@@ -533,7 +535,7 @@ def test_bad_input_is_refused_without_a_private_value(call: Callable[[], Any], m
 
 
 def test_a_representation_shows_public_facts_only() -> None:
-    problem = make_problem(Huber(), [2, 2], features=2, adjacency="add-remove", row_bound=1.0)
+    problem = make_problem(Huber(), [8, 8], features=2, adjacency="add-remove", row_bound=1.0)
     shards = Shards.build(problem, np.full((7, 2), CANARY), np.full(7, CANARY), [0, 3, 7])
     for shown in (repr(shards), repr(shards.cohort()), str(shards), str(shards.cohort(0))):
         assert not any(secret in shown for secret in ("12345", "7", "array", "rows=", "scaled", "clipped"))

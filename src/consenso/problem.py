@@ -29,8 +29,8 @@ Weighting = Literal["record", "party"]
 class Problem:
     """What is minimized and what is public about the data.
 
-    sizes: records of each party, (parties,). Under add-remove these are nominal constants: the data may differ, the
-        weights do not.
+    sizes: records of each party, (parties,). Under add-remove these are public upper bounds: a party may hold fewer,
+        and the weights do not change.
     row_bound: every row is scaled to this 2-norm if it is longer, the constant column of an intercept included.
     target_bound: regression targets are clipped to [-target_bound, target_bound]; losses of labels have none.
     unit: what one guarantee protects, a record or all records of a party ("user").

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from consenso.algorithms.inexact_admm import GrowingPenalty, InexactADMM, Proximal, TrustRegion
 from consenso.errors import InputError, PreconditionError
@@ -174,15 +175,17 @@ def test_global_sensitivities(adjacency):
     assert release.bounds.at("record", adjacency) == pytest.approx(worlds * math.sqrt(2) / of.records)
 
 
-def test_rows_are_shortened_to_the_bound_on_their_1_norm():
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array, np.float32])
+def test_rows_are_shortened_to_the_bound_on_their_1_norm(stored):
     of = problem()
     rows, labels = data(of)
+    rows = (0.9 * rows).astype(np.float32).astype(np.float64)  # the same numbers however they are stored
     lengths = np.abs(rows).sum(axis=1)
     bound = float(np.median(lengths))
     short = rows * np.minimum(1, bound / lengths)[:, None]
     offsets = np.concatenate(([0], np.cumsum(SIZES)))
     models = []
-    for table, algorithm in ((rows, InexactADMM(row_bound_1=bound)), (short, InexactADMM())):
+    for table, algorithm in ((stored(rows), InexactADMM(row_bound_1=bound)), (short, InexactADMM())):
         made = plan(of, algorithm, rounds=6, noise=NoNoise())
         models.append(run(made, Shards.build(of, table, labels, offsets)).model)
     np.testing.assert_allclose(*models, rtol=1e-10)

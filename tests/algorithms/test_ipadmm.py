@@ -218,8 +218,8 @@ def test_noise_on_the_primal_is_scaled_by_the_denominator_of_each_inner_step(adj
 
 @pytest.mark.parametrize(("round_", "factor"), [(1, 5.9), (10, 16.6)])
 def test_the_printed_denominator_understates_the_sensitivity(round_, factor):
-    # Adult: penalty 0.001, 99 neighbours. The noise was scaled with eta^{k,r+1} where the step divided by eta^{k,r},
-    # which is 0 at the first inner step.
+    # Adult: penalty 0.001, 99 neighbours. Noise scaled with eta^{k,r+1} for a step that divides by eta^{k,r}, which is
+    # 0 at the first inner step. One constant, 0.976, meets both figures: they grow like sqrt(k).
     algorithm = IPADMM(penalty=0.001, proximity=RootGrowth(first=0.976))
     common = {"gradient_bound": 1.0, "penalty": 0.001, "degree": 99, "records": 452, "adjacency": "replace-one"}
     accounted = inner_step_sensitivity(proximity=algorithm.proximity_at(round_ - 1, 1), **common)

@@ -351,8 +351,8 @@ class GradientADMM:
             noise=GaussianNoise(multiplier=1.0),
             schedules=(Cyclic(), RandomOrder(), RandomStopping()),
             trusts=("local", "curator"),
-            exact=cls(penalty=0.1, step=0.1),
-            exact_rounds=1500,
+            exact=cls(penalty=0.1, step=0.2),
+            exact_rounds=800,
             exact_tolerance=1e-4,
             regularizers=(
                 NoPenalty(),

@@ -271,7 +271,9 @@ class InexactADMM:
     def _gradient(self, z: Array, f: Cohort) -> Array:
         if self.row_bound_1 is None:
             return f.gradient(z)
-        factors = np.minimum(1.0, self.row_bound_1 / np.maximum(f.norms_1, np.finfo(float).tiny))
+        # A little below the bound, so that rounding cannot lift a shortened row above it.
+        bound = self.row_bound_1 * (1 - 1e-12)
+        factors = np.minimum(1.0, bound / np.maximum(f.norms_1, np.finfo(float).tiny))
         scores = f.scores(z)
         by_row = factors if scores.ndim == 1 else factors[:, None]
         return f.pull(f.slopes(scores * by_row) * by_row) * f.scales[:, None]

@@ -11,7 +11,7 @@
     w~_i^k         state.said     what the node said, the average
     gamma_i        state.dual
     rho            penalty
-    eta^{k,r+1}    proximity      a number, one per round, or `RootGrowth` as in Theorem 7
+    eta^{k,r+1}    proximity      a number, one per round, or one per inner step (`RootGrowth`, for Theorem 7)
     l              inner_steps
 
 Every node holds the regularizer and takes its prox after the noise, so that squares, absolute values and the set W
@@ -21,13 +21,14 @@ Where the noise is. It is added to the gradient: noise of standard deviation s t
 the paper's calibrated noise, c_1/(D m_i) times the multiplier under add-remove and twice that under replace-one, for
 the D of each inner step. The bound of the gradient itself, c_1/m_i, needs no denominator.
 
-Read the paper with care: (11) and (12) print <grad, w~ - w>, an ascent that diverges. (18) divides by eta^{k,r} where
-the step divides by eta^{k,r+1}, so its noise is 5.9 to 16.6 times too small at the first inner steps of rounds 1 to 10.
-Theorem 6 has an open constant; here the steps are composed exactly. Minibatches drawn with replacement can hold a
-record many times: here they are Poisson samples (`rate`), hidden and divided by a fixed number. Showing only the
-averages s gains nothing that can be claimed, so all inner iterates count as seen. Theorem 7's schedule grows like
-sqrt(k r) from a constant that depends on the diameter of W and the noise; `RootGrowth(first=...)` leaves it to the
-caller.
+Read the paper with care: (11) and (12) print <grad, w~ - w>, an ascent that diverges. (18) prints eta^{k,r} in the
+denominator of the step, which must be eta^{k,r+1}: noise scaled for the latter is then 5.9 to 16.6 times too small at
+the first inner steps of rounds 1 to 10. Theorem 6 has an open constant; here the steps are composed exactly.
+Minibatches drawn with replacement can hold a record many times: here they are Poisson samples (`rate`), hidden and
+divided by a fixed number. Showing only the averages s gains nothing that can be claimed, so all inner iterates count as
+seen. The constant of Theorem 7's schedule depends on the diameter of W and other numbers that the paper leaves open:
+`RootGrowth(first=...)`, first * sqrt(k r), has the growth with which the two factors above are met (at penalty 0.001,
+99 neighbours and first = 0.976) and leaves the constant to the caller.
 
 `at_average` starts the inner steps of a round at the Metropolis average of what was heard, and `averaging` releases the
 average of the late iterates. Both are post-processing of noisy iterates, hence free. With l = 1 this is

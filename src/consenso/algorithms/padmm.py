@@ -11,12 +11,12 @@
     D                -            2 penalty degree + strength of an L2 regularizer: the minimiser is prox_{f_i/D}(v_i),
                                   v_i = [ penalty sum_j (w_i + w_j) - dual_i ] / D
 
-Reference: J. Ding, Y. Gong, M. Pan, Z. Han and others, "Optimal differentially private ADMM for distributed machine
-learning", 2019 (arXiv:1901.02094, later "Differentially private ADMM for distributed medical machine learning").
-Followed here is what its abstract states: ADMM over a network without a centre, Gaussian noise on the primal variable
-whose variance decays linearly, that is by a constant factor a round (`GaussianNoise(multiplier=Geometric(first,
-ratio))`), and an account in (dynamic) zCDP, which is the composition of the rounds. The form of the augmented
-Lagrangian is that of `NetworkedADMM`. The sensitivities are derived here, not taken from there.
+Reference: J. Ding, X. Qin, W. Xu, Y. Gong, C. Zhang and M. Pan, "Differentially private ADMM for distributed medical
+machine learning", 2019, arXiv:1901.02094. Followed here is what its abstract states: ADMM between neighbours, Gaussian
+noise whose variance decays linearly, that is by a constant factor a round (`GaussianNoise(multiplier=Geometric(first,
+ratio))`), and an account in (dynamic) zCDP, which is the composition of the rounds. The rest is chosen here and not
+taken from there: noise on the primal variable, local problems solved exactly, the augmented Lagrangian of
+`NetworkedADMM`, and the sensitivities.
 
 Sensitivity. With |grad f_i - grad f_i'| <= c at the minimiser of one of two worlds, the strong convexity D gives |x_i -
 x_i'| <= c/D: monotonicity of the gradients, taken at one point only. A record of a Lipschitz loss has c = 2 L scale.
@@ -69,7 +69,7 @@ class PADMM:
     """Exact decentralized ADMM, noise on what is said. `radius`: of the ball in which the points of the proxes stay."""
 
     sources: ClassVar[tuple[Source, ...]] = (
-        Source(paper="004", algorithm="baseline of Section V", names=("P-ADMM", "private decentralized ADMM")),
+        Source(paper="004", algorithm="baseline for ridge regression", names=("P-ADMM", "private decentralized ADMM")),
     )
 
     penalty: float = 1.0

@@ -67,7 +67,7 @@ class DistributedSubgradient:
     sources: ClassVar[tuple[Source, ...]] = (
         Source(
             paper="004",
-            algorithm="baseline of Section V",
+            algorithm="baseline by subgradients",
             names=("zCDP-grad-NFL", "distributed subgradient", "private DGD"),
         ),
     )

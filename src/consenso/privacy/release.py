@@ -26,6 +26,7 @@ Amount: TypeAlias = float | Array
 Trust = Literal["local", "secure-sum", "curator"]
 
 NOISE_STREAM, COIN_STREAM = 0, 1
+HUB = 2**62  # the hub draws as a party that no federation has, the same however many parties there are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,10 +336,7 @@ def open_sum(
     largest: Mapping[str, float],
     record: Callable[[Entry], None],
 ) -> Array:
-    """The sum of all contributions, (size,). Under a trusted curator this is where its noise is added.
-
-    The hub's noise is keyed by the number of parties, an index that no party has.
-    """
+    """The sum of all contributions, (size,). Under a trusted curator this is where its noise is added."""
     release, bound, share = contribution.release, contribution.bound, contribution.share
     total: Array = contribution.value.sum(axis=0)
     if doorway.trust != "curator":
@@ -347,7 +345,7 @@ def open_sum(
     sensitivity = doorway.sensitivity(release, facts, largest[release.name]) * bound / np.sqrt(share)
     record(Entry(facts.round, release.name, facts.cohort, noise.scale(sensitivity, facts.round), bound, share))
     at = Key(
-        parties=np.array([facts.parties], dtype=np.int64),
+        parties=np.array([HUB], dtype=np.int64),
         round=facts.round,
         release=contribution.index,
         repetition=contribution.repetition,

@@ -18,6 +18,7 @@ import numpy as np
 
 from consenso.errors import InputError
 from consenso.privacy.release import Entry
+from consenso.runtime.entries import Entries
 from consenso.runtime.local import Progress
 from consenso.runtime.plan import Plan
 from consenso.runtime.records import decode, encode
@@ -114,7 +115,7 @@ class Checkpoint:
             hub=None if empty.hub is None else decode(type(empty.hub), blobs["hub"]),
             round=meta["round"],
             previous=None if meta["previous"] is None else np.array(meta["previous"], dtype=np.int64),
-            entries=entries,
+            entries=Entries(entries),
             coins=meta["coins"],
             shares={name: {int(at): share for at, share in spent.items()} for name, spent in meta["shares"].items()},
         )

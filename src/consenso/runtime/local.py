@@ -16,7 +16,9 @@ from consenso.errors import PrivacyError
 from consenso.facts import Facts
 from consenso.privacy.release import Contribution, Entry, Sealed, Vault, open_door, open_sum, silent_share
 from consenso.privacy.setting import Setting, largest_bounds
+from consenso.runtime.entries import Entries
 from consenso.runtime.records import own, put, take
+from consenso.runtime.walk import fused
 from consenso.schedules import Coins
 from consenso.shards import Shards
 
@@ -29,7 +31,7 @@ class Progress:
     hub: Any = None
     round: int = 0
     previous: IntArray | None = None
-    entries: list[Entry] = field(default_factory=list)
+    entries: Entries = field(default_factory=Entries)
     coins: dict[str, list[float]] = field(default_factory=dict)  # draws of the schedule that several rounds share
     shares: dict[str, dict[int, float]] = field(default_factory=dict)  # by release, by round
 
@@ -58,9 +60,13 @@ def _ignore(round_: int, message: Any, hub: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalEngine:
-    """Runs a setting on shards that are all in this process."""
+    """Runs a setting on shards that are all in this process.
+
+    A walk may run many rounds in one compiled call; it then stops at least at the multiples of `stride`.
+    """
 
     one_by_one: bool = False
+    stride: int | None = None
 
     def start(self, algorithm: HubAlgorithm | PeerAlgorithm, setting: Setting, shards: Shards) -> Progress:
         """A run before its first round."""
@@ -76,18 +82,27 @@ class LocalEngine:
         coins: Coins,
         watch: Watch = _ignore,
     ) -> Iterator[int]:
-        """Run the rounds that are left, updating `progress`; yields after each."""
+        """Run the rounds that are left, updating `progress`; yields after each, or after the last of a fused block."""
         last = setting.schedule.length(setting.rounds, coins)
+        watched = self.one_by_one or watch is not _ignore
+        walk = None if watched else fused(algorithm, setting, shards, coins)
         while progress.round < last:
             facts = setting.facts.at(progress.round)
             if isinstance(algorithm, Finishes) and algorithm.finished(facts, progress.hub):
                 return
+            if walk is not None and walk.run(progress, self._stop(progress.round, last)):
+                yield progress.round
+                continue
             if isinstance(algorithm, HubAlgorithm):
                 self._hub_round(algorithm, setting, shards, progress, coins, watch)
             else:
                 self._peer_round(algorithm, setting, shards, progress, watch)
             progress.round += 1
             yield progress.round
+
+    def _stop(self, round_: int, last: int) -> int:
+        """The round before which a walk has to stop."""
+        return last if self.stride is None else min(last, (round_ // self.stride + 1) * self.stride)
 
     def _hub_round(
         self,

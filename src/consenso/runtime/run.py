@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,14 @@ import numpy as np
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.privacy.release import Entry
-from consenso.privacy.samplers import Key
+from consenso.privacy.release import HUB, Entry
 from consenso.runtime.checkpoint import Checkpoint
+from consenso.runtime.coins import DrawnCoins
 from consenso.runtime.local import LocalEngine, Progress
 from consenso.runtime.plan import Plan
 from consenso.runtime.trace import Trace
-from consenso.schedules import LASTING_STREAMS, Coins
+from consenso.schedules import Coins
 from consenso.shards import Shards
-
-SCHEDULE_STREAM = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +29,7 @@ class Result:
     plan: Plan
     model: Array  # (dim,)
     rounds: int
-    entries: tuple[Entry, ...]
+    entries: Sequence[Entry]
     trace: Trace
 
     @property
@@ -55,10 +53,12 @@ def run(
 
     trace: keep what the hub sees of each round (how far the model moved). diagnostics: also keep the exact objective and
     the distance between parties, which are private. checkpoint: a folder to resume from and to save to, every `every`
-    rounds. progress: called after each round with the rounds done and the rounds planned.
+    rounds. progress: called with the rounds done and the rounds planned, after each round or, where many are run at
+    once, after the last of them.
     """
     _check(plan, shards)
-    engine = LocalEngine(one_by_one=one_by_one)
+    stride = 1 if trace or diagnostics else every if checkpoint is not None else None
+    engine = LocalEngine(one_by_one=one_by_one, stride=stride)
     at = engine.start(plan.algorithm, plan.setting, shards)
     saved = Checkpoint(checkpoint, plan) if checkpoint is not None else None
     if saved is not None:
@@ -81,7 +81,7 @@ def run(
         if progress is not None:
             progress(at.round, plan.setting.rounds)
     return Result(
-        plan=plan, model=released_model(plan, at), rounds=at.round, entries=tuple(at.entries), trace=history
+        plan=plan, model=released_model(plan, at), rounds=at.round, entries=at.entries, trace=history
     )
 
 
@@ -96,25 +96,8 @@ def released_model(plan: Plan, progress: Progress) -> Array:
 
 
 def coins_of(plan: Plan, progress: Progress) -> Coins:
-    """The coins of the schedule, from the run's own source of randomness, apart from the noise.
-
-    A draw that several rounds share (an order, a stopping time) is kept with the progress of the run: a sampler for
-    deployment would not give it a second time.
-    """
-    sampler = plan.setting.doorway.sampler
-    nobody = np.array([plan.setting.parties + 1], dtype=np.int64)
-
-    def coins(round_: int, stream: int, count: int) -> Array:
-        name = f"{stream}/{round_}"
-        if stream in LASTING_STREAMS and name in progress.coins:
-            return np.array(progress.coins[name])
-        key = Key(parties=nobody, round=round_, release=stream, repetition=0, stream=SCHEDULE_STREAM)
-        drawn: Array = sampler.uniform(key, count)[0]
-        if stream in LASTING_STREAMS:
-            progress.coins[name] = drawn.tolist()
-        return drawn
-
-    return coins
+    """The coins of the schedule; what several rounds share of them is kept with the progress."""
+    return DrawnCoins(sampler=plan.setting.doorway.sampler, parties=plan.setting.parties, kept=progress.coins)
 
 
 def objective(plan: Plan, shards: Shards, model: Array) -> float:

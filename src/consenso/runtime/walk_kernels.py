@@ -12,10 +12,13 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels import HINGE, LOGISTIC, RESIDUAL, slope_and_curvature
+from consenso.kernels import HINGE, LOGISTIC, RESIDUAL
 from consenso.losses.kernels import solve_sigmoid
 from consenso.privacy import philox
 from consenso.subproblems.batch import ROUNDING
@@ -23,19 +26,30 @@ from consenso.subproblems.certificate import ON_KINK, STRONG
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
+LINE = 8  # numbers in a cache line
+FETCH = 2  # how many rounds ahead memory is asked for
 TUBE = 3  # beside the kinds of `consenso.kernels`: the distance to an interval around the target
 
 
-def _compiled(kernel: Kernel, **options: Any) -> Kernel:
-    """Compile without the interpreter's lock; cache where a folder allows it."""
+def _compiled(kernel: Kernel, inline: str = "never", loose: frozenset[str] = frozenset()) -> Kernel:
+    """Compile without the interpreter's lock; cache where a folder allows it.
+
+    A product and a sum may be one instruction, with one rounding instead of two.
+    """
+    options: dict[str, Any] = {"fastmath": {"contract", *loose}, "inline": inline, "nogil": True}
     try:
-        return njit(error_model="numpy", nogil=True, cache=True, **options)(kernel)  # type: ignore[no-any-return]
-    except RuntimeError:
-        return njit(error_model="numpy", nogil=True, **options)(kernel)  # type: ignore[no-any-return]
+        return njit(error_model="numpy", cache=True, **options)(kernel)  # type: ignore[no-any-return]
+    except RuntimeError:  # no folder to cache in
+        return njit(error_model="numpy", **options)(kernel)  # type: ignore[no-any-return]
 
 
 def _inlined(kernel: Kernel) -> Kernel:
     return _compiled(kernel, inline="always")
+
+
+def _summed(kernel: Kernel) -> Kernel:
+    """Leave the order of sums to the compiler, which takes them in vectors; bounds on rounding cover every order."""
+    return _compiled(kernel, loose=frozenset({"reassoc", "nsz"}))
 
 
 # --- hops -----------------------------------------------------------------------------------------------------------
@@ -144,7 +158,7 @@ def _normals(first: Any, second: Any) -> tuple[float, float]:
 def draw_noise(
     seed: Any, counter: tuple[Any, Any], path: IntArray, round_: int, out: Array, first: int, last: int
 ) -> None:
-    """out[k] (features,): the normals that the seeded sampler has for party path[k] in round round_ + k."""
+    """Write into out[k] (features,) the normals that the seeded sampler has for party path[k] in round round_ + k."""
     features = out.shape[1]
     words = np.empty((4, (features + 3) // 4), dtype=np.uint64)
     normals = np.empty((words.shape[1], 4))
@@ -210,7 +224,8 @@ def _distance(
     length, start = lengths
     rest = ROUNDING * (length + start + weight * norm * abs(slope))
     if curvature < np.inf:
-        gap = slope_and_curvature(kind, parameter, score, target)[0] - slope
+        # A prox with step 0 has the slope at the point itself.
+        gap = _prox_slope(kind, parameter, score, 0.0, target) - slope
         return weight * norm * abs(gap) + rest + ROUNDING * math.sqrt(weight * curvature) * norm * length / 2
     slack = ROUNDING * (1 + math.sqrt(features) / 8) * norm * length
     low, high = _valid(kind, parameter, target, slope)
@@ -223,25 +238,27 @@ def _distance(
     return min(weak, STRONG * ((abs(kink - score) + slack) / norm + rest))
 
 
-def _summed(kernel: Kernel) -> Kernel:
-    """Leave the order of sums to the compiler, which takes them in vectors; bounds on rounding cover every order."""
-    return _compiled(kernel, fastmath={"reassoc", "nsz"})
+@_summed
+def _measure(rows: Any, i: int, v: Array) -> tuple[float, float]:
+    """The score of v and its squared length."""
+    score, square = 0.0, 0.0
+    for j in range(v.size):
+        score += rows[i, j] * v[j]
+        square += v[j] * v[j]
+    return score, square
 
 
 @_summed
-def _score(rows: Any, i: int, x: Array) -> float:
-    total = 0.0
-    for j in range(x.size):
-        total += rows[i, j] * x[j]
-    return total
-
-
-@_summed
-def _length(x: Array) -> float:
-    total = 0.0
-    for j in range(x.size):
-        total += x[j] * x[j]
-    return math.sqrt(total)
+def _pull(rows: Any, i: int, pull: float, v: Array, z: Array, residual: Array) -> tuple[float, float, float]:
+    """Write x - z with x = v - pull * row; the score of x and the squared lengths of x and of x - z."""
+    score, square, moved = 0.0, 0.0, 0.0
+    for j in range(v.size):
+        x = v[j] - pull * rows[i, j]
+        residual[j] = x - z[j]
+        score += rows[i, j] * x
+        square += x * x
+        moved += residual[j] * residual[j]
+    return score, square, moved
 
 
 @_compiled
@@ -255,19 +272,42 @@ def _residual(
     tolerance: float,
     v: Array,
     z: Array,
-    x: Array,
-    out: Array,
+    residual: Array,
 ) -> float:
-    """out = x - z with x = prox_{weight phi}(v), and its length; infinite where the prox is not certified."""
-    slope = _prox_slope(loss[0], loss[1], _score(rows, i, v), weight * norm * norm, target)
-    pull = weight * slope
-    for j in range(v.size):
-        x[j] = v[j] - pull * rows[i, j]
-        out[j] = x[j] - z[j]
-    lengths = _length(x), _length(v)
-    distance = _distance(loss, target, weight, norm, slope, _score(rows, i, x), lengths, v.size)
+    """Write x - z with x = prox_{weight phi}(v) and return its length, infinite where the prox is not certified."""
+    start, v_square = _measure(rows, i, v)
+    slope = _prox_slope(loss[0], loss[1], start, weight * norm * norm, target)
+    score, x_square, moved = _pull(rows, i, weight * slope, v, z, residual)
+    lengths = math.sqrt(x_square), math.sqrt(v_square)
+    distance = _distance(loss, target, weight, norm, slope, score, lengths, v.size)
     # A distance that is not a number is no certificate either.
-    return _length(out) if distance <= tolerance else np.inf
+    return math.sqrt(moved) if distance <= tolerance else np.inf
+
+
+@intrinsic
+def _fetch(typing_context: Any, table: Any, row: Any, column: Any) -> Any:
+    """Ask for the cache line of an entry, without waiting for it."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(table)(context, builder, arguments[0])
+        entry = cgutils.get_item_pointer(context, builder, table, array, arguments[1:])
+        address, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(
+            function, [builder.bitcast(entry, address), number(0), number(3), number(1)]
+        )  # to read, keep, data
+        return context.get_dummy_value()
+
+    return types.void(table, types.intp, types.intp), emit
+
+
+@_compiled
+def _fetch_row(table: Any, path: IntArray, k: int) -> None:
+    """Ask for the row of the party of round k: the walk jumps about in memory, but where to is known beforehand."""
+    if k < path.size:
+        for j in range(0, table.shape[1], LINE):
+            _fetch(table, path[k], j)
 
 
 # --- rounds ---------------------------------------------------------------------------------------------------------
@@ -302,16 +342,18 @@ def consensus_rounds(
     targets, weights, norms = records
     thresholds, factors, lows, highs = shrinkage
     mean, z = token
-    v, x, residual = np.empty_like(z), np.empty_like(z), np.empty_like(z)
+    v, residual = np.empty_like(z), np.empty_like(z)
     share = 1.0 / u.shape[0]
     for k in range(path.size):
         i = path[k]
+        _fetch_row(rows, path, k + FETCH)
+        _fetch_row(u, path, k + FETCH)
         for j in range(z.size):
             v[j] = 2 * z[j] - u[i, j]
-        length = _residual(rows, i, targets[i], weights[i], norms[i], loss, tolerance, v, z, x, residual)
+        length = _residual(rows, i, targets[i], weights[i], norms[i], loss, tolerance, v, z, residual)
         if not length < np.inf:
             return k
-        kept = min(1.0, clip / max(length, np.finfo(np.float64).tiny))
+        kept = 1.0 if length <= clip else clip / length
         for j in range(z.size):
             increment = 2 * relaxation * (kept * residual[j] + stds[k] * noise[k, j])
             u[i, j] += increment
@@ -336,10 +378,11 @@ def stateless_rounds(
     """StatelessWalk at the parties of `path`, in place; share = 2 relaxation / parties."""
     targets, weights, norms = records
     thresholds, factors, lows, highs = shrinkage
-    x, residual = np.empty_like(z), np.empty_like(z)
+    residual = np.empty_like(z)
     for k in range(path.size):
         i = path[k]
-        length = _residual(rows, i, targets[i], weights[i], norms[i], loss, tolerance, z, z, x, residual)
+        _fetch_row(rows, path, k + FETCH)
+        length = _residual(rows, i, targets[i], weights[i], norms[i], loss, tolerance, z, z, residual)
         if not length < np.inf:
             return k
         for j in range(z.size):

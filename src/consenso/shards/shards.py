@@ -164,7 +164,15 @@ def _checked_parties(problem: Problem, parties: ArrayLike | None, owner: str) ->
 
 
 def _check_sizes(problem: Problem, names: IntArray, sizes: IntArray, owner: str) -> None:
-    # Under add-remove the declared sizes are constants that the data need not meet.
+    # Under add-remove the declared sizes are constants that the data need not meet, but may not exceed: what a user can
+    # contribute, and the smoothness of a party's objective, are bounded with them.
+    many = np.flatnonzero(sizes > problem.sizes[names])
+    if problem.adjacency == "add-remove" and many.size:
+        name = names[many[0]]
+        raise InputError(
+            f"{owner}: under add-remove the declared sizes are public upper bounds, but party {name} has more rows than "
+            f"the {problem.sizes[name]} declared; declare a larger public size."
+        )
     wrong = np.flatnonzero(sizes != problem.sizes[names])
     if problem.adjacency == "replace-one" and wrong.size:
         name = names[wrong[0]]

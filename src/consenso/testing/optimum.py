@@ -29,7 +29,7 @@ def optimum(problem: Problem, shards: Shards) -> float:
     losses = _losses(cp, problem.loss, scores, np.asarray(cohort._targets))
     penalty, constraints = _regularizer(cp, problem.regularizer, x)
     solved = cp.Problem(cp.Minimize(weights @ losses + penalty), constraints)
-    return float(solved.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11))
+    return float(solved.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9))
 
 
 def _losses(cp: Any, loss: Any, scores: Any, targets: Any) -> Any:

@@ -149,7 +149,8 @@ def composed(factors: Sequence[tuple[Losses, int]]) -> Losses:
         return factors[0][0]
     grid = factors[0][0].grid
     rounds = sum(count for _, count in factors)
-    low, high = _window(factors)
+    log_moment = math.fsum(count * each.log_moment for each, count in factors)
+    low, high, beyond = _window(factors, log_moment)
     size = next_fast_len(high - low + 1, real=True)
     product = np.ones(size // 2 + 1, dtype=np.complex128)
     with np.errstate(under="ignore"):
@@ -157,9 +158,6 @@ def composed(factors: Sequence[tuple[Losses, int]]) -> Losses:
             product *= rfft(_folded(each.weights, size), size) ** count
     start = sum(count * each.first for each, count in factors)
     weights = np.roll(irfft(product, size), (start - low) % size)
-    log_moment = math.fsum(count * each.log_moment for each, count in factors)
-    # What lies above the window had at most the weight of its upper end.
-    beyond = log_moment - grid.tilt * high * grid.interval - WINDOW
     escaped = float(logsumexp([beyond, *(math.log(count) + each.escaped for each, count in factors)]))
     error = math.fsum(count * each.error for each, count in factors) + transform_error(rounds)
     return Losses(grid, low, weights, log_moment, escaped, error)
@@ -170,15 +168,16 @@ def transform_error(rounds: int) -> float:
     return (rounds + 1) * _TRANSFORM_ROUNDING + 2 * math.exp(-WINDOW)
 
 
-def reach(cumulant: Callable[[float], float], deviation: float) -> float:
-    """How far above its mean a loss comes, but for a probability exp(-WINDOW): min over orders of Chernoff's bound.
+def reach(cumulant: Callable[[float], float], deviation: float, depth: float = WINDOW, tilt: float = 0.0) -> float:
+    """The least distance a from the mean at which cumulant(order) + depth <= (order + tilt) a for some order.
 
-    The search starts at the order that is best for a Gaussian of this standard deviation.
+    Without tilt, that is how far above its mean a loss comes but for a probability exp(-depth) (Chernoff). The search
+    starts at the order that is best for a Gaussian of this standard deviation.
     """
 
     def bound(log_order: float) -> float:
         order = math.exp(log_order)
-        return (cumulant(order) + WINDOW) / order
+        return (cumulant(order) + depth) / (order + tilt)
 
     place = math.log(math.sqrt(2 * WINDOW) / deviation)
     while math.isinf(found := bound(place)):
@@ -192,22 +191,31 @@ def reach(cumulant: Callable[[float], float], deviation: float) -> float:
     return found
 
 
-def _window(factors: Sequence[tuple[Losses, int]]) -> tuple[int, int]:
-    """First and last place that the sum takes, but for a tilted probability exp(-WINDOW) on either side (Chernoff)."""
-    interval = factors[0][0].grid.interval
+def _window(factors: Sequence[tuple[Losses, int]], log_moment: float) -> tuple[int, int, float]:
+    """First and last place that the sum takes, but for a tilted probability exp(-WINDOW) on either side.
+
+    And the logarithm of the probability of what lies above, once the tilt is taken back: at most log_tail.
+    """
+    grid = factors[0][0].grid
     mean = math.fsum(count * each.mean for each, count in factors)
     lowest = sum(count * each.first for each, count in factors)
     highest = sum(count * (each.first + each.weights.size - 1) for each, count in factors)
     variance = math.fsum(count * each.variance for each, count in factors)
     if variance == 0:
-        return lowest, highest
+        return lowest, highest, -math.inf
     deviation = math.sqrt(variance)
-    above = reach(lambda order: math.fsum(count * each.cumulant(order) for each, count in factors), deviation)
-    below = reach(lambda order: math.fsum(count * each.cumulant(-order) for each, count in factors), deviation)
-    return (
-        max(lowest, math.floor((mean - below) / interval)),
-        min(highest, math.ceil((mean + above) / interval)),
-    )
+
+    def cumulant(order: float) -> float:
+        return math.fsum(count * each.cumulant(order) for each, count in factors)
+
+    above = reach(cumulant, deviation)
+    below = reach(lambda order: cumulant(-order), deviation)
+    untilted = log_moment - grid.tilt * mean - grid.log_tail
+    if untilted > WINDOW + grid.tilt * above:
+        above = max(above, reach(cumulant, deviation, untilted, grid.tilt))
+    low = max(lowest, math.floor((mean - below) / grid.interval))
+    high = math.ceil((mean + above) / grid.interval)
+    return (low, high, grid.log_tail) if high < highest else (low, highest, -math.inf)
 
 
 def _folded(weights: Array, size: int) -> Array:

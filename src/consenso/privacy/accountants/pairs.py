@@ -22,6 +22,9 @@ from consenso.privacy.events import Bounded, Event, Laplace, Mixture, ObjectiveP
 
 Direction: TypeAlias = Literal["remove", "add"]
 
+# Relative rounding of grid points that stand for the largest loss of a part.
+ROUNDED_LOSS = 1e-14
+
 
 @dataclass(frozen=True)
 class Span:
@@ -106,6 +109,12 @@ def _reach(log_tail: float) -> float:
     return math.sqrt(-2 * log_tail)
 
 
+def _short_of(epsilon: Array, most: float) -> Array:
+    """epsilon less the largest loss, at most 0; a grid point that misses that loss by rounding is meant to be it."""
+    gap = epsilon - most
+    return np.asarray(np.where(gap > -ROUNDED_LOSS * most, 0.0, gap), dtype=np.float64)
+
+
 @delta.register
 def _(part: Bounded, epsilon: Array, direction: Direction) -> Array:
     return np.exp(gaussian.log_delta(math.sqrt(2 * part.rho), epsilon))
@@ -120,7 +129,7 @@ def _(part: Bounded, log_tail: float, direction: Direction) -> Span:
 @delta.register
 def _(part: Laplace, epsilon: Array, direction: Direction) -> Array:
     shift = part.sensitivity / part.scale
-    inside = -np.expm1((np.minimum(epsilon, shift) - shift) / 2)
+    inside = -np.expm1(_short_of(epsilon, shift) / 2)
     return np.where(epsilon < -shift, -np.expm1(epsilon), inside)
 
 
@@ -132,7 +141,7 @@ def _(part: Laplace, log_tail: float, direction: Direction) -> Span:
 
 @delta.register
 def _(part: Pure, epsilon: Array, direction: Direction) -> Array:
-    inside = -np.expm1(np.minimum(epsilon, part.epsilon) - part.epsilon) / (1 + math.exp(-part.epsilon))
+    inside = -np.expm1(_short_of(epsilon, part.epsilon)) / (1 + math.exp(-part.epsilon))
     return np.where(epsilon < -part.epsilon, -np.expm1(epsilon), inside)
 
 

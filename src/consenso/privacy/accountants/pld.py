@@ -28,7 +28,7 @@ from consenso.privacy.accountants.distribution import (
     reach,
     transform_error,
 )
-from consenso.privacy.accountants.pairs import Direction, directions, span
+from consenso.privacy.accountants.pairs import ROUNDED_LOSS, Direction, directions, span
 from consenso.privacy.accountants.parts import Part, parts
 from consenso.privacy.events import Bounded, Event, Laplace, Mixture, Pure
 
@@ -72,7 +72,7 @@ def epsilon(event: Event, delta: float) -> float:
             del tails[0]
         elif found == 0 or found > guess.value / 2:
             break  # the grid was made for an epsilon of this size
-    return found
+    return found * (1 + 2 * ROUNDED_LOSS)
 
 
 @lru_cache(maxsize=256)
