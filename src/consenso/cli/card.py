@@ -54,7 +54,7 @@ def _show_tables(card: Card, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from consenso.privacy.card.text import WARNING, facts_text, figures_text, spread_text
+    from consenso.privacy.card.text import SCOPES, WARNING, Notes, facts_text, figures_text, overview, spread_text
 
     if card.simulation:
         console.print(Panel(Text(WARNING, style="bold red"), border_style="red"))
@@ -71,17 +71,18 @@ def _show_tables(card: Card, console: Console) -> None:
     ):
         facts.add_row(name, Text(value))
     console.print(facts)
-    table = Table(title="Who learns what", title_justify="left", show_lines=True)
-    for column in ("observer", "unit", "adjacency", "cost", "proof and assumptions"):
-        table.add_column(column, overflow="fold")
+    table = Table(title=f"Who learns what: epsilon at delta {card.delta:g}", title_justify="left")
+    table.add_column("observer")
+    for unit, adjacency in SCOPES:
+        table.add_column(f"{unit}, {adjacency}", justify="right")
+    for who, figures in overview(card):
+        table.add_row(who, *figures)
+    console.print(table)
+    notes = Notes()
     for entry in card.entries:
         over_parties = spread_text(entry)
-        cost = figures_text(entry) + (f"\nover the parties: {over_parties}" if over_parties else "")
-        proof = [f"{entry.citation} (docs/privacy.md#{entry.section})"]
-        proof += [f"assumes: {assumption['text']}" for assumption in entry.assumptions]
-        proof += [f"not claimed: {refusal}" for refusal in entry.refusals]
-        cells = (entry.observer, entry.unit, entry.adjacency, cost, "\n".join(proof))
-        table.add_row(*map(Text, cells))
-    console.print(table)
-    for entry in card.entries:
-        console.print(Text(entry.sentence))
+        cost = figures_text(entry) + (f"; over the parties: {over_parties}" if over_parties else "")
+        console.print(Text(f"- {entry.sentence} {notes.of(entry)}\n  {cost}"))
+    console.print()
+    for number, note in notes:
+        console.print(Text(f"[{number}] {note}"))

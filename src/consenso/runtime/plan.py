@@ -106,16 +106,20 @@ class Plan:
             raise InputError(f"Plan.guarantee({observer.key!r}): nobody is left whose data this observer does not have.")
         return max((promise.guarantee for promise in found), key=lambda guarantee: guarantee.epsilon(delta))
 
-    def card(self, delta: float) -> Card:
-        """The privacy card: every observer, both units and both adjacencies."""
-        setting, problem = self.setting, self.problem
-        promises = [
+    def every_promise(self, delta: float) -> list[Promise]:
+        """What is promised against every observer, for both units and both adjacencies."""
+        return [
             promise
             for observer in self.observers()
             for unit in UNITS
             for adjacency in ADJACENCIES
             for promise in self.promises(observer, delta, unit=unit, adjacency=adjacency)
         ]
+
+    def card(self, delta: float) -> Card:
+        """The privacy card: every observer, both units and both adjacencies."""
+        setting, problem = self.setting, self.problem
+        promises = self.every_promise(delta)
         return Card.build(
             algorithm=type(self.algorithm).__name__,
             parameters={

@@ -12,7 +12,8 @@ import numpy as np
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.privacy.release import HUB, Entry
+from consenso.privacy.release import Entry
+from consenso.runtime.charge import Charge, charged
 from consenso.runtime.checkpoint import Checkpoint
 from consenso.runtime.coins import DrawnCoins
 from consenso.runtime.local import LocalEngine, Progress
@@ -48,8 +49,12 @@ def run(
     every: int = 1,
     progress: Callable[[int, int], None] | None = None,
     one_by_one: bool = False,
+    charge: Charge | None = None,
 ) -> Result:
     """Run a plan.
+
+    charge: the ledger that the run is charged to, before it releases anything; a budget that does not allow the plan is
+    an error and nothing is spent.
 
     trace: keep what the hub sees of each round (how far the model moved). diagnostics: also keep the exact objective and
     the distance between parties, which are private. checkpoint: a folder to resume from and to save to, every `every`
@@ -65,21 +70,22 @@ def run(
         at = saved.load(at) or at
     history, before = Trace(), released_model(plan, at)
     rounds = engine.rounds(plan.algorithm, plan.setting, shards, at, coins_of(plan, at))
-    while True:
-        if saved is not None and at.round < plan.setting.rounds:
-            saved.begin(at.round)
-        if next(rounds, None) is None:
-            break
-        if saved is not None and at.round % every == 0:
-            saved.save(at)
-        if trace or diagnostics:
-            now = released_model(plan, at)
-            history.add("model movement", float(np.linalg.norm(now - before)), "hub")
-            before = now
-        if diagnostics:
-            _diagnose(plan, shards, at, history)
-        if progress is not None:
-            progress(at.round, plan.setting.rounds)
+    with charged(plan, charge, at):
+        while True:
+            if saved is not None and at.round < plan.setting.rounds:
+                saved.begin(at.round)
+            if next(rounds, None) is None:
+                break
+            if saved is not None and at.round % every == 0:
+                saved.save(at)
+            if trace or diagnostics:
+                now = released_model(plan, at)
+                history.add("model movement", float(np.linalg.norm(now - before)), "hub")
+                before = now
+            if diagnostics:
+                _diagnose(plan, shards, at, history)
+            if progress is not None:
+                progress(at.round, plan.setting.rounds)
     return Result(
         plan=plan, model=released_model(plan, at), rounds=at.round, entries=at.entries, trace=history
     )

@@ -31,12 +31,12 @@ FETCH = 2  # how many rounds ahead memory is asked for
 TUBE = 3  # beside the kinds of `consenso.kernels`: the distance to an interval around the target
 
 
-def _compiled(kernel: Kernel, inline: str = "never", loose: frozenset[str] = frozenset()) -> Kernel:
+def _compiled(kernel: Kernel, *, inlined: bool = False, loose: frozenset[str] = frozenset()) -> Kernel:
     """Compile without the interpreter's lock; cache where a folder allows it.
 
     A product and a sum may be one instruction, with one rounding instead of two.
     """
-    options: dict[str, Any] = {"fastmath": {"contract", *loose}, "inline": inline, "nogil": True}
+    options: dict[str, Any] = {"fastmath": {"contract", *loose}, "forceinline": inlined, "nogil": True}
     try:
         return njit(error_model="numpy", cache=True, **options)(kernel)  # type: ignore[no-any-return]
     except RuntimeError:  # no folder to cache in
@@ -44,12 +44,13 @@ def _compiled(kernel: Kernel, inline: str = "never", loose: frozenset[str] = fro
 
 
 def _inlined(kernel: Kernel) -> Kernel:
-    return _compiled(kernel, inline="always")
+    """A part of a kernel. A call would cost more than most of them: Numba counts references to arrays around it."""
+    return _compiled(kernel, inlined=True)
 
 
 def _summed(kernel: Kernel) -> Kernel:
     """Leave the order of sums to the compiler, which takes them in vectors; bounds on rounding cover every order."""
-    return _compiled(kernel, loose=frozenset({"reassoc", "nsz"}))
+    return _compiled(kernel, inlined=True, loose=frozenset({"reassoc", "nsz"}))
 
 
 # --- hops -----------------------------------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ def _product(word: Any, multiplier: Any) -> tuple[Any, Any]:
     return high * times_high + (middle >> _HALF) + (other >> _HALF), (other << _HALF) | (bottom & _LOW)
 
 
-@_compiled
+@_inlined
 def _words(c1: Any, c2: Any, c3: Any, seed: Any, party: Any, out: Any) -> None:
     """`philox.block` for the counters (0, c1, c2, c3), (1, c1, c2, c3), ... side by side; out is (4, blocks)."""
     for index in range(out.shape[1]):
@@ -194,6 +195,14 @@ def _prox_slope(kind: int, parameter: float, point: float, step: float, target: 
 
 
 @_inlined
+def _slope(kind: int, parameter: float, score: float, target: float) -> float:
+    """The slope of a smooth loss."""
+    if kind == LOGISTIC:
+        return -target / (1.0 + math.exp(target * score))
+    return _prox_slope(kind, parameter, score, 0.0, target)
+
+
+@_inlined
 def _valid(kind: int, parameter: float, target: float, slope: float) -> tuple[float, float]:
     """The interval of scores at which a number is a subgradient of a loss with kinks."""
     if kind == HINGE:
@@ -205,7 +214,7 @@ def _valid(kind: int, parameter: float, target: float, slope: float) -> tuple[fl
     return low, high
 
 
-@_compiled
+@_inlined
 def _distance(
     loss: tuple[int, float, float],
     target: float,
@@ -224,8 +233,7 @@ def _distance(
     length, start = lengths
     rest = ROUNDING * (length + start + weight * norm * abs(slope))
     if curvature < np.inf:
-        # A prox with step 0 has the slope at the point itself.
-        gap = _prox_slope(kind, parameter, score, 0.0, target) - slope
+        gap = _slope(kind, parameter, score, target) - slope
         return weight * norm * abs(gap) + rest + ROUNDING * math.sqrt(weight * curvature) * norm * length / 2
     slack = ROUNDING * (1 + math.sqrt(features) / 8) * norm * length
     low, high = _valid(kind, parameter, target, slope)
@@ -261,7 +269,7 @@ def _pull(rows: Any, i: int, pull: float, v: Array, z: Array, residual: Array) -
     return score, square, moved
 
 
-@_compiled
+@_inlined
 def _residual(
     rows: Any,
     i: int,
@@ -269,19 +277,16 @@ def _residual(
     weight: float,
     norm: float,
     loss: tuple[int, float, float],
-    tolerance: float,
     v: Array,
     z: Array,
     residual: Array,
-) -> float:
-    """Write x - z with x = prox_{weight phi}(v) and return its length, infinite where the prox is not certified."""
+) -> tuple[float, float]:
+    """Write x - z with x = prox_{weight phi}(v); its length, and how far x may be from the exact prox."""
     start, v_square = _measure(rows, i, v)
     slope = _prox_slope(loss[0], loss[1], start, weight * norm * norm, target)
     score, x_square, moved = _pull(rows, i, weight * slope, v, z, residual)
     lengths = math.sqrt(x_square), math.sqrt(v_square)
-    distance = _distance(loss, target, weight, norm, slope, score, lengths, v.size)
-    # A distance that is not a number is no certificate either.
-    return math.sqrt(moved) if distance <= tolerance else np.inf
+    return math.sqrt(moved), _distance(loss, target, weight, norm, slope, score, lengths, v.size)
 
 
 @intrinsic
@@ -302,7 +307,7 @@ def _fetch(typing_context: Any, table: Any, row: Any, column: Any) -> Any:
     return types.void(table, types.intp, types.intp), emit
 
 
-@_compiled
+@_inlined
 def _fetch_row(table: Any, path: IntArray, k: int) -> None:
     """Ask for the row of the party of round k: the walk jumps about in memory, but where to is known beforehand."""
     if k < path.size:
@@ -350,8 +355,8 @@ def consensus_rounds(
         _fetch_row(u, path, k + FETCH)
         for j in range(z.size):
             v[j] = 2 * z[j] - u[i, j]
-        length = _residual(rows, i, targets[i], weights[i], norms[i], loss, tolerance, v, z, residual)
-        if not length < np.inf:
+        length, distance = _residual(rows, i, targets[i], weights[i], norms[i], loss, v, z, residual)
+        if not (distance <= tolerance and length < np.inf):  # nor is what is not a number certified
             return k
         kept = 1.0 if length <= clip else clip / length
         for j in range(z.size):
@@ -382,8 +387,8 @@ def stateless_rounds(
     for k in range(path.size):
         i = path[k]
         _fetch_row(rows, path, k + FETCH)
-        length = _residual(rows, i, targets[i], weights[i], norms[i], loss, tolerance, z, z, residual)
-        if not length < np.inf:
+        length, distance = _residual(rows, i, targets[i], weights[i], norms[i], loss, z, z, residual)
+        if not (distance <= tolerance and length < np.inf):  # nor is what is not a number certified
             return k
         for j in range(z.size):
             moved = z[j] + share * (residual[j] + stds[k] * noise[k, j])

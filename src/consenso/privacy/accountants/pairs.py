@@ -110,7 +110,7 @@ def _reach(log_tail: float) -> float:
 
 
 def _short_of(epsilon: Array, most: float) -> Array:
-    """epsilon less the largest loss, at most 0; a grid point that misses that loss by rounding is meant to be it."""
+    """Epsilon less the largest loss, at most 0; a grid point that misses that loss by rounding is meant to be it."""
     gap = epsilon - most
     return np.asarray(np.where(gap > -ROUNDED_LOSS * most, 0.0, gap), dtype=np.float64)
 

@@ -48,31 +48,66 @@ def spread_text(entry: Entry) -> str | None:
     return f"epsilon least {least}, median {median}, most {most} (party {spread.worst})"
 
 
+SCOPES = (("record", "add-remove"), ("record", "replace-one"), ("user", "add-remove"), ("user", "replace-one"))
+
+
+def overview(card: Card) -> list[tuple[str, list[str]]]:
+    """A row per observer: epsilon of one record and of one user, each under add-remove and replace-one."""
+    found = {(entry.observer, entry.unit, entry.adjacency): rounded_up(entry.epsilon) for entry in card.entries}
+    observers = list(dict.fromkeys(entry.observer for entry in card.entries))
+    return [(who, [found.get((who, *scope), "-").replace("inf", "none") for scope in SCOPES]) for who in observers]
+
+
 def _lines(card: Card) -> Iterator[str]:
     yield f"Privacy card of {card.algorithm}"
     if card.simulation:
         yield from _wrapped(WARNING, "*** ")
-    yield from _wrapped(f"data: {facts_text(card.data)}")
-    yield from _wrapped(f"parameters: {facts_text(card.parameters)}")
-    yield from _wrapped(f"trust: {card.trust}; sampler: {card.sampler}; delta: {card.delta:g}")
+    yield ""
+    yield f"epsilon at delta {card.delta:g}, by who looks and by what is protected ('none': no guarantee)"
+    yield f"{'':14}{'one record':^28}{'all data of one user':^28}"
+    yield f"{'':14}" + "".join(f"{adjacency:>14}" for _, adjacency in SCOPES)
+    for who, figures in overview(card):
+        yield f"{who:14}" + "".join(f"{figure:>14}" for figure in figures)
+    notes = Notes()
+    yield ""
     for entry in card.entries:
-        yield ""
-        yield from _wrapped(entry.sentence)
+        yield from _wrapped(f"{entry.sentence} {notes.of(entry)}", "- ")
         yield from _wrapped(figures_text(entry), "  ")
         over_parties = spread_text(entry)
         if over_parties is not None:
             yield from _wrapped(f"over the parties: {over_parties}", "  ")
-        yield from _wrapped(f"by {entry.citation} (docs/privacy.md#{entry.section})", "  ")
-        for assumption in entry.assumptions:
-            yield from _wrapped(f"assumes: {assumption['text']} (#{assumption['anchor']})", "  ")
-        for refusal in entry.refusals:
-            yield from _wrapped(f"not claimed: {refusal}", "  ")
     yield ""
+    for number, note in notes:
+        yield from _wrapped(note, f"[{number}] ")
+    yield ""
+    yield from _wrapped(f"data: {facts_text(card.data)}")
+    yield from _wrapped(f"parameters: {facts_text(card.parameters)}")
+    yield from _wrapped(f"trust: {card.trust}; sampler: {card.sampler}; delta: {card.delta:g}")
     yield from _wrapped(f"versions: {facts_text(card.versions)}")
 
 
+class Notes:
+    """Proofs, assumptions and refusals, each said once and referred to by its number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def of(self, entry: Entry) -> str:
+        """The numbers of an entry's notes."""
+        texts = [f"by {entry.citation} (docs/privacy.md#{entry.section})"]
+        texts += [f"assumes: {each['text']} (docs/privacy.md#{each['anchor']})" for each in entry.assumptions]
+        texts += [f"not claimed: {refusal}" for refusal in entry.refusals]
+        numbers = [self._numbers.setdefault(text, len(self._numbers) + 1) for text in texts]
+        return "[" + ", ".join(map(str, numbers)) + "]"
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return iter((number, text) for text, number in self._numbers.items())
+
+
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False)
+    """Wrapped at 100 columns; what follows the first line is indented below a bullet or a number."""
+    hanging = " " * len(indent) if indent[:1] in "-[" and indent else indent + "  "
+    return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=hanging, break_long_words=False)
 
 
 def _value(value: Any) -> str:

@@ -1,0 +1,49 @@
+"""A run and its budget: reserved before data are touched, committed at the end, kept where a crash leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from consenso.errors import PrivacyError
+from consenso.privacy.ledger import Ledger, charges_of
+from consenso.runtime.local import Progress
+from consenso.runtime.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """Which ledger a run is charged to, and the name of the run there; a resumed run keeps its name."""
+
+    ledger: Ledger
+    run_id: str
+
+
+@contextmanager
+def charged(plan: Plan, charge: Charge | None, progress: Progress) -> Iterator[None]:
+    """Reserve all that the plan may cost; commit it when the block ends.
+
+    The most is charged that the plan allows: a run that stopped early may have stopped because of what it saw. A
+    reservation is given back only when the run fails before anything went through the door.
+    """
+    if charge is None:
+        yield
+        return
+    if not plan.setting.doorway.sampler.private:
+        raise PrivacyError(
+            "run(charge=...): seeded noise protects nobody, whatever a ledger says; plan with sampler=Safe(), or simulate "
+            "without a ledger."
+        )
+    deltas = [balance.budget.delta for balance in charge.ledger.balances()]
+    guarantees = [promise.guarantee for promise in plan.every_promise(min(deltas))]
+    what = f"{type(plan.algorithm).__name__}, {plan.setting.rounds} rounds"
+    charge.ledger.reserve(charge.run_id, charges_of(guarantees), what=what)
+    try:
+        yield
+    except BaseException as error:
+        if len(progress.entries) == 0:
+            reason = f"stopped by {type(error).__name__} before anything was released"
+            charge.ledger.release(charge.run_id, nothing_was_released=True, reason=reason)
+        raise
+    charge.ledger.commit(charge.run_id)
