@@ -16,7 +16,6 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.topology import Topology
 
-
 # Coins of one round only; of an order that lasts for a pass; of the stopping time. Draws of the last two are kept.
 ROUND, ORDER, STOP = 0, 1, 2
 LASTING_STREAMS = (ORDER, STOP)

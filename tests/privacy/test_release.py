@@ -42,9 +42,7 @@ def doorway(noise=None, trust="local", **changes) -> Doorway:
 def opened(*releases: Release, way: Doorway | None = None, facts: Facts = FACTS):
     vault, entries = Vault(), []
     largest = {each.name: float(np.max(each.bounds.at("user", "replace-one"))) for each in releases}
-    door, close = open_door(
-        way or doorway(), facts, releases, largest=largest, vault=vault, record=entries.append
-    )
+    door, close = open_door(way or doorway(), facts, releases, largest=largest, vault=vault, record=entries.append)
     return door, close, vault, entries, largest
 
 
@@ -191,7 +189,12 @@ def test_laplace_noise_cannot_be_shared() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"rate": 0.0}, "a rate lies in"), ({"clip": -1.0}, "a clip is positive"), ({"times": 0}, "at least 1"), ({"times": 2, "parts": True}, "one part")],
+    [
+        ({"rate": 0.0}, "a rate lies in"),
+        ({"clip": -1.0}, "a clip is positive"),
+        ({"times": 0}, "at least 1"),
+        ({"times": 2, "parts": True}, "one part"),
+    ],
 )
 def test_bad_declarations(changes, message: str) -> None:
     with pytest.raises(InputError, match=message):

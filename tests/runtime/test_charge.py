@@ -22,7 +22,9 @@ def setting(tmp_path: Path, epsilon: float = 2.0, sampler=None):
     budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=epsilon, delta=1e-5)
     ledger = Ledger.create(tmp_path / "ledger.db", dataset="made up", budgets=[budget])
     target = EpsilonDelta(epsilon=1.0, delta=1e-5)
-    made = plan(example.problem, DualConsensusADMM(), rounds=4, target=target, trust="curator", sampler=sampler or Safe())
+    made = plan(
+        example.problem, DualConsensusADMM(), rounds=4, target=target, trust="curator", sampler=sampler or Safe()
+    )
     shards = Shards.from_parties(example.problem, draw(example.problem, np.random.default_rng(0)))
     return made, shards, ledger
 

@@ -29,7 +29,13 @@ from consenso.topology import Topology
 
 
 def problem_of(sizes, **changes) -> Problem:
-    settings = {"loss": Logistic(), "regularizer": L2(strength=0.05), "features": 4, "sizes": np.array(sizes), "row_bound": 1.0}
+    settings = {
+        "loss": Logistic(),
+        "regularizer": L2(strength=0.05),
+        "features": 4,
+        "sizes": np.array(sizes),
+        "row_bound": 1.0,
+    }
     return Problem(**(settings | changes))
 
 
@@ -39,7 +45,9 @@ def stacked(problem: Problem, seed: int = 0):
 
 
 @pytest.mark.parametrize("trust", ["curator", "secure-sum"])
-@pytest.mark.parametrize("algorithm", [DualConsensusADMM(step=2.0), PreconditionedFixedPoint(steps=11)], ids=lambda a: type(a).__name__)
+@pytest.mark.parametrize(
+    "algorithm", [DualConsensusADMM(step=2.0), PreconditionedFixedPoint(steps=11)], ids=lambda a: type(a).__name__
+)
 def test_the_model_does_not_depend_on_how_records_are_spread(algorithm, trust: str) -> None:
     rows, targets = stacked(problem_of([60]))
     models, noises = [], []
@@ -63,7 +71,9 @@ def test_federated_with_everyone_is_centralized() -> None:
     shards = Shards.from_parties(problem, draw(problem, np.random.default_rng(0)))
     models = [
         run(
-            plan(problem, ConsensusADMM(), rounds=15, noise=GaussianNoise(multiplier=1.0), schedule=schedule, trust=trust),
+            plan(
+                problem, ConsensusADMM(), rounds=15, noise=GaussianNoise(multiplier=1.0), schedule=schedule, trust=trust
+            ),
             shards,
         ).model
         for schedule in (Everyone(), PoissonSubset(1.0))
@@ -87,7 +97,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("algorithm", "loss", "regularizer"), CASES, ids=lambda case: getattr(case, "__name__", repr(case)))
+@pytest.mark.parametrize(
+    ("algorithm", "loss", "regularizer"), CASES, ids=lambda case: getattr(case, "__name__", repr(case))
+)
 def test_without_noise_the_optimum_of_another_solver_is_reached(algorithm: str, loss, regularizer) -> None:
     bound = {"target_bound": 1.0} if loss.targets == "real" else {}
     problem = problem_of([4, 6, 5, 3], loss=loss, regularizer=regularizer, **bound)
@@ -117,7 +129,9 @@ def test_logistic_regression_equals_scikit_learn() -> None:
     rows, targets = stacked(problem)
     made = plan(problem, DualConsensusADMM(step=8.0), rounds=300, noise=NoNoise())
     model = run(made, Shards.build(problem, rows, targets, [0, 80])).model
-    reference = LogisticRegression(C=1 / (0.01 * 80), fit_intercept=False, tol=1e-12, max_iter=10_000).fit(rows, targets)
+    reference = LogisticRegression(C=1 / (0.01 * 80), fit_intercept=False, tol=1e-12, max_iter=10_000).fit(
+        rows, targets
+    )
     np.testing.assert_allclose(model, reference.coef_[0], atol=1e-6)
 
 
@@ -134,7 +148,9 @@ def test_who_sees_less_learns_no_more() -> None:
     problem = problem_of([5] * 6, unit="user")
     for schedule in (Everyone(), PoissonSubset(0.3), RandomWalk(), Cyclic()):
         for trust in ("local", "secure-sum", "curator"):
-            made = plan(problem, ConsensusADMM(), rounds=12, noise=GaussianNoise(multiplier=3.0), schedule=schedule, trust=trust)
+            made = plan(
+                problem, ConsensusADMM(), rounds=12, noise=GaussianNoise(multiplier=3.0), schedule=schedule, trust=trust
+            )
             public, server, wire = (made.guarantee(o, 1e-6).epsilon(1e-6) for o in (Public(), Server(), Eavesdropper()))
             assert public <= server * (1 + 1e-9)
             assert server <= wire * (1 + 1e-9)
@@ -150,7 +166,9 @@ def test_the_theorem_behind_each_guarantee() -> None:
     promise = sampled.promise(Public(), 1, 1e-6)
     assert type(promise.theorem).__name__ == "Composition"
     assert any("kept by the parties" in refusal for refusal in promise.refusals)
-    dual = plan(problem, DualConsensusADMM(level="user"), rounds=10, noise=noise, trust="curator", schedule=PoissonSubset(0.2))
+    dual = plan(
+        problem, DualConsensusADMM(level="user"), rounds=10, noise=noise, trust="curator", schedule=PoissonSubset(0.2)
+    )
     assert "Theorem P" in dual.promise(Public(), 1, 1e-6).theorem.why
     assert np.isinf(dual.guarantee(Server(), 1e-6).epsilon(1e-6))
 
@@ -183,10 +201,16 @@ def replace_sampler(made, sampler):
         (lambda p: plan(p, ConsensusADMM(), rounds=0, noise=NoNoise()), "at least one round"),
         (lambda p: plan(p, ConsensusADMM(), rounds=5), "give the noise or the target"),
         (lambda p: plan(p, object(), rounds=5, noise=NoNoise()), "local and combine"),
-        (lambda p: plan(p, ConsensusADMM(), rounds=5, noise={"other": NoNoise()}), "none for release 'residual'|no release 'other'"),
+        (
+            lambda p: plan(p, ConsensusADMM(), rounds=5, noise={"other": NoNoise()}),
+            "none for release 'residual'|no release 'other'",
+        ),
         (lambda p: plan(p, ConsensusADMM(), rounds=5, noise=NoNoise(), topology=Topology.ring(9)), "both must agree"),
         (lambda p: plan(p, ConsensusADMM(), rounds=5, noise=NoNoise(), trust="secure-sum", colluders=9), "may collude"),
-        (lambda p: plan(p, DualConsensusADMM(), rounds=5, noise=NoNoise(), schedule=PoissonSubset(0.5)), "sample records with rate"),
+        (
+            lambda p: plan(p, DualConsensusADMM(), rounds=5, noise=NoNoise(), schedule=PoissonSubset(0.5)),
+            "sample records with rate",
+        ),
         (lambda p: ConsensusADMM(step=-1.0), "positive finite"),
         (lambda p: ConsensusADMM(relaxation=1.0), "lies in \\(0, 1\\)"),
         (lambda p: DualConsensusADMM(rate=0.0), "a rate lies in"),

@@ -16,9 +16,10 @@
 Everyone in every round is the centralized Algorithm 2 (when a curator runs it) and Algorithm 3 with m = n; a sampled
 schedule is Algorithm 3; a walk is Algorithm 4. With the squared loss and an L1 penalty it is Algorithm 6.
 
-Read the paper with care: its recursion zhat <- z + mean(D) is right only without a regularizer (with one it converges to
-a minimiser of the regularizer alone); Algorithm 6 mixes two conventions for the step; the central bounds of Theorems 2
-and 3 are false as printed. The mean starts at the mean of the u_i: any other start is a bias that never leaves.
+Read the paper with care: its recursion zhat <- z + mean(D) is right only without a regularizer (with one it converges
+to a minimiser of the regularizer alone); Algorithm 6 mixes two conventions for the step; the central bounds of
+Theorems 2 and 3 are false as printed. The mean starts at the mean of the u_i: any other start is a bias that never
+leaves.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class ConsensusADMM:
             require_lipschitz(setting.facts.problem.loss, setting.facts.problem.row_bound, "ConsensusADMM without clip")
 
     def releases(self, facts: Facts) -> tuple[Release, ...]:
-        """The residual x - z. Its state is public to whoever sees every message, so a record counts for its own part."""
+        """The residual x - z. The state is public to whoever sees every message: a record counts for its part."""
         slack = 2 * self.tolerance
         one, all_of_them = self.step * facts.record_lipschitz, self.step * facts.lipschitz
         clipped = np.inf if self.clip is None else self.clip
@@ -121,7 +122,7 @@ class ConsensusADMM:
                     user_add_remove=clipped,
                     user_replace_one=np.minimum(2 * all_of_them + slack, 2 * clipped),
                 ),
-                why="a prox moves by at most the step times the change of the gradient (docs/privacy.md#prox-sensitivity)",
+                why="a prox moves by the step times the change of gradient at most (docs/privacy.md#prox-sensitivity)",
             ),
         )
 
@@ -184,12 +185,23 @@ class ConsensusADMM:
         return Example(
             algorithm=cls(step=0.5),
             problem=Problem(
-                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0, unit="user"
+                loss=Logistic(),
+                regularizer=L1(strength=0.02),
+                features=3,
+                sizes=np.full(6, 5),
+                row_bound=1.0,
+                unit="user",
             ),
             noise=GaussianNoise(multiplier=1.0),
             schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2), RandomWalk()),
             trusts=("local", "secure-sum", "curator"),
             exact=cls(step=8.0),
             exact_rounds=150,
-            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+            regularizers=(
+                NoPenalty(),
+                L1(strength=0.02),
+                L2(strength=0.1),
+                ElasticNet(l1=0.01, l2=0.05),
+                Box(low=-0.5, high=0.3),
+            ),
         )

@@ -8,12 +8,12 @@
                P   <- (1 - 2 h) P + 2 h G / (rate * n)
                z    = prox_{step r}(Z - P)
 
-With everyone in every round and h = relaxation this is ADMM exactly. What is released is the bounded quantity g_i, so noise
-does not pile up in any state, and Poisson sampling amplifies although the parties remember (Theorem P). `released="state"`
-releases the sum of the p_i instead (variant B, full participation only).
+With everyone in every round and h = relaxation this is ADMM exactly. What is released is the bounded quantity g_i, so
+noise does not pile up in any state, and Poisson sampling amplifies although the parties remember (Theorem P).
+`released="state"` releases the sum of the p_i instead (variant B, full participation only).
 
-Two levels. `level="user"`: a party is one unit of consensus and solves its own prox. `level="record"`: every record is; for
-losses of a margin p_i = (scalar) * row, so a record keeps one number (a vector of class scores for softmax), the
+Two levels. `level="user"`: a party is one unit of consensus and solves its own prox. `level="record"`: every record is;
+for losses of a margin p_i = (scalar) * row, so a record keeps one number (a vector of class scores for softmax), the
 iteration costs one product with the rows and one with their transpose, and the model does not depend on how the records
 are spread over parties.
 
@@ -106,7 +106,10 @@ class DualConsensusADMM:
 
     def __post_init__(self) -> None:
         require_positive(self, step=self.step, tolerance=self.tolerance)
-        for name, value in (("relaxation", self.relaxation), ("hub_relaxation", self.hub_relaxation or self.relaxation)):
+        for name, value in (
+            ("relaxation", self.relaxation),
+            ("hub_relaxation", self.hub_relaxation or self.relaxation),
+        ):
             if not 0 < value < 1:
                 raise InputError(f"DualConsensusADMM({name}={value}): a relaxation lies in (0, 1); try 0.5.")
         if not 0 < self.rate <= 1:
@@ -114,7 +117,9 @@ class DualConsensusADMM:
         if self.clip is not None:
             require_positive(self, clip=self.clip)
         if self.level == "record" and self.clip is not None:
-            raise InputError("DualConsensusADMM(level='record', clip=...): records are bounded by their loss; drop clip.")
+            raise InputError(
+                "DualConsensusADMM(level='record', clip=...): records are bounded by their loss; drop clip."
+            )
         if self.level == "user" and self.rate != 1:
             raise InputError("DualConsensusADMM(level='user', rate=...): sample parties with PoissonSubset(rate).")
         if self.released == "state" and (self.level == "record" or self.clip is not None):
@@ -158,7 +163,9 @@ class DualConsensusADMM:
         if self.clip is not None:
             user = np.minimum(user, self.clip)
         record = np.full(len(facts.cohort), np.inf)
-        if self.relaxation <= 0.5 and (self.clip is None or (self.clip >= step * facts.lipschitz + self.tolerance).all()):
+        if self.relaxation <= 0.5 and (
+            self.clip is None or (self.clip >= step * facts.lipschitz + self.tolerance).all()
+        ):
             one = 2 * step * facts.record_lipschitz + slack
             record = one * (1 + step * facts.smoothness)
             if self.released == "dual":
@@ -245,5 +252,11 @@ class DualConsensusADMM:
             trusts=("curator", "secure-sum", "local"),
             exact=cls(step=8.0),
             exact_rounds=150,
-            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+            regularizers=(
+                NoPenalty(),
+                L1(strength=0.02),
+                L2(strength=0.1),
+                ElasticNet(l1=0.01, l2=0.05),
+                Box(low=-0.5, high=0.3),
+            ),
         )

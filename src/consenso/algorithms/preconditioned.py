@@ -6,10 +6,10 @@
                 x   <- argmin_x' r(x') + |x' - (x - step P G / n)|^2_Q / (2 step)
     released:   the average of the second half of the iterates
 
-This is the noisy fixed-point iteration of Cyffers, Bellet and Basu 2023 (Algorithm 1) with R(u) = u - step Q^-1 gradient: in
-whitened coordinates the noise is spent where the data have information, and one step size fits every problem. Everything
-after a release is post-processing: P, the clip, how many steps the budget is worth. Whitened rows are never formed: a row
-keeps the factor by which its whitened self is shortened.
+This is the noisy fixed-point iteration of Cyffers, Bellet and Basu 2023 (Algorithm 1) with R(u) = u - step Q^-1
+gradient: in whitened coordinates the noise is spent where the data have information, and one step size fits every
+problem. Everything after a release is post-processing: P, the clip, how many steps the budget is worth. Whitened rows
+are never formed: a row keeps the factor by which its whitened self is shortened.
 
 Every release is a sum over records, so the model does not depend on how records are spread over parties.
 """
@@ -112,7 +112,9 @@ class PreconditionedFixedPoint:
         require_lipschitz(problem.loss, problem.row_bound, "PreconditionedFixedPoint")
         require_smooth(problem.loss, problem.row_bound, "PreconditionedFixedPoint")
         if not isinstance(setting.schedule, Everyone):
-            raise InputError("PreconditionedFixedPoint(schedule=...): every party takes part in every round; use Everyone().")
+            raise InputError(
+                "PreconditionedFixedPoint(schedule=...): every party takes part in every round; use Everyone()."
+            )
         if setting.rounds < 1 + (self.steps or self.fewest_steps):
             raise InputError(
                 f"PreconditionedFixedPoint(rounds={setting.rounds}): one round for the second moment and one for each "
@@ -255,7 +257,13 @@ class PreconditionedFixedPoint:
             trusts=("curator", "secure-sum", "local"),
             exact=cls(steps=149, clip=1e6, averaging=False),
             exact_rounds=150,
-            regularizers=(NoPenalty(), L1(strength=0.02), L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05), Box(low=-0.5, high=0.3)),
+            regularizers=(
+                NoPenalty(),
+                L1(strength=0.02),
+                L2(strength=0.1),
+                ElasticNet(l1=0.01, l2=0.05),
+                Box(low=-0.5, high=0.3),
+            ),
         )
 
 

@@ -8,11 +8,12 @@
     gamma    step         parameter of the party's prox
     lambda   relaxation   at most n: a visit is then non-expansive
 
-Algorithm 4 of Cyffers, Bellet and Basu 2023 keeps a state at each party, which re-emits what earlier visitors left in it;
-its Theorem 4 is false as printed. Without states the only memory is z, the visit is non-expansive and amplification by
-iteration applies. The price is a bias: the walk minimises the average Moreau envelope of the f_l, which is below f by at
-most step/2 times the squared Lipschitz constant. The regularizer's prox takes the step that the loss really makes, t, and
-not `step`: with the latter the walk would weigh the regularizer n/(2 relaxation) times too much.
+Algorithm 4 of Cyffers, Bellet and Basu 2023 keeps a state at each party, which re-emits what earlier visitors left in
+it; its Theorem 4 is false as printed. Without states the only memory is z, the visit is non-expansive and
+amplification by iteration applies. The price is a bias: the walk minimises the average Moreau envelope of the f_l,
+which is below f by at most step/2 times the squared Lipschitz constant. The regularizer's prox takes the step that
+the loss really makes, t, and not `step`: with the latter the walk would weigh the regularizer n/(2 relaxation) times
+too much.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class StatelessWalk:
                     user_add_remove=self.step * facts.lipschitz + self.tolerance,
                     user_replace_one=2 * self.step * facts.lipschitz + slack,
                 ),
-                why="prox_{step f}(z) - z is step times a gradient of an L-Lipschitz loss (docs/privacy.md#prox-sensitivity)",
+                why="prox_{step f}(z) - z is step times a Lipschitz gradient (docs/privacy.md#prox-sensitivity)",
             ),
         )
 
@@ -164,7 +165,12 @@ class StatelessWalk:
         return Example(
             algorithm=cls(step=0.5),
             problem=Problem(
-                loss=Logistic(), regularizer=L2(strength=0.5), features=3, sizes=np.full(6, 5), row_bound=1.0, unit="user"
+                loss=Logistic(),
+                regularizer=L2(strength=0.5),
+                features=3,
+                sizes=np.full(6, 5),
+                row_bound=1.0,
+                unit="user",
             ),
             noise=GaussianNoise(multiplier=1.0),
             schedules=(RandomWalk(),),

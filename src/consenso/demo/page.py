@@ -13,8 +13,10 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 56rem; margin: 2rem auto; padding: 0 1rem; }
 h1, h2 { line-height: 1.2; } table { border-collapse: collapse; width: 100%; margin: 1rem 0; }
 th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid #ccc; vertical-align: top; }
-.number { text-align: right; font-variant-numeric: tabular-nums; } .notice { border-left: 4px solid #b8860b; padding: .3rem 1rem; }
-pre { white-space: pre-wrap; font-size: .85rem; background: #f6f6f6; padding: 1rem; } svg text { font: 13px system-ui, sans-serif; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+.notice { border-left: 4px solid #b8860b; padding: .3rem 1rem; }
+pre { white-space: pre-wrap; font-size: .85rem; background: #f6f6f6; padding: 1rem; }
+svg text { font: 13px system-ui, sans-serif; }
 @media print { body { margin: 0; } }
 """
 BLUE, GREY, ORANGE = "#0072b2", "#999999", "#d55e00"  # told apart by the colour-blind, too
@@ -36,11 +38,12 @@ def write(outcome: Outcome, folder: Path) -> Path:
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'><title>Consenso demo</title>"
         f"<style>{STYLE}</style></head><body><h1>One private model, three settings</h1>"
-        "<p>Is a handwritten digit even? The same logistic regression, learnt by one curator, by clients with a server that "
-        f"sees sums only, and by peers on a graph, each with epsilon {outcome.epsilon:g} at delta {DELTA:g} for the "
+        "<p>Is a handwritten digit even? The same logistic regression, learnt by one curator, by clients with a server "
+        f"that sees sums only, and by peers on a graph, each with epsilon {outcome.epsilon:g} at delta {DELTA:g} for the "
         "observer it is meant to withstand.</p>"
         "<p class='notice'>The noise of this demo is seeded so that it repeats: a simulation, not private.</p>"
-        f"{_bars(outcome)}<h2>What each observer learns of one record</h2>{_observers(outcome)}{sections}</body></html>",
+        f"{_bars(outcome)}<h2>What each observer learns of one record</h2>{_observers(outcome)}{sections}"
+        "</body></html>",
         encoding="utf-8",
     )
     return page
@@ -76,8 +79,12 @@ def _bars(outcome: Outcome) -> str:
 def _observers(outcome: Outcome) -> str:
     rows = "".join(
         f"<tr><td>{escape(setting)}</td><td>{escape(parse(observer).sentence)}</td>"
-        f"<td class='number'>{shown(found['add-remove'])}</td><td class='number'>{shown(found['replace-one'])}</td></tr>"
+        f"<td class='number'>{shown(found['add-remove'])}</td>"
+        f"<td class='number'>{shown(found['replace-one'])}</td></tr>"
         for setting, observer, found in epsilons(outcome)
     )
-    head = "<tr><th>setting</th><th>observer</th><th class='number'>epsilon, add-remove</th><th class='number'>epsilon, replace-one</th></tr>"
+    head = (
+        "<tr><th>setting</th><th>observer</th><th class='number'>epsilon, add-remove</th>"
+        "<th class='number'>epsilon, replace-one</th></tr>"
+    )
     return f"<table>{head}{rows}</table>"

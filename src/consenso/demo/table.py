@@ -31,7 +31,9 @@ def shown(epsilon: float) -> str:
 
 def show(outcome: Outcome, console: Console) -> None:
     """Print both tables."""
-    table = Table(title=f"Is a digit even? Accuracy on public test digits, epsilon = {outcome.epsilon:g}, delta = {DELTA:g}")
+    table = Table(
+        title=f"Is a digit even? Accuracy on public test digits, epsilon = {outcome.epsilon:g}, delta = {DELTA:g}"
+    )
     for column in ("setting", "what", "algorithm", "accuracy", "seconds"):
         table.add_column(column, justify="right" if column in ("accuracy", "seconds") else "left")
     table.add_row("", "majority class", "", f"{outcome.majority:.1%}", "")
@@ -44,6 +46,8 @@ def show(outcome: Outcome, console: Console) -> None:
     for column in ("setting", "observer", "who that is", "add-remove", "replace-one"):
         who.add_column(column)
     for setting, observer, found in epsilons(outcome):
-        who.add_row(setting, observer, parse(observer).sentence, shown(found["add-remove"]), shown(found["replace-one"]))
+        who.add_row(
+            setting, observer, parse(observer).sentence, shown(found["add-remove"]), shown(found["replace-one"])
+        )
     console.print(who)
     console.print("The noise is seeded so that the demo repeats: a simulation, not private. Use Safe() for real data.")

@@ -1,4 +1,4 @@
-"""The models of the demo: is a handwritten digit even? Learnt from scikit-learn's digits, whose pixel range is public."""
+"""The models of the demo: is a handwritten digit even? The digits are scikit-learn's; their pixel range is public."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def train(epsilon: float, console: Console) -> Outcome:
     def accuracy(model: Array) -> float:
         return float(np.mean(np.where(test_rows @ model > 0, 1.0, -1.0) == test_labels))
 
-    bar = Progress(TextColumn("{task.description:14}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console)
+    bar = Progress(
+        TextColumn("{task.description:14}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console
+    )
     with bar:
         trained = tuple(
             _train(name, what, make(rows.shape, epsilon), rows, labels, accuracy, bar) for name, what, make in SETTINGS

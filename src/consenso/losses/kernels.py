@@ -41,7 +41,7 @@ def _inlined(kernel: Kernel) -> Kernel:
     return _compiled(kernel, inline="always")
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _bits_of(typing_context: Any, value: Any) -> Any:
     """The bits of a float64, as an int64."""
 
@@ -51,7 +51,7 @@ def _bits_of(typing_context: Any, value: Any) -> Any:
     return types.int64(types.float64), emit
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _float_of(typing_context: Any, bits: Any) -> Any:
     """The float64 with the given bits."""
 

@@ -113,7 +113,8 @@ class Mixture:
 class Walk:
     """What a coalition of `observers` of `parties` walkers, and whoever sees the final model, learns of one other.
 
-    The stateless walk (docs/privacy.md#random-walk): `steps` hops to uniform parties, one visit costs RDP alpha*visit_rho.
+    The stateless walk (docs/privacy.md#random-walk): `steps` hops to uniform parties, one visit costs RDP
+    alpha*visit_rho.
     """
 
     visit_rho: float

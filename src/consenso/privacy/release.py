@@ -109,7 +109,9 @@ class Release:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
-            raise InputError(f"Release({self.name!r}, rate={self.rate}): a rate lies in (0, 1]; use 1 for every record.")
+            raise InputError(
+                f"Release({self.name!r}, rate={self.rate}): a rate lies in (0, 1]; use 1 for every record."
+            )
         if self.clip is not None and not self.clip > 0:
             raise InputError(f"Release({self.name!r}, clip={self.clip}): a clip is positive.")
         if self.parts and self.times > 1:
@@ -277,7 +279,9 @@ def open_door(
         def perturb(self, name: str, solve: Callable[[Array], Array]) -> Array:
             index, release, repetition = enter(name)
             if not release.perturbs_objective:
-                raise UndeclaredReleaseError(f"door.perturb({name!r}): declared as an additive release; call door(...).")
+                raise UndeclaredReleaseError(
+                    f"door.perturb({name!r}): declared as an additive release; call door(...)."
+                )
             zero = np.zeros((len(facts.cohort), release.size))
             noise = noised(release, zero, 1.0, 1.0, key(index, repetition))
             return solve(noise) if doorway.probe is None else noise

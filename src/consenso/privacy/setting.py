@@ -102,9 +102,7 @@ def excess(setting: Setting, declaration: Declaration, name: str, draws: int) ->
     return draws * setting.doorway.sampler.excess(scale, sensitivity, size, "gaussian")
 
 
-def _drawn(
-    setting: Setting, declaration: Declaration, name: str, round_: int
-) -> tuple[Amount, Amount, int]:
+def _drawn(setting: Setting, declaration: Declaration, name: str, round_: int) -> tuple[Amount, Amount, int]:
     """Scales and sensitivities of a release over the kinds of parties, and its size."""
     everyone = setting.representatives().at(round_)
     (release,) = (release for release in declaration(everyone) if release.name == name)

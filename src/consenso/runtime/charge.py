@@ -32,8 +32,8 @@ def charged(plan: Plan, charge: Charge | None, progress: Progress) -> Iterator[N
         return
     if not plan.setting.doorway.sampler.private:
         raise PrivacyError(
-            "run(charge=...): seeded noise protects nobody, whatever a ledger says; plan with sampler=Safe(), or simulate "
-            "without a ledger."
+            "run(charge=...): seeded noise protects nobody, whatever a ledger says; plan with sampler=Safe(), or "
+            "simulate without a ledger."
         )
     deltas = [balance.budget.delta for balance in charge.ledger.balances()]
     guarantees = [promise.guarantee for promise in plan.every_promise(min(deltas))]

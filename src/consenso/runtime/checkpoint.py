@@ -1,8 +1,9 @@
 """Checkpoints: everything that is needed to go on, written so that a crash leaves the old one or the new one.
 
-A checkpoint belongs to one plan on one problem; another problem, algorithm, graph, schedule or noise is refused. A seeded run
-resumes to the identical result. A run with safe noise cannot draw the same noise again, so rounds that were begun after
-the last checkpoint count as run and are not repeated: the journal beside the checkpoint says how many there were.
+A checkpoint belongs to one plan on one problem; another problem, algorithm, graph, schedule or noise is refused. A
+seeded run resumes to the identical result. A run with safe noise cannot draw the same noise again, so rounds that
+were begun after the last checkpoint count as run and are not repeated: the journal beside the checkpoint says how
+many there were.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Checkpoint:
         temporary = self._file.with_suffix(".tmp")
         with temporary.open("wb") as out:
             arrays = {name: np.frombuffer(blob, dtype=np.uint8) for name, blob in parts.items()}
-            np.savez(out, allow_pickle=False, **arrays)  # type: ignore[arg-type]
+            np.savez(out, allow_pickle=False, **arrays)
             out.flush()
             os.fsync(out.fileno())
         temporary.replace(self._file)
@@ -95,8 +96,8 @@ class Checkpoint:
         meta: dict[str, Any] = json.loads(blobs["meta"])
         if meta["fingerprint"] != self.fingerprint:
             raise InputError(
-                f"checkpoint {str(self._file)!r}: it belongs to another problem, algorithm, graph or noise; resume with the "
-                "plan it was made with, or start in another folder."
+                f"checkpoint {str(self._file)!r}: it belongs to another problem, algorithm, graph or noise; resume "
+                "with the plan it was made with, or start in another folder."
             )
         everyone = np.arange(self.plan.setting.parties, dtype=np.int64)
         entries = [
@@ -122,7 +123,7 @@ class Checkpoint:
         return self._without_lost_rounds(progress)
 
     def _without_lost_rounds(self, progress: Progress) -> Progress:
-        """Skip rounds whose noise cannot be drawn again: what they released is charged, and must not be released anew."""
+        """Skip rounds whose noise cannot be drawn again: what they released is charged and is not released anew."""
         begun = [int(line) for line in self._journal.read_text().split()] if self._journal.exists() else []
         if not begun or not self.plan.setting.doorway.sampler.private:
             return progress

@@ -12,8 +12,8 @@ from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm, TellsApart
 from consenso.arrays import IntArray
 from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
-from consenso.privacy.card import Card
 from consenso.privacy.calibrate import Target, calibrate_noise
+from consenso.privacy.card import Card
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.noise import GaussianNoise, Noise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Observer, Peer, Public, Server, members
@@ -61,7 +61,13 @@ class Plan:
         return (Eavesdropper(), Server(), Peer(party=0), Public())
 
     def promise(
-        self, observer: Observer, party: int, delta: float, *, unit: Unit | None = None, adjacency: Adjacency | None = None
+        self,
+        observer: Observer,
+        party: int,
+        delta: float,
+        *,
+        unit: Unit | None = None,
+        adjacency: Adjacency | None = None,
     ) -> Promise:
         """The strongest guarantee that is proved for one party's data."""
         view = View(
@@ -94,7 +100,9 @@ class Plan:
         kinds = self.algorithm.kinds(self.setting) if told_apart else self.setting.facts.classes()
         parties = [self._outsider(int(party), insiders) for party in kinds]
         return [
-            self.promise(observer, party, delta, unit=unit, adjacency=adjacency) for party in parties if party is not None
+            self.promise(observer, party, delta, unit=unit, adjacency=adjacency)
+            for party in parties
+            if party is not None
         ]
 
     def guarantee(
@@ -103,7 +111,9 @@ class Plan:
         """The guarantee that holds for every party: that of the worst."""
         found = self.promises(observer, delta, unit=unit, adjacency=adjacency)
         if not found:
-            raise InputError(f"Plan.guarantee({observer.key!r}): nobody is left whose data this observer does not have.")
+            raise InputError(
+                f"Plan.guarantee({observer.key!r}): nobody is left whose data this observer does not have."
+            )
         return max((promise.guarantee for promise in found), key=lambda guarantee: guarantee.epsilon(delta))
 
     def every_promise(self, delta: float) -> list[Promise]:
@@ -151,7 +161,7 @@ class Plan:
 
     def _kinds(self, promises: list[Promise]) -> dict[int, int]:
         """How many parties each party of a promise stands for."""
-        return {promise.party: int(len(self._alike(promise.party))) for promise in promises}
+        return {promise.party: len(self._alike(promise.party)) for promise in promises}
 
     def _alike(self, party: int) -> IntArray:
         """The parties that no public fact tells from this one."""
@@ -199,19 +209,25 @@ def plan(
         raise InputError(f"plan(topology=None): {type(algorithm).__name__} runs on a graph; give its topology.")
     if topology is not None and topology.parties != problem.parties:
         raise InputError(
-            f"plan(topology=...): the graph has {topology.parties} parties and the problem {problem.parties}; both must agree."
+            f"plan(topology=...): the graph has {topology.parties} parties and the problem {problem.parties}; both "
+            "must agree."
         )
     schedule = schedule or Everyone()
     if shape == "peer" and not isinstance(schedule, Everyone):
-        raise InputError(f"plan(schedule=...): {type(algorithm).__name__} needs every node in every round; use Everyone().")
+        raise InputError(
+            f"plan(schedule=...): {type(algorithm).__name__} needs every node in every round; use Everyone()."
+        )
     trust = trust or ("curator" if problem.parties == 1 else "local")
     if colluders < 0 or (trust == "secure-sum" and colluders > problem.parties - 2):
         raise InputError(
-            f"plan(colluders={colluders}): between 0 and {max(0, problem.parties - 2)} of {problem.parties} parties may "
-            "collude under a secure sum."
+            f"plan(colluders={colluders}): between 0 and {max(0, problem.parties - 2)} of {problem.parties} parties "
+            "may collude under a secure sum."
         )
     facts = Facts.everyone(
-        problem, rounds=rounds, rate=_rate(schedule, rounds, problem.parties), degrees=topology.degrees if topology else None
+        problem,
+        rounds=rounds,
+        rate=_rate(schedule, rounds, problem.parties),
+        degrees=topology.degrees if topology else None,
     )
     names = _names(algorithm, facts)
     doorway = Doorway(
@@ -246,8 +262,9 @@ def _check_bounded(algorithm: Any, setting: Setting) -> None:
                 if np.isfinite(release.bounds.at(unit, adjacency)).all()
             ]
             raise PreconditionError(
-                f"plan({type(algorithm).__name__}): no bound on {release.name!r} is known for unit={problem.unit!r} with "
-                f"adjacency={problem.adjacency!r}; there is one for {' or '.join(known) or 'no unit: clip the value'}."
+                f"plan({type(algorithm).__name__}): no bound on {release.name!r} is known for unit={problem.unit!r} "
+                f"with adjacency={problem.adjacency!r}; there is one for "
+                f"{' or '.join(known) or 'no unit: clip the value'}."
             )
 
 
@@ -281,7 +298,8 @@ def _calibrated(planned: Plan, target: Target, observer: Observer) -> Plan:
 
     def at(multiplier: float) -> Plan:
         noise = {
-            name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0)) for name in planned.setting.doorway.noise
+            name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0))
+            for name in planned.setting.doorway.noise
         }
         doorway = replace(planned.setting.doorway, noise=noise)
         return replace(planned, setting=replace(planned.setting, doorway=doorway))

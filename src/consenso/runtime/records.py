@@ -43,7 +43,7 @@ def take(state: R, cohort: IntArray, offsets: IntArray) -> R:
 
 
 def put(state: R, part: R, cohort: IntArray, offsets: IntArray) -> R:
-    """The states of all, with those of some parties replaced. The arrays of `state` are reused: the engine owns them."""
+    """The states of all, with those of some parties replaced. The engine owns the arrays of `state` and reuses them."""
     if len(cohort) == len(offsets) - 1:
         return part
     for each in dataclasses.fields(state):  # type: ignore[arg-type]

@@ -56,10 +56,10 @@ def run(
     charge: the ledger that the run is charged to, before it releases anything; a budget that does not allow the plan is
     an error and nothing is spent.
 
-    trace: keep what the hub sees of each round (how far the model moved). diagnostics: also keep the exact objective and
-    the distance between parties, which are private. checkpoint: a folder to resume from and to save to, every `every`
-    rounds. progress: called with the rounds done and the rounds planned, after each round or, where many are run at
-    once, after the last of them.
+    trace: keep what the hub sees of each round (how far the model moved). diagnostics: also keep the exact objective
+    and the distance between parties, which are private. checkpoint: a folder to resume from and to save to, every
+    `every` rounds. progress: called with the rounds done and the rounds planned, after each round or, where many are
+    run at once, after the last of them.
     """
     _check(plan, shards)
     stride = 1 if trace or diagnostics else every if checkpoint is not None else None
@@ -86,9 +86,7 @@ def run(
                 _diagnose(plan, shards, at, history)
             if progress is not None:
                 progress(at.round, plan.setting.rounds)
-    return Result(
-        plan=plan, model=released_model(plan, at), rounds=at.round, entries=at.entries, trace=history
-    )
+    return Result(plan=plan, model=released_model(plan, at), rounds=at.round, entries=at.entries, trace=history)
 
 
 def released_model(plan: Plan, progress: Progress) -> Array:
@@ -124,8 +122,11 @@ def _each_model(plan: Plan, progress: Progress) -> Array | None:
 
 
 def _check(plan: Plan, shards: Shards) -> None:
-    if shards.problem is not plan.problem and len(shards.parties) != plan.setting.parties:
+    """Rows are scaled, and targets clipped, to the bounds of the problem that the shards were built for."""
+    if shards.problem != plan.problem:
+        raise InputError("run(shards=...): the shards belong to another problem; build them for the plan's problem.")
+    if len(shards.parties) != plan.setting.parties:
         raise InputError(
-            f"run(shards=...): the shards have {len(shards.parties)} parties and the plan {plan.setting.parties}; build them "
-            "for the plan's problem."
+            f"run(shards=...): rows of {len(shards.parties)} parties are here and the plan has {plan.setting.parties}; "
+            "all of them run in one process."
         )

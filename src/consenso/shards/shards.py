@@ -170,8 +170,8 @@ def _check_sizes(problem: Problem, names: IntArray, sizes: IntArray, owner: str)
     if problem.adjacency == "add-remove" and many.size:
         name = names[many[0]]
         raise InputError(
-            f"{owner}: under add-remove the declared sizes are public upper bounds, but party {name} has more rows than "
-            f"the {problem.sizes[name]} declared; declare a larger public size."
+            f"{owner}: under add-remove the declared sizes are public upper bounds, but party {name} has more rows "
+            f"than the {problem.sizes[name]} declared; declare a larger public size."
         )
     wrong = np.flatnonzero(sizes != problem.sizes[names])
     if problem.adjacency == "replace-one" and wrong.size:

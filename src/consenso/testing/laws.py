@@ -1,8 +1,9 @@
 """The laws, each a function of an algorithm's `example()` that raises AssertionError where it is broken.
 
-1. Engines agree. 2. The ledger of a run is its plan. 3. Non-interference. 4. Measured sensitivity is within the declared
-one. 5. Without noise the optimum is reached. 7. Undeclared, extra and missing releases raise: the door enforces it on
-every run. 8. What is drawn has the law that the event states. Law 6 belongs to operators, law 9 to the audit.
+1. Engines agree. 2. The ledger of a run is its plan. 3. Non-interference. 4. Measured sensitivity is within the
+declared one. 5. Without noise the optimum is reached. 7. Undeclared, extra and missing releases raise: the door
+enforces it on every run. 8. What is drawn has the law that the event states. Law 6 belongs to operators, law 9 to the
+audit.
 """
 
 from __future__ import annotations
@@ -85,14 +86,16 @@ def ledger_equals_plan(example: Example) -> None:
     for made in settings_of(example):
         _, progress = execute(made, shards)
         setting, everyone = made.setting, made.setting.facts
-        done = {round_: 0 for round_ in range(progress.round)}
+        done = dict.fromkeys(range(progress.round), 0)
         for entry in progress.entries:
             facts = everyone.only(entry.cohort).at(entry.round)
             (release,) = (r for r in made.algorithm.releases(facts) if r.name == entry.name)
             largest = largest_bounds(setting, made.algorithm.releases, entry.round)[entry.name]
             sensitivity = setting.doorway.sensitivity(release, facts, largest) * entry.bound / np.sqrt(entry.share)
             scale = setting.doorway.noise_for(entry.name).scale(sensitivity, entry.round)
-            np.testing.assert_array_equal(np.asarray(entry.scale), np.asarray(scale), err_msg=f"scale of {entry.name!r}")
+            np.testing.assert_array_equal(
+                np.asarray(entry.scale), np.asarray(scale), err_msg=f"scale of {entry.name!r}"
+            )
             done[entry.round] += 1
         for round_, count in done.items():
             releases = made.algorithm.releases(everyone.at(round_))
@@ -172,7 +175,7 @@ def _spying(algorithm: Any) -> Any:
             assert isinstance(getattr(up, each.name), Sealed), f"field {each.name!r} of a message is not a release"
         return state, up
 
-    spy = object.__new__(type(kind.__name__, (kind,), {"local": local}))
+    spy: Any = object.__new__(type(kind.__name__, (kind,), {"local": local}))
     spy.__dict__.update(algorithm.__dict__)
     return spy
 
@@ -257,7 +260,7 @@ def reaches_optimum(example: Example) -> None:
 
 
 def noise_has_its_law(example: Example, *, runs: int = 40) -> None:
-    """Law 8: answers to silenced releases, over their stated scales, follow the stated law (false alarms below 1e-4)."""
+    """Law 8: answers to silenced releases, over their stated scales, follow the stated law (false alarms 1e-5)."""
     for trust in example.trusts:
         standard: dict[str, list[Array]] = {}
         laws: dict[str, Any] = {}

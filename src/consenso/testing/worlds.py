@@ -1,4 +1,4 @@
-"""Pairs of neighbouring data sets, chosen to be unkind: rows at the bound, opposite directions, flipped labels, gone."""
+"""Pairs of neighbouring data sets, chosen to be unkind: rows at the bound, opposite rows, flipped labels, no rows."""
 
 from __future__ import annotations
 
