@@ -26,12 +26,17 @@ def find(name: str) -> type[Any]:
     """A definition by its own name or by a name that a paper uses."""
     known: dict[str, type[Any]] = {}
     for own, definition in discover().items():
-        known[own.lower()] = definition
+        known[_plain(own)] = definition
         for source in definition.sources:
             for alias in source.names:
-                known[alias.lower()] = definition
-    if name.lower() not in known:
-        near = difflib.get_close_matches(name.lower(), known, n=1)
+                known[_plain(alias)] = definition
+    if _plain(name) not in known:
+        near = difflib.get_close_matches(_plain(name), known, n=1)
         hint = f"did you mean {known[near[0]].__name__!r}?" if near else f"known: {', '.join(discover())}."
         raise InputError(f"algorithm {name!r}: there is no such definition; {hint}")
-    return known[name.lower()]
+    return known[_plain(name)]
+
+
+def _plain(name: str) -> str:
+    """A name as people vary it: case and spaces do not count."""
+    return name.lower().replace(" ", "")

@@ -106,17 +106,18 @@ class Walk:
         here, ahead = self._buffers
         length, first, done = len(here), progress.round, 0
         self._draw(path[:length], first, here)
-        with ThreadPoolExecutor(1) as pool:
-            while done < len(path):
-                piece, following = slice(done, done + length), path[done + length : done + 2 * length]
-                # While the rounds of one piece run, another thread draws the noise of the next.
-                drawn = pool.submit(self._draw, following, first + done + length, ahead) if len(following) else None
-                progress.hub, count = self._rounds(progress.hub, progress.state, path[piece], scales[piece], here)
-                done += count
-                if drawn is None or count < length:
-                    break
-                drawn.result()
-                here, ahead = ahead, here
+        while done < len(path):
+            piece, following = slice(done, done + length), path[done + length : done + 2 * length]
+            # While the rounds of one piece run, another thread draws the noise of the next.
+            drawn = self._pool.submit(self._draw, following, first + done + length, ahead) if len(following) else None
+            progress.hub, count = self._rounds(progress.hub, progress.state, path[piece], scales[piece], here)
+            done += count
+            if drawn is None:
+                break
+            drawn.result()
+            if count < length:
+                break
+            here, ahead = ahead, here
         return done
 
     def _path(self, previous: IntArray | None, first: int, count: int) -> IntArray:
@@ -145,6 +146,11 @@ class Walk:
 
         if not isinstance(self._setting.doorway.noise_for(self._name), NoNoise):
             draw_noise(self._seed, self._noise_counter, path, first, out, 0, len(path))
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        """One thread for the whole run; it ends when the walk is let go."""
+        return ThreadPoolExecutor(1)
 
     @cached_property
     def _buffers(self) -> tuple[Array, Array]:

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from consenso.arrays import Array
@@ -63,6 +62,8 @@ def epsilon(mu: float, delta: float) -> float:
 
 def smallest_epsilon(function: Callable[[float], float], upper: float) -> float:
     """Root of a decreasing function of epsilon in [0, upper], rounded up until the function is not positive there."""
+    from scipy.optimize import brentq  # slow to import
+
     if function(0.0) <= 0:
         return 0.0
     while function(upper) > 0:

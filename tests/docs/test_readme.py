@@ -1,0 +1,38 @@
+"""What the README shows is what happens."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_example_trains_a_good_model_with_the_promised_epsilon(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    out = capsys.readouterr().out
+    accuracy = float(re.search(r"accuracy ([\d.]+)", out)[1])
+    assert accuracy > 0.9
+    assert re.search(r"^public\s+\S+\s+1\s", out, re.MULTILINE), "epsilon 1 for replace-one of a record"
+    assert "SIMULATION, NOT PRIVATE" in out
+
+
+def test_every_path_and_link_in_it_exists() -> None:
+    for target in re.findall(r"\]\((?!http)([^)#]+)", README):
+        assert (ROOT / target).exists(), target
+    tree = re.search(r"```\nsrc/consenso/\n(.*?)```", README, re.DOTALL)[1]
+    for line in tree.splitlines():
+        for name in re.match(r" *((?:[\w.]+/? )*)", line)[1].split():
+            place = ROOT / name if name.startswith("experiments") else ROOT / "src/consenso" / name
+            assert place.exists(), name
+
+
+def test_the_two_commands_are_those_of_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for command in re.findall(r"^make (\w+)", README, re.MULTILINE):
+        assert re.search(rf"^{command}:", makefile, re.MULTILINE), command
