@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench audit clean
+.PHONY: demo test lint bench clean
 .DEFAULT_GOAL := test
 
 $(INSTALLED): pyproject.toml
@@ -17,8 +17,12 @@ $(INSTALLED): pyproject.toml
 demo: $(INSTALLED)
 	$(BIN)/consenso demo
 
+# One thread per worker: the workers share the cores already.
+test: export OPENBLAS_NUM_THREADS = 1
+test: export OMP_NUM_THREADS = 1
+test: export NUMBA_NUM_THREADS = 1
 test: $(INSTALLED)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 $(PYTEST_ARGS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -17,7 +17,7 @@ from consenso.privacy import accountants
 from consenso.privacy.events import Gaussian, Sampled, repeat, revealed
 from consenso.privacy.noise import GaussianNoise, NoNoise, Polynomial
 from consenso.privacy.observers import Peer, Public
-from consenso.privacy.release import COIN_STREAM
+from consenso.privacy.release import COIN_STREAM, HUB
 from consenso.privacy.samplers import Key, Seeded
 from consenso.privacy.setting import View
 from consenso.problem import Problem
@@ -49,7 +49,7 @@ def planned(problem, algorithm, **options):
 
 def noise_on_sum(round_, size, std):
     """What a curator adds to the only release of a round: keyed by the number of parties, 1."""
-    key = Key(parties=np.array([1]), round=round_, release=0, repetition=0)
+    key = Key(parties=np.array([HUB]), round=round_, release=0, repetition=0)
     return Seeded(SEED).gaussian(np.zeros((1, size)), std, key, sensitivity=1.0)[0]
 
 

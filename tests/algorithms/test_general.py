@@ -14,6 +14,7 @@ from consenso.losses import Hinge, Huber, Logistic, Squared
 from consenso.privacy import accountants
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.observers import Public
+from consenso.privacy.release import HUB
 from consenso.privacy.samplers import Key, Seeded
 from consenso.privacy.theorems import GeneralSplitting
 from consenso.problem import Problem
@@ -82,7 +83,7 @@ def test_iterates_are_those_of_the_formula(kind):
     std = multiplier * (2 * 0.5 * 50.0 / len(rows) / smallest + 2e-10)
 
     def noise(k):
-        key = Key(parties=np.array([1]), round=k, release=0, repetition=0)
+        key = Key(parties=np.array([HUB]), round=k, release=0, repetition=0)
         return Seeded(SEED).gaussian(np.zeros((1, 4)), std, key, sensitivity=1.0)[0]
 
     expected = by_hand(

@@ -12,6 +12,7 @@ from consenso.losses import Hinge, Logistic
 from consenso.operators import AllBlocks, CyclicBlocks, MeanGradient, MeanProx, RandomBlock, SampledBlocks
 from consenso.privacy.noise import GaussianNoise, NoNoise, Polynomial, Table
 from consenso.privacy.observers import Public
+from consenso.privacy.release import HUB
 from consenso.privacy.samplers import Key, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, NoPenalty
@@ -48,7 +49,7 @@ def by_hand(problem, rows, targets, *, active, relaxation, errors, clip=np.inf):
         where = active(k)
         if len(where) == 0:
             continue
-        key = Key(parties=np.array([1]), round=k, release=0, repetition=0)
+        key = Key(parties=np.array([HUB]), round=k, release=0, repetition=0)
         std = MULTIPLIER * 2 * longest
         noise = Seeded(SEED).gaussian(np.zeros((1, len(where))), std, key, sensitivity=1.0)[0]
         mean = gradients.mean(axis=0)

@@ -14,14 +14,14 @@ def test_the_demo_trains_three_settings_and_its_cards_verify(tmp_path: Path) -> 
     )
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "report.html").read_text()
-    shown = {
-        name: float(value) / 100
-        for name, value in re.findall(r">(central|federated|decentralized|majority class|without privacy)</text><rect.*?>([\d.]+)%<", page)
-    }
+    names = "central|federated|decentralized|majority class|without privacy"
+    bars = re.findall(rf">({names})</text><rect.*?>([\d.]+)%<", page)
+    shown = {name: float(value) / 100 for name, value in bars}
     assert set(shown) == {"central", "federated", "decentralized", "majority class", "without privacy"}
     for name in ("central", "federated", "decentralized"):
         assert shown["majority class"] + 0.2 < shown[name] <= shown["without privacy"] + 0.03
-        checked = subprocess.run([*PROGRAM, "verify", str(tmp_path / f"{name}.json")], capture_output=True, text=True, timeout=120)
+        card = str(tmp_path / f"{name}.json")
+        checked = subprocess.run([*PROGRAM, "verify", card], capture_output=True, text=True, timeout=120)
         assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "http" not in page.replace("http-equiv", "")  # nothing is loaded from elsewhere
 

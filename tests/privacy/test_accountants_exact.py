@@ -325,13 +325,48 @@ def test_degenerate_events_cost_nothing_or_everything(event: Event, cost: float)
         ObjectivePerturbation(1.0, 1.0),
         Repeated(Pure(1.0), -1),
         Repeated(Pure(1.0), 1.5),  # type: ignore[arg-type]
-        Repeated(Pure(1.0), True),
         Composed(("a Gaussian",)),  # type: ignore[arg-type]
     ],
 )
 def test_bad_events_are_refused_by_name(event: Event) -> None:
     with pytest.raises(InputError, match=r"\w+\(|event of"):
         epsilon(event, DELTA)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Gaussian(1.0, 1.0),
+        Gaussian(1e6, 1.0),
+        Gaussian(1e-3, 1.0),
+        Laplace(1.0, 1.0),
+        Pure(400.0),
+        Sampled(1.0, 1.0, 0.1, "add-remove"),
+        Sampled(0.05, 1.0, 0.5, "replace-one"),
+        repeat(Sampled(1.0, 1.0, 0.1, "add-remove"), 5),
+        repeat(Sampled(0.05, 1.0, 0.5, "replace-one"), 5),
+        repeat(Laplace(1.0, 1.0), 5),
+        ObjectivePerturbation(0.3, 0.1),
+        Walk(0.1, 5, 5, 1, True),
+        repeat(revealed(Gaussian(1.0, 1.0), 0.3), 4),
+        SampledFixedSize(3.0, 1.0, 4, 50),
+        Composed((Pure(400.0), Gaussian(0.05, 1.0))),
+    ],
+)
+def test_extremes_are_monotone_and_neither_warn_nor_vanish(event: Event) -> None:
+    deltas = [delta(event, eps) for eps in (1e-9, 1e-3, 10.0, 700.0, 1e5, math.inf)]
+    assert np.all(np.diff(deltas) <= 1e-9)
+    assert deltas[-1] == 0 if pure(event) is not None else deltas[-1] > 0
+    epsilons = [epsilon(event, target) for target in (1e-300, 1e-5, 0.99, 1 - 1e-12)]
+    assert np.all(np.diff(epsilons) <= 0)
+    assert epsilons[0] <= (pure(event) or math.inf)
+
+
+def test_weights_that_miss_one_by_rounding_lose_no_probability() -> None:
+    short = Mixture((0.5 - 4e-10, 0.5), (Gaussian(1.0, 1.0), Nothing()))
+    exact = Mixture((0.5, 0.5), (Gaussian(1.0, 1.0), Nothing()))
+    assert delta(short, 1.0) == pytest.approx(delta(exact, 1.0), rel=1e-8)
+    assert rdp(short, 2.0) == pytest.approx(rdp(exact, 2.0), rel=1e-8)
 
 
 @pytest.mark.parametrize("bad", [-1e-9, 1.0, 2.0, math.nan])

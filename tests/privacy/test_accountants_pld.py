@@ -15,7 +15,8 @@ from scipy.stats import binom, norm
 
 from consenso.privacy.accountants import best, delta, epsilon, gaussian, pairs, pld
 from consenso.privacy.accountants.conversion import to_epsilon
-from consenso.privacy.accountants.distribution import Grid, Readout, composed, discretized
+from consenso.privacy.accountants.distribution import Grid, composed, discretized
+from consenso.privacy.accountants.readout import Readout
 from consenso.privacy.events import (
     Bounded,
     Composed,

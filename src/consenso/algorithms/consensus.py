@@ -179,6 +179,12 @@ class ConsensusADMM:
         """The consensus model."""
         return hub.z
 
+    def diagnose(self, facts: Facts, hub: Hub, state: State, f: Cohort) -> dict[str, float]:
+        """How far the parties' own models are from the consensus, and the fixed-point residual of the mean."""
+        x = f.prox(2 * hub.z - state.u, self.step, self.tolerance).x
+        apart = float(np.sqrt(np.mean(np.sum((x - hub.z) ** 2, axis=1))))
+        return {"consensus violation": apart, "residual": float(np.linalg.norm((x - hub.z).mean(axis=0)))}
+
     @classmethod
     def example(cls) -> Example:
         """Six parties of five records, logistic loss."""

@@ -89,7 +89,11 @@ class NetworkedADMM:
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
-        Source(paper="004", algorithm="Algorithm 1", names=("004", "004-1", "zCDP-NFL", "(epsilon, delta)-NFL", "NFL")),
+        Source(
+            paper="004",
+            algorithm="Algorithm 1",
+            names=("004", "004-1", "zCDP-NFL", "(eps, delta)-NFL", "(epsilon, delta)-NFL", "NFL"),
+        ),
     )
 
     penalty: float = 1.0

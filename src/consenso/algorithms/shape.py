@@ -144,6 +144,15 @@ class TellsApart(Protocol):
         ...
 
 
+@runtime_checkable
+class Diagnoses(Protocol):
+    """An algorithm that can say how far its parties are from consensus. Private: computed from the data, without noise."""
+
+    def diagnose(self, facts: Facts, hub: Any, state: Any, f: Cohort) -> Mapping[str, float]:
+        """Private figures by name."""
+        ...
+
+
 def require_positive(owner: object, **values: float) -> None:
     """Refuse hyperparameters that are not positive finite numbers."""
     for name, value in values.items():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consenso.arrays import Array
+from consenso.privacy.release import HUB
 from consenso.privacy.samplers import Key, Sampler
 from consenso.schedules import LASTING_STREAMS
 
@@ -15,14 +16,13 @@ SCHEDULE_STREAM = 2
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnCoins:
-    """Coins drawn from a sampler, under a party number that no party has.
+    """Coins drawn from a sampler as the hub.
 
     A draw that several rounds share (an order, a stopping time) is kept with the progress of the run: a sampler for
     deployment would not give it a second time.
     """
 
     sampler: Sampler
-    parties: int
     kept: dict[str, list[float]]
 
     def __call__(self, round_: int, stream: int, count: int) -> Array:
@@ -37,5 +37,5 @@ class DrawnCoins:
 
     def key(self, round_: int, stream: int) -> Key:
         """Which draw the coins of a round are."""
-        nobody = np.array([self.parties + 1], dtype=np.int64)
-        return Key(parties=nobody, round=round_, release=stream, repetition=0, stream=SCHEDULE_STREAM)
+        hub = np.array([HUB], dtype=np.int64)
+        return Key(parties=hub, round=round_, release=stream, repetition=0, stream=SCHEDULE_STREAM)

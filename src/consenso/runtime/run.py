@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from consenso.algorithms.shape import HubAlgorithm
+from consenso.algorithms.shape import Diagnoses, HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array
 from consenso.errors import InputError
+from consenso.privacy.card import Card
 from consenso.privacy.release import Entry
 from consenso.runtime.charge import Charge, charged
 from consenso.runtime.checkpoint import Checkpoint
@@ -32,6 +32,10 @@ class Result:
     rounds: int
     entries: Sequence[Entry]
     trace: Trace
+
+    def card(self, delta: float) -> Card:
+        """The privacy card of the run: that of its plan, which charges the most that the run could spend."""
+        return self.plan.card(delta)
 
     @property
     def coefficients(self) -> Array:
@@ -101,7 +105,7 @@ def released_model(plan: Plan, progress: Progress) -> Array:
 
 def coins_of(plan: Plan, progress: Progress) -> Coins:
     """The coins of the schedule; what several rounds share of them is kept with the progress."""
-    return DrawnCoins(sampler=plan.setting.doorway.sampler, parties=plan.setting.parties, kept=progress.coins)
+    return DrawnCoins(sampler=plan.setting.doorway.sampler, kept=progress.coins)
 
 
 def objective(plan: Plan, shards: Shards, model: Array) -> float:
@@ -111,14 +115,13 @@ def objective(plan: Plan, shards: Shards, model: Array) -> float:
 
 def _diagnose(plan: Plan, shards: Shards, progress: Progress, history: Trace) -> None:
     history.add("objective", objective(plan, shards, released_model(plan, progress)), "private")
-    models = _each_model(plan, progress)
-    if models is not None:
+    facts, algorithm = plan.setting.facts.at(progress.round), plan.algorithm
+    if isinstance(algorithm, Diagnoses):
+        for name, value in algorithm.diagnose(facts, progress.hub, progress.state, shards.cohort()).items():
+            history.add(name, value, "private")
+    if isinstance(algorithm, PeerAlgorithm):
+        models = algorithm.models(facts, progress.state)
         history.add("consensus violation", float(np.linalg.norm(models - models.mean(axis=0))), "private")
-
-
-def _each_model(plan: Plan, progress: Progress) -> Array | None:
-    algorithm: Any = plan.algorithm
-    return algorithm.models(plan.setting.facts, progress.state) if hasattr(algorithm, "models") else None
 
 
 def _check(plan: Plan, shards: Shards) -> None:

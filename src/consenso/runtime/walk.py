@@ -121,7 +121,7 @@ class Walk:
         return done
 
     def _path(self, previous: IntArray | None, first: int, count: int) -> IntArray:
-        from consenso.runtime.walk_kernels import hop
+        from consenso.runtime.walk_draws import hop
 
         path = np.empty(count, dtype=np.int64)
         here = -1 if previous is None else int(previous[0])
@@ -142,10 +142,10 @@ class Walk:
 
     def _draw(self, path: IntArray, first: int, out: Array) -> None:
         """Write the normals of a path into the first rows of `out`."""
-        from consenso.runtime.walk_kernels import draw_noise
+        from consenso.runtime.walk_draws import draw_noise
 
         if not isinstance(self._setting.doorway.noise_for(self._name), NoNoise):
-            draw_noise(self._seed, self._noise_counter, path, first, out, 0, len(path))
+            draw_noise(self._seed, self._noise_counter, path, first, out)
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:

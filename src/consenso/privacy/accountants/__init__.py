@@ -34,6 +34,8 @@ __all__ = ["Cost", "best", "delta", "epsilon", "excess", "gdp", "is_unbounded", 
 
 # epsilon is rounded up by this much where an excess has to fit beside the ideal delta.
 _ROUND_UP = 1e-9
+# The smallest positive number.
+_LEAST = 5e-324
 # An excess that adds less than this share to delta is not worth looking for a better epsilon.
 _EXCESS_MATTERS = 1.001
 # How many epsilons a trade-off curve is drawn from, and the delta of the last of them.
@@ -75,7 +77,7 @@ def delta(event: Event, epsilon: float) -> float:
     """The smallest delta that is known to hold at an epsilon above 0."""
     if not epsilon > 0:  # also refuses NaN
         raise InputError(f"delta(epsilon={epsilon}): an epsilon is above 0; give one.")
-    epsilon, missed = min(float(epsilon), 1e300), excess(event)
+    epsilon, missed = min(float(epsilon), 1e100), excess(event)
     ideal = _ideal_delta(event, epsilon)
     if missed == 0:
         return ideal
@@ -140,13 +142,13 @@ def _ideal(event: Event, delta: float) -> Cost:
     mu = gdp(event)
     if mu is not None:
         return Cost(gaussian.epsilon(mu, delta), "GDP (exact)")
-    if delta > 0 and _single_delta(event, 0.0) is not None:
-        return Cost(_single_epsilon(event, delta), "one release (exact)")
     candidates = [Cost(math.inf, "unbounded")]
     total = pure(event)
     if total is not None:
         candidates.append(Cost(total, "pure"))
-    if delta > 0:
+    if delta > 0 and _single_delta(event, 0.0) is not None:
+        candidates.append(Cost(_single_epsilon(event, delta), "one release (exact)"))
+    elif delta > 0:
         name = "zCDP" if _is_linear(event) else "RDP"
         candidates.append(Cost(conversion.to_epsilon(lambda orders: renyi.curve(event, orders), delta).value, name))
         if candidates[-1].epsilon > 0 and pairs.supported(event):
@@ -165,10 +167,10 @@ def _ideal_delta(event: Event, epsilon: float) -> float:
     mu, single, total = gdp(event), _single_delta(event, epsilon), pure(event)
     if mu is not None:
         return _exp(float(gaussian.log_delta(mu, np.array([epsilon]))[0]))
-    if single is not None:
-        return single
     if total is not None and epsilon >= total:
         return 0.0
+    if single is not None:
+        return max(single, _LEAST)
     found = conversion.to_log_delta(lambda orders: renyi.curve(event, orders), epsilon).value
     if pairs.supported(event):
         from consenso.privacy.accountants import pld
@@ -212,4 +214,4 @@ def _is_linear(event: Event) -> bool:
 
 def _exp(log_delta: float) -> float:
     """exp, rounded up: a delta that is not 0 is never reported as 0."""
-    return min(max(math.exp(log_delta) * (1 + 1e-15), 5e-324), 1.0) if log_delta > -math.inf else 0.0
+    return min(max(math.exp(log_delta) * (1 + 1e-15), _LEAST), 1.0) if log_delta > -math.inf else 0.0

@@ -22,16 +22,14 @@ from consenso.privacy.events import Bounded, Event, Laplace, Mixture, ObjectiveP
 
 Direction: TypeAlias = Literal["remove", "add"]
 
-# Relative rounding of grid points that stand for the largest loss of a part.
-ROUNDED_LOSS = 1e-14
-
 
 @dataclass(frozen=True)
 class Span:
-    """Where the losses of a pair lie, but for a stated probability; the top is exact when nothing lies above it."""
+    """Where the losses of a pair lie, but for a stated probability."""
 
     low: float
     high: float
+    has_top: bool = False  # whether nothing at all lies above `high`
 
 
 def supported(event: Event) -> bool:
@@ -70,7 +68,7 @@ def _is_single(event: Event) -> bool:
 def _single_curve(event: Event, epsilon: Array, direction: Direction) -> Array:
     mu = gaussian.gdp(event)
     if mu is not None:
-        return np.exp(gaussian.log_delta(mu, epsilon)) if mu else np.maximum(-np.expm1(epsilon), 0.0)
+        return np.exp(gaussian.log_delta(mu, epsilon)) if mu else _certain(epsilon)
     ((part, _),) = parts(event)
     if not isinstance(part, Mixture):
         return delta(part, epsilon, direction)
@@ -109,10 +107,9 @@ def _reach(log_tail: float) -> float:
     return math.sqrt(-2 * log_tail)
 
 
-def _short_of(epsilon: Array, most: float) -> Array:
-    """Epsilon less the largest loss, at most 0; a grid point that misses that loss by rounding is meant to be it."""
-    gap = epsilon - most
-    return np.asarray(np.where(gap > -ROUNDED_LOSS * most, 0.0, gap), dtype=np.float64)
+def _certain(epsilon: Array) -> Array:
+    """Delta where the whole space is the best set: 1 - exp(epsilon), or 0."""
+    return np.asarray(-np.expm1(np.minimum(epsilon, 0.0)), dtype=np.float64)
 
 
 @delta.register
@@ -129,25 +126,25 @@ def _(part: Bounded, log_tail: float, direction: Direction) -> Span:
 @delta.register
 def _(part: Laplace, epsilon: Array, direction: Direction) -> Array:
     shift = part.sensitivity / part.scale
-    inside = -np.expm1(_short_of(epsilon, shift) / 2)
-    return np.where(epsilon < -shift, -np.expm1(epsilon), inside)
+    inside = -np.expm1(np.minimum(epsilon - shift, 0.0) / 2)
+    return np.where(epsilon < -shift, _certain(epsilon), inside)
 
 
 @span.register
 def _(part: Laplace, log_tail: float, direction: Direction) -> Span:
     shift = part.sensitivity / part.scale
-    return Span(-shift, shift)
+    return Span(-shift, shift, has_top=True)
 
 
 @delta.register
 def _(part: Pure, epsilon: Array, direction: Direction) -> Array:
-    inside = -np.expm1(_short_of(epsilon, part.epsilon)) / (1 + math.exp(-part.epsilon))
-    return np.where(epsilon < -part.epsilon, -np.expm1(epsilon), inside)
+    inside = -np.expm1(np.minimum(epsilon - part.epsilon, 0.0)) / (1 + math.exp(-part.epsilon))
+    return np.where(epsilon < -part.epsilon, _certain(epsilon), inside)
 
 
 @span.register
 def _(part: Pure, log_tail: float, direction: Direction) -> Span:
-    return Span(-part.epsilon, part.epsilon)
+    return Span(-part.epsilon, part.epsilon, has_top=True)
 
 
 @delta.register
@@ -184,7 +181,7 @@ def _removed(shift: float, rate: float, epsilon: Array) -> Array:
     """Rate * delta of the Gaussian at log(1 + (e^epsilon - 1) / rate): amplification by sampling is exact here."""
     edge = math.log1p(-rate)
     above = epsilon > edge
-    found = -np.expm1(epsilon)
+    found = _certain(epsilon)
     high = epsilon[above]
     # e^epsilon - (1 - rate), relative to the rate.
     inner = high + np.log(-np.expm1(edge - high)) - math.log(rate)
@@ -201,7 +198,7 @@ def _antipodal(shift: float, rate: float, epsilon: Array) -> Array:
     # asinh(exp(t)) = log(exp(t) + sqrt(exp(2 t) + 1)) without overflow.
     asinh = np.logaddexp(log_scaled, 0.5 * np.logaddexp(0.0, 2 * log_scaled))
     cut = np.sign(epsilon) * (asinh + half) / shift
-    absent = -np.expm1(epsilon) * (1 - rate) * ndtr(-cut)
+    absent = (1 - rate) * (ndtr(-cut) - np.exp(epsilon + log_ndtr(-cut)))
     with_unit, without = rate * ndtr(shift - cut), rate * np.exp(epsilon + log_ndtr(-shift - cut))
     rounding = 8 * np.finfo(float).eps * (np.abs(absent) + with_unit)
     return np.asarray(np.clip(absent + with_unit - without + rounding, 0.0, 1.0), dtype=np.float64)

@@ -197,7 +197,11 @@ def _(event: Mixture) -> Event:
             f"Mixture(weights={event.weights}): there is one weight for each of the {len(event.events)} events and "
             "they sum to 1; name Nothing() for the rest."
         )
-    kept = [(weight, inner, parts(inner)) for weight, inner in zip(weights, event.events, strict=True) if weight]
+    # What rounding left of the sum is shared out, so that no probability is lost.
+    total = math.fsum(weights)
+    kept = [
+        (weight / total, inner, parts(inner)) for weight, inner in zip(weights, event.events, strict=True) if weight
+    ]
     if len({simple for _, _, simple in kept}) == 1:
         # The same thing happens whatever is drawn.
         return kept[0][1] if isinstance(kept[0][1], Composed | Repeated) else _simple(kept[0][1])

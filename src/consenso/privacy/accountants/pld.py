@@ -18,9 +18,9 @@ from consenso.arrays import Array
 from consenso.privacy.accountants import renyi
 from consenso.privacy.accountants.conversion import Converted, to_epsilon, to_log_delta
 from consenso.privacy.accountants.distribution import (
+    ROUNDED_LOSS,
     Grid,
     Losses,
-    Readout,
     composed,
     discretized,
     mixed,
@@ -28,8 +28,9 @@ from consenso.privacy.accountants.distribution import (
     reach,
     transform_error,
 )
-from consenso.privacy.accountants.pairs import ROUNDED_LOSS, Direction, directions, span
+from consenso.privacy.accountants.pairs import Direction, directions, span
 from consenso.privacy.accountants.parts import Part, parts
+from consenso.privacy.accountants.readout import Readout
 from consenso.privacy.events import Bounded, Event, Laplace, Mixture, Pure
 
 # Logarithm of the moment of a loss, by tilt.
@@ -80,6 +81,8 @@ def log_delta(event: Event, epsilon: float) -> float:
     """Logarithm of delta at an epsilon above 0, for a supported event that released something."""
     # What is cut off must be small against a delta that is not known yet: start from a bound on it.
     found = to_log_delta(lambda orders: renyi.curve(event, orders), epsilon).value
+    if found < _LOG_LEAST:
+        return found
     for tail in (_TAILS[0], *_TAILS):
         log_tail = max(found, _LOG_LEAST) - math.log(_rounds(event)) - tail
         moments = _log_moments(event, log_tail)
