@@ -146,7 +146,7 @@ class TellsApart(Protocol):
 
 @runtime_checkable
 class Diagnoses(Protocol):
-    """An algorithm that can say how far its parties are from consensus. Private: computed from the data, without noise."""
+    """An algorithm that can say how far its parties are from consensus. Private: computed from data without noise."""
 
     def diagnose(self, facts: Facts, hub: Any, state: Any, f: Cohort) -> Mapping[str, float]:
         """Private figures by name."""

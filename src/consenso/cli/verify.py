@@ -22,8 +22,9 @@ def check(
     """Make the plan of a card anew from its parameters and compute every number again.
 
     First every number is computed from the theorem beside it, then every theorem from the algorithm, the noise and the
-    public facts on the card. Names the first field that does not follow. Exit codes: 0 fine, 1 verification failed, 2 bad
-    input.
+    public facts on the card. Names the first field that does not follow.
+
+    Exit codes: 0 fine, 1 verification failed, 2 bad input.
 
     Example: consenso verify runs/2026-01/card.json
     """
@@ -33,7 +34,8 @@ def check(
     from consenso.runtime.replan import differences
 
     checks = verify_file(path)
-    failure = first_failure(checks)
+    wrong = first_failure(checks)
+    failure = None if wrong is None else str(wrong)
     if failure is None and not numbers_only:
         try:
             failure = next(iter(differences(Card.load(path))), None)

@@ -39,8 +39,8 @@ def write(outcome: Outcome, folder: Path) -> Path:
         "<meta name='viewport' content='width=device-width, initial-scale=1'><title>Consenso demo</title>"
         f"<style>{STYLE}</style></head><body><h1>One private model, three settings</h1>"
         "<p>Is a handwritten digit even? The same logistic regression, learnt by one curator, by clients with a server "
-        f"that sees sums only, and by peers on a graph, each with epsilon {outcome.epsilon:g} at delta {DELTA:g} for the "
-        "observer it is meant to withstand.</p>"
+        f"that sees sums only, and by peers on a graph, each with epsilon {outcome.epsilon:g} at delta {DELTA:g} for "
+        "the observer it is meant to withstand.</p>"
         "<p class='notice'>The noise is seeded so that the demo repeats: a simulation, not private.</p>"
         f"{_bars(outcome)}<h2>What each observer learns of one record</h2>{_observers(outcome)}{sections}"
         "</body></html>",
