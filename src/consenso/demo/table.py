@@ -50,4 +50,7 @@ def show(outcome: Outcome, console: Console) -> None:
             setting, observer, parse(observer).sentence, shown(found["add-remove"]), shown(found["replace-one"])
         )
     console.print(who)
+    for trained in outcome.trained:
+        console.print(f"\n[bold]{trained.name}[/bold]")
+        console.print(trained.plan.card(DELTA).summary(), highlight=False, markup=False)
     console.print("The noise is seeded so that the demo repeats: a simulation, not private. Use Safe() for real data.")

@@ -15,7 +15,7 @@ import consenso
 from consenso.errors import InputError, PrivacyError, TamperError
 from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.plain import fields_of, plain
-from consenso.privacy.card.text import card_text
+from consenso.privacy.card.text import card_text, summary_text
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger.chain import canonical
 from consenso.privacy.serial import to_json
@@ -157,6 +157,10 @@ class Card:
     def load(cls, path: str | Path) -> Card:
         """Read a card, or the `card.json` of a run's folder."""
         return cls.from_json(read(path))
+
+    def summary(self) -> str:
+        """The head of the card: epsilon for every observer."""
+        return summary_text(self)
 
     def text(self) -> str:
         """The card in plain words."""

@@ -58,7 +58,12 @@ def overview(card: Card) -> list[tuple[str, list[str]]]:
     return [(who, [found.get((who, *scope), "-").replace("inf", "none") for scope in SCOPES]) for who in observers]
 
 
-def _lines(card: Card) -> Iterator[str]:
+def summary_text(card: Card) -> str:
+    """The head of a card: what it is of, whether it protects anybody, and epsilon for every observer."""
+    return "\n".join(_head(card)) + "\n"
+
+
+def _head(card: Card) -> Iterator[str]:
     yield f"Privacy card of {card.algorithm}"
     if card.simulation:
         yield from _wrapped(WARNING, "*** ")
@@ -68,6 +73,10 @@ def _lines(card: Card) -> Iterator[str]:
     yield f"{'':14}" + "".join(f"{adjacency:>14}" for _, adjacency in SCOPES)
     for who, figures in overview(card):
         yield f"{who:14}" + "".join(f"{figure:>14}" for figure in figures)
+
+
+def _lines(card: Card) -> Iterator[str]:
+    yield from _head(card)
     notes = Notes()
     yield ""
     for entry in card.entries:
