@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -204,21 +205,7 @@ class RandomWalk(_WholeRun):
         self._fits(parties)
         if self.topology is None:
             return Certain(rounds) if parties == 1 else Independent(1.0 / parties, rounds, poisson=False)
-        return Visits(self._visits(party, rounds))
-
-    def _visits(self, party: int, rounds: int) -> tuple[float, ...]:
-        """Exact law of the number of visits: a walk started uniformly, pushed forward round by round."""
-        assert self.topology is not None
-        walk = self.topology
-        hop = (walk.adjacency.T / np.maximum(walk.degrees, 1)).tocsr()  # column-stochastic
-        law = np.zeros((walk.parties, rounds + 1))  # law[i, k]: the token is at i and the party was visited k times
-        law[:, 0] = 1.0 / walk.parties
-        law[party, 1], law[party, 0] = law[party, 0], 0.0
-        for _ in range(rounds - 1):
-            law = hop @ law
-            law[party] = np.concatenate([[0.0], law[party, :-1]])
-        chances = law.sum(axis=0)
-        return tuple((chances / chances.sum()).tolist())
+        return Visits(_visits(self.topology, party, rounds))
 
     def _fits(self, parties: int) -> None:
         if self.topology is not None and self.topology.parties != parties:
@@ -228,3 +215,17 @@ class RandomWalk(_WholeRun):
             )
         if self.topology is not None and parties == 1:
             raise InputError("RandomWalk(topology=...): a walk on a graph needs at least two parties.")
+
+
+@lru_cache(maxsize=4096)
+def _visits(walk: Topology, party: int, rounds: int) -> tuple[float, ...]:
+    """Exact law of the number of visits: a walk started uniformly, pushed forward round by round."""
+    hop = (walk.adjacency.T / np.maximum(walk.degrees, 1)).tocsr()  # column-stochastic
+    law = np.zeros((walk.parties, rounds + 1))  # law[i, k]: the token is at i and the party was visited k times
+    law[:, 0] = 1.0 / walk.parties
+    law[party, 1], law[party, 0] = law[party, 0], 0.0
+    for _ in range(rounds - 1):
+        law = hop @ law
+        law[party] = np.concatenate([[0.0], law[party, :-1]])
+    chances = law.sum(axis=0)
+    return tuple((chances / chances.sum()).tolist())

@@ -157,6 +157,19 @@ def test_who_sees_less_learns_no_more() -> None:
             assert public <= made.guarantee(Peer(party=0), 1e-6).epsilon(1e-6) * (1 + 1e-9)
 
 
+def test_a_walk_on_a_graph_is_accounted_for_whoever_it_visits_most() -> None:
+    problem = problem_of([5] * 5, unit="user")
+    settings = {"rounds": 10, "noise": GaussianNoise(multiplier=3.0), "schedule": RandomWalk(Topology.path(5))}
+    made = plan(problem, ConsensusADMM(), **settings)
+    each = [made.promise(Public(), party, 1e-6).guarantee.epsilon(1e-6) for party in range(5)]
+    assert each[0] < max(each)  # the end of a path is visited less often than its middle
+    assert made.guarantee(Public(), 1e-6).epsilon(1e-6) == max(each)
+    (entry,) = (
+        e for e in made.card(1e-6).entries if (e.observer, e.unit, e.adjacency) == ("public", "user", "replace-one")
+    )
+    assert entry.spread.most == max(each)
+
+
 def test_the_theorem_behind_each_guarantee() -> None:
     problem = problem_of([5] * 20, unit="user")
     noise = GaussianNoise(multiplier=3.0)

@@ -23,7 +23,7 @@ from consenso.privacy.setting import Declaration, Setting, View, largest_bounds
 from consenso.privacy.theorems import Theorem, strongest
 from consenso.privacy.views import amplified, floor
 from consenso.problem import Adjacency, Problem, Unit
-from consenso.schedules import Certain, Everyone, Independent, Schedule
+from consenso.schedules import Certain, Everyone, Independent, RandomWalk, Schedule
 from consenso.topology import Topology
 
 UNITS: tuple[Unit, ...] = ("record", "user")
@@ -96,9 +96,7 @@ class Plan:
     ) -> list[Promise]:
         """One promise for each kind of party that public facts tell apart, the observers' own data left out."""
         insiders = members(observer)
-        told_apart = isinstance(self.algorithm, TellsApart)
-        kinds = self.algorithm.kinds(self.setting) if told_apart else self.setting.facts.classes()
-        parties = [self._outsider(int(party), insiders) for party in kinds]
+        parties = [self._outsider(int(party), insiders) for party in self._representatives()]
         return [
             self.promise(observer, party, delta, unit=unit, adjacency=adjacency)
             for party in parties
@@ -159,9 +157,19 @@ class Plan:
             kinds=self._kinds(promises),
         )
 
+    def _representatives(self) -> IntArray:
+        """Parties such that whatever holds for all of these holds for everybody."""
+        if isinstance(self.algorithm, TellsApart):
+            return self.algorithm.kinds(self.setting)
+        if isinstance(self.setting.schedule, RandomWalk) and self.setting.schedule.topology is not None:
+            # How often a walk comes by depends on the place in the graph, not on the degree alone.
+            return self.setting.facts.cohort
+        return self.setting.facts.classes()
+
     def _kinds(self, promises: list[Promise]) -> dict[int, int]:
-        """How many parties each party of a promise stands for."""
-        return {promise.party: len(self._alike(promise.party)) for promise in promises}
+        """How many parties each party of a promise stands for; where parties are told apart, each for itself."""
+        classes = len(self._representatives()) == len(self.setting.facts.classes())
+        return {promise.party: len(self._alike(promise.party)) if classes else 1 for promise in promises}
 
     def _alike(self, party: int) -> IntArray:
         """The parties that no public fact tells from this one."""
