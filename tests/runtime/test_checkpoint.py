@@ -9,6 +9,7 @@ import pytest
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.algorithms.gradient_admm import GradientADMM
+from consenso.algorithms.ipadmm import IPADMM
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.errors import InputError
 from consenso.privacy.noise import GaussianNoise
@@ -19,6 +20,7 @@ from consenso.schedules import PoissonSubset, RandomOrder, RandomStopping, Rando
 from consenso.shards import Shards
 from consenso.testing import laws
 from consenso.testing.worlds import draw
+from consenso.topology import Topology
 
 
 class StopError(Exception):
@@ -103,3 +105,21 @@ def test_a_checkpoint_of_another_run_is_refused(change, tmp_path: Path) -> None:
     other = change(example, made)
     with pytest.raises(InputError, match="belongs to another"):
         run(other, shards_of(other.problem), checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Topology.ring(6),
+        # Every node keeps its degree, hence its noise and its bounds: only the edges tell.
+        Topology.from_edges(6, [(0, 1), (1, 4), (2, 3), (3, 4), (2, 5), (0, 5), (0, 3)]),
+    ],
+    ids=["ring", "same degrees"],
+)
+def test_a_checkpoint_of_peers_on_another_graph_is_refused(other: Topology, tmp_path: Path) -> None:
+    example = IPADMM.example()
+    shards = shards_of(example.problem)
+    interrupted(laws.planned(example), shards, tmp_path, after=2)
+    with pytest.raises(InputError, match="belongs to another"):
+        run(laws.planned(example, topology=other), shards, checkpoint=tmp_path)
+    assert run(laws.planned(example), shards, checkpoint=tmp_path).rounds == example.rounds

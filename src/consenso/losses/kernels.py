@@ -26,6 +26,9 @@ _LOG2_E = 1.0 / math.log(2.0)
 _LOG_2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
 _LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13 = (1.0 / math.factorial(k) for k in range(2, 14))
+# 2 atanh(s) / s - 2 in powers of s^2: on |s| <= 3 - 2 sqrt 2 the first term left out is below 1e-17.
+_A1, _A2, _A3, _A4, _A5, _A6, _A7, _A8, _A9, _A10 = (2.0 / (2 * k + 1) for k in range(1, 11))
+_SQRT_HALF = int(np.float64(math.sqrt(0.5)).view(np.int64))
 _LOWEST_LOG = -708.0  # below this, exp is subnormal: no loss can tell it from zero
 
 
@@ -86,12 +89,35 @@ def _exp(x: float) -> float:
 
 
 @_inlined
+def _log(x: float) -> float:
+    """log(x) to one or two units in the last place, for positive normal x."""
+    shifted = _bits_of(x) - _SQRT_HALF
+    exponent: float = _float_of(((shifted >> 52) + 2048) | 0x4330000000000000) - (2.0**52 + 2048.0)
+    # x = 2^exponent * (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), and log(1 + f) = 2 atanh(s) with s = f / (2 + f).
+    f = _float_of((shifted & 0x000FFFFFFFFFFFFF) + _SQRT_HALF) - 1.0
+    s = f / (2.0 + f)
+    q = s * s
+    p = _A10
+    p = p * q + _A9
+    p = p * q + _A8
+    p = p * q + _A7
+    p = p * q + _A6
+    p = p * q + _A5
+    p = p * q + _A4
+    p = p * q + _A3
+    p = p * q + _A2
+    p = p * q + _A1
+    # 2 s = f - s f, so that the leading term is f, exact.
+    return exponent * _LOG_2_HIGH + (f - (s * (f - q * p) - exponent * _LOG_2_LOW))
+
+
+@_inlined
 def _rough_log(x: float) -> float:
     """log(x) to 0.007, for positive normal x: enough to start a cubic iteration."""
     bits = _bits_of(x)
     exponent: float = _float_of((bits >> 52) | 0x4330000000000000) - (2.0**52 + 1023.0)
     mantissa: float = _float_of((bits & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)
-    return (exponent + (2.0 - mantissa / 3.0) * mantissa - 5.0 / 3.0) / _LOG2_E
+    return (exponent + (2.0 - mantissa * (1.0 / 3.0)) * mantissa - 5.0 / 3.0) * (1.0 / _LOG2_E)
 
 
 @_inlined
@@ -154,121 +180,211 @@ def logistic_prox_slopes(points: Array, steps: Array, targets: Array, slopes: Ar
 
 
 @_inlined
-def _log_weight(level: float, step: float) -> float:
-    """The root x <= 0 of x + step * exp(x) = level, for level <= step, to about 1e-5."""
-    x = min(_guess_log(level, step), 0.0)
-    for _ in range(2):
-        e = step * _exp(x)
-        gap = (x - level) + e
-        rise = 1.0 + e
-        x = min(x - 2.0 * gap * rise / (2.0 * rise * rise - gap * e), 0.0)
-    return x
+def _closer_log(x: float, level: float, step: float) -> float:
+    """Halley's step towards the root x <= 0 of x + step * exp(x) = level, for level <= step."""
+    e = step * _exp(x)
+    gap = (x - level) + e
+    rise = 1.0 + e
+    return min(x - 2.0 * gap * rise / (2.0 * rise * rise - gap * e), 0.0)
+
+
+# Several records go side by side, a lane each: there are too few classes to fill vector registers. What a lane knows
+# besides its classes lies in one array, at the places below, so that the compiler sees that they do not overlap.
+LANES = 16
+_STEP, _LOW, _HIGH, _NORMALIZER, _CHANGE, _TOTAL, _FALL, _BEND = (LANES * place for place in range(8))
+_TOP, _OTHERS, _PULL, _MASS, _LAST, _ALIVE = (LANES * place for place in range(8, 14))
+_PLACES = 14
 
 
 @_compiled
-def _locate(shifted: Array, step: float, weights: Array) -> None:
-    """Class weights p with p_k = exp(s_k - c), s_k + step * p_k = shifted_k and sum p = 1, to a few per cent.
+def _bracket(levels: Array, lane: Array) -> None:
+    """Bounds on the c of `_locate`; the lower one is good where the step is small and where it is large.
 
-    Given c, each p_k follows from its own scalar equation; their sum is decreasing and convex in c, and c is bracketed:
-    p <= 1 gives c >= logsumexp(shifted) - step, and max p >= 1/K gives c <= max(shifted) - step/K + log K.
+    Weights are at most 1, so c >= logsumexp(level) - step, and p_k >= (level_k - c) / step, so that c is at least the
+    threshold at which the positive parts of level - c add up to the step; Michelot's method comes to it from below in
+    a few passes. The largest weight is at least 1/K, so c <= max(level) - step/K + log K.
     """
-    classes = shifted.size
-    top = shifted.max()
-    total = 0.0
+    classes = len(levels)
+    for b in range(LANES):
+        lane[_TOP + b] = -np.inf
+        lane[_TOTAL + b] = 0.0
+        lane[_LOW + b] = -np.inf
     for k in range(classes):
-        total += _exp(shifted[k] - top)
-    low = top + math.log(total) - step
-    high = top - step / classes + math.log(classes)
-    normalizer = low
+        for b in range(LANES):
+            lane[_TOP + b] = max(lane[_TOP + b], levels[k, b])
+    for k in range(classes):
+        for b in range(LANES):
+            lane[_TOTAL + b] += _exp(levels[k, b] - lane[_TOP + b])
+    for _ in range(4):
+        for b in range(LANES):
+            lane[_PULL + b] = 0.0
+            lane[_MASS + b] = 0.0
+        for k in range(classes):
+            for b in range(LANES):
+                inside = 1.0 if levels[k, b] >= lane[_LOW + b] else 0.0
+                lane[_PULL + b] += inside * levels[k, b]
+                lane[_MASS + b] += inside
+        for b in range(LANES):
+            threshold = (lane[_PULL + b] - lane[_STEP + b]) / max(lane[_MASS + b], 1.0)
+            lane[_LOW + b] = max(lane[_LOW + b], threshold)
+    for b in range(LANES):
+        small = lane[_TOP + b] + _log(lane[_TOTAL + b]) - lane[_STEP + b]
+        lane[_LOW + b] = max(lane[_LOW + b], small)
+        lane[_HIGH + b] = lane[_TOP + b] - lane[_STEP + b] / classes + math.log(classes)
+        lane[_NORMALIZER + b] = lane[_LOW + b]
+
+
+@_compiled
+def _locate(levels: Array, weights: Array, lane: Array) -> None:
+    """Class weights p with p_k = exp(s_k - c), s_k + step * p_k = level_k and sum p = 1, to a few per cent.
+
+    Given c, each p_k follows from its own scalar equation; their sum is decreasing and convex in c. A lane that has
+    arrived computes the same numbers again until all have.
+    """
+    classes = len(levels)
+    _bracket(levels, lane)
     for _ in range(100):
+        for b in range(LANES):
+            lane[_TOTAL + b] = 0.0
+            lane[_FALL + b] = 0.0
+            lane[_BEND + b] = 0.0
+        # One loop after the other: short bodies leave the processor several vectors to work on at a time.
         for k in range(classes):
-            weights[k] = _exp(_log_weight(shifted[k] - normalizer, step))
-        total = 0.0
-        fall = 0.0
+            for b in range(LANES):
+                weights[k, b] = min(_guess_log(levels[k, b] - lane[_NORMALIZER + b], lane[_STEP + b]), 0.0)
+        for _closer in range(2):
+            for k in range(classes):
+                for b in range(LANES):
+                    level = levels[k, b] - lane[_NORMALIZER + b]
+                    weights[k, b] = _closer_log(weights[k, b], level, lane[_STEP + b])
         for k in range(classes):
-            total += weights[k]
-            fall += weights[k] / (1.0 + step * weights[k])
-        if total >= 1.0:
-            low = normalizer
-        else:
-            high = normalizer
-        # Newton on log(total), nearly linear for small steps; else on total, which is nearly linear for large ones
-        # and never passes the root from the left; else halve the bracket.
-        following = normalizer + total * math.log(total) / fall
-        if not low <= following <= high:
-            following = normalizer + (total - 1.0) / fall
-        if not low <= following <= high:
-            following = 0.5 * (low + high)
-        change = following - normalizer
-        normalizer = following
-        if abs(change) <= 0.1:
+            for b in range(LANES):
+                step = lane[_STEP + b]
+                weight = _exp(weights[k, b])
+                weights[k, b] = weight
+                damping = 1.0 / (1.0 + step * weight)
+                lane[_TOTAL + b] += weight
+                lane[_FALL + b] += weight * damping
+                lane[_BEND + b] += weight * damping * damping * damping
+        for b in range(LANES):
+            here, total, fall, bend = lane[_NORMALIZER + b], lane[_TOTAL + b], lane[_FALL + b], lane[_BEND + b]
+            low = here if total >= 1.0 else lane[_LOW + b]
+            high = lane[_HIGH + b] if total >= 1.0 else here
+            # Halley on log(total), nearly linear for small steps; else Newton on total, which never passes the root
+            # from the left; else halve the bracket.
+            excess = _log(total)
+            first = here + 2.0 * excess * fall * total / (2.0 * fall * fall - excess * (bend * total - fall * fall))
+            second = here + (total - 1.0) / fall
+            second = second if low <= second <= high else 0.5 * (low + high)
+            following = first if low <= first <= high else second
+            lane[_LOW + b], lane[_HIGH + b] = low, high
+            lane[_CHANGE + b] = following - here
+            lane[_NORMALIZER + b] = following if abs(following - here) > 0.1 else here
+        furthest = 0.0
+        for b in range(LANES):
+            furthest = max(furthest, abs(lane[_CHANGE + b]))
+        if furthest <= 0.1:
             break
     for k in range(classes):
-        weights[k] *= 1.0 - change / (1.0 + step * weights[k])
+        for b in range(LANES):
+            weights[k, b] *= 1.0 - lane[_CHANGE + b] / (1.0 + lane[_STEP + b] * weights[k, b])
 
 
 @_compiled
-def _polish(scores: Array, step: float, target: int, slopes: Array, weights: Array) -> None:
-    """Newton's iteration for slopes = softmax(scores - step * slopes) - e_target, in place.
+def _polish(scores: Array, own: Array, slopes: Array, weights: Array, lane: Array) -> None:
+    """Newton's iteration for slopes = softmax(scores - step * slopes) - own, in place.
 
     Its matrix I + step * (diag(p) - p p') is inverted by Sherman and Morrison's formula. The target's own slope is kept
-    as minus the sum of the other weights, so that it has no cancellation when the target's weight is near 1.
+    as minus the sum of the other weights, so that it has no cancellation when the target's weight is near 1. A lane
+    that has arrived moves no more.
     """
-    classes = scores.size
-    last = np.inf
+    classes = len(scores)
+    for b in range(LANES):
+        lane[_LAST + b] = np.inf
+        lane[_ALIVE + b] = 1.0
     for _ in range(20):
+        for b in range(LANES):
+            lane[_TOP + b] = -np.inf
+            lane[_OTHERS + b] = 0.0
+            lane[_TOTAL + b] = 0.0
+            lane[_PULL + b] = 0.0
+            lane[_MASS + b] = 0.0
+            lane[_CHANGE + b] = 0.0
         for k in range(classes):
-            weights[k] = scores[k] - step * slopes[k]
-        top = weights.max()
+            for b in range(LANES):
+                weights[k, b] = scores[k, b] - lane[_STEP + b] * slopes[k, b]
+                lane[_TOP + b] = max(lane[_TOP + b], weights[k, b])
         for k in range(classes):
-            weights[k] = _exp(weights[k] - top)
-        others = 0.0
+            for b in range(LANES):
+                weight = _exp(weights[k, b] - lane[_TOP + b])
+                weights[k, b] = weight
+                lane[_OTHERS + b] += weight * (1.0 - own[k, b])
+                lane[_TOTAL + b] += weight * own[k, b]
+        for b in range(LANES):
+            total = lane[_TOTAL + b] + lane[_OTHERS + b]
+            lane[_TOTAL + b] = total
+            lane[_OTHERS + b] /= total
         for k in range(classes):
-            if k != target:
-                others += weights[k]
-        total = others + weights[target]
-        pull = 0.0
-        mass = 0.0
+            for b in range(LANES):
+                weight = weights[k, b] / lane[_TOTAL + b]
+                weights[k, b] = weight
+                residual = (-lane[_OTHERS + b] if own[k, b] > 0.0 else weight) - slopes[k, b]
+                share = weight / (1.0 + lane[_STEP + b] * weight)
+                lane[_PULL + b] += share * residual
+                lane[_MASS + b] += share
         for k in range(classes):
-            weights[k] /= total
-            residual = (-others / total if k == target else weights[k]) - slopes[k]
-            share = weights[k] / (1.0 + step * weights[k])
-            pull += share * residual
-            mass += share
-        common = step * pull / mass
-        change = 0.0
-        for k in range(classes):
-            residual = (-others / total if k == target else weights[k]) - slopes[k]
-            move = (residual + weights[k] * common) / (1.0 + step * weights[k])
-            slopes[k] += move
-            change = max(change, step * abs(move))
-        # The error of a score after this step is about change^2; a change that no longer halves is rounding.
-        if change <= 1e-8 or change >= 0.5 * last:
+            for b in range(LANES):
+                weight, step = weights[k, b], lane[_STEP + b]
+                residual = (-lane[_OTHERS + b] if own[k, b] > 0.0 else weight) - slopes[k, b]
+                common = step * lane[_PULL + b] / lane[_MASS + b]
+                move = lane[_ALIVE + b] * (residual + weight * common) / (1.0 + step * weight)
+                slopes[k, b] += move
+                lane[_CHANGE + b] = max(lane[_CHANGE + b], step * abs(move))
+        living = 0.0
+        for b in range(LANES):
+            # The error of a score after this step is about change^2; a change that no longer halves is rounding.
+            change = lane[_CHANGE + b]
+            arrived = (change <= 1e-8) | (change >= 0.5 * lane[_LAST + b])
+            lane[_ALIVE + b] = 0.0 if arrived else lane[_ALIVE + b]
+            lane[_LAST + b] = change
+        for b in range(LANES):
+            living += lane[_ALIVE + b]
+        if living == 0.0:
             break
-        last = change
 
 
 @_compiled
 def softmax_prox_slopes(points: Array, steps: Array, targets: IntArray, slopes: Array, first: int, last: int) -> None:
-    """Write the slopes g of the softmax loss at point - step * g; points (n, K), targets (n,), steps (n,) or (1,)."""
+    """Write the slopes g of the softmax loss at point - step * g; points (n, K), targets (n,), steps (n,) or (1,).
+
+    No lane looks at another, so that a record's slopes do not depend on who is beside it.
+    """
     classes = points.shape[1]
-    shifted = np.empty(classes)
-    weights = np.empty(classes)
+    shape = classes, LANES
+    scores, own, levels = np.empty(shape), np.empty(shape), np.empty(shape)
+    found, weights, lane = np.empty(shape), np.empty(shape), np.empty(_PLACES * LANES)
     common = steps.size == 1
-    for i in range(first, last):
-        step = steps[0] if common else steps[i]
-        target = targets[i]
-        # Only differences of scores matter, and they are exact where it counts when the largest is 0.
-        top = points[i].max()
+    for start in range(first, last, LANES):
+        for b in range(LANES):
+            i = min(start + b, last - 1)  # lanes that are left over repeat the last record
+            step = steps[0] if common else steps[i]
+            lane[_STEP + b] = step
+            # Only differences of scores matter, and they are exact where it counts when the largest is 0.
+            top = points[i].max()
+            for k in range(classes):
+                scores[k, b] = points[i, k] - top
+                own[k, b] = 1.0 if k == targets[i] else 0.0
+                levels[k, b] = scores[k, b] + step * own[k, b]
+        _locate(levels, weights, lane)
+        for b in range(LANES):
+            lane[_OTHERS + b] = 0.0
         for k in range(classes):
-            shifted[k] = points[i, k] - top
-        shifted[target] += step
-        _locate(shifted, step, weights)
-        others = 0.0
+            for b in range(LANES):
+                lane[_OTHERS + b] += weights[k, b] * (1.0 - own[k, b])
         for k in range(classes):
-            shifted[k] = points[i, k] - top
-            slopes[i, k] = weights[k]
-            if k != target:
-                others += weights[k]
-        slopes[i, target] = -others
-        _polish(shifted, step, target, slopes[i], weights)
+            for b in range(LANES):
+                found[k, b] = -lane[_OTHERS + b] if own[k, b] > 0.0 else weights[k, b]
+        _polish(scores, own, found, weights, lane)
+        for b in range(min(LANES, last - start)):
+            for k in range(classes):
+                slopes[start + b, k] = found[k, b]
