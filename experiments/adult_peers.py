@@ -27,8 +27,8 @@ which margins are of order one. The step is 1/smoothness, which public facts pro
 Exact local minimisation is stable with any step, so `exact` fixes the number of rounds and takes the step that spends
 the same time. The gamma-norm noise of `DualPerturbation` and `RecycledADMM` is purely private: n noisy rounds multiply
 its scale by about n, so that the walk is longer by sqrt(n) for the same time, and few rounds are used. Their models are
-last iterates, without an average of late ones, hence a second row of each with a quarter of the reach (SHORT), which
-was also added after looking at Adult.
+last iterates, without an average of late ones, hence a second row of each with a quarter of the reach (SHORT). SHORT
+and EXACT, too, were set after trial runs on Adult.
 """
 
 from __future__ import annotations
