@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from benchmarks.measure import Figure
 from consenso.privacy.accountants import best, pld
 from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
 from consenso.privacy.events import Adjacency, Event, Sampled, repeat
@@ -26,27 +27,23 @@ CASES: tuple[tuple[float, float, Adjacency], ...] = (
 Result = TypeVar("Result")
 
 
-def run() -> list[dict[str, Any]]:
-    """A row per task and case: seconds, their limit and whether it is kept, and what was found."""
+def run() -> list[Figure]:
+    """Seconds per task and case, and what was found."""
     rows = []
     for rate, multiplier, adjacency in CASES:
         rows += [_account(rate, multiplier, adjacency), _calibrate(rate, adjacency)]
     return rows
 
 
-def _account(rate: float, multiplier: float, adjacency: Adjacency) -> dict[str, Any]:
+def _account(rate: float, multiplier: float, adjacency: Adjacency) -> Figure:
     event = repeat(Sampled(multiplier, 1.0, rate, adjacency), ROUNDS)
     cost, seconds = _timed(lambda: best(event, DELTA))
     theirs, their_seconds = _timed(lambda: _dp_accounting(rate, multiplier, adjacency, cost.epsilon))
-    return {
-        **_row("account", rate, adjacency, seconds),
-        "found": f"epsilon {cost.epsilon:.6g} by {cost.method}",
-        "dp-accounting seconds": their_seconds,
-        "epsilon over dp-accounting's": cost.epsilon / theirs,
-    }
+    found = f"epsilon {cost.epsilon:.6g} by {cost.method}; dp-accounting {theirs:.6g} in {their_seconds:.2g} s"
+    return _figure("account", rate, adjacency, seconds, found)
 
 
-def _calibrate(rate: float, adjacency: Adjacency) -> dict[str, Any]:
+def _calibrate(rate: float, adjacency: Adjacency) -> Figure:
     asked = 0
 
     def build(multiplier: float) -> Event:
@@ -57,10 +54,7 @@ def _calibrate(rate: float, adjacency: Adjacency) -> dict[str, Any]:
     target = EpsilonDelta(epsilon=1.0, delta=DELTA)
     multiplier, seconds = _timed(lambda: calibrate_noise(build, target))
     spent = target.cost(build(multiplier))
-    return {
-        **_row("calibrate", rate, adjacency, seconds),
-        "found": f"multiplier {multiplier:.6g}, spends {spent:.6f} of 1",
-    }
+    return _figure("calibrate", rate, adjacency, seconds, f"multiplier {multiplier:.6g}, spends {spent:.6f} of 1")
 
 
 def _dp_accounting(rate: float, multiplier: float, adjacency: Adjacency, epsilon: float) -> float:
@@ -81,14 +75,9 @@ def _dp_accounting(rate: float, multiplier: float, adjacency: Adjacency, epsilon
     return float(one.self_compose(ROUNDS).get_epsilon_for_delta(DELTA))
 
 
-def _row(task: str, rate: float, adjacency: Adjacency, seconds: float) -> dict[str, Any]:
-    limit = MOST_SECONDS[task]
-    return {
-        "name": f"{task} {ROUNDS} rounds, rate {rate:g}, {adjacency}",
-        "seconds": seconds,
-        "limit": limit,
-        "kept": seconds <= limit,
-    }
+def _figure(task: str, rate: float, adjacency: Adjacency, seconds: float, note: str) -> Figure:
+    name = f"{task} {ROUNDS} rounds, rate {rate:g}, {adjacency}"
+    return Figure(name, seconds, "s", limit=MOST_SECONDS[task], note=note)
 
 
 def _timed(call: Callable[[], Result]) -> tuple[Result, float]:
@@ -96,12 +85,3 @@ def _timed(call: Callable[[], Result]) -> tuple[Result, float]:
     start = time.perf_counter()
     result = call()
     return result, time.perf_counter() - start
-
-
-if __name__ == "__main__":
-    for row in run():
-        print(
-            "; ".join(
-                f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
-            )
-        )

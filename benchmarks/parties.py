@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
+from benchmarks.measure import Figure
 from consenso.losses import Logistic
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
@@ -24,7 +25,7 @@ LOOPED, STEP = 50, 1.0
 MOST_GRADIENT_RATIO, LEAST_PROX_RATIO = 3.0, 20.0
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Figure]:
     """Measure: name, seconds, seconds of the reference, ratio, its limit if any and whether it is kept."""
     rng = np.random.default_rng(0)
     shards = _adult_shaped(rng)
@@ -42,17 +43,17 @@ def _adult_shaped(rng: np.random.Generator) -> Shards:
     return Shards.build(problem, X, y, np.arange(PARTIES + 1) * RECORDS)
 
 
-def _gradient(shards: Shards, rng: np.random.Generator) -> dict[str, Any]:
+def _gradient(shards: Shards, rng: np.random.Generator) -> Figure:
     stacked = rng.normal(size=(PARTIES * RECORDS, FEATURES))
     w, r = rng.normal(size=FEATURES), rng.normal(size=PARTIES * RECORDS)
     x, cohort = rng.normal(size=(PARTIES, FEATURES)), shards.cohort()
     (batched, plain) = _medians([lambda: cohort.gradient(x), lambda: (stacked @ w, stacked.T @ r)], repetitions=31)
     ratio = batched / plain
     name = "gradients of 1000 parties, over X @ w and X.T @ r"
-    return _entry(name, batched, plain, ratio, f"at most {MOST_GRADIENT_RATIO:g}", ratio <= MOST_GRADIENT_RATIO)
+    return Figure(name, ratio, limit=MOST_GRADIENT_RATIO)
 
 
-def _prox(shards: Shards, rng: np.random.Generator) -> list[dict[str, Any]]:
+def _prox(shards: Shards, rng: np.random.Generator) -> list[Figure]:
     v = 0.1 * rng.normal(size=(PARTIES, FEATURES))
     tables = [_table(shards, i) for i in range(LOOPED)]
     cohort = shards.cohort()
@@ -73,12 +74,10 @@ def _prox(shards: Shards, rng: np.random.Generator) -> list[dict[str, Any]]:
     looped, quiet = looped * PARTIES / LOOPED, quiet * PARTIES / LOOPED
     entries = []
     for name, seconds in (("first round", anew), ("later rounds", again)):
-        ratio = looped / seconds
-        limit = f"at least {LEAST_PROX_RATIO:g}"
         name = f"a loop of L-BFGS-B, over the local prox of 1000 parties, {name}"
-        entries.append(_entry(name, looped, seconds, ratio, limit, ratio >= LEAST_PROX_RATIO))
+        entries.append(Figure(name, looped / seconds, limit=LEAST_PROX_RATIO, at_most=False))
     name = "the same loop with BLAS held to one thread, later rounds"
-    return [*entries, _entry(name, quiet, again, quiet / again, "no limit", True)]
+    return [*entries, Figure(name, quiet / again)]
 
 
 def _table(shards: Shards, party: int) -> tuple[Any, Any, float]:
@@ -106,15 +105,3 @@ def _time(work: Callable[[], Any]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-
-def _entry(name: str, seconds: float, reference: float, ratio: float, limit: str, kept: bool) -> dict[str, Any]:
-    return {"name": name, "seconds": seconds, "reference": reference, "ratio": ratio, "limit": limit, "kept": kept}
-
-
-if __name__ == "__main__":
-    for entry in run():
-        print(
-            f"{entry['name']:<71} {1e3 * entry['seconds']:8.1f} ms / {1e3 * entry['reference']:6.1f} ms = "
-            f"{entry['ratio']:6.2f}  ({entry['limit']}: {'kept' if entry['kept'] else 'MISSED'})"
-        )

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
+from benchmarks.measure import Figure
 from consenso.algorithms.ipadmm import IPADMM
 from consenso.algorithms.networked import NetworkedADMM
 from consenso.arrays import Array
@@ -38,12 +39,12 @@ ADULT_ROWS, ADULT_FEATURES = 45_222, 104
 REPETITIONS = 12
 
 
-def run() -> list[dict[str, Any]]:
-    """Measure: name, seconds, seconds of the reference, ratio, its limit and whether it is kept."""
+def run() -> list[Figure]:
+    """Inner steps on Adult, and rounds on a sparse graph."""
     return [*_inner_steps(), *_sparse_rounds()]
 
 
-def _inner_steps() -> Iterator[dict[str, Any]]:
+def _inner_steps() -> Iterator[Figure]:
     rows, labels, source = _adult()
     sizes = np.full(SILOS, len(labels) // SILOS)
     sizes[: len(labels) % SILOS] += 1
@@ -56,10 +57,10 @@ def _inner_steps() -> Iterator[dict[str, Any]]:
         rounds, shards = _rounds(algorithm, rows, labels, sizes, Topology.complete(SILOS))
         whole, bare = _best(lambda rounds=rounds: next(rounds), _passes(rows, labels, w, shards), INNER_STEPS)
         name = f"one inner step of IPADMM{form}, {SILOS} nodes, {source}, over a gradient pass"
-        yield _entry(name, whole / INNER_STEPS, bare, MOST_INNER_RATIO)
+        yield Figure(name, whole / INNER_STEPS / bare, limit=MOST_INNER_RATIO)
 
 
-def _sparse_rounds() -> Iterator[dict[str, Any]]:
+def _sparse_rounds() -> Iterator[Figure]:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(NODES * RECORDS, FEATURES))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -74,7 +75,7 @@ def _sparse_rounds() -> Iterator[dict[str, Any]]:
         product = min(_time(lambda: topology.adjacency @ models) for _ in range(9))
         kind = type(algorithm).__name__
         name = f"a round of {kind}, {NODES} nodes of degree {DEGREE}, over neighbour product and gradient pass"
-        yield _entry(name, whole, product + bare, MOST_ROUND_RATIO)
+        yield Figure(name, whole / (product + bare), limit=MOST_ROUND_RATIO)
 
 
 def _adult() -> tuple[Array, Array, str]:
@@ -131,23 +132,3 @@ def _time(work: Callable[[], Any]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start
-
-
-def _entry(name: str, seconds: float, reference: float, most: float) -> dict[str, Any]:
-    ratio = seconds / reference
-    return {
-        "name": name,
-        "seconds": seconds,
-        "reference": reference,
-        "ratio": ratio,
-        "limit": f"at most {most:g}",
-        "kept": ratio <= most,
-    }
-
-
-if __name__ == "__main__":
-    for entry in run():
-        print(
-            f"{entry['name']}:\n    {1e3 * entry['seconds']:.1f} ms / {1e3 * entry['reference']:.1f} ms = "
-            f"{entry['ratio']:.2f}  ({entry['limit']}: {'kept' if entry['kept'] else 'MISSED'})"
-        )

@@ -5,12 +5,12 @@ Machines differ and are busy; the ratio of two timings of one run, each the best
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.special import expit
 
+from benchmarks.measure import Figure, best
 from consenso.losses import Logistic, Softmax
 
 MARGINS = 1_000_000
@@ -19,19 +19,8 @@ REPEATS = 5
 TARGET = 12.0
 
 
-def best_seconds(call: Callable[[], object]) -> float:
-    """The shortest of several runs, after one that may compile."""
-    call()
-    seconds = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
-def run() -> list[dict[str, float | str]]:
-    """A row per case: its seconds, the seconds of expit, their ratio and the target."""
+def run() -> Iterator[Figure]:
+    """A figure per case; softmax, for which there is no target, per score."""
     rng = np.random.default_rng(0)
     margins = 3.0 * rng.normal(size=MARGINS)
     signs = rng.choice([-1.0, 1.0], MARGINS)
@@ -49,20 +38,6 @@ def run() -> list[dict[str, float | str]]:
         cases[f"softmax, {classes} classes, step 1, per score"] = (
             lambda softmax=softmax, scores=scores, targets=targets: softmax.prox_slope(scores, 1.0, targets)
         )
-    rows: list[dict[str, float | str]] = []
     for name, call in cases.items():
-        reference = best_seconds(lambda: expit(margins))
-        seconds = best_seconds(call)
-        rows.append({"case": name, "seconds": seconds, "expit seconds": reference, "ratio": seconds / reference})
-        if name.startswith("logistic"):
-            rows[-1]["target"] = TARGET
-    return rows
-
-
-if __name__ == "__main__":
-    print(f"{'case':40s} {'seconds':>9s} {'expit':>9s} {'ratio':>7s} {'target':>7s}")
-    for row in run():
-        print(
-            f"{row['case']:40s} {row['seconds']:9.4f} {row['expit seconds']:9.4f} {row['ratio']:7.2f} "
-            f"{row.get('target', ''):>7}"
-        )
+        own, reference = best(call, lambda: expit(margins), repeats=REPEATS)
+        yield Figure(f"{name}, over expit", own / reference, limit=TARGET if name.startswith("logistic") else None)

@@ -94,7 +94,7 @@ def _log(x: float) -> float:
     shifted = _bits_of(x) - _SQRT_HALF
     exponent: float = _float_of(((shifted >> 52) + 2048) | 0x4330000000000000) - (2.0**52 + 2048.0)
     # x = 2^exponent * (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), and log(1 + f) = 2 atanh(s) with s = f / (2 + f).
-    f = _float_of((shifted & 0x000FFFFFFFFFFFFF) + _SQRT_HALF) - 1.0
+    f: float = _float_of((shifted & 0x000FFFFFFFFFFFFF) + _SQRT_HALF) - 1.0
     s = f / (2.0 + f)
     q = s * s
     p = _A10
@@ -190,14 +190,14 @@ def _closer_log(x: float, level: float, step: float) -> float:
 
 # Several records go side by side, a lane each: there are too few classes to fill vector registers. What a lane knows
 # besides its classes lies in one array, at the places below, so that the compiler sees that they do not overlap.
-LANES = 16
+LANES = 32
 _STEP, _LOW, _HIGH, _NORMALIZER, _CHANGE, _TOTAL, _FALL, _BEND = (LANES * place for place in range(8))
 _TOP, _OTHERS, _PULL, _MASS, _LAST, _ALIVE = (LANES * place for place in range(8, 14))
 _PLACES = 14
 
 
 @_compiled
-def _bracket(levels: Array, lane: Array) -> None:
+def _bracket(levels: Array, lane: Array, lanes: int) -> None:
     """Bounds on the c of `_locate`; the lower one is good where the step is small and where it is large.
 
     Weights are at most 1, so c >= logsumexp(level) - step, and p_k >= (level_k - c) / step, so that c is at least the
@@ -205,29 +205,29 @@ def _bracket(levels: Array, lane: Array) -> None:
     a few passes. The largest weight is at least 1/K, so c <= max(level) - step/K + log K.
     """
     classes = len(levels)
-    for b in range(LANES):
+    for b in range(lanes):
         lane[_TOP + b] = -np.inf
         lane[_TOTAL + b] = 0.0
         lane[_LOW + b] = -np.inf
     for k in range(classes):
-        for b in range(LANES):
+        for b in range(lanes):
             lane[_TOP + b] = max(lane[_TOP + b], levels[k, b])
     for k in range(classes):
-        for b in range(LANES):
+        for b in range(lanes):
             lane[_TOTAL + b] += _exp(levels[k, b] - lane[_TOP + b])
     for _ in range(4):
-        for b in range(LANES):
+        for b in range(lanes):
             lane[_PULL + b] = 0.0
             lane[_MASS + b] = 0.0
         for k in range(classes):
-            for b in range(LANES):
+            for b in range(lanes):
                 inside = 1.0 if levels[k, b] >= lane[_LOW + b] else 0.0
                 lane[_PULL + b] += inside * levels[k, b]
                 lane[_MASS + b] += inside
-        for b in range(LANES):
+        for b in range(lanes):
             threshold = (lane[_PULL + b] - lane[_STEP + b]) / max(lane[_MASS + b], 1.0)
             lane[_LOW + b] = max(lane[_LOW + b], threshold)
-    for b in range(LANES):
+    for b in range(lanes):
         small = lane[_TOP + b] + _log(lane[_TOTAL + b]) - lane[_STEP + b]
         lane[_LOW + b] = max(lane[_LOW + b], small)
         lane[_HIGH + b] = lane[_TOP + b] - lane[_STEP + b] / classes + math.log(classes)
@@ -235,30 +235,30 @@ def _bracket(levels: Array, lane: Array) -> None:
 
 
 @_compiled
-def _locate(levels: Array, weights: Array, lane: Array) -> None:
+def _locate(levels: Array, weights: Array, lane: Array, lanes: int) -> None:
     """Class weights p with p_k = exp(s_k - c), s_k + step * p_k = level_k and sum p = 1, to a few per cent.
 
     Given c, each p_k follows from its own scalar equation; their sum is decreasing and convex in c. A lane that has
     arrived computes the same numbers again until all have.
     """
     classes = len(levels)
-    _bracket(levels, lane)
+    _bracket(levels, lane, lanes)
     for _ in range(100):
-        for b in range(LANES):
+        for b in range(lanes):
             lane[_TOTAL + b] = 0.0
             lane[_FALL + b] = 0.0
             lane[_BEND + b] = 0.0
         # One loop after the other: short bodies leave the processor several vectors to work on at a time.
         for k in range(classes):
-            for b in range(LANES):
+            for b in range(lanes):
                 weights[k, b] = min(_guess_log(levels[k, b] - lane[_NORMALIZER + b], lane[_STEP + b]), 0.0)
         for _closer in range(2):
             for k in range(classes):
-                for b in range(LANES):
+                for b in range(lanes):
                     level = levels[k, b] - lane[_NORMALIZER + b]
                     weights[k, b] = _closer_log(weights[k, b], level, lane[_STEP + b])
         for k in range(classes):
-            for b in range(LANES):
+            for b in range(lanes):
                 step = lane[_STEP + b]
                 weight = _exp(weights[k, b])
                 weights[k, b] = weight
@@ -266,7 +266,7 @@ def _locate(levels: Array, weights: Array, lane: Array) -> None:
                 lane[_TOTAL + b] += weight
                 lane[_FALL + b] += weight * damping
                 lane[_BEND + b] += weight * damping * damping * damping
-        for b in range(LANES):
+        for b in range(lanes):
             here, total, fall, bend = lane[_NORMALIZER + b], lane[_TOTAL + b], lane[_FALL + b], lane[_BEND + b]
             low = here if total >= 1.0 else lane[_LOW + b]
             high = lane[_HIGH + b] if total >= 1.0 else here
@@ -275,23 +275,23 @@ def _locate(levels: Array, weights: Array, lane: Array) -> None:
             excess = _log(total)
             first = here + 2.0 * excess * fall * total / (2.0 * fall * fall - excess * (bend * total - fall * fall))
             second = here + (total - 1.0) / fall
-            second = second if low <= second <= high else 0.5 * (low + high)
-            following = first if low <= first <= high else second
+            second = second if (low <= second) & (second <= high) else 0.5 * (low + high)
+            following = first if (low <= first) & (first <= high) else second
             lane[_LOW + b], lane[_HIGH + b] = low, high
             lane[_CHANGE + b] = following - here
             lane[_NORMALIZER + b] = following if abs(following - here) > 0.1 else here
         furthest = 0.0
-        for b in range(LANES):
+        for b in range(lanes):
             furthest = max(furthest, abs(lane[_CHANGE + b]))
         if furthest <= 0.1:
             break
     for k in range(classes):
-        for b in range(LANES):
+        for b in range(lanes):
             weights[k, b] *= 1.0 - lane[_CHANGE + b] / (1.0 + lane[_STEP + b] * weights[k, b])
 
 
 @_compiled
-def _polish(scores: Array, own: Array, slopes: Array, weights: Array, lane: Array) -> None:
+def _polish(scores: Array, own: Array, slopes: Array, weights: Array, lane: Array, lanes: int) -> None:
     """Newton's iteration for slopes = softmax(scores - step * slopes) - own, in place.
 
     Its matrix I + step * (diag(p) - p p') is inverted by Sherman and Morrison's formula. The target's own slope is kept
@@ -299,11 +299,11 @@ def _polish(scores: Array, own: Array, slopes: Array, weights: Array, lane: Arra
     that has arrived moves no more.
     """
     classes = len(scores)
-    for b in range(LANES):
+    for b in range(lanes):
         lane[_LAST + b] = np.inf
         lane[_ALIVE + b] = 1.0
     for _ in range(20):
-        for b in range(LANES):
+        for b in range(lanes):
             lane[_TOP + b] = -np.inf
             lane[_OTHERS + b] = 0.0
             lane[_TOTAL + b] = 0.0
@@ -311,21 +311,21 @@ def _polish(scores: Array, own: Array, slopes: Array, weights: Array, lane: Arra
             lane[_MASS + b] = 0.0
             lane[_CHANGE + b] = 0.0
         for k in range(classes):
-            for b in range(LANES):
+            for b in range(lanes):
                 weights[k, b] = scores[k, b] - lane[_STEP + b] * slopes[k, b]
                 lane[_TOP + b] = max(lane[_TOP + b], weights[k, b])
         for k in range(classes):
-            for b in range(LANES):
+            for b in range(lanes):
                 weight = _exp(weights[k, b] - lane[_TOP + b])
                 weights[k, b] = weight
                 lane[_OTHERS + b] += weight * (1.0 - own[k, b])
                 lane[_TOTAL + b] += weight * own[k, b]
-        for b in range(LANES):
+        for b in range(lanes):
             total = lane[_TOTAL + b] + lane[_OTHERS + b]
             lane[_TOTAL + b] = total
             lane[_OTHERS + b] /= total
         for k in range(classes):
-            for b in range(LANES):
+            for b in range(lanes):
                 weight = weights[k, b] / lane[_TOTAL + b]
                 weights[k, b] = weight
                 residual = (-lane[_OTHERS + b] if own[k, b] > 0.0 else weight) - slopes[k, b]
@@ -333,7 +333,7 @@ def _polish(scores: Array, own: Array, slopes: Array, weights: Array, lane: Arra
                 lane[_PULL + b] += share * residual
                 lane[_MASS + b] += share
         for k in range(classes):
-            for b in range(LANES):
+            for b in range(lanes):
                 weight, step = weights[k, b], lane[_STEP + b]
                 residual = (-lane[_OTHERS + b] if own[k, b] > 0.0 else weight) - slopes[k, b]
                 common = step * lane[_PULL + b] / lane[_MASS + b]
@@ -341,13 +341,13 @@ def _polish(scores: Array, own: Array, slopes: Array, weights: Array, lane: Arra
                 slopes[k, b] += move
                 lane[_CHANGE + b] = max(lane[_CHANGE + b], step * abs(move))
         living = 0.0
-        for b in range(LANES):
+        for b in range(lanes):
             # The error of a score after this step is about change^2; a change that no longer halves is rounding.
             change = lane[_CHANGE + b]
             arrived = (change <= 1e-8) | (change >= 0.5 * lane[_LAST + b])
             lane[_ALIVE + b] = 0.0 if arrived else lane[_ALIVE + b]
             lane[_LAST + b] = change
-        for b in range(LANES):
+        for b in range(lanes):
             living += lane[_ALIVE + b]
         if living == 0.0:
             break
@@ -365,8 +365,9 @@ def softmax_prox_slopes(points: Array, steps: Array, targets: IntArray, slopes: 
     found, weights, lane = np.empty(shape), np.empty(shape), np.empty(_PLACES * LANES)
     common = steps.size == 1
     for start in range(first, last, LANES):
-        for b in range(LANES):
-            i = min(start + b, last - 1)  # lanes that are left over repeat the last record
+        lanes = min(LANES, last - start)
+        for b in range(lanes):
+            i = start + b
             step = steps[0] if common else steps[i]
             lane[_STEP + b] = step
             # Only differences of scores matter, and they are exact where it counts when the largest is 0.
@@ -375,16 +376,16 @@ def softmax_prox_slopes(points: Array, steps: Array, targets: IntArray, slopes: 
                 scores[k, b] = points[i, k] - top
                 own[k, b] = 1.0 if k == targets[i] else 0.0
                 levels[k, b] = scores[k, b] + step * own[k, b]
-        _locate(levels, weights, lane)
-        for b in range(LANES):
+        _locate(levels, weights, lane, lanes)
+        for b in range(lanes):
             lane[_OTHERS + b] = 0.0
         for k in range(classes):
-            for b in range(LANES):
+            for b in range(lanes):
                 lane[_OTHERS + b] += weights[k, b] * (1.0 - own[k, b])
         for k in range(classes):
-            for b in range(LANES):
+            for b in range(lanes):
                 found[k, b] = -lane[_OTHERS + b] if own[k, b] > 0.0 else weights[k, b]
-        _polish(scores, own, found, weights, lane)
-        for b in range(min(LANES, last - start)):
+        _polish(scores, own, found, weights, lane, lanes)
+        for b in range(lanes):
             for k in range(classes):
                 slopes[start + b, k] = found[k, b]

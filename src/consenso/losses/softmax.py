@@ -98,7 +98,7 @@ class Softmax(Loss):
         points, steps = np.ascontiguousarray(points), np.ascontiguousarray(np.atleast_1d(steps))
         indices = np.ascontiguousarray(targets, dtype=np.int64)
         slopes = np.empty_like(points)
-        run_in_threads(softmax_prox_slopes, len(points), 300.0 + 80.0 * self.classes, points, steps, indices, slopes)
+        run_in_threads(softmax_prox_slopes, len(points), 50.0 + 30.0 * self.classes, points, steps, indices, slopes)
         return slopes
 
     def check_targets(self, targets: NDArray[Any]) -> None:

@@ -19,6 +19,8 @@ from consenso.privacy import philox
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
+AT_ONCE = 64  # coins that are drawn together
+
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _SIN_0, _SIN_1, _SIN_2, _SIN_3, _SIN_4, _SIN_5, _SIN_6, _SIN_7 = philox._SIN
 _COS_0, _COS_1, _COS_2, _COS_3, _COS_4, _COS_5, _COS_6, _COS_7, _COS_8 = philox._COS
@@ -47,6 +49,31 @@ def inlined(kernel: Kernel) -> Kernel:
     return compiled(kernel, inlined=True)
 
 
+@inlined
+def _product(word: Any, multiplier: Any) -> tuple[Any, Any]:
+    """High and low 64 bits of a product, from products of halves, which vector units can multiply."""
+    low, high = word & _LOW, word >> _HALF
+    times_low, times_high = multiplier & _LOW, multiplier >> _HALF
+    bottom = low * times_low
+    middle = high * times_low + (bottom >> _HALF)
+    other = low * times_high + (middle & _LOW)
+    return high * times_high + (middle >> _HALF) + (other >> _HALF), (other << _HALF) | (bottom & _LOW)
+
+
+@inlined
+def _encrypt(words: Any, seed: Any, party: Any) -> None:
+    """`philox.block` in place, for every column of a table of counters (4, columns)."""
+    # Columns in the inner loop: each instruction does several of them.
+    for _ in range(philox._ROUNDS):
+        for i in range(words.shape[1]):
+            high0, low0 = _product(words[0, i], philox._MULTIPLIER_0)
+            high1, low1 = _product(words[2, i], philox._MULTIPLIER_1)
+            words[0, i], words[1, i] = high1 ^ words[1, i] ^ seed, low1
+            words[2, i], words[3, i] = high0 ^ words[3, i] ^ party, low0
+        seed += philox._WEYL_0
+        party += philox._WEYL_1
+
+
 @compiled
 def hop(
     seed: Any,
@@ -64,41 +91,20 @@ def hop(
     Each is uniform among the sorted neighbours of the one before, among all parties without neighbours or a party
     before (here = -1). `coin` and `counter` are the key of the schedule's coins.
     """
-    uniform = np.empty(1)
+    words = np.empty((4, AT_ONCE), dtype=np.uint64)
     for k in range(path.size):
-        philox._fill(philox.UNIFORM, seed, coin, np.uint64(round_ + k), counter[0], counter[1], uniform)
+        column = k % AT_ONCE
+        if column == 0:
+            for ahead in range(AT_ONCE):
+                words[0, ahead], words[1, ahead] = np.uint64(0), np.uint64(round_ + k + ahead)
+                words[2, ahead], words[3, ahead] = counter[0], counter[1] | np.uint64(philox.UNIFORM)
+            _encrypt(words, seed, coin)
+        uniform = philox._unit(words[0, column])
         anywhere = neighbors.size == 0 or here < 0
         choices = parties if anywhere else pointers[here + 1] - pointers[here]
-        chosen = min(int(uniform[0] * choices), choices - 1)
+        chosen = min(int(uniform * choices), choices - 1)
         here = chosen if anywhere else neighbors[pointers[here] + chosen]
         path[k] = here
-
-
-@inlined
-def _product(word: Any, multiplier: Any) -> tuple[Any, Any]:
-    """High and low 64 bits of a product, from products of halves, which vector units can multiply."""
-    low, high = word & _LOW, word >> _HALF
-    times_low, times_high = multiplier & _LOW, multiplier >> _HALF
-    bottom = low * times_low
-    middle = high * times_low + (bottom >> _HALF)
-    other = low * times_high + (middle & _LOW)
-    return high * times_high + (middle >> _HALF) + (other >> _HALF), (other << _HALF) | (bottom & _LOW)
-
-
-@inlined
-def _words(c1: Any, c2: Any, c3: Any, seed: Any, party: Any, out: Any) -> None:
-    """`philox.block` for the counters (0, c1, c2, c3), (1, c1, c2, c3), ... side by side; out is (4, blocks)."""
-    for index in range(out.shape[1]):
-        out[0, index], out[1, index], out[2, index], out[3, index] = np.uint64(index), c1, c2, c3
-    # Blocks in the inner loop: each instruction does several of them.
-    for _ in range(philox._ROUNDS):
-        for index in range(out.shape[1]):
-            high0, low0 = _product(out[0, index], philox._MULTIPLIER_0)
-            high1, low1 = _product(out[2, index], philox._MULTIPLIER_1)
-            out[0, index], out[1, index] = high1 ^ out[1, index] ^ seed, low1
-            out[2, index], out[3, index] = high0 ^ out[3, index] ^ party, low0
-        seed += philox._WEYL_0
-        party += philox._WEYL_1
 
 
 @inlined
@@ -141,8 +147,10 @@ def draw_noise(seed: Any, counter: tuple[Any, Any], path: IntArray, round_: int,
     normals = np.empty((words.shape[1], 4))
     flat = normals.reshape(4 * words.shape[1])
     for k in range(path.size):
-        c3 = counter[1] | np.uint64(philox.GAUSSIAN)
-        _words(np.uint64(round_ + k), counter[0], c3, seed, np.uint64(path[k]), words)
+        for i in range(words.shape[1]):
+            words[0, i], words[1, i] = np.uint64(i), np.uint64(round_ + k)
+            words[2, i], words[3, i] = counter[0], counter[1] | np.uint64(philox.GAUSSIAN)
+        _encrypt(words, seed, np.uint64(path[k]))
         for i in range(words.shape[1]):
             normals[i, 0], normals[i, 1] = _normals(words[0, i], words[1, i])
             normals[i, 2], normals[i, 3] = _normals(words[2, i], words[3, i])

@@ -1,0 +1,1 @@
+"""Timings, as ratios measured in one run. `make bench` runs them all, `python -m benchmarks hub` some."""

@@ -1,0 +1,31 @@
+"""Run benchmarks and print every figure beside its limit; exit code 1 when a limit is broken."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+MODULES = ("prox", "parties", "noise", "accounting", "hub", "peers")
+
+
+def main(names: list[str]) -> int:
+    """Run the named modules, or all."""
+    console, broken = Console(width=150), 0
+    for name in names or MODULES:
+        table = Table(title=name, title_justify="left")
+        for column in ("figure", "measured", "limit", "", "note"):
+            table.add_column(column)
+        for figure in importlib.import_module(f"benchmarks.{name}").run():
+            limit = "" if figure.limit is None else f"{'at most' if figure.at_most else 'at least'} {figure.limit:g}"
+            verdict = "" if figure.limit is None else "kept" if figure.kept else "BROKEN"
+            broken += not figure.kept
+            table.add_row(figure.name, f"{figure.value:.3g} {figure.unit}", limit, verdict, figure.note)
+        console.print(table)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

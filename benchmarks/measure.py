@@ -1,0 +1,40 @@
+"""What a benchmark reports, and how it takes times: calls take turns, and the best of each counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measured number with the limit that it is held to, if there is one."""
+
+    name: str
+    value: float
+    unit: str = "ratio"
+    limit: float | None = None
+    at_most: bool = True
+    note: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the limit is kept."""
+        if self.limit is None:
+            return True
+        return self.value <= self.limit if self.at_most else self.value >= self.limit
+
+
+def best(*calls: Callable[[], Any], repeats: int = 7) -> list[float]:
+    """The shortest time of each call, in seconds; one call each, which may compile, is not counted."""
+    times = [[seconds(call) for call in calls] for _ in range(repeats + 1)]
+    return [min(column) for column in zip(*times[1:], strict=True)]
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """How long a call takes."""
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
