@@ -21,7 +21,7 @@ from consenso.regularizers import NoPenalty
 from consenso.shards import Shards
 
 PARTIES, RECORDS, FEATURES = 1000, 45, 104  # Adult's rows after one-hot encoding, cut into a thousand silos
-LOOPED, STEP = 50, 1.0
+LOOPED, STEP = 50, 8.0
 MOST_GRADIENT_RATIO, LEAST_PROX_RATIO = 3.0, 20.0
 
 

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.dual_consensus import DualConsensusADMM
+from consenso.algorithms.ipadmm import IPADMM
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
@@ -168,6 +169,23 @@ def test_a_walk_on_a_graph_is_accounted_for_whoever_it_visits_most() -> None:
         e for e in made.card(1e-6).entries if (e.observer, e.unit, e.adjacency) == ("public", "user", "replace-one")
     )
     assert entry.spread.most == max(each)
+
+
+def test_nodes_of_different_sizes_share_their_epsilon_or_their_noise() -> None:
+    problem = problem_of([5, 20, 80], weighting="party")
+    settings = {"rounds": 6, "topology": Topology.complete(3), "observer": Eavesdropper()}
+    target = EpsilonDelta(epsilon=1.0, delta=1e-5)
+
+    def entry(equal: str):
+        card = plan(problem, IPADMM(), target=target, equal=equal, **settings).card(1e-5)
+        (found,) = (e for e in card.entries if (e.observer, e.unit, e.adjacency) == ("public", "record", "replace-one"))
+        return found
+
+    assert entry("epsilon").spread.least == pytest.approx(entry("epsilon").spread.most)
+    spread = entry("noise").spread
+    assert spread.worst == 0  # a record of the smallest node weighs most
+    assert spread.least < 0.2 * spread.most
+    assert spread.most == pytest.approx(1.0, rel=1e-3)
 
 
 def test_the_theorem_behind_each_guarantee() -> None:

@@ -167,7 +167,9 @@ class ConsensusADMM:
     def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
         """One reflected, noisy prox."""
         x = certified(f.prox(2 * down.z - state.u, self.step, self.tolerance), self.tolerance, "ConsensusADMM")
-        increment = 2 * self.relaxation * door("residual", x - down.z)
+        x -= down.z  # the residual; a million parties have no room for one more array
+        increment = door("residual", x)
+        increment *= 2 * self.relaxation
         return State(u=state.u + increment), Up(increment=increment)
 
     def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:

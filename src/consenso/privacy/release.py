@@ -9,7 +9,7 @@ cannot look behind it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -29,6 +29,9 @@ NOISE_STREAM, COIN_STREAM = 0, 1
 HUB = 2**62  # the hub draws as a party that no federation has, the same however many parties there are
 
 
+_SCOPES = ("record_add_remove", "record_replace_one", "user_add_remove", "user_replace_one")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
     """How far a released value can move, by unit and adjacency; one number, or one per party of the cohort.
@@ -43,12 +46,13 @@ class Bounds:
 
     def __post_init__(self) -> None:
         # Equal parties share one number, so that equal declarations compare and hash equal.
-        for each in fields(self):
-            value = np.asarray(getattr(self, each.name), dtype=float)
-            if np.isnan(value).any() or (value < 0).any():
-                raise InputError(f"Bounds({each.name}=...): a bound is a number from 0 to infinity.")
-            if value.size and (value == value.flat[0]).all():
-                object.__setattr__(self, each.name, float(value.flat[0]))
+        for name in _SCOPES:
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray) and value.size and (value == value.flat[0]).all():
+                value = float(value.flat[0])
+            if not (value >= 0 if isinstance(value, float | int) else (value >= 0).all()):
+                raise InputError(f"Bounds({name}=...): a bound is a number from 0 to infinity.")
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of_contributions(cls, *, record: Amount = np.inf, user: Amount = np.inf) -> Bounds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -42,6 +43,10 @@ class Setting:
 
     def representatives(self) -> Facts:
         """Facts of one party of each kind that public facts tell apart."""
+        return self._representatives
+
+    @cached_property
+    def _representatives(self) -> Facts:
         return self.facts.only(self.facts.classes())
 
 

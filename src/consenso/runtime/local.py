@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -86,17 +86,19 @@ class LocalEngine:
         last = setting.schedule.length(setting.rounds, coins)
         watched = self.one_by_one or watch is not _ignore
         walk = None if watched else fused(algorithm, setting, shards, coins)
+        # Asked once: looking a protocol up in every round would cost as much as a small step.
+        finished = algorithm.finished if isinstance(algorithm, Finishes) else None
+        is_hub = isinstance(algorithm, HubAlgorithm)
         while progress.round < last:
-            facts = setting.facts.at(progress.round)
-            if isinstance(algorithm, Finishes) and algorithm.finished(facts, progress.hub):
+            if finished is not None and finished(setting.facts.at(progress.round), progress.hub):
                 return
             if walk is not None and walk.run(progress, self._stop(progress.round, last)):
                 yield progress.round
                 continue
-            if isinstance(algorithm, HubAlgorithm):
-                self._hub_round(algorithm, setting, shards, progress, coins, watch)
+            if is_hub:
+                self._hub_round(cast(HubAlgorithm, algorithm), setting, shards, progress, coins, watch)
             else:
-                self._peer_round(algorithm, setting, shards, progress, watch)
+                self._peer_round(cast(PeerAlgorithm, algorithm), setting, shards, progress, watch)
             progress.round += 1
             yield progress.round
 

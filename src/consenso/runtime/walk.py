@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # Rounds after which a walk comes back to its caller, who may want to show how far it is.
 BLOCK = 50_000
 # Noise is drawn ahead this many numbers at a time, so that it is still in the cache when the rounds get to it.
-AHEAD_NUMBERS = 1 << 17
+AHEAD_NUMBERS = 1 << 18
 
 Records: TypeAlias = tuple[Any, tuple[Array, Array, Array], tuple[int, float, float]]
 Shrinkage: TypeAlias = tuple[Array, Array, Array, Array]
