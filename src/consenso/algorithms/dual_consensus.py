@@ -208,15 +208,17 @@ class DualConsensusADMM:
     def _records(self, down: Down, state: RecordState, f: Cohort, door: Door) -> tuple[RecordState, Up]:
         scores, norms = f.scores(down.z), f.squared_norms
         by_row = norms if scores.ndim == 1 else norms[:, None]
-        slopes = f.prox_slopes(2 * scores - state.centre + state.dual * by_row, self.step * norms)
-        pull = self.step * slopes
-        kept = (1 - 2 * self.relaxation) * state.dual + 2 * self.relaxation * pull
+        points = 2 * scores
+        points -= state.centre
+        points += state.dual * by_row
+        pull = f.prox_slopes(points, self.step * norms)
+        pull *= self.step
+        kept = _averaged(state.dual, pull, self.relaxation)
         if self.rate < 1:
             sampled = door.coins("dual", f.sizes)
             mask = sampled if scores.ndim == 1 else sampled[:, None]
             kept, pull = np.where(mask, kept, state.dual), np.where(mask, pull, 0.0)
-        h = self._hub
-        centre = (1 - 2 * h) * state.centre + 2 * h * scores
+        centre = _averaged(state.centre, scores, self._hub)
         return RecordState(dual=kept, centre=centre), Up(dual=door("dual", f.pull(pull)))
 
     def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
@@ -260,3 +262,10 @@ class DualConsensusADMM:
                 Box(low=-0.5, high=0.3),
             ),
         )
+
+
+def _averaged(before: Array, now: Array, relaxation: float) -> Array:
+    """(1 - 2 relaxation) before + 2 relaxation now, in one array besides."""
+    average = (1 - 2 * relaxation) * before
+    average += now if relaxation == 0.5 else 2 * relaxation * now
+    return average

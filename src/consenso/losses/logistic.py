@@ -57,5 +57,5 @@ class Logistic(ScalarLoss):
         points, steps = np.ascontiguousarray(points), np.ascontiguousarray(np.atleast_1d(steps))
         signs = np.ascontiguousarray(targets, dtype=np.float64)
         slopes = np.empty_like(points)
-        run_in_threads(logistic_prox_slopes, len(points), 20.0, points, steps, signs, slopes)
+        run_in_threads(logistic_prox_slopes, len(points), 10.0, points, steps, signs, slopes)
         return slopes
