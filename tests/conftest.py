@@ -1,4 +1,8 @@
-"""Where the tests find real data: the folder named by CONSENSO_DATA, with the files listed in docs/data.md."""
+"""Where the tests find real data: the folder named by CONSENSO_DATA, with the files listed in docs/data.md.
+
+Property tests draw the same examples in every run, so that a failure is a change; HYPOTHESIS_PROFILE=explore draws new
+ones.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("same", derandomize=True, database=None)
+settings.register_profile("explore", print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 @pytest.fixture(scope="session")

@@ -98,7 +98,9 @@ def test_no_other_point_is_better_than_the_prox(regularizer, seed, step):
         # |x-v|^2 - |p-v|^2 - |x-p|^2 = 2 <x-p, p-v>, written so that nothing large cancels.
         gain = step * (regularizer.value(x) - regularizer.value(p)) + np.sum((x - p) * (p - v), axis=-1)
         scale = step * (regularizer.value(x) + regularizer.value(p)) + np.sum(np.abs(x - p) * np.abs(p - v), axis=-1)
-        lost = np.linalg.norm(x - p, axis=-1) * np.linalg.norm(v, axis=-1)
+        # Both points lie on a constraint up to the rounding of v, and <., p - v> multiplies that by the size of v.
+        length = np.linalg.norm(v, axis=-1)
+        lost = (np.linalg.norm(x - p, axis=-1) + length) * length
         assert np.all(gain >= -1e-10 - 64 * EPS * (scale + lost))
 
 
