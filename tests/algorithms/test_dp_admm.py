@@ -15,6 +15,7 @@ from consenso.losses import Logistic, Squared
 from consenso.privacy.accountants import gdp
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper, Server
+from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, NoPenalty
 from consenso.runtime.plan import plan
@@ -81,7 +82,7 @@ def test_the_noise_decreases_with_the_denominator_and_the_cost_does_not():
     of = problem()
     algorithm = DPADMM(penalty=0.5, proximity=Polynomial(first=2.0, power=-0.5))
     rounds, multiplier = 9, 6.0
-    made = plan(of, algorithm, rounds=rounds, noise=GaussianNoise(multiplier=multiplier))
+    made = plan(of, algorithm, rounds=rounds, noise=GaussianNoise(multiplier=multiplier), sampler=Seeded(0))
     result = run(made, shards(of))
     scales = [float(np.max(entry.scale)) for entry in result.entries]
     gap = 2 / SIZES.sum()  # replace-one, slopes and rows of at most 1, over all records
@@ -95,9 +96,13 @@ def test_the_noise_decreases_with_the_denominator_and_the_cost_does_not():
 def test_a_copy_is_as_noisy_as_its_gradient():
     of = problem()
     proximity = Polynomial(first=1.0, power=-0.5)
-    one = plan(of, DPADMM(proximity=proximity), rounds=4, noise=GaussianNoise(multiplier=2.0))
+    one = plan(of, DPADMM(proximity=proximity), rounds=4, noise=GaussianNoise(multiplier=2.0), sampler=Seeded(0))
     other = plan(
-        of, InexactADMM(subproblem=Proximal(proximity=proximity), norm=2), rounds=4, noise=GaussianNoise(multiplier=2.0)
+        of,
+        InexactADMM(subproblem=Proximal(proximity=proximity), norm=2),
+        rounds=4,
+        noise=GaussianNoise(multiplier=2.0),
+        sampler=Seeded(0),
     )
     for k, (copy, gradient) in enumerate(
         zip(run(one, shards(of)).entries, run(other, shards(of)).entries, strict=True)

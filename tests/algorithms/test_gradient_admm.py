@@ -416,7 +416,8 @@ def test_logistic_runs_with_the_default_step():
     of = problem(loss=Logistic(), target_bound=None, regularizer=L1(strength=0.01))
     rows, targets = data(of)
     own = Shards.build(of, rows, np.sign(targets), np.concatenate(([0], np.cumsum(of.sizes))))
-    made = plan(of, GradientADMM(), rounds=25, noise=GaussianNoise(multiplier=0.5), schedule=Cyclic())
+    noise = GaussianNoise(multiplier=0.5)
+    made = plan(of, GradientADMM(), rounds=25, noise=noise, schedule=Cyclic(), sampler=Seeded(0))
     result = run(made, own)
     assert GradientADMM().step_for(of) == pytest.approx(4.0)
     assert len(result.entries) == 25

@@ -78,6 +78,12 @@ def test_safe_noise_is_never_drawn_twice_for_a_round(tmp_path: Path) -> None:
     assert resumed.rounds == 8
 
 
+def test_a_checkpoint_holds_private_states_and_is_for_its_owner_only(tmp_path: Path) -> None:
+    example = DualConsensusADMM.example()
+    interrupted(laws.planned(example), shards_of(example.problem), tmp_path, after=2)
+    assert (tmp_path / "checkpoint.npz").stat().st_mode & 0o077 == 0
+
+
 def test_a_secret_order_survives_a_restart(tmp_path: Path) -> None:
     example = GradientADMM.example()
     n = example.problem.parties

@@ -12,7 +12,7 @@ from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.algorithms.ipadmm import IPADMM
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
-from consenso.errors import InputError, PreconditionError
+from consenso.errors import InputError, PreconditionError, PrivacyError
 from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.noise import GaussianNoise, NoNoise
@@ -73,7 +73,13 @@ def test_federated_with_everyone_is_centralized() -> None:
     models = [
         run(
             plan(
-                problem, ConsensusADMM(), rounds=15, noise=GaussianNoise(multiplier=1.0), schedule=schedule, trust=trust
+                problem,
+                ConsensusADMM(),
+                rounds=15,
+                noise=GaussianNoise(multiplier=1.0),
+                schedule=schedule,
+                trust=trust,
+                sampler=Seeded(0),
             ),
             shards,
         ).model
@@ -186,6 +192,14 @@ def test_nodes_of_different_sizes_share_their_epsilon_or_their_noise() -> None:
     assert spread.worst == 0  # a record of the smallest node weighs most
     assert spread.least < 0.2 * spread.most
     assert spread.most == pytest.approx(1.0, rel=1e-3)
+
+
+def test_a_run_needs_a_chosen_source_of_noise() -> None:
+    problem = problem_of([5] * 4)
+    shards = Shards.from_parties(problem, draw(problem, np.random.default_rng(0)))
+    planned = plan(problem, DualConsensusADMM(), rounds=2, noise=GaussianNoise(multiplier=1.0))
+    with pytest.raises(PrivacyError, match="no source of noise was chosen"):
+        run(planned, shards)
 
 
 def test_the_theorem_behind_each_guarantee() -> None:

@@ -63,7 +63,7 @@ def made(
     )
     shards = Shards.build(problem, matrix(X), targets, np.concatenate(([0], np.cumsum(sizes))))
     settings = {"noise": NOISE, "schedule": schedule or RandomWalk()} | settings
-    return plan(problem, algorithm or ConsensusADMM(), rounds=rounds, **settings), shards
+    return plan(problem, algorithm or ConsensusADMM(), rounds=rounds, **({"sampler": Seeded(0)} | settings)), shards
 
 
 def finished(planned: Plan, shards: Shards, **engine):
@@ -166,7 +166,9 @@ class TestTheSameRounds:
                     target_bound=bound,
                 )
                 shards = Shards.build(problem, X, np.array([1.0, -1.0, 1.0, -1.0]), np.arange(5))
-                planned = plan(problem, ConsensusADMM(), rounds=60, noise=NOISE, schedule=RandomWalk())
+                planned = plan(
+                    problem, ConsensusADMM(), rounds=60, noise=NOISE, schedule=RandomWalk(), sampler=Seeded(0)
+                )
                 assert_same(finished(planned, shards), finished(planned, shards, one_by_one=True))
 
     def test_in_pieces_and_blocks(self, monkeypatch) -> None:
@@ -308,7 +310,12 @@ def test_a_walk_is_distributed_as_federated_training_with_one_user_a_round() -> 
     models = []
     for schedule, first in ((RandomWalk(), 0), (FixedSubset(1), seeds)):
         planned = plan(
-            problem, ConsensusADMM(step=4.0), rounds=rounds, noise=GaussianNoise(multiplier=0.05), schedule=schedule
+            problem,
+            ConsensusADMM(step=4.0),
+            rounds=rounds,
+            noise=GaussianNoise(multiplier=0.05),
+            schedule=schedule,
+            sampler=Seeded(0),
         )
         setting = planned.setting
         drawn = [

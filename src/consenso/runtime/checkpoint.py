@@ -47,7 +47,10 @@ def fingerprint(plan: Plan) -> str:
 
 
 class Checkpoint:
-    """A folder with the last complete round of a run and a journal of the rounds that were begun."""
+    """A folder with the last complete round of a run and a journal of the rounds that were begun.
+
+    The file holds the parties' exact states. It is private, like the data, and readable by its owner only.
+    """
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder, self.plan, self.fingerprint = folder, plan, fingerprint(plan)
@@ -79,7 +82,8 @@ class Checkpoint:
         if progress.hub is not None:
             parts["hub"] = encode(progress.hub)
         temporary = self._file.with_suffix(".tmp")
-        with temporary.open("wb") as out:
+        # States of parties are exact and private: nobody but the owner may read the file.
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
             arrays = {name: np.frombuffer(blob, dtype=np.uint8) for name, blob in parts.items()}
             np.savez(out, allow_pickle=False, **arrays)
             out.flush()

@@ -46,6 +46,7 @@ class Plan:
 
     algorithm: Any
     setting: Setting
+    sampler_chosen: bool = True  # planning needs no source of noise, running does
 
     @property
     def problem(self) -> Problem:
@@ -205,6 +206,8 @@ def plan(
 ) -> Plan:
     """Plan a run: with explicit `noise`, or with the least noise that meets `target` for `observer`.
 
+    `sampler` may be left out to plan; a run needs one.
+
     `equal` says what parties of different sizes or degrees have in common: their epsilon, each with its own noise, or
     the noise.
     """
@@ -250,7 +253,7 @@ def plan(
     )
     algorithm.check(setting)
     _check_bounded(algorithm, setting)
-    planned = Plan(algorithm=algorithm, setting=setting)
+    planned = Plan(algorithm=algorithm, setting=setting, sampler_chosen=sampler is not None)
     return _told(planned if target is None else _calibrated(planned, target, observer or Public()))
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from consenso.algorithms.shape import Diagnoses, HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array
-from consenso.errors import InputError
+from consenso.errors import InputError, PrivacyError
 from consenso.privacy.card import Card
+from consenso.privacy.noise import NoNoise
 from consenso.privacy.release import Entry
 from consenso.runtime.charge import Charge, charged
 from consenso.runtime.checkpoint import Checkpoint
@@ -128,6 +129,11 @@ def _check(plan: Plan, shards: Shards) -> None:
     """Rows are scaled, and targets clipped, to the bounds of the problem that the shards were built for."""
     if shards.problem != plan.problem:
         raise InputError("run(shards=...): the shards belong to another problem; build them for the plan's problem.")
+    if not plan.sampler_chosen and not all(isinstance(n, NoNoise) for n in plan.setting.doorway.noise.values()):
+        raise PrivacyError(
+            "run(plan=...): no source of noise was chosen; plan with sampler=Safe() for noise that protects, or with "
+            "sampler=Seeded(seed) for a simulation."
+        )
     if len(shards.parties) != plan.setting.parties:
         raise InputError(
             f"run(shards=...): rows of {len(shards.parties)} parties are here and the plan has {plan.setting.parties}; "
