@@ -255,7 +255,7 @@ def evaluate(
     found = []
     for seed in range(seeds):
         doorway = replace(made.setting.doorway, sampler=Seeded(seed))
-        seeded = replace(made, setting=replace(made.setting, doorway=doorway))
+        seeded = replace(made, setting=replace(made.setting, doorway=doorway), sampler_chosen=True)
         found.append(test(run(seeded, shards).model))
     (risk, accuracy), spread = np.mean(found, axis=0), np.std(found, axis=0)[0] if seeds > 1 else math.nan
     return Cell(
