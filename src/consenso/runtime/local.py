@@ -14,10 +14,12 @@ from consenso.algorithms.shape import Finishes, HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.errors import PrivacyError
 from consenso.facts import Facts
-from consenso.privacy.release import Contribution, Entry, Sealed, Vault, open_door, open_sum, silent_share
+from consenso.privacy.release import Entry, Vault
 from consenso.privacy.setting import Setting, largest_bounds
 from consenso.runtime.entries import Entries
 from consenso.runtime.records import own, put, take
+from consenso.runtime.step import opened
+from consenso.runtime.sums import Sum
 from consenso.runtime.walk import fused
 from consenso.schedules import Coins
 from consenso.shards import Shards
@@ -120,11 +122,11 @@ class LocalEngine:
         progress.previous = active
         facts = setting.facts.at(round_)
         down = algorithm.down(facts, progress.hub)
-        gathered = _Sum(setting, facts, largest_bounds(setting, algorithm.releases, round_), progress)
+        gathered = Sum(setting, facts, largest_bounds(setting, algorithm.releases, round_), progress)
         for cohort in self._cohorts(active, facts):
             here = facts.only(cohort)
             before = take(progress.state, cohort, shards.offsets)
-            with _step(algorithm, setting, here, gathered.largest, gathered.vault, progress) as door:
+            with opened(algorithm, setting, here, gathered.largest, gathered.vault, progress) as door:
                 after, up = algorithm.local(here, down, before, shards.cohort(cohort), door)
             progress.state = put(progress.state, after, cohort, shards.offsets)
             gathered.add(up)
@@ -133,7 +135,7 @@ class LocalEngine:
             # the step, none of which is kept, and what it sends counts zero times.
             here = facts.only(np.zeros(1, dtype=np.int64))
             before = take(progress.state, here.cohort, shards.offsets)
-            with _step(algorithm, setting, here, gathered.largest, gathered.vault, Progress(state=None)) as door:
+            with opened(algorithm, setting, here, gathered.largest, gathered.vault, Progress(state=None)) as door:
                 _, up = algorithm.local(here, down, before, shards.cohort(here.cohort), door)
             gathered.add(up, weight=0.0)
         if setting.doorway.trust == "secure-sum":
@@ -160,7 +162,7 @@ class LocalEngine:
         for cohort in self._cohorts(everyone, facts):
             here = facts.only(cohort)
             before = take(progress.state, cohort, shards.offsets)
-            with _step(algorithm, setting, here, largest, vault, progress) as door:
+            with opened(algorithm, setting, here, largest, vault, progress) as door:
                 after, message = algorithm.local(here, before, shards.cohort(cohort), door)
             progress.state = put(progress.state, after, cohort, shards.offsets)
             said.append(message)
@@ -175,84 +177,6 @@ class LocalEngine:
         """All at once, in pieces that fit in memory, or one by one."""
         length = 1 if self.one_by_one else max(1, COHORT_NUMBERS // facts.dim)
         return [active[start : start + length] for start in range(0, len(active), length)]
-
-
-class _step:  # noqa: N801
-    """Opens the door for one step and checks on the way out that every declared release was made."""
-
-    def __init__(
-        self,
-        algorithm: HubAlgorithm | PeerAlgorithm,
-        setting: Setting,
-        facts: Facts,
-        largest: dict[str, float],
-        vault: Vault,
-        progress: Progress,
-    ) -> None:
-        releases = algorithm.releases(facts)
-        in_parts = {release.name: release.parts for release in releases}
-        self._door, self._close = open_door(
-            setting.doorway,
-            facts,
-            releases,
-            largest=largest,
-            vault=vault,
-            record=lambda entry: progress.record(entry, in_parts=in_parts[entry.name]),
-        )
-
-    def __enter__(self) -> Any:
-        return self._door
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if kind is None:
-            self._close()
-
-
-class _Sum:
-    """Adds up what the cohorts of a round send, in the order of the parties."""
-
-    def __init__(self, setting: Setting, facts: Facts, largest: dict[str, float], progress: Progress) -> None:
-        self.setting, self.facts, self.largest, self.progress = setting, facts, largest, progress
-        self.vault = Vault()
-        self._kind: type[Any] | None = None
-        self._plain: dict[str, Array] = {}
-        self._sealed: dict[str, Contribution] = {}
-
-    def add(self, up: Any, weight: float = 1.0) -> None:
-        self._kind = type(up)
-        for each in dataclasses.fields(up):
-            value = getattr(up, each.name)
-            if isinstance(value, Sealed):
-                part = self.vault.take(value)
-                part = dataclasses.replace(part, value=weight * part.value.sum(axis=0, keepdims=True))
-                if each.name in self._sealed:
-                    part = dataclasses.replace(part, value=self._sealed[each.name].value + part.value)
-                self._sealed[each.name] = part
-            else:
-                summed = weight * value.sum(axis=0)
-                self._plain[each.name] = self._plain[each.name] + summed if each.name in self._plain else summed
-
-    def add_silence(self, facts: Facts) -> None:
-        """The noise shares of parties that were not sampled."""
-        for name, part in self._sealed.items():
-            share = silent_share(self.setting.doorway, facts, part, self.largest).sum(axis=0, keepdims=True)
-            self._sealed[name] = dataclasses.replace(part, value=part.value + share)
-
-    def total(self, algorithm: HubAlgorithm) -> Any:
-        """The summed message, each sealed sum opened."""
-        assert self._kind is not None
-        in_parts = {release.name: release.parts for release in algorithm.releases(self.facts)}
-        opened = {
-            name: open_sum(
-                self.setting.doorway,
-                self.facts,
-                part,
-                largest=self.largest,
-                record=lambda entry: self.progress.record(entry, in_parts=in_parts[entry.name]),
-            )
-            for name, part in self._sealed.items()
-        }
-        return self._kind(**self._plain, **opened)
 
 
 @dataclass(frozen=True)

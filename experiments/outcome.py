@@ -1,0 +1,117 @@
+"""What a reproduction comes to: tables, figures, verdicts and true budgets, all computed from the cells' results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+State = Literal["reproduced", "only with the flaw", "not reproduced"]
+Style = Literal["line", "dashed", "dotted", "points", "reported"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table of numbers and texts; `name` is also the name of its file."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """A curve of a panel, with a band where `low` and `high` are given. Style "reported" is for the paper's numbers."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    style: Style = "line"
+    hue: int | None = None  # place in the palette, to give curves of several panels one colour
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """A horizontal line."""
+
+    label: str
+    y: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    x: str  # with its unit
+    y: str
+    curves: tuple[Curve, ...]
+    levels: tuple[Level, ...] = ()
+    log_x: bool = False
+    log_y: bool = False
+    limits: tuple[float, float] | None = None  # of y
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """Panels side by side; `name` is also the name of its files."""
+
+    name: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+    across: int = 2  # panels in a row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of a headline claim, with our number beside the paper's."""
+
+    claim: str
+    source: str  # where the paper makes it
+    state: State
+    reported: str
+    ours: str
+    because: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """The true total of a run for one observer."""
+
+    run: str
+    version: Literal["as published", "corrected"]
+    nominal: float | None  # the epsilon that the paper states for it
+    observer: str
+    unit: str
+    adjacency: str
+    epsilon: float
+    delta: float
+    theorem: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Everything that a report shows beside the paper's own metadata."""
+
+    results: Table  # the main table: results.csv
+    figures: tuple[Figure, ...]
+    verdicts: tuple[Verdict, ...]
+    spent: tuple[Spent, ...]
+    changes: tuple[str, ...]  # sentences: what is different when it is done right
+    tables: tuple[Table, ...] = ()
+    cards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON of the corrected runs' cards
+
+
+def decide(*, published: bool, corrected: bool | None = None) -> State:
+    """A claim that holds when it is done right is reproduced; one that holds only as published needs its flaw.
+
+    Without a `corrected` version the published one decides.
+    """
+    if published if corrected is None else corrected:
+        return "reproduced"
+    return "only with the flaw" if published else "not reproduced"

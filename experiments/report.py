@@ -1,0 +1,197 @@
+"""A paper's report: one self-contained HTML page, and the tables, figures and cards beside it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from consenso.errors import TamperError
+from experiments.definition import Paper
+from experiments.drawing import draw, inline
+from experiments.outcome import Figure, Outcome, Table, Verdict
+from experiments.writing import as_csv, as_html, as_markdown, shown
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1, h2, h3 { line-height: 1.2; } h2 { margin-top: 2.2rem; } figure { margin: 1rem 0; } figcaption { color: #444; }
+table { border-collapse: collapse; margin: .6rem 0; font-size: .92rem; } .wide { overflow-x: auto; }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ccc; vertical-align: top; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.note { color: #444; font-size: .92rem; }
+.verdict { border-left: 5px solid; padding: .2rem 0 .2rem .9rem; margin: .8rem 0; }
+.reproduced { border-color: #009e73; } .flaw { border-color: #e69f00; } .not { border-color: #d55e00; }
+.state { font-weight: 600; } svg { max-width: 100%; } @media print { body { margin: 0; } }
+"""
+MARKS = {"reproduced": "reproduced", "only with the flaw": "flaw", "not reproduced": "not"}
+
+
+def write(paper: Paper, outcome: Outcome, folder: Path, *, made: dict[str, Any]) -> Path:
+    """Write everything into `folder`; the path of the page. `made` says how: version, grid, cells, seconds."""
+    folder.mkdir(parents=True, exist_ok=True)
+    cards = _save_cards(outcome, folder)
+    for figure in outcome.figures:
+        draw(figure, folder)
+    as_csv(outcome.results, folder / "results.csv")
+    for table in outcome.tables:
+        as_csv(table, folder / f"{table.name}.csv")
+    tables = [verdict_table(paper, outcome), outcome.results, *outcome.tables, spent_table(outcome)]
+    heading = f"# {paper.number}: {paper.title}\n\n{paper.authors}. {paper.reference}\n\n"
+    (folder / "results.md").write_text(heading + "\n".join(as_markdown(table) for table in tables), encoding="utf-8")
+    summary = {
+        "number": paper.number,
+        "title": paper.title,
+        "authors": paper.authors,
+        "made": made,
+        "verdicts": [asdict(verdict) for verdict in outcome.verdicts],
+        "spent": [asdict(spent) for spent in outcome.spent],
+        "figures": [figure.name for figure in outcome.figures],
+        "cards": cards,
+    }
+    (folder / "summary.json").write_text(json.dumps(summary, indent=2), encoding="utf-8")
+    page = folder / "report.html"
+    page.write_text(_page(paper, outcome, folder, made, cards), encoding="utf-8")
+    return page
+
+
+def verdict_table(paper: Paper, outcome: Outcome) -> Table:
+    """One row per headline claim."""
+    return Table(
+        name="verdicts",
+        title="Headline claims",
+        columns=("paper", "claim", "source", "verdict", "reported", "ours", "why"),
+        rows=tuple((paper.number, v.claim, v.source, v.state, v.reported, v.ours, v.because) for v in outcome.verdicts),
+    )
+
+
+def spent_table(outcome: Outcome) -> Table:
+    """The true totals."""
+    return Table(
+        name="spent",
+        title="True total epsilon of the runs, for each observer",
+        columns=("run", "version", "nominal", "observer", "unit", "adjacency", "epsilon", "delta", "theorem"),
+        rows=tuple(
+            (s.run, s.version, s.nominal, s.observer, s.unit, s.adjacency, s.epsilon, s.delta, s.theorem)
+            for s in outcome.spent
+        ),
+    )
+
+
+def _save_cards(outcome: Outcome, folder: Path) -> dict[str, int]:
+    """Every card is checked and its plan made anew; how many fields of each were checked."""
+    from consenso.privacy.card import Card
+    from consenso.privacy.verify import first_failure, verify
+    from consenso.runtime.replan import differences
+
+    checked = {}
+    for name, content in outcome.cards.items():
+        path = folder / "cards" / f"{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content, indent=2), encoding="utf-8")
+        checks = verify(content)
+        wrong = first_failure(checks) or next(iter(differences(Card.load(path))), None)
+        if wrong is not None:
+            raise TamperError(f"Card of {name}: {wrong}; the run that made it is not what its card says.")
+        checked[name] = len(checks)
+    return checked
+
+
+def page(title: str, body: str) -> str:
+    """A self-contained page in the style of all of them."""
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>{body}</body></html>"
+    )
+
+
+def _page(paper: Paper, outcome: Outcome, folder: Path, made: dict[str, Any], cards: dict[str, int]) -> str:
+    parts = [
+        f"<h1>{escape(paper.number)}: {escape(paper.title)}</h1>",
+        f"<p>{escape(paper.authors)}. {escape(paper.reference)}</p><p>{escape(paper.about)}</p>",
+        "<h2>Verdicts</h2>",
+        *(_verdict(v) for v in outcome.verdicts),
+        "<h2>Figures</h2>",
+        *(_figure(figure, folder) for figure in outcome.figures),
+        "<h2>What changes when it is done right</h2><ul>",
+        *(f"<li>{escape(sentence)}</li>" for sentence in outcome.changes),
+        "</ul>",
+        _section(spent_table(outcome)),
+        _section(outcome.results),
+        *(_section(table) for table in outcome.tables),
+        *(_section(table) for table in _metadata(paper)),
+        _cards(cards),
+        _how(made),
+    ]
+    return page(f"{paper.number}: {paper.title}", "".join(parts))
+
+
+def _figure(figure: Figure, folder: Path) -> str:
+    caption = f"<figcaption>{escape(figure.caption)}</figcaption>"
+    return f"<figure><h3>{escape(figure.title)}</h3>{inline(figure, folder)}{caption}</figure>"
+
+
+def _verdict(v: Verdict) -> str:
+    return (
+        f"<div class='verdict {MARKS[v.state]}'><span class='state'>{escape(v.state)}</span>: {escape(v.claim)} "
+        f"<span class='note'>({escape(v.source)})</span><br>Paper: {escape(v.reported)}. Ours: {escape(v.ours)}. "
+        f"{escape(v.because)}</div>"
+    )
+
+
+def _section(table: Table) -> str:
+    return f"<h2>{escape(table.title)}</h2>{as_html(table)}"
+
+
+def _metadata(paper: Paper) -> list[Table]:
+    """What the paper states, leaves open, gets wrong and reports."""
+    return [
+        Table(
+            name="parameters",
+            title="Parameters",
+            columns=("parameter", "value", "source"),
+            rows=tuple((p.name, shown(p.value), p.source) for p in paper.parameters),
+        ),
+        Table(
+            name="choices",
+            title="Unstated, and chosen",
+            columns=("what", "chosen", "why"),
+            rows=tuple((c.what, c.chosen, c.why) for c in paper.choices),
+        ),
+        Table(
+            name="flaws",
+            title="Flaws",
+            columns=("what", "consequence"),
+            rows=tuple((f.what, f.consequence) for f in paper.flaws),
+        ),
+        Table(
+            name="reported",
+            title="What the paper reports",
+            columns=("what", "at", "values", "source"),
+            rows=tuple(
+                (r.name, f"{r.axis} {shown(r.at)}" if r.at else "", shown(r.values), r.source) for r in paper.reported
+            ),
+        ),
+    ]
+
+
+def _cards(cards: dict[str, int]) -> str:
+    if not cards:
+        return ""
+    items = "".join(
+        f"<li><a href='cards/{escape(name)}.json'>{escape(name)}</a>: {count} fields checked, all follow from the "
+        f"plan made anew; <code>consenso verify cards/{escape(name)}.json</code></li>"
+        for name, count in cards.items()
+    )
+    return f"<h2>Privacy cards of the corrected runs</h2><ul>{items}</ul>"
+
+
+def _how(made: dict[str, Any]) -> str:
+    rows = tuple((name, shown(value)) for name, value in made.items())
+    table = Table(name="made", title="How this page was made", columns=("what", "value"), rows=rows)
+    return _section(table) + (
+        "<p class='note'>All noise is seeded, so that the page can be made again: a simulation, not private. Tables: "
+        "<a href='results.csv'>results.csv</a>, <a href='results.md'>results.md</a>.</p>"
+    )

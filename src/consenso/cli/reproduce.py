@@ -1,0 +1,146 @@
+"""`consenso reproduce`: the experiments of a paper, as published and as they should have been run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(reproduce)
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="000, 001, 002, 003, 004 or all.", show_default=False)],
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="All that the paper did, or less than five minutes of it.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for reports, tables, figures and kept results.")] = Path(
+        "reproductions"
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, without a progress bar.")] = False,
+) -> None:
+    """Run a paper's experiments with its parameters, as published and corrected at equal total epsilon and delta.
+
+    Needs a checkout of the repository: the experiments are no part of the installed package. Results are kept in OUT;
+    an interrupted run resumes where it stopped. Two processes with one thread each.
+
+    Exit codes: 0 fine, 1 a card of a corrected run does not verify, 2 bad input, 130 interrupted.
+
+    Example: consenso reproduce 000 --quick --out reproductions
+    """
+    from consenso.errors import InputError, TamperError
+
+    reproduction = _experiments()
+    known = reproduction.papers()
+    if paper != "all" and paper not in known:
+        raise InputError(f"reproduce({paper!r}): the papers are {', '.join(known)}, or all of them with 'all'.")
+    grid, told = "full" if full else "quick", []
+    for number in known if paper == "all" else (paper,):
+        try:
+            done = _one(reproduction, known[number], grid, out, quiet=as_json)
+        except KeyboardInterrupt:
+            typer.echo("Interrupted; the same command resumes where it stopped.", err=True)
+            raise typer.Exit(130) from None
+        except TamperError as error:
+            typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
+            raise typer.Exit(1) from None
+        told.append(done)
+    if as_json:
+        typer.echo(json.dumps([_machine(done) for done in told], indent=2))
+        return
+    _show(told, out)
+
+
+def _experiments() -> Any:
+    """The module that reproduces papers, from the checkout that this package lies in."""
+    import importlib
+    import importlib.util
+    import sys
+
+    import consenso
+    from consenso.errors import InputError
+
+    root = Path(consenso.__file__).resolve().parents[2]
+    if not (root / "experiments" / "reproduction.py").is_file():
+        raise InputError(
+            f"reproduce: no experiments/ in {root}; they come with a checkout of the repository, installed with "
+            "pip install --editable '.[plots]'."
+        )
+    if importlib.util.find_spec("matplotlib") is None:
+        raise InputError("reproduce: figures need Matplotlib; install it with pip install 'consenso[plots]'.")
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    return importlib.import_module("experiments.reproduction")
+
+
+def _one(reproduction: Any, paper: Any, grid: str, out: Path, *, quiet: bool) -> Any:
+    if quiet:
+        return reproduction.reproduce(paper, grid, out)
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    ahead = reproduction.forecast(paper, grid, out)
+    console = Console()
+    console.print(
+        f"[bold]{paper.number}[/bold] {paper.title}: {grid}, {ahead.cells} cells, {ahead.cells - ahead.missing} kept; "
+        f"expected to take {_duration(ahead.seconds)} on {reproduction.WORKERS} cores"
+    )
+    columns = (
+        TextColumn("{task.fields[cells]} of {task.fields[all]} cells"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    # A cell may take minutes: a speed from the last half minute would often be none.
+    with Progress(*columns, console=console, speed_estimate_period=3600) as progress:
+        # In seconds of work, of which kept cells have none.
+        bar = progress.add_task("", total=ahead.seconds * reproduction.WORKERS, cells=0, all=ahead.cells)
+        done = 0
+
+        def step(cell: Any, kept: bool) -> None:
+            nonlocal done
+            done += 1
+            progress.update(bar, advance=0.0 if kept else cell.seconds, cells=done)
+
+        return reproduction.reproduce(paper, grid, out, step=step)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _machine(done: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "paper": done.paper.number,
+        "report": str(done.page),
+        "seconds": done.seconds,
+        "verdicts": [asdict(verdict) for verdict in done.outcome.verdicts],
+        "spent": [asdict(spent) for spent in done.outcome.spent],
+    }
+
+
+def _show(told: list[Any], out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table("paper", "claim", "verdict", "reported", "ours")
+    colours = {"reproduced": "green", "only with the flaw": "yellow", "not reproduced": "red"}
+    for done in told:
+        for verdict in done.outcome.verdicts:
+            state = f"[{colours[verdict.state]}]{verdict.state}[/]"
+            table.add_row(done.paper.number, verdict.claim, state, verdict.reported, verdict.ours)
+    console.print(table)
+    for done in told:
+        console.print(f"{done.paper.number}: {done.page} ({_duration(done.seconds)})")
+    console.print(f"Index: [bold]{out / 'index.html'}[/bold]")

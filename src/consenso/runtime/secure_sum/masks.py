@@ -1,0 +1,86 @@
+"""The cryptography of the secure sum: X25519 agreement, HKDF-SHA256, ChaCha20 streams, ChaCha20-Poly1305 envelopes.
+
+Every derived key names its purpose, the run, the occasion and the two parties, so that no stream is ever used twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from consenso.errors import TamperError
+from consenso.runtime.secure_sum.sharing import Entropy
+
+Words = NDArray[np.uint64]  # integers modulo 2^64
+
+KEY_BYTES = 32
+_NONCE_BYTES, _TAG_BYTES = 12, 16
+ENVELOPE_BYTES = _NONCE_BYTES + _TAG_BYTES  # what an envelope adds to its content
+
+
+class KeyPair:
+    """A secret X25519 key of 32 bytes and its public half."""
+
+    def __init__(self, secret: bytes) -> None:
+        self.secret = secret
+        self._private = X25519PrivateKey.from_private_bytes(secret)
+        self.public = self._private.public_key().public_bytes_raw()
+
+    @classmethod
+    def draw(cls, entropy: Entropy) -> KeyPair:
+        """A fresh pair."""
+        return cls(entropy(KEY_BYTES))
+
+    def agree(self, public: bytes) -> bytes:
+        """The secret that the owners of both keys can compute and nobody else."""
+        try:
+            return self._private.exchange(X25519PublicKey.from_public_bytes(public))
+        except ValueError:
+            raise TamperError("secure sum: a public key is none of X25519; its owner must advertise another.") from None
+
+
+def derive(secret: bytes, run: bytes, purpose: str, *context: bytes) -> bytes:
+    """A key for one purpose. Parts of the context have fixed lengths, so that no two contexts read the same."""
+    info = b"consenso secure sum 1|" + purpose.encode() + b"|" + b"|".join(context)
+    return HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=run, info=info).derive(secret)
+
+
+def name(party: int) -> bytes:
+    """A party as bytes of a context."""
+    return party.to_bytes(8, "big")
+
+
+def add_stream(total: Words, key: bytes, *, negative: bool = False) -> None:
+    """Add the key's stream of uniform words to `total` in place, or take it away. A key has one stream: use it once."""
+    cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
+    stream = np.frombuffer(cipher.update(bytes(8 * total.size)), dtype="<u8")
+    (np.subtract if negative else np.add)(total, stream, out=total)
+
+
+def seal(key: bytes, content: bytes, context: bytes, entropy: Entropy) -> bytes:
+    """An envelope that only who has the key can open, and only in the same context."""
+    nonce = entropy(_NONCE_BYTES)
+    return nonce + ChaCha20Poly1305(key).encrypt(nonce, content, context)
+
+
+def unseal(key: bytes, envelope: bytes, context: bytes) -> bytes:
+    """The content of an envelope; TamperError where it was changed or belongs elsewhere."""
+    try:
+        return ChaCha20Poly1305(key).decrypt(envelope[:_NONCE_BYTES], envelope[_NONCE_BYTES:], context)
+    except InvalidTag:
+        raise TamperError(
+            "secure sum: an envelope does not open; it was changed on its way, or belongs to another round."
+        ) from None
+
+
+def commit(seed: bytes, context: bytes) -> bytes:
+    """A hash that fixes a seed of full entropy without telling it."""
+    return hashlib.sha256(b"consenso secure sum 1|commitment|" + context + seed).digest()

@@ -1,0 +1,91 @@
+"""The choice of a solver, and the plan that its rules make."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import cast
+
+from consenso.errors import InputError, PreconditionError
+from consenso.privacy.calibrate import Target
+from consenso.privacy.observers import Observer, Public
+from consenso.privacy.release import Trust
+from consenso.privacy.samplers import Sampler
+from consenso.problem import Problem
+from consenso.runtime.plan import Plan, plan
+from consenso.schedules import Schedule
+from consenso.solvers import dp_sgd, dual_admm, objective_perturbation, preconditioned
+from consenso.solvers.request import Request, Rules
+
+# The order in which "auto" asks.
+EVERY = cast(tuple[Rules, ...], (preconditioned, objective_perturbation, dual_admm, dp_sgd))
+AUTO = cast(tuple[Rules, ...], (preconditioned, objective_perturbation, dp_sgd))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A plan that is ready to run, which solver it is, and why."""
+
+    plan: Plan
+    name: str
+    reason: str  # one sentence, public facts only
+
+
+def names() -> tuple[str, ...]:
+    """The solvers that can be asked for by name."""
+    return tuple(rules.NAME for rules in EVERY)
+
+
+def prepare(
+    problem: Problem,
+    target: Target,
+    *,
+    solver: str = "auto",
+    sampler: Sampler | None = None,
+    observer: Observer = Public(),  # noqa: B008 - frozen
+    trust: Trust | None = None,
+    schedule: Schedule | None = None,
+) -> Prepared:
+    """Plan the fit of a problem within a target for an observer, by rules from public facts only.
+
+    solver: "auto", or one of `names()`, which is refused where its assumptions do not hold.
+    """
+    request = Request(problem=problem, target=target, observer=observer, trust=trust, schedule=schedule)
+    rules, reason = _automatic(request) if solver == "auto" else _named(solver, request)
+    recipe = rules.recipe(request)
+    planned = plan(
+        problem,
+        recipe.algorithm,
+        rounds=recipe.rounds,
+        target=target,
+        observer=observer,
+        schedule=schedule,
+        trust=trust,
+        sampler=sampler,
+    )
+    return Prepared(plan=planned, name=rules.NAME, reason=reason)
+
+
+def _automatic(request: Request) -> tuple[Rules, str]:
+    passed: list[str] = []
+    for rules in AUTO:
+        refusal = rules.refusal(request)
+        if refusal is None:
+            because = "; ".join(passed)
+            return rules, f"{rules.NAME}: chosen because {because}." if because else f"{rules.NAME}: the first choice."
+        passed.append(f"{rules.NAME} does not apply ({refusal})")
+    raise PreconditionError(f"prepare(solver='auto'): no solver applies: {'; '.join(passed)}.")
+
+
+def _named(solver: str, request: Request) -> tuple[Rules, str]:
+    for rules in EVERY:
+        if rules.NAME == solver:
+            refusal = rules.refusal(request)
+            if refusal is not None:
+                raise PreconditionError(
+                    f"prepare(solver={solver!r}): this solver does not apply, because {refusal}; use solver='auto'."
+                )
+            return rules, f"{solver}: asked for by name."
+    near = difflib.get_close_matches(str(solver), names(), n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"use 'auto' or one of {', '.join(map(repr, names()))}."
+    raise InputError(f"prepare(solver={solver!r}): there is no such solver; {hint}")

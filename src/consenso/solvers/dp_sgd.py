@@ -1,0 +1,27 @@
+"""Rules of DP-SGD."""
+
+from __future__ import annotations
+
+import math
+
+from consenso.algorithms.dp_sgd import DPSGD
+from consenso.solvers.request import Recipe, Request
+
+NAME = "dp-sgd"
+
+
+def refusal(request: Request) -> str | None:
+    """It takes every problem."""
+    return None
+
+
+def recipe(request: Request) -> Recipe:
+    """Full batches; squared losses are clipped at the largest gradient of the zero model."""
+    problem = request.problem
+    clip = None
+    if math.isinf(problem.loss.slope_bound):
+        clip = problem.row_bound * (problem.target_bound or 1.0)
+    rounds = int(min(max(request.mu * problem.records / math.sqrt(problem.dim), 5), 100))
+    curvature = problem.loss.curvature_bound
+    step = 1.0 / (problem.row_bound**2 * (curvature if math.isfinite(curvature) else 1.0))
+    return Recipe(algorithm=DPSGD(step=4 * step, clip=clip, averaging=0.5), rounds=rounds)

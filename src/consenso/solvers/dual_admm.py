@@ -1,0 +1,27 @@
+"""Rules of DualConsensusADMM."""
+
+from __future__ import annotations
+
+import math
+
+from consenso.algorithms.dual_consensus import DualConsensusADMM
+from consenso.solvers.request import Recipe, Request
+
+NAME = "dual-admm"
+
+
+def refusal(request: Request) -> str | None:
+    """Bounded slopes."""
+    problem = request.problem
+    if math.isinf(problem.loss.slope_bound):
+        return f"the slope of the {problem.loss.name} loss is unbounded"
+    if not request.takes_everyone:
+        return "its records need every party in every round"
+    return None
+
+
+def recipe(request: Request) -> Recipe:
+    """Records as units of consensus."""
+    problem = request.problem
+    rounds = int(min(max(request.mu * problem.records / math.sqrt(problem.dim), 5), 100))
+    return Recipe(algorithm=DualConsensusADMM(level="record", step=8.0 / problem.row_bound**2), rounds=rounds)

@@ -1,0 +1,70 @@
+"""What is asked of a solver: a problem, a budget and the circumstances of the run. All of it is public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from consenso.errors import InputError
+from consenso.privacy.calibrate import Mu, PureEpsilon, Target, calibrate_noise
+from consenso.privacy.events import Gaussian
+from consenso.privacy.observers import Observer, Public
+from consenso.privacy.release import Trust
+from consenso.problem import Problem
+from consenso.schedules import Everyone, Schedule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """Everything that a rule may look at."""
+
+    problem: Problem
+    target: Target
+    observer: Observer = Public()
+    trust: Trust | None = None
+    schedule: Schedule | None = None
+
+    @property
+    def is_central(self) -> bool:
+        """Whether one curator holds all records."""
+        return self.problem.parties == 1
+
+    @property
+    def takes_everyone(self) -> bool:
+        """Whether every party takes part in every round."""
+        return self.schedule is None or isinstance(self.schedule, Everyone)
+
+    @cached_property
+    def mu(self) -> float:
+        """The budget as that of one Gaussian release: its mean may move by this many standard deviations."""
+        if isinstance(self.target, Mu):
+            return self.target.mu
+        if isinstance(self.target, PureEpsilon):
+            raise InputError(
+                f"prepare(target={self.target}): the solvers add Gaussian noise, which is never differentially private "
+                "with delta 0; use EpsilonDelta(epsilon=..., delta=...)."
+            )
+        return 1.0 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0), self.target)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """An algorithm with its hyperparameters, and the rounds that it is planned with."""
+
+    algorithm: Any
+    rounds: int
+
+
+class Rules(Protocol):
+    """The public rules of one solver; a module of this package with these names."""
+
+    NAME: str
+
+    def refusal(self, request: Request) -> str | None:
+        """Why the solver cannot do this, as the end of a sentence; None when it can."""
+        ...
+
+    def recipe(self, request: Request) -> Recipe:
+        """The algorithm that the rules make for a request that is not refused."""
+        ...

@@ -1,0 +1,154 @@
+"""What "auto" means: an algorithm, its parameters and its rounds by rules from public facts and the budget.
+
+Around a hub the rules of `consenso.solvers` decide. On a graph it is IPADMM with the options that are free
+post-processing and a clip; the length of the run is set so that the noise walks a fixed distance, in units of the
+row bound (the rule whose results docs/peers.md tells).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consenso.algorithms.shape import PeerAlgorithm
+from consenso.errors import InputError, PreconditionError
+from consenso.facts import Facts
+from consenso.privacy.calibrate import EpsilonDelta, Mu, PureEpsilon, Rho, Target
+from consenso.privacy.observers import Observer
+from consenso.privacy.release import Trust
+from consenso.problem import Problem
+from consenso.schedules import Everyone, Schedule
+from consenso.topology import Topology
+
+REACH = 14.0  # length of the noise walk at which to stop, in units of 1/row_bound
+CLIP = 0.7  # of a record's Lipschitz constant: few records of a useful model have steeper losses
+FEWEST, MOST = 10, 1000
+#: Rounds of a named algorithm when nothing better is known, and passes over the parties where one acts in a round.
+USUAL_ROUNDS, USUAL_PASSES = 50, 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circumstances:
+    """The public facts that the rules may look at."""
+
+    problem: Problem
+    target: Target | None
+    observer: Observer
+    kind: str
+    trust: Trust
+    schedule: Schedule | None
+    topology: Topology | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """What to plan with, and why, in one sentence of public facts."""
+
+    algorithm: Any
+    rounds: int
+    schedule: Schedule | None
+    reason: str
+
+
+def choose(given: Circumstances, *, algorithm: Any | None, rounds: int | None) -> Choice:
+    """The algorithm and the rounds as stated, or by the rules."""
+    if algorithm is not None:
+        name = type(algorithm).__name__
+        found = usual_rounds(given, algorithm) if rounds is None else rounds
+        told = "" if rounds is not None else f", and {found} rounds is its usual number here"
+        return Choice(
+            algorithm=algorithm,
+            rounds=found,
+            schedule=given.schedule,
+            reason=f"{name}: the study names it{told}.",
+        )
+    if given.target is None:
+        raise InputError(
+            'setting.algorithm = "auto": a choice needs a target to be made for; state privacy.epsilon and delta, or '
+            "name the algorithm."
+        )
+    if isinstance(given.target, PureEpsilon):
+        raise InputError(
+            'setting.algorithm = "auto": the rules choose algorithms with Gaussian noise, which needs a delta; state '
+            "privacy.delta, or name the algorithm."
+        )
+    choice = _on_graph(given) if given.topology is not None else _around_hub(given)
+    return choice if rounds is None else Choice(**{**vars(choice), "rounds": rounds})
+
+
+def _around_hub(given: Circumstances) -> Choice:
+    from consenso.solvers import prepare
+
+    assert given.target is not None
+    made = prepare(
+        given.problem, given.target, observer=given.observer, trust=given.trust, schedule=given.schedule
+    )
+    setting = made.plan.setting
+    return Choice(
+        algorithm=made.plan.algorithm, rounds=setting.rounds, schedule=given.schedule, reason=made.reason
+    )
+
+
+def _on_graph(given: Circumstances) -> Choice:
+    from consenso.algorithms.ipadmm import IPADMM
+
+    problem, topology = given.problem, given.topology
+    assert topology is not None
+    slope = problem.loss.lipschitz(problem.row_bound)
+    if not math.isfinite(slope) or not np.isfinite(problem.smoothness).all():
+        raise PreconditionError(
+            f'setting.algorithm = "auto": on a graph the rules need a loss with bounded slopes and curvature, and the '
+            f"{problem.loss.name} loss has not; choose logistic, huber or smoothed-hinge, or name an algorithm."
+        )
+    options: dict[str, Any] = {"clip": CLIP * slope, "at_average": True, "averaging": 0.5}
+    step = 1 / float(np.mean(problem.smoothness))
+    rounds = _pace(problem, IPADMM(**options), topology, zcdp_of(given.target), step)
+    penalty = 1 / (2 * float(topology.degrees.mean()) * step)
+    return Choice(
+        algorithm=IPADMM(penalty=penalty, proximity=0.0, **options),
+        rounds=rounds,
+        schedule=given.schedule,
+        reason="IPADMM: the first choice on a graph, with steps as long as the curvature allows and as many rounds as "
+        "the budget is worth.",
+    )
+
+
+def _pace(problem: Problem, algorithm: Any, topology: Topology, rho: float, step: float) -> int:
+    """The rounds after which Gaussian noise within the budget has walked the reach."""
+    (release,) = algorithm.releases(Facts.everyone(problem, rounds=1, degrees=topology.degrees))
+    bounds = np.broadcast_to(release.bounds.at(problem.unit, problem.adjacency), (problem.parties,))
+    std = math.sqrt(float(np.mean(bounds**2)) / problem.parties / (2 * rho))
+    longest = REACH / (problem.row_bound * std * math.sqrt(problem.dim))
+    return int(np.clip(math.ceil(longest / step), FEWEST, MOST))
+
+
+def zcdp_of(target: Target | None) -> float:
+    """The budget of a target as that of Gaussian releases in zCDP."""
+    from consenso import theory
+
+    if isinstance(target, Rho):
+        return target.rho
+    if isinstance(target, Mu):
+        return target.mu**2 / 2
+    assert isinstance(target, EpsilonDelta)
+    return theory.budget(target.epsilon, target.delta)
+
+
+def usual_rounds(given: Circumstances, algorithm: Any) -> int:
+    """A number of rounds for a named algorithm, from its kind and the schedule."""
+    from consenso.algorithms.objective_perturbation import ObjectivePerturbation
+    from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+
+    if isinstance(algorithm, ObjectivePerturbation):
+        return 1
+    if isinstance(algorithm, PreconditionedFixedPoint):
+        return 1 + (algorithm.steps or 2 * USUAL_ROUNDS)
+    if isinstance(algorithm, PeerAlgorithm) or given.schedule is None or isinstance(given.schedule, Everyone):
+        return USUAL_ROUNDS
+    # As many as give each party the usual number of passes.
+    facts = given.schedule.participation(0, given.problem.parties, given.problem.parties)
+    rate = getattr(facts, "rate", 1.0 / given.problem.parties)
+    return math.ceil(USUAL_PASSES / rate)

@@ -1,0 +1,241 @@
+"""The [setting] section: who holds the data, who is trusted, which algorithm, how often, who talks to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from consenso.errors import InputError
+from consenso.privacy.release import Trust
+from consenso.problem import Weighting
+from consenso.schedules import (
+    Cyclic,
+    Everyone,
+    FixedSubset,
+    PoissonSubset,
+    RandomOrder,
+    RandomStopping,
+    RandomWalk,
+    Schedule,
+)
+from consenso.study.graph import Graph, read_graph
+from consenso.study.keys import Keys, is_number
+from consenso.study.spelled import build, spell
+
+Kind = Literal["central", "federated", "decentralized"]
+SplitKind = Literal["equal", "one-per-record", "column", "dirichlet", "sizes"]
+
+SCHEDULES: dict[str, type[Any]] = {
+    "everyone": Everyone,
+    "poisson": PoissonSubset,
+    "fixed": FixedSubset,
+    "cyclic": Cyclic,
+    "random-order": RandomOrder,
+    "random-stopping": RandomStopping,
+    "random-walk": RandomWalk,
+}
+TRUSTS = ("local", "secure-sum", "curator")
+SPLITS = ("equal", "one-per-record", "column", "dirichlet", "sizes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitSection:
+    """How one table is dealt to parties, for a simulation.
+
+    equal: sizes that differ by one at most, at random where a seed is given. one-per-record: every record is a party.
+    column: by the user column of the schema or of the set. dirichlet: label skew, for sets of the catalogue. sizes:
+    consecutive records. size: for a column, the most records that a party may have.
+    """
+
+    kind: SplitKind
+    parties: int | None = None
+    sizes: tuple[int, ...] = ()
+    size: int | None = None
+    seed: int | None = None
+    concentration: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingSection:
+    """Where the data are and how they are learnt from; "auto" is chosen by public rules."""
+
+    kind: Kind
+    trust: Trust
+    algorithm: Any | None  # None is "auto"
+    rounds: int | None  # None is "auto"
+    schedule: Schedule | None
+    parties: tuple[tuple[str, int], ...]
+    split: SplitSection | None
+    topology: Graph | None
+    colluders: int
+    weighting: Weighting
+    equal: Literal["epsilon", "noise"]
+
+
+def read_setting(keys: Keys) -> SettingSection | None:
+    """The section, or None where too much of it is wrong to go on."""
+    before = len(keys.faults.sentences)
+    kind = keys.text("kind", choices=("central", "federated", "decentralized"))
+    if "kind" not in keys:
+        keys.wrong("kind", "say who holds the data: central, federated or decentralized")
+    trust = keys.text("trust", {"central": "curator"}.get(str(kind), "local"), choices=TRUSTS)
+    section = SettingSection(
+        kind=kind or "central",  # type: ignore[arg-type]
+        trust=trust or "local",  # type: ignore[arg-type]
+        algorithm=_algorithm(keys),
+        rounds=_rounds(keys),
+        schedule=_schedule(keys),
+        parties=_parties(keys),
+        split=_split(keys),
+        topology=read_graph(keys),
+        colluders=keys.whole("colluders", 0, least=0, what="how many parties may collude") or 0,
+        weighting=keys.text("weighting", "record", choices=("record", "party")) or "record",  # type: ignore[arg-type]
+        equal=keys.text("equal", "epsilon", choices=("epsilon", "noise")) or "epsilon",  # type: ignore[arg-type]
+    )
+    keys.finish()
+    _check(keys, section)
+    return section if len(keys.faults.sentences) == before else None
+
+
+def _check(keys: Keys, section: SettingSection) -> None:
+    if section.kind == "central":
+        for name in ("split", "parties", "topology", "schedule"):
+            if name in keys:
+                keys.wrong(name, 'a central setting has one table and one holder; remove it, or set kind = "federated"')
+        if section.trust != "curator":
+            keys.wrong("trust", 'whoever holds the one table is its curator; write trust = "curator"')
+        return
+    if ("parties" in keys) == ("split" in keys):
+        keys.wrong(
+            "split",
+            "name the real parties with their public sizes in [setting.parties], or deal one table in "
+            '[setting.split] such as kind = "equal", parties = 20; one of the two',
+        )
+    if section.kind == "decentralized":
+        if section.trust != "local":
+            keys.wrong("trust", 'peers trust nobody with their noise; write trust = "local"')
+        if section.topology is None and not isinstance(section.schedule, RandomWalk) and "topology" not in keys:
+            keys.wrong("topology", 'peers talk along a graph; write topology = "ring", or a table with edges')
+    if section.kind == "federated" and section.topology is not None:
+        keys.wrong("topology", 'a federation is a star around its server; remove it, or set kind = "decentralized"')
+    if section.colluders and section.trust != "secure-sum":
+        keys.wrong("colluders", 'only a secure sum shares its noise among parties; set trust = "secure-sum"')
+
+
+def _algorithm(keys: Keys) -> Any | None:
+    from consenso.algorithms import find
+
+    name = keys.text("algorithm", "auto")
+    parameters = keys.inner("parameters")
+    if name is None or name == "auto":
+        if parameters is not None and parameters.table:
+            keys.wrong("parameters", 'parameters belong to a named algorithm; name it, or leave "auto" to choose them')
+        return None
+    try:
+        definition = find(name)
+    except InputError as error:
+        keys.wrong("algorithm", str(error).rstrip("."))
+        return None
+    try:
+        return build(definition, {} if parameters is None else parameters.table)
+    except InputError as error:
+        keys.wrong("parameters", str(error))
+        return None
+
+
+def _rounds(keys: Keys) -> int | None:
+    value = keys.raw("rounds", "auto")
+    if value == "auto":
+        return None
+    return keys.whole("rounds", least=1, what='rounds, if it is not "auto",')
+
+
+def _schedule(keys: Keys) -> Schedule | None:
+    value = keys.raw("schedule")
+    if value is None:
+        return None
+    if isinstance(value, Mapping) and "topology" in value:
+        keys.wrong("schedule", "a walk goes along the graph of setting.topology; state the graph there")
+        return None
+    try:
+        schedule: Schedule = spell(value, SCHEDULES)
+        return schedule
+    except InputError as error:
+        keys.wrong("schedule", str(error))
+        return None
+
+
+def _parties(keys: Keys) -> tuple[tuple[str, int], ...]:
+    inner = keys.inner("parties")
+    if inner is None:
+        return ()
+    found = [(name, inner.whole(name, least=1, what="the public number of records of a party")) for name in inner.table]
+    if not found:
+        keys.wrong("parties", "at least one party takes part; write name = number of records")
+    for name in inner.table:
+        if name.isdecimal() or not name.strip() or name != name.strip() or "," in name:
+            inner.wrong(name, "a party's name is not a number, and has no comma and no blanks around it; rename it")
+    return tuple((name, size) for name, size in found if size is not None)
+
+
+def _split(keys: Keys) -> SplitSection | None:
+    inner = keys.inner("split")
+    if inner is None:
+        return None
+    kind = inner.text("kind", "equal", choices=SPLITS) or "equal"
+    parties = inner.whole("parties", least=1, what="the number of parties")
+    sizes = _sizes(inner)
+    section = SplitSection(
+        kind=kind,  # type: ignore[arg-type]
+        parties=parties,
+        sizes=sizes,
+        size=inner.whole("size", least=1, what="the most records that a party may have"),
+        seed=inner.whole("seed", least=0, what="the seed of the split"),
+        concentration=inner.number(
+            "concentration",
+            rule="the concentration of a Dirichlet law is positive; 0.3 is skewed and 100 is even",
+            low=0.0,
+            high=float("inf"),
+        ),
+    )
+    _check_split(inner, section)
+    inner.finish()
+    return section
+
+
+_NEEDED = {
+    "equal": ("parties",),
+    "one-per-record": (),
+    "column": (),
+    "dirichlet": ("parties", "concentration"),
+    "sizes": ("sizes",),
+}
+_ALLOWED = {
+    "equal": ("seed",),
+    "one-per-record": (),
+    "column": ("parties", "size", "sizes"),
+    "dirichlet": ("seed",),
+    "sizes": (),
+}
+
+
+def _check_split(inner: Keys, section: SplitSection) -> None:
+    for name in ("parties", "sizes", "size", "seed", "concentration"):
+        if name in inner and name not in (*_NEEDED[section.kind], *_ALLOWED[section.kind]):
+            inner.wrong(name, f"a split of kind {section.kind!r} has no {name}; remove it")
+        elif name in _NEEDED[section.kind] and name not in inner:
+            inner.wrong(name, f"a split of kind {section.kind!r} needs {name}; add {name} = ...")
+
+
+def _sizes(inner: Keys) -> tuple[int, ...]:
+    value = inner.raw("sizes")
+    if value is None:
+        return ()
+    good = isinstance(value, list) and value and all(is_number(item) and isinstance(item, int) for item in value)
+    if not good or min(value) < 1:
+        inner.wrong("sizes", "a list of the public numbers of records is needed, each at least 1; write [300, 200]")
+        return ()
+    return tuple(value)
+
+

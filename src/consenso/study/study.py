@@ -1,0 +1,282 @@
+"""A study: one file that says what is learnt, from which table, for whom it is private, and how."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import IntArray
+from consenso.errors import ConsensoError, InputError
+from consenso.privacy.card.plain import plain
+from consenso.problem import Problem
+from consenso.runtime.plan import Plan
+from consenso.shards import Shards
+from consenso.splits import Split, by_column
+from consenso.study.data import DataSection, read_data
+from consenso.study.graph import check_graph
+from consenso.study.keys import Faults, Keys
+from consenso.study.model import TASKS, ModelSection, read_model
+from consenso.study.output import OutputSection, read_output
+from consenso.study.parties import check_parties, deal, names_of, sizes_of, skewed
+from consenso.study.planning import Planned, observer_of, plan_of, problem_of
+from consenso.study.privacy import PrivacySection, read_privacy
+from consenso.study.setting import SettingSection, read_setting
+from consenso.study.sources import Records, file_records, test_records, training_records
+from consenso.study.writing import write_toml
+
+SECTIONS = ("data", "model", "privacy", "setting", "output")
+LARGEST = 4 << 20  # bytes of a study file
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A study, validated as a whole. Everything in it is public, but for the contents of the files that it names."""
+
+    title: str
+    data: DataSection
+    model: ModelSection
+    privacy: PrivacySection
+    setting: SettingSection
+    output: OutputSection
+    folder: Path = field(compare=False)  # where relative paths start
+    tables: Mapping[str, Any] = field(compare=False, repr=False)  # the file as it was read
+
+    @staticmethod
+    def load(path: str | Path) -> Study:
+        """The study in a TOML file; InputError lists everything that is wrong with it."""
+        path = Path(path)
+        try:
+            if path.stat().st_size > LARGEST:
+                raise InputError(f"{path}: a study has at most {LARGEST >> 20} MB; check that this is one.")
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise InputError(f"{path}: a study is UTF-8 text; save it again as UTF-8.") from None
+        except OSError as error:
+            raise InputError(f"{path}: a study cannot be read there ({error.strerror}); check the path.") from None
+        return Study.parse(text, folder=path.parent, source=str(path))
+
+    @staticmethod
+    def parse(text: str, *, folder: Path | None = None, source: str = "study") -> Study:
+        """The study written as TOML; `source` names it in errors, `folder` is where relative paths start."""
+        try:
+            tables = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{source}: not TOML: {error}; correct the line.") from None
+        return Study.from_tables(tables, folder=folder or Path(), source=source)
+
+    @staticmethod
+    def from_tables(tables: Mapping[str, Any], *, folder: Path, source: str = "study") -> Study:
+        """The study of tables as a TOML file holds them."""
+        faults = Faults()
+        top = Keys(tables, "", faults)
+        title = top.text("title", "") or ""
+        inner = {name: _section(top, name) for name in SECTIONS}
+        top.finish()
+        data = read_data(inner["data"], folder)
+        schema_intercept = data is not None and data.schema is not None and data.schema.intercept
+        model = read_model(inner["model"], None if data is None else data.classes, intercept=schema_intercept)
+        privacy = read_privacy(inner["privacy"])
+        setting = read_setting(inner["setting"])
+        output = read_output(inner["output"])
+        faults.refuse(source)
+        assert data is not None
+        assert model is not None
+        assert privacy is not None
+        assert setting is not None
+        study = Study(
+            title=title,
+            data=data,
+            model=model,
+            privacy=privacy,
+            setting=setting,
+            output=output,
+            folder=folder,
+            tables=tables,
+        )
+        _check_together(study, inner, faults)
+        faults.refuse(source)
+        return study
+
+    def changed(self, changes: Mapping[str, Any]) -> Study:
+        """The same study with other values of some keys, such as {"privacy.epsilon": 0.5}; None removes a key."""
+        tables = copy.deepcopy(dict(self.tables))
+        for key, value in changes.items():
+            *path, name = key.split(".")
+            table = tables
+            for part in path:
+                table = table.setdefault(part, {})
+            if value is None:
+                table.pop(name, None)
+            else:
+                table[name] = value
+        return Study.from_tables(tables, folder=self.folder)
+
+    def to_toml(self) -> str:
+        """The file as text, in a canonical form."""
+        return write_toml(self.tables)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of what the study says: the same for any order of keys, spacing, and defaults written or not.
+
+        The title and where results go do not count; the content of the schema does, not its path.
+        """
+        said = {name: plain(getattr(self, name), name) for name in SECTIONS if name != "output"}
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Public records of each party, (parties,)."""
+        return sizes_of(self.data, self.setting)
+
+    @cached_property
+    def parties(self) -> tuple[str, ...]:
+        """Names of the parties, in the order of the problem."""
+        return names_of(self.setting, self.sizes)
+
+    @property
+    def simulation(self) -> bool:
+        """Whether the noise is seeded, so that it protects nobody."""
+        return self.privacy.seed is not None
+
+    def problem(self) -> Problem:
+        """What is minimized, with its public facts."""
+        return self._problem
+
+    def plan(self) -> Plan:
+        """The plan of the run. No data are read; server and parties make the same one."""
+        return self.planned.plan
+
+    @cached_property
+    def planned(self) -> Planned:
+        """The plan with how its algorithm was chosen."""
+        return plan_of(self._problem, self.privacy, self.setting, self.parties)
+
+    @cached_property
+    def _problem(self) -> Problem:
+        return problem_of(self.data, self.model, self.privacy, self.setting, self.sizes)
+
+    def shards(self) -> Shards:
+        """The records of all parties, for a run in this process. Reads the files: private."""
+        if self.setting.parties:
+            files = dict(self.data.tables)
+            missing = [name for name in self.parties if name not in files]
+            if missing:
+                raise InputError(
+                    f"data.tables: to run all parties in one process, each has its file, and {missing[0]!r} has none; "
+                    "add it, or let the parties join by consenso serve and consenso join."
+                )
+            read = [self._file(self.folder / files[name]) for name in self.parties]
+            return Shards.from_parties(self._problem, [(records.X, records.y) for records in read])
+        if self.data.dataset is not None:
+            records = training_records(self.data, self.model)
+        else:
+            records = self._file(self.folder / str(self.data.table))
+        return Shards.from_table(self._problem, records.X, records.y, self._split(records))
+
+    def party_shards(self, name: str, path: str | Path | None = None) -> Shards:
+        """The records of one party, from its own file or, in a simulation, its part of the table. Private."""
+        if name not in self.parties:
+            raise InputError(f"party {name!r}: the study knows {_some(self.parties)}; use one of these names.")
+        place = self.parties.index(name)
+        file = path if path is not None else dict(self.data.tables).get(name)
+        if file is None and self.setting.parties:
+            raise InputError(f"party {name!r}: no file was named for it; pass its path, or state it in data.tables.")
+        if file is None:
+            X, y = self._part(place)
+        else:
+            records = self._file(Path(file) if path is not None else self.folder / file)
+            X, y = records.X, records.y
+        return Shards.from_parties(self._problem, [(X, y)], parties=[place])
+
+    def test_records(self) -> Records | None:
+        """Rows and targets of the public test part, if the study has one."""
+        return test_records(self.data, self.model, self.folder)
+
+    def _part(self, place: int) -> tuple[Any, Any]:
+        if self.data.dataset is not None:
+            records = training_records(self.data, self.model)
+        else:
+            records = self._file(self.folder / str(self.data.table))
+        split = self._split(records)
+        mine = split.order[split.offsets[place] : split.offsets[place + 1]]
+        return records.X[mine], records.y[mine]
+
+    def _file(self, path: Path) -> Records:
+        return file_records(self.data, self.model, path)
+
+    def _split(self, records: Records) -> Split:
+        split, rows = self.setting.split, len(records.y)
+        if split is None:
+            return Split(np.arange(rows, dtype=np.int64), np.array([0, rows], dtype=np.int64))
+        if split.kind == "column":
+            assert records.users is not None
+            made = by_column(records.users)
+            if made.parties != len(self.parties):
+                raise InputError(
+                    f"setting.split.parties = {len(self.parties)}: the table has another number of users; state the "
+                    "public number of users."
+                )
+            return made
+        if split.kind == "dirichlet":
+            return skewed(split, records.y)
+        if rows != int(self.sizes.sum()) and self.privacy.adjacency == "replace-one":
+            raise InputError(
+                f"data.rows: {int(self.sizes.sum())} records are declared and the file has another number; under "
+                'replace-one the number is public and exact; correct it, or use privacy.adjacency = "add-remove".'
+            )
+        return deal(split, rows)
+
+
+def _section(top: Keys, name: str) -> Keys:
+    needed = name != "output"
+    inner = top.inner(name)
+    if inner is None and needed and name not in top.table:
+        top.faults.add(f"[{name}]", f"a study has this section; add a line [{name}] and its keys")
+        # What is asked of an absent section is not a second fault.
+        return Keys({}, name, Faults())
+    return inner or Keys({}, name, Faults() if needed else top.faults)
+
+
+def _check_together(study: Study, inner: Mapping[str, Keys], faults: Faults) -> None:
+    """Faults that no section shows on its own."""
+    data, model, privacy, setting = study.data, study.model, study.privacy, study.setting
+    fits = TASKS[model.loss.targets]
+    if fits != data.task:
+        known = {"binary": "logistic or hinge", "multiclass": "softmax", "regression": "squared or huber"}
+        more = ", or name the classes that count as +1 in data.positive" if fits == "binary" else ""
+        inner["model"].wrong(
+            "loss", f"it is for a {fits} target and the data have a {data.task} one; take {known[data.task]}{more}"
+        )
+    drops = [] if data.schema is None else [c.name for c in data.schema.columns if getattr(c, "missing", "") == "drop-row"]
+    if drops and privacy.adjacency == "replace-one":
+        inner["privacy"].wrong(
+            "adjacency",
+            f'the column {drops[0]!r} drops records with missing values, so their number is not public; use '
+            '"add-remove", or another rule for missing values in the schema',
+        )
+    check_parties(data, privacy, setting, faults)
+    if faults.sentences:
+        return
+    if setting.topology is not None:
+        check_graph(inner["setting"], setting.topology, study.parties)
+    try:
+        observer_of(privacy, setting, study.parties)
+    except ConsensoError:
+        inner["privacy"].wrong(
+            "observer",
+            "an observer is eavesdropper, server, public, peer:3, peer:name or coalition:1,4; name one of these",
+        )
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
