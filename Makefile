@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench bench-utility audit clean
 .DEFAULT_GOAL := test
 
 $(INSTALLED): pyproject.toml
@@ -33,5 +33,25 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
+# Rivals need what the package does not: Opacus beside it, diffprivlib with the scikit-learn that it can import. A rival
+# that cannot be installed is left out, and the table says so by not naming it.
+RIVALS := .venv-rivals
+OLD := .venv-diffprivlib
+
+$(RIVALS)/.installed: pyproject.toml
+	test -x $(RIVALS)/bin/python || $(PYTHON) -m venv $(RIVALS)
+	$(RIVALS)/bin/python -m pip install --quiet --editable '.[safe,data,plots]'
+	$(RIVALS)/bin/python -m pip install --quiet torch==2.13.0 && $(RIVALS)/bin/python -m pip install --quiet opacus || true
+	touch $@
+
+$(OLD)/.installed:
+	test -x $(OLD)/bin/python || $(PYTHON) -m venv $(OLD)
+	$(OLD)/bin/python -m pip install --quiet diffprivlib 'scikit-learn<1.6' || rm -f $(OLD)/bin/python
+	touch $@
+
+bench-utility: export CONSENSO_DIFFPRIVLIB = $(CURDIR)/$(OLD)/bin/python
+bench-utility: $(RIVALS)/.installed $(OLD)/.installed
+	$(RIVALS)/bin/python -m benchmarks.utility $(UTILITY_ARGS)
+
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(RIVALS) $(OLD) .mypy_cache .ruff_cache .import_linter_cache

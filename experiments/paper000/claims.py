@@ -41,3 +41,14 @@ def printed_theorem_7(
 ) -> float:
     """General constraint matrix (Algorithm 5)."""
     return 8 * rounds * matrix_norm**2 * lipschitz**2 * step**2 / (parties**2 * smallest_singular_value**2 * std**2)
+
+
+def code_budget(epsilon: float, delta: float) -> float:
+    """The zCDP budget that the public code derives from (epsilon, delta): epsilon = rho + 2 sqrt(rho log 1/delta)."""
+    log = math.log(1 / delta)
+    return (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
+
+
+def code_noise(*, rho: float, clip: float, rounds: int, users: int) -> float:
+    """What the public code multiplies a standard normal with; it is the variance that it wants, for a mean over n."""
+    return 2 * clip**2 * rounds / (rho * users**2)

@@ -14,12 +14,25 @@ import typer
 
 from consenso.errors import ConsensoError
 
+HELP = """Private ADMM: train convex models on sensitive data, with guarantees for every observer.
+
+A study is one file that says what is learnt, from which table, for whom it is private, and how.
+
+[bold]consenso study new study.toml[/bold] asks a few questions and writes one.
+[bold]consenso plan study.toml[/bold] tells noise, rounds and guarantees before data are touched.
+[bold]consenso train study.toml[/bold] runs it: a model, a privacy card, a public trace.
+[bold]consenso verify runs/study[/bold] computes every number of the card again.
+
+Exit codes: 0 fine, 1 a check failed, 2 bad input, 130 stopped by Ctrl-C.
+--install-completion adds completion to your shell.
+"""
+
 
 def build() -> typer.Typer:
     """The application with every command of this package."""
     app = typer.Typer(
         name="consenso",
-        help="Private ADMM: train convex models on sensitive data, with guarantees for every observer.",
+        help=HELP,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
@@ -32,9 +45,12 @@ def build() -> typer.Typer:
 
 
 def main() -> None:
-    """Run the command line; an error of this library is one line on standard error and exit code 2."""
+    """Run the command line; an error of this library is one message on standard error and exit code 2."""
     try:
         build()()
     except ConsensoError as error:
         typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
+        sys.exit(2)
+    except MemoryError:
+        typer.secho("consenso: not enough memory for this study on this machine.", fg=typer.colors.RED, err=True)
         sys.exit(2)

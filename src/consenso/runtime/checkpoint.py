@@ -19,10 +19,10 @@ import numpy as np
 
 from consenso.errors import InputError
 from consenso.privacy.release import Entry
+from consenso.runtime.codec import decode, encode
 from consenso.runtime.entries import Entries
 from consenso.runtime.local import Progress
 from consenso.runtime.plan import Plan
-from consenso.runtime.records import decode, encode
 
 
 def fingerprint(plan: Plan) -> str:

@@ -1,16 +1,14 @@
-"""States and messages are frozen dataclasses of arrays; here they are sliced, merged and written without pickle."""
+"""States are frozen dataclasses of arrays; here those of some parties are taken out of those of all, and put back."""
 
 from __future__ import annotations
 
 import dataclasses
-import io
 from typing import Any, TypeVar
 
 import numpy as np
 
 from consenso.algorithms.shape import PER_ROW
 from consenso.arrays import IntArray
-from consenso.errors import InputError
 
 R = TypeVar("R")
 
@@ -56,20 +54,3 @@ def own(state: R) -> R:
     """A copy whose arrays may be written to."""
     copies = {each.name: np.array(getattr(state, each.name)) for each in dataclasses.fields(state)}  # type: ignore[arg-type]
     return dataclasses.replace(state, **copies)  # type: ignore[type-var]
-
-
-def encode(record: object) -> bytes:
-    """A record of arrays and numbers as bytes, without pickle."""
-    buffer = io.BytesIO()
-    arrays = {each.name: np.asarray(getattr(record, each.name)) for each in dataclasses.fields(record)}  # type: ignore[arg-type]
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
-
-
-def decode(cls: type[R], blob: bytes) -> R:
-    """The inverse of `encode`; fields that are missing, unknown or of the wrong kind are an error."""
-    names = {each.name for each in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    with np.load(io.BytesIO(blob), allow_pickle=False) as arrays:
-        if set(arrays.files) != names:
-            raise InputError(f"{cls.__name__}: a record has the fields {sorted(names)}, got {sorted(arrays.files)}.")
-        return cls(**{name: arrays[name] if arrays[name].ndim else arrays[name].item() for name in names})

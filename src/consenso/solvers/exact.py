@@ -13,8 +13,9 @@ Convexity at p_i and z, summed with the weights v_i of the records, gives for ev
 
     F(z) - F(x*) <= sum_i v_i (phi(s_i) - phi(p_i) - g_i (s_i - p_i)) + <sum_i v_i g_i row_i + q, z - x*>.
 
-The first sum is computed; the second is bounded with the sizes of the coordinates of z, each with a margin of one unit
-of score (the only part that is an estimate: how far the minimiser is cannot be known).
+The first sum is computed; the second is bounded coordinate by coordinate, |x*_j| being at most what the penalty allows
+below the objective of the zero model. Where that says little, one unit of score is put in its place: the only part that
+is an estimate.
 """
 
 from __future__ import annotations
@@ -135,14 +136,15 @@ class _Work:
             each = np.full(len(self.targets), width * self.unit)
             term = Envelope(self.problem.loss, self.targets, self.shape, center, each)
             curvature = 1.0 / self.unit
+        steepness = curvature * self.squares + self.penalty.square
         return Smoothed(
             rows=self.rows,
             term=term,
             weights=self.weights,
             penalty=self.penalty,
-            widths=width / (curvature * self.squares),
+            widths=width / steepness,
             push=np.zeros(self.problem.dim) if push is None else push,
-            steepness=curvature * self.squares,
+            steepness=steepness,
         )
 
     def judged(self, z: Array, dual: Array, push: Array) -> _Judged:
@@ -158,9 +160,16 @@ class _Work:
             nearest = np.clip(scores, low, high)
             beyond = float(self.weights @ (values - loss.value(nearest, self.targets) - dual * (scores - nearest)))
         weighted = slopes * (self.weights if slopes.ndim == 1 else self.weights[:, None])
-        left = self.rows.total(weighted) + self.penalty.square * z + push
-        reach = np.abs(z) + self.unit / np.sqrt(self.squares)
-        return _Judged(model=z, objective=objective, gap=max(beyond, 0.0) + float(np.abs(left) @ reach))
+        left = self.rows.total(weighted) + self.penalty.square * z
+        left += self.penalty.opposing(z, left) if self.penalty.other is None else push
+        return _Judged(model=z, objective=objective, gap=max(beyond, 0.0) + float(np.abs(left) @ self.reach(z)))
+
+    def reach(self, z: Array) -> Array:
+        """How far each coordinate of the minimiser may be from z: no further than its penalty allows, (dim,)."""
+        zero = float(self.weights @ self.problem.loss.value(self.rows.scores(np.zeros(self.problem.dim)), self.targets))
+        with np.errstate(divide="ignore"):
+            by_square, by_absolute = np.sqrt(2 * zero / self.penalty.square), zero / self.penalty.absolute
+        return np.abs(z) + np.minimum(self.unit / np.sqrt(self.squares), np.minimum(by_square, by_absolute))
 
 
 def _mean_squares(rows: Any, weights: Array) -> Array:

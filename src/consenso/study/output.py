@@ -11,12 +11,12 @@ from consenso.study.keys import Keys
 class OutputSection:
     """folder: of the run, beside the study unless it is absolute. trace: keep how far the public model moved.
 
-    checkpoint: rounds between two checkpoints.
+    checkpoint: rounds between two checkpoints; by default a fiftieth of the run.
     """
 
     folder: str | None = None
     trace: bool = True
-    checkpoint: int = 10
+    checkpoint: int | None = None
 
 
 def read_output(keys: Keys) -> OutputSection:
@@ -24,7 +24,7 @@ def read_output(keys: Keys) -> OutputSection:
     section = OutputSection(
         folder=keys.text("folder"),
         trace=keys.flag("trace", True),
-        checkpoint=keys.whole("checkpoint", 10, least=1, what="the number of rounds between checkpoints") or 10,
+        checkpoint=keys.whole("checkpoint", least=1, what="the number of rounds between checkpoints"),
     )
     keys.finish()
     return section

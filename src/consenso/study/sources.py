@@ -47,7 +47,7 @@ def training_records(data: DataSection, model: ModelSection) -> Records:
     return Records(with_constant(loaded.X[:rows], model), _coded(data, loaded.y[:rows]), users)
 
 
-def test_records(data: DataSection, model: ModelSection, folder: Path) -> Records | None:
+def evaluation_records(data: DataSection, model: ModelSection, folder: Path) -> Records | None:
     """The public test part: its file, the part that belongs to the set, or the records that were held out."""
     if data.test is not None:
         return file_records(data, model, folder / data.test)

@@ -45,6 +45,9 @@ def spell(value: Any, kinds: Mapping[str, type[Any]]) -> Any:
 def build(kind: type[Any], values: Mapping[str, Any]) -> Any:
     """An object of a frozen dataclass from the values of its fields; InputError says which field is wrong."""
     fields = {each.name: each for each in dataclasses.fields(kind) if each.init}
+    # A card also tells what an object computed itself; that is not stated again.
+    derived = {each.name for each in dataclasses.fields(kind) if not each.init}
+    values = {name: value for name, value in values.items() if name not in derived}
     for name in values:
         if name not in fields:
             raise InputError(f"{kind.__name__} has no parameter {name!r}; {_nearest(name, fields)}")

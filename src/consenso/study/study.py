@@ -30,7 +30,7 @@ from consenso.study.parties import check_parties, deal, names_of, sizes_of, skew
 from consenso.study.planning import Planned, observer_of, plan_of, problem_of
 from consenso.study.privacy import PrivacySection, read_privacy
 from consenso.study.setting import SettingSection, read_setting
-from consenso.study.sources import Records, file_records, test_records, training_records
+from consenso.study.sources import Records, file_records, evaluation_records, training_records
 from consenso.study.writing import write_toml
 
 SECTIONS = ("data", "model", "privacy", "setting", "output")
@@ -198,9 +198,9 @@ class Study:
             X, y = records.X, records.y
         return Shards.from_parties(self._problem, [(X, y)], parties=[place])
 
-    def test_records(self) -> Records | None:
+    def evaluation_records(self) -> Records | None:
         """Rows and targets of the public test part, if the study has one."""
-        return test_records(self.data, self.model, self.folder)
+        return evaluation_records(self.data, self.model, self.folder)
 
     def _part(self, place: int) -> tuple[Any, Any]:
         if self.data.dataset is not None:

@@ -58,11 +58,19 @@ def name(party: int) -> bytes:
     return party.to_bytes(8, "big")
 
 
-def add_stream(total: Words, key: bytes, *, negative: bool = False) -> None:
-    """Add the key's stream of uniform words to `total` in place, or take it away. A key has one stream: use it once."""
-    cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
-    stream = np.frombuffer(cipher.update(bytes(8 * total.size)), dtype="<u8")
-    (np.subtract if negative else np.add)(total, stream, out=total)
+class Blender:
+    """Adds masks to a vector of words in place. Its buffers are reused: a round expands as many masks as parties."""
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        self._zeros = bytes(8 * words.size)
+        self._stream = bytearray(8 * words.size + _NONCE_BYTES)
+        self._view = np.frombuffer(self._stream, dtype="<u8", count=words.size)
+
+    def add(self, key: bytes, *, negative: bool = False) -> None:
+        """Add the key's stream of uniform words, or take it away. A key has one stream: add it to one vector only."""
+        Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor().update_into(self._zeros, self._stream)
+        (np.subtract if negative else np.add)(self.words, self._view, out=self.words)
 
 
 def seal(key: bytes, content: bytes, context: bytes, entropy: Entropy) -> bytes:

@@ -16,7 +16,7 @@ Entropy = Callable[[int], bytes]
 
 
 def split(secret: bytes, holders: int, threshold: int, entropy: Entropy) -> list[bytes]:
-    """A share for each of `holders`, in their order: values at 1, 2, ... of a polynomial whose constant is the secret."""
+    """A share for each of `holders`: the values at 1, 2, ... of a random polynomial whose constant is the secret."""
     if len(secret) != SECRET_BYTES or not 1 <= threshold <= holders:
         raise InputError(
             f"split(secret of {len(secret)} bytes, holders={holders}, threshold={threshold}): secrets have "
@@ -66,7 +66,7 @@ def _weights(holders: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _residue(entropy: Entropy) -> int:
-    """Uniform below the prime, by rejection: 7 in 8 draws of 33 bytes cut to 257 bits are too large by chance 1/2."""
+    """Uniform below the prime, by rejection: every second draw of 257 bits is below it."""
     while True:
         value = int.from_bytes(entropy(SHARE_BYTES), "big") & (2**257 - 1)
         if value < PRIME:

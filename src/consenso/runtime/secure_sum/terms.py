@@ -11,7 +11,7 @@ RUN_BYTES = 32
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Occasion:
-    """One use of the protocol. Keys, masks and messages belong to one occasion of one run and are never used in another.
+    """One use of the protocol. Keys, masks and messages belong to one occasion of one run and to no other.
 
     A round whose sum could not be taken may be tried again, as another attempt with fresh keys.
     """

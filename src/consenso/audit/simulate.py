@@ -1,0 +1,219 @@
+"""Scores of an attack over many trials of both worlds, a chunk of trials at a time."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consenso.arrays import Array, IntArray
+from consenso.audit.copies import Stacking
+from consenso.audit.followers import Filter, Prediction, Shadow
+from consenso.audit.neighbours import Neighbours
+from consenso.audit.trials import Scene, Trials
+from consenso.audit.watchers import FilteredRatio, LikelihoodRatio, Steps
+from consenso.privacy.observers import members
+from consenso.privacy.setting import View
+from consenso.runtime.plan import Plan
+from consenso.shards import Shards
+
+# Numbers that a chunk of trials keeps of data or of states: small enough to stay in the cache of a processor.
+CHUNK_NUMBERS = 1 << 19
+# Trials that are compared before they are taken together.
+AGREEMENT = 1e-8
+
+Kind = Literal["ratio", "filter", "walk", "model"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """What is scored: an observer's view, and how.
+
+    hidden: whether the observer does not know who was sampled. deviations: whether it knows by how much each party's
+    noise differs from the mean, as the adversary of Theorem F does.
+    """
+
+    view: View
+    kind: Kind
+    hidden: bool = False
+    deviations: bool = False
+
+
+Scores = tuple[Array, Array]  # of the runs of world zero and of world one; models are (trials, dim)
+
+
+def simulate(
+    plan: Plan,
+    pair: Neighbours,
+    watches: Sequence[Watch],
+    *,
+    trials: int,
+    seed: int,
+    stacking: Stacking | None = None,
+    workers: int = 1,
+) -> list[Scores]:
+    """The scores of each watch: `trials` runs of either world, each with noise of its own."""
+    stacking = stacking or stacking_of(plan, pair.zero)
+    length = chunk_length(plan, pair.zero, stacking, trials)
+    found: list[list[list[Array]]] = [[[], []] for _ in watches]
+    # Watchers that suppose different things about the sample need followers of their own.
+    for hidden in sorted({watch.hidden for watch in watches}):
+        chosen = [index for index, watch in enumerate(watches) if watch.hidden == hidden]
+        tasks = list(itertools.product((0, 1), range(0, trials, length)))
+
+        def work(task: tuple[int, int], chosen: list[int] = chosen) -> list[Array]:
+            world, first = task
+            count = min(length, trials - first)
+            run = Trials(
+                plan,
+                pair.one if world else pair.zero,
+                count=count,
+                first=first,
+                seed=2 * seed + world,
+                stacking=stacking,
+            )
+            return _Stage(run, pair, [watches[index] for index in chosen]).play()
+
+        for (world, _), scores in zip(tasks, _each(work, tasks, workers), strict=True):
+            for index, score in zip(chosen, scores, strict=True):
+                found[index][world].append(score)
+    return [(np.concatenate(zero), np.concatenate(one)) for zero, one in found]
+
+
+def _each(
+    work: Callable[[tuple[int, int]], list[Array]], tasks: list[tuple[int, int]], workers: int
+) -> list[list[Array]]:
+    if workers == 1:
+        return [work(task) for task in tasks]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, tasks))
+
+
+def chunk_length(plan: Plan, shards: Shards, stacking: Stacking, trials: int) -> int:
+    """How many trials are taken at once."""
+    if stacking is Stacking.NOTHING:
+        return 1
+    problem = plan.problem
+    numbers = max(int(shards.offsets[-1]) * problem.features, problem.parties * problem.dim)
+    return int(np.clip(CHUNK_NUMBERS // numbers, 1, trials))
+
+
+def stacking_of(plan: Plan, shards: Shards) -> Stacking:
+    """The quickest way to take trials together that gives what single trials give; tried, not declared."""
+    problem = plan.problem
+    count = next(size for size in (2, 3, 5, 7, 11) if size not in (problem.dim, problem.features, problem.parties))
+    expected = [_played(plan, shards, Stacking.NOTHING, first, 1) for first in (0, count - 1)]
+    for stacking in (Stacking.HUBS, Stacking.PARTIES):
+        try:
+            models = _played(plan, shards, stacking, 0, count)
+        except Exception:  # whatever shape a definition trips over, it then takes its trials one at a time
+            continue
+        alone = np.concatenate(expected)
+        if models.shape[0] == count and np.allclose(models[[0, -1]], alone, rtol=AGREEMENT, atol=AGREEMENT):
+            return stacking
+    return Stacking.NOTHING
+
+
+def _played(plan: Plan, shards: Shards, stacking: Stacking, first: int, count: int) -> Array:
+    """Models and all exact values of some trials as one row each."""
+    run = Trials(plan, shards, count=count, first=first, seed=1, stacking=stacking)
+    values = []
+    for scene in run.rounds():
+        for call in scene.calls:
+            values.append(scene.copies.sums(call.exact))
+    return np.concatenate([*values, run.models()], axis=1)
+
+
+class _Stage:
+    """One chunk of runs with everybody who watches them."""
+
+    def __init__(self, run: Trials, pair: Neighbours, watches: Sequence[Watch]) -> None:
+        self._run, self._pair, self._watches = run, pair, watches
+        worlds = (pair.zero, pair.one)
+        self._hidden = any(watch.hidden for watch in watches)
+        self._ratios: dict[int, LikelihoodRatio] = {}
+        self._filters: dict[int, FilteredRatio] = {}
+        self._walks: dict[int, tuple[Prediction, Prediction]] = {}
+        for index, watch in enumerate(watches):
+            insiders = members(watch.view.observer)
+            if watch.kind == "ratio":
+                self._ratios[index] = LikelihoodRatio(run, watch.view, hidden=watch.hidden)
+            elif watch.kind == "filter":
+                zero, one = (Filter(run, world, insiders, deviations=watch.deviations) for world in worlds)
+                self._filters[index] = FilteredRatio(run, zero, one)
+            elif watch.kind == "walk":
+                self._walks[index] = (Prediction(run, worlds[0], insiders), Prediction(run, worlds[1], insiders))
+        self._shadows = tuple(Shadow(run, world, pair.party) for world in worlds) if self._ratios else ()
+
+    def play(self) -> list[Array]:
+        """Run to the end; the score of each watch."""
+        for scene in self._run.rounds():
+            if self._shadows:
+                self._shadow(scene)
+            for filtered in self._filters.values():
+                filtered.see(scene)
+            for predictions in self._walks.values():
+                for prediction in predictions:
+                    prediction.before(scene)
+                    prediction.step(scene)
+        models = self._run.models()
+        return [self._score(index, models) for index in range(len(self._watches))]
+
+    def _score(self, index: int, models: Array) -> Array:
+        if index in self._ratios:
+            return self._ratios[index].score
+        if index in self._filters:
+            return self._filters[index].score
+        if index in self._walks:
+            zero, one = self._walks[index]
+            zero.finish(models)
+            one.finish(models)
+            return zero.distance - one.distance
+        return models
+
+    def _shadow(self, scene: Scene) -> None:
+        place = scene.place_of(self._pair.party, self._run.parties)
+        trials = np.arange(self._run.count) if self._hidden else np.flatnonzero(place >= 0)
+        if not len(trials):
+            return
+        coins_matter = self._pair.unit == "record" and any(call.release.rate < 1 for call in scene.calls)
+        steps = []
+        for shadow in self._shadows:
+            inside = shadow.step(scene, trials, self._coins(scene, trials, place, shadow.records, True))
+            outside = None
+            if coins_matter:
+                outside = shadow.step(scene, trials, self._coins(scene, trials, place, shadow.records, False))
+            steps.append(Steps(inside, outside))
+        pair = (steps[0], steps[1])
+        for ratio in self._ratios.values():
+            ratio.see(scene, pair)
+        bits = next(iter(self._ratios.values())).took_part
+        for world, (shadow, step) in enumerate(zip(self._shadows, pair, strict=True)):
+            likely = bits[world][trials] > 0.5
+            if step.outside is not None:
+                shadow.keep(step.outside, scene)
+            shadow.keep(step.inside, scene, likely if self._hidden or step.outside is not None else None)
+
+    def _coins(
+        self, scene: Scene, trials: IntArray, place: IntArray, records: int, inside: bool
+    ) -> Callable[[str, int, IntArray], NDArray[np.bool_]]:
+        """Hidden coins that the attacker supposes: those of the run, and for the attacked record the one asked for."""
+        sizes = np.diff(self._run.offsets)[scene.rows]
+        starts = np.cumsum(sizes) - sizes
+        common = min(self._pair.records) - (self._pair.unit == "record" and len(set(self._pair.records)) == 1)
+
+        def coins(name: str, toss: int, counts: IntArray) -> NDArray[np.bool_]:
+            drawn = scene.coins.get(name, [])
+            supposed = np.full((len(trials), records), inside, dtype=np.bool_)
+            if toss < len(drawn):
+                there = np.flatnonzero(place[trials] >= 0)
+                first = starts[place[trials][there]]
+                supposed[there, :common] = drawn[toss][first[:, None] + np.arange(common)]
+            return supposed.reshape(-1)
+
+        return coins

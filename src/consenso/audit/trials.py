@@ -1,0 +1,250 @@
+"""Many runs of one plan on one data set, side by side: the runs that the audit attacks.
+
+Everything that touches privacy is the library's own: the algorithm, its declarations, the door, the noise and the sums'
+noise. Trial t draws its noise as party t * parties + i and its hub as hub t, so that trial 0 is bit for bit the run
+that the in-process engine makes with the same seed, and no trial depends on which others it is run beside.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consenso.algorithms.shape import Finishes, HubAlgorithm
+from consenso.arrays import Array, IntArray
+from consenso.audit.copies import Copied, CopiedNeighbourhood, Hubs, ListedHubs, StackedHubs, Stacking, at
+from consenso.audit.doors import Call, Recorder
+from consenso.facts import Facts
+from consenso.privacy.release import HUB, Contribution, Doorway, Entry, Sealed, Vault, open_door, silent_share
+from consenso.privacy.samplers import Key, Seeded
+from consenso.privacy.setting import largest_bounds
+from consenso.runtime.coins import SCHEDULE_STREAM
+from consenso.runtime.plan import Plan
+from consenso.runtime.records import own, put, take
+from consenso.schedules import Everyone, RandomStopping
+from consenso.shards import Cohort, Shards
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One round of all trials: what was computed, what was sent, what was heard."""
+
+    facts: Facts  # of everyone, in this round
+    down: Any  # what the hubs sent, stacked; None on a graph
+    rows: IntArray  # who took part, as trial * parties + party
+    copies: Copied  # the trials of these rows
+    alive: IntArray  # trials that have not stopped
+    largest: dict[str, float]
+    calls: list[Call]
+    coins: dict[str, list[NDArray[np.bool_]]]  # hidden coins by release
+    up: Any  # what the parties sent
+    sums: dict[tuple[str, int], Array]  # opened sums by release and repetition, (trials, size)
+    shares: dict[tuple[str, int], Array]  # each row's own noise under a secure sum, (rows, size)
+
+    def place_of(self, party: int, parties: int) -> IntArray:
+        """Where a party's row is in the cohort of each trial, -1 where it took no part, (trials,)."""
+        place = np.full(self.copies.trials, -1, dtype=np.int64)
+        mine = np.flatnonzero(self.rows % parties == party)
+        place[self.copies.trial_of_row[mine]] = mine
+        return place
+
+
+class Trials:
+    """Runs first, ..., first + count - 1 of a plan with a seed."""
+
+    def __init__(
+        self, plan: Plan, shards: Shards, *, count: int, seed: int, stacking: Stacking, first: int = 0
+    ) -> None:
+        setting = plan.setting
+        self.plan, self.shards, self.count, self.first, self.stacking = plan, shards, count, first, stacking
+        self.parties = setting.parties
+        self.doorway: Doorway = replace(setting.doorway, sampler=Seeded(seed), probe=None)
+        self.party_of_row = np.tile(np.arange(self.parties, dtype=np.int64), count)
+        self._everyone = self.cohort_of(self.party_of_row)
+        sizes = np.tile(np.diff(shards.offsets), count)
+        self.offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        self.state = own(plan.algorithm.enroll(setting.facts.only(self.party_of_row), self._everyone))
+        self.hubs = hubs_of(plan, count, stacking)
+        self.round = np.zeros(count, dtype=np.int64)  # rounds done
+        self._previous: list[IntArray | None] = [None] * count
+
+    def cohort_of(self, parties: IntArray) -> Cohort:
+        """The objectives of parties, of which some may occur many times."""
+        return self.shards.cohort(parties)
+
+    def spread(self, record: Any, trials: IntArray) -> Any:
+        """What a hub sent, for a row of each of these trials."""
+        return record if self.stacking is Stacking.NOTHING else at(record, trials)
+
+    def rounds(self) -> Iterator[Scene]:
+        """Run to the end."""
+        setting, algorithm = self.plan.setting, self.plan.algorithm
+        lasts = np.array([setting.schedule.length(setting.rounds, self._coins(t)) for t in range(self.count)])
+        for round_ in range(setting.rounds):
+            alive = np.flatnonzero(lasts > round_)
+            facts = setting.facts.at(round_)
+            if not len(alive) or (isinstance(algorithm, Finishes) and self._finished(facts)):
+                return
+            if self.hubs is None:
+                yield self._peer_round(facts, alive)
+            else:
+                yield self._hub_round(facts, alive)
+            self.round[alive] += 1
+
+    def models(self) -> Array:
+        """The released models, (trials, dim)."""
+        facts = self.plan.setting.facts
+        if self.hubs is not None:
+            return self.hubs.models(facts.at(int(self.round.max())))
+        here = facts.at(int(self.round.max())).only(self.party_of_row)
+        models: Array = self.plan.algorithm.models(here, self.state)
+        return models.reshape(self.count, self.parties, -1).mean(axis=1)
+
+    def _finished(self, facts: Facts) -> bool:
+        # Trials that end at different times are taken one at a time.
+        assert isinstance(self.hubs, ListedHubs)
+        return bool(self.plan.algorithm.finished(facts, self.hubs.value[0]))
+
+    def _hub_round(self, facts: Facts, alive: IntArray) -> Scene:
+        assert self.hubs is not None
+        algorithm = self.plan.algorithm
+        rows = self._active(facts.round, alive)
+        copies = Copied(self.count, rows // self.parties)
+        largest = largest_bounds(self.plan.setting, algorithm.releases, facts.round)
+        down, vault = self.hubs.down(facts), Vault()
+        up, door = self._local(facts, down, rows, largest, vault)
+        total, sums, shares = self._open(facts, up, copies, rows, largest, vault, door)
+        self.hubs.combine(facts, total, alive)
+        return Scene(facts, down, rows, copies, alive, largest, door.calls, door.coins_drawn, up, sums, shares)
+
+    def _local(self, facts: Facts, down: Any, rows: IntArray, largest: dict[str, float], vault: Vault) -> Any:
+        """The parties' step. If nobody at all was sampled, party 0 of the first trial moves and is not counted."""
+        algorithm = self.plan.algorithm
+        acting = rows if len(rows) else np.zeros(1, dtype=np.int64)
+        here = facts.only(self.party_of_row[acting])
+        releases = algorithm.releases(here)
+        drawing = replace(here, cohort=acting + self.first * self.parties)
+        inner, close = open_door(
+            self.doorway, drawing, releases, largest=largest, vault=vault, record=_forget
+        )
+        door = Recorder(inner, self.doorway, here, releases, largest)
+        before = take(self.state, acting, self.offsets)
+        cohort = self._everyone if len(acting) == len(self.party_of_row) else self.cohort_of(self.party_of_row[acting])
+        if isinstance(algorithm, HubAlgorithm):
+            after, up = algorithm.local(here, self.spread(down, acting // self.parties), before, cohort, door)
+        else:
+            after, up = algorithm.local(here, before, cohort, door)
+        close()
+        if len(rows):
+            self.state = put(self.state, after, rows, self.offsets)
+        else:
+            door.calls = [_without_rows(call) for call in door.calls]
+        return up, door
+
+    def _open(
+        self,
+        facts: Facts,
+        up: Any,
+        copies: Copied,
+        rows: IntArray,
+        largest: dict[str, float],
+        vault: Vault,
+        door: Recorder,
+    ) -> tuple[Any, dict[tuple[str, int], Array], dict[tuple[str, int], Array]]:
+        """The sums of what was sent, sealed ones opened as the library does it."""
+        total, sums, shares = {}, {}, {}
+        for each in dataclasses.fields(up):
+            value = getattr(up, each.name)
+            if not isinstance(value, Sealed):
+                total[each.name] = copies.sums(value[: len(rows)])
+                continue
+            sent = vault.take(value)
+            key = (sent.release.name, sent.repetition)
+            heard = copies.sums(sent.value[: len(rows)])
+            if self.doorway.trust == "curator":
+                heard = self._with_noise(facts, sent, heard, largest)
+            else:
+                shares[key] = sent.value[: len(rows)] - _exact(door.calls, key, len(rows), sent.release.size)
+                heard = heard + self._silence(facts, sent, rows, largest)
+            total[each.name] = sums[key] = heard
+        return type(up)(**total), sums, shares
+
+    def _with_noise(self, facts: Facts, sent: Contribution, total: Array, largest: dict[str, float]) -> Array:
+        noise = self.doorway.noise_for(sent.release.name)
+        sensitivity = self.doorway.sensitivity(sent.release, facts, largest[sent.release.name])
+        hubs = HUB + self.first + np.arange(self.count, dtype=np.int64)
+        key = Key(parties=hubs, round=facts.round, release=sent.index, repetition=sent.repetition)
+        return noise.sample(
+            total, sensitivity * sent.bound / np.sqrt(sent.share), facts.round, key, self.doorway.sampler
+        )
+
+    def _silence(self, facts: Facts, sent: Contribution, rows: IntArray, largest: dict[str, float]) -> Array:
+        """The noise shares of parties that were not sampled."""
+        silent = np.setdiff1d(np.arange(self.count * self.parties, dtype=np.int64), rows)
+        if not len(silent):
+            return np.zeros((self.count, sent.release.size))
+        drawing = replace(facts, cohort=silent + self.first * self.parties)
+        return Copied(self.count, silent // self.parties).sums(silent_share(self.doorway, drawing, sent, largest))
+
+    def _peer_round(self, facts: Facts, alive: IntArray) -> Scene:
+        setting, algorithm = self.plan.setting, self.plan.algorithm
+        assert setting.topology is not None
+        rows = np.arange(self.count * self.parties, dtype=np.int64)
+        largest = largest_bounds(setting, algorithm.releases, facts.round)
+        said, door = self._local(facts, None, rows, largest, Vault())
+        heard = CopiedNeighbourhood(said, self.count, setting.topology.adjacency, setting.topology.metropolis)
+        self.state = algorithm.absorb(facts.only(self.party_of_row), self.state, heard)
+        copies = Copied(self.count, rows // self.parties)
+        return Scene(facts, None, rows, copies, alive, largest, door.calls, door.coins_drawn, said, {}, {})
+
+    def _active(self, round_: int, alive: IntArray) -> IntArray:
+        schedule = self.plan.setting.schedule
+        if isinstance(schedule, Everyone):
+            return np.arange(self.count * self.parties, dtype=np.int64)
+        chosen = []
+        for trial in alive:
+            active = schedule.active(round_, self._previous[trial], self.parties, self._coins(int(trial)))
+            self._previous[trial] = active
+            chosen.append(trial * self.parties + active)
+        return np.concatenate(chosen).astype(np.int64)
+
+    def _coins(self, trial: int) -> Any:
+        hub = np.array([HUB + self.first + trial], dtype=np.int64)
+
+        def coins(round_: int, stream: int, count: int) -> Array:
+            key = Key(parties=hub, round=round_, release=stream, repetition=0, stream=SCHEDULE_STREAM)
+            drawn: Array = self.doorway.sampler.uniform(key, count)[0]
+            return drawn
+
+        return coins
+
+
+def hubs_of(plan: Plan, count: int, stacking: Stacking) -> Hubs | None:
+    """The hubs before the first round; none on a graph."""
+    if not isinstance(plan.algorithm, HubAlgorithm):
+        return None
+    facts = plan.setting.facts
+    if stacking is Stacking.HUBS and not isinstance(plan.setting.schedule, RandomStopping):
+        return StackedHubs(plan.algorithm, facts, count)
+    return ListedHubs(plan.algorithm, facts, count, alone=stacking is Stacking.NOTHING)
+
+
+def _exact(calls: list[Call], key: tuple[str, int], rows: int, size: int) -> Array:
+    for call in calls:
+        if (call.release.name, call.repetition) == key:
+            return call.exact
+    return np.zeros((rows, size))
+
+
+def _without_rows(call: Call) -> Call:
+    answer = None if call.answer is None else call.answer[:0]
+    return replace(call, exact=call.exact[:0], scale=call.scale[:0], answer=answer)
+
+
+def _forget(entry: Entry) -> None:
+    """The ledger of an attacked run is nobody's."""

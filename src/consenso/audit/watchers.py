@@ -1,0 +1,207 @@
+"""How observers score a run: the log likelihood ratio of what they see, exactly or as nearly as can be computed.
+
+| what is seen | score |
+| --- | --- |
+| every noisy value of the party | exact |
+| sums, noise on the sum | exact |
+| sums of hidden Poisson samples | exact given the others' bits, which Theorem P allows; with memory nearly |
+| sums, noise kept by the parties | exact for linear losses: the implied noise is spread evenly over the parties |
+| minimisers of perturbed objectives | exact for linear losses |
+| the token of a walk, at times | exact for linear losses |
+
+A score that is not exact makes an attack weaker, never a lower bound wrong.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consenso.arrays import Array, IntArray
+from consenso.audit.doors import Call
+from consenso.audit.followers import Filter, Step, differs
+from consenso.audit.likelihood import CERTAIN, coordinate_variance, log_density, log_gaussian, log_mixture
+from consenso.audit.trials import Scene, Trials
+from consenso.privacy.observers import members
+from consenso.privacy.release import Sealed
+from consenso.privacy.setting import View
+from consenso.privacy.views import sight
+from consenso.schedules import Independent
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The attacked party's step in one world: with its hidden record inside the sample, and outside of it."""
+
+    inside: Step
+    outside: Step | None = None
+
+
+class LikelihoodRatio:
+    """Adds up log p_one - log p_zero of what one observer sees, for every trial."""
+
+    def __init__(self, run: Trials, view: View, *, hidden: bool) -> None:
+        self._run, self._view, self._hidden = run, view, hidden
+        self._setting = run.plan.setting
+        participation = self._setting.schedule.participation(view.party, self._setting.rounds, self._setting.parties)
+        self._rate = participation.rate if isinstance(participation, Independent) else 1.0
+        self._poisson = isinstance(participation, Independent) and participation.poisson
+        self._insiders = members(view.observer)
+        self.score = np.zeros(run.count)
+        self.took_part: list[Array] = [np.ones(run.count), np.ones(run.count)]  # posterior of the hidden bit, by world
+
+    def see(self, scene: Scene, steps: tuple[Steps, Steps]) -> None:
+        """One round, with the steps of the attacked party in world zero and in world one."""
+        trials = steps[0].inside.trials
+        place = scene.place_of(self._view.party, self._run.parties)[trials]
+        active = place >= 0
+        for world, step in enumerate(steps):
+            wrong = np.zeros(len(trials), dtype=np.bool_)
+            wrong[active] = differs(_part(step.inside, active), scene.up, place[active]) if active.any() else False
+            self.score[trials] += (-CERTAIN if world == 1 else CERTAIN) * wrong
+        for index, call in enumerate(scene.calls):
+            seen = sight(self._setting, self._view, call.release)
+            if seen == "each":
+                self._each(index, scene, steps, trials, place)
+            elif seen == "sum" and call.release.at == "sum":
+                self._sum(index, scene, steps, trials, place)
+
+    def _each(
+        self, index: int, scene: Scene, steps: tuple[Steps, Steps], trials: IntArray, place: IntArray
+    ) -> None:
+        call, active = scene.calls[index], place >= 0
+        noise = self._run.doorway.noise_for(call.release.name)
+        heard = _heard(scene.calls, index)[place[active]]
+
+        def density(option: Step) -> Array:
+            own = option.calls[index]
+            gap, extra = heard - own.exact[active], np.zeros(len(heard))
+            if own.curvature is not None:
+                stiff = own.curvature[active]
+                gap, extra = gap * stiff[:, None], gap.shape[1] * np.log(stiff)
+            return log_density(noise, gap, own.scale[active]) + extra
+
+        logs = []
+        for world, step in enumerate(steps):
+            inside = mixed = density(step.inside)
+            if step.outside is not None:
+                mixed = log_mixture(call.release.rate, inside, density(step.outside))
+                self.took_part[world][trials[active]] = _posterior(call.release.rate, inside, mixed)
+            logs.append(mixed)
+        self.score[trials[active]] += logs[1] - logs[0]
+
+    def _sum(self, index: int, scene: Scene, steps: tuple[Steps, Steps], trials: IntArray, place: IntArray) -> None:
+        call, active = scene.calls[index], place >= 0
+        heard, others = self._heard_sum(index, scene)[trials], scene.copies.sums(call.exact)[trials]
+        others[active] -= call.exact[place[active]]
+        if self._hidden and not self._poisson:
+            # The others' sample would tell the attacked party's: only what is expected of them may be used.
+            others = np.broadcast_to(others.mean(axis=0), others.shape)
+        shown = self._shown(scene, steps[1].inside, place) if self._hidden else np.ones(len(trials), dtype=np.bool_)
+        logs = []
+        for world, step in enumerate(steps):
+            variance = self._variance(scene, step.inside.calls[index])[trials]
+            inside = self._density(call, heard - others - step.inside.calls[index].exact, variance)
+            absent = self._density(call, heard - others, variance)
+            if step.outside is not None:
+                beside = self._density(call, heard - others - step.outside.calls[index].exact, variance)
+                together = log_mixture(call.release.rate, inside, beside)
+                self.took_part[world][trials] = _posterior(call.release.rate, inside, together)
+                inside = together
+            mixed = log_mixture(self._rate, inside, absent) if self._hidden else inside
+            if self._hidden:
+                self.took_part[world][trials] = _posterior(self._rate, inside, mixed)
+            logs.append(np.where(shown, np.where(active, inside, absent), mixed))
+        self.score[trials] += logs[1] - logs[0]
+
+    def _heard_sum(self, index: int, scene: Scene) -> Array:
+        """The sum as it was heard, less what insiders know of its noise, (trials, size)."""
+        call = scene.calls[index]
+        key = (call.release.name, call.repetition)
+        heard = scene.sums[key] if call.answer is None else scene.copies.sums(call.answer)
+        if not self._insiders or not len(scene.rows):
+            return heard
+        mine = np.isin(self._run.party_of_row[scene.rows], list(self._insiders))[:, None]
+        drawn = scene.shares.get(key) if call.answer is None else call.answer - call.exact
+        return heard if drawn is None else heard - scene.copies.sums(np.where(mine, drawn, 0.0))
+
+    def _variance(self, scene: Scene, own: Call) -> Array:
+        """Variance of the noise on a coordinate of the sum that nobody of the observers knows, (trials,)."""
+        doorway, one = self._run.doorway, np.zeros(self._run.count)
+        one[:] = own.scale[0] ** 2 if len(own.scale) else 0.0
+        if doorway.trust == "curator" and own.answer is None:
+            return one
+        mine = np.isin(self._run.party_of_row[scene.rows], list(self._insiders))
+        known = scene.copies.sums(mine[:, None].astype(np.float64))[:, 0]
+        if own.answer is None:
+            return one * (self._run.parties - known) / doorway.shares
+        return one * (scene.copies.sums(np.ones((len(scene.rows), 1)))[:, 0] - known)
+
+    def _density(self, call: Call, gap: Array, variance: Array) -> Array:
+        noise = self._run.doorway.noise_for(call.release.name)
+        if call.answer is None and self._run.doorway.trust == "curator":
+            return log_density(noise, gap, np.sqrt(variance))
+        return log_gaussian(gap, variance * coordinate_variance(noise, gap.shape[1]))
+
+    def _shown(self, scene: Scene, step: Step, place: IntArray) -> NDArray[np.bool_]:
+        """In which trials something that was sent bare tells whether the party took part."""
+        shown = np.zeros(len(place), dtype=np.bool_)
+        for each in dataclasses.fields(step.up):
+            value = getattr(scene.up, each.name)
+            if isinstance(value, Sealed) or not len(scene.rows):
+                continue
+            own = np.asarray(getattr(step.up, each.name)).reshape(len(place), -1)
+            total = scene.copies.sums(value[: len(scene.rows)].reshape(len(scene.rows), -1))[step.trials]
+            total[place >= 0] -= value[place[place >= 0]].reshape(-1, total.shape[1])
+            shown |= ((own != 0) & (np.abs(total) <= 1e-12)).any(axis=1)
+        return shown
+
+
+class FilteredRatio:
+    """The score of whoever sees only sums of values whose noise the parties keep in their states."""
+
+    def __init__(self, run: Trials, zero: Filter, one: Filter) -> None:
+        self._run, self._worlds = run, (zero, one)
+        self.score = np.zeros(run.count)
+
+    def see(self, scene: Scene) -> None:
+        """One round."""
+        implied = [world.step(scene) for world in self._worlds]
+        for index, call in enumerate(scene.calls):
+            if not len(scene.rows):
+                break
+            wide = coordinate_variance(self._run.doorway.noise_for(call.release.name), call.release.size)
+            there = np.unique(scene.copies.trial_of_row)
+            zero, one = (
+                log_gaussian(world[index][0][there], world[index][1][there] * wide) for world in implied
+            )
+            self.score[there] += one - zero
+
+
+def _posterior(rate: float, inside: Array, mixed: Array) -> Array:
+    """The chance that a hidden bit was one, given what was heard."""
+    chance: Array = np.exp(np.minimum(np.log(rate) + inside - mixed, 0.0))
+    return chance
+
+
+def _part(step: Step, which: NDArray[np.bool_]) -> object:
+    """The message of some of a step's trials."""
+    changes = {
+        each.name: value if isinstance(value := getattr(step.up, each.name), Sealed) else np.asarray(value)[which]
+        for each in dataclasses.fields(step.up)
+    }
+    return dataclasses.replace(step.up, **changes)
+
+
+def _heard(calls: list[Call], index: int) -> Array:
+    """What was heard of a call: of a perturbed minimiser, what left with the noise that covers the solver's error."""
+    call = calls[index]
+    if call.release.perturbs_objective and index + 1 < len(calls):
+        after = calls[index + 1]
+        if after.answer is not None and after.release.size == call.release.size:
+            return after.answer
+    assert call.answer is not None
+    return call.answer

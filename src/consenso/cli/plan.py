@@ -1,0 +1,107 @@
+"""`consenso plan`: everything that is known of a run before data are touched."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from consenso.study.outlook import Outlook
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="plan", rich_help_panel="Studies")(show)
+
+
+def show(
+    study: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+) -> None:
+    """Plan a study: noise, rounds, what every observer learns, time, memory, and the error that theory bounds.
+
+    No data are touched and nothing is spent.
+
+    Exit codes: 0 fine, 2 bad input.
+
+    Example: consenso plan income.toml --json
+    """
+    from consenso.study import Study
+    from consenso.study.outlook import outlook
+
+    found = outlook(Study.load(study))
+    if as_json:
+        typer.echo(json.dumps(found.to_json(), indent=2, allow_nan=False))
+        return
+    from rich.console import Console
+
+    _show(found, Console())
+
+
+def _show(found: Outlook, console: Console) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from consenso.privacy.card.text import SCOPES, WARNING, overview
+
+    if found.simulation:
+        console.print(Text(WARNING, style="bold red"))
+    facts = Table(show_header=False, title=f"Plan: {found.algorithm}", title_justify="left")
+    facts.add_column()
+    facts.add_column(overflow="fold")
+    for name, value in _facts(found):
+        facts.add_row(name, Text(value))
+    console.print(facts)
+    who = Table(title=f"Who learns what: epsilon at delta {found.delta:g}", title_justify="left")
+    who.add_column("observer")
+    for unit, adjacency in SCOPES:
+        who.add_column(f"{unit}, {adjacency}", justify="right")
+    for observer, figures in overview(found.card):
+        who.add_row(observer, *figures)
+    console.print(who)
+    console.print(Text("Nothing was read or spent. consenso train runs it; docs/privacy.md says what each figure means."))
+
+
+def _facts(found: Outlook) -> list[tuple[str, str]]:
+    rows = [
+        ("why", found.reason),
+        ("rounds", f"{found.rounds}"),
+        ("data", f"{found.records} records of {found.parties} parties, {found.features} features"),
+        ("trust", f"{found.trust}; the budget is for: {found.observer}"),
+        ("epsilon", "no guarantee" if math.isinf(found.epsilon) else f"{found.epsilon:.4g} at delta {found.delta:g}"),
+        ("noise", "; ".join(f"{name}: {scale:.4g}" for name, scale in found.noise.items()) or "none"),
+        ("sampler", found.sampler),
+        ("expected", f"about {_seconds(found.cost.seconds)} and {_bytes(found.cost.memory)} on this machine"),
+        ("study", found.study),
+    ]
+    prediction = found.prediction
+    if prediction is None:
+        told = "no bound: it needs a squared penalty on all coefficients and a smooth loss with bounded slopes"
+    elif prediction.informative:
+        told = (
+            f"at most {prediction.excess_risk:.3g} above the exact objective, for {prediction.rounds} noisy gradient "
+            "steps with this budget (proved; the planned algorithm is meant to do better)"
+        )
+    else:
+        told = (
+            f"the proved bound ({prediction.excess_risk or prediction.squared_distance:.3g}) is above the zero model's "
+            f"{prediction.at_zero:.3g} and says nothing here"
+        )
+    rows.insert(-1, ("predicted loss", told))
+    return rows
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 2**30:.1f} GB" if size >= 2**30 else f"{max(1, round(size / 2**20))} MB"

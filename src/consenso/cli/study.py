@@ -1,0 +1,228 @@
+"""`consenso study`: write a study, and check one."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from consenso.errors import InputError
+
+if TYPE_CHECKING:
+    from consenso.study import Study
+
+SETTINGS = ("central", "federated", "decentralized")
+HEAD = "# A study: consenso study check FILE, consenso plan FILE, consenso train FILE. Keys: docs/study.md.\n"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group `study`."""
+    group = typer.Typer(
+        no_args_is_help=True,
+        help="Studies: one file that says what is learnt, from which table, for whom it is private, and how.",
+    )
+    group.command("new")(new)
+    group.command("check")(check)
+    app.add_typer(group, name="study", rich_help_panel="Studies")
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+) -> None:
+    """Check a study as a whole, and that it can be planned. No data are read.
+
+    Every fault is told with its key and what to write instead.
+
+    Exit codes: 0 fine, 2 the study must be corrected.
+
+    Example: consenso study check income.toml
+    """
+    from consenso.study import Study
+
+    study = Study.load(file)
+    facts = _facts(study)
+    if as_json:
+        typer.echo(json.dumps({"file": str(file), **facts}, indent=2))
+        return
+    typer.echo(f"{file}: a sound study, {facts['digest'][:16]}")
+    typer.echo(f"  {facts['setting']}, {facts['parties']} parties, {facts['records']} records, {facts['features']} features")
+    typer.echo(f"  {facts['algorithm']}, {facts['rounds']} rounds; see consenso plan {file}")
+
+
+def _facts(study: Study) -> dict[str, Any]:
+    plan = study.plan()
+    return {
+        "digest": study.digest,
+        "title": study.title,
+        "setting": study.setting.kind,
+        "parties": plan.problem.parties,
+        "records": plan.problem.records,
+        "features": plan.problem.features,
+        "algorithm": type(plan.algorithm).__name__,
+        "reason": study.planned.reason,
+        "rounds": plan.setting.rounds,
+        "simulation": study.simulation,
+    }
+
+
+def new(
+    file: Annotated[Path, typer.Argument(help="Where to write the study; an existing file is not replaced.")] = Path(
+        "study.toml"
+    ),
+    dataset: Annotated[str | None, typer.Option(help="A set of the catalogue; see consenso data list.")] = None,
+    table: Annotated[str | None, typer.Option(help="A private table (.csv, .parquet, .npz or .libsvm).")] = None,
+    schema: Annotated[str | None, typer.Option(help="The public schema of the table.")] = None,
+    rows: Annotated[int | None, typer.Option(help="The public number of records of the table.")] = None,
+    test: Annotated[str | None, typer.Option(help="A PUBLIC table to measure the model on.")] = None,
+    loss: Annotated[str | None, typer.Option(help="What is minimized, such as logistic, softmax or huber.")] = None,
+    strength: Annotated[float | None, typer.Option(help="Strength of the squared penalty; 0 for none.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The privacy budget of the run.")] = None,
+    delta: Annotated[float | None, typer.Option(help="The delta of the budget.")] = None,
+    setting: Annotated[str | None, typer.Option(help="central, federated or decentralized.")] = None,
+    parties: Annotated[int | None, typer.Option(help="Simulated parties that the table is dealt to.")] = None,
+    trust: Annotated[str | None, typer.Option(help="Of a federation: local, secure-sum or curator.")] = None,
+    ledger: Annotated[str | None, typer.Option(help="A budget ledger to charge; see consenso ledger create.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Make it a simulation with seeded noise, which protects nobody.")] = None,
+    defaults: Annotated[bool, typer.Option("--defaults", help="Ask nothing; take the defaults.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON; asks nothing.")] = False,
+) -> None:
+    """Write a study from a few answers, and check it.
+
+    What is not given by an option is asked for; --defaults takes the default answers instead.
+
+    Exit codes: 0 fine, 2 bad input (nothing is written).
+
+    Example: consenso study new digits.toml --dataset digits --loss softmax --setting central --defaults
+    """
+    if file.exists():
+        raise InputError(f"{file}: the file exists; choose another name or remove it.")
+    ask = _Answers(quiet=defaults or as_json)
+    if dataset is None and table is None:
+        dataset = ask.text("A set of the catalogue (empty for a table of your own)", "")
+    data = _data(ask, dataset or None, table, schema, rows, test)
+    task = _task(data)
+    tables: dict[str, Any] = {"data": data, "model": _model(ask, task, loss, strength)}
+    tables["privacy"] = {
+        "epsilon": ask.number("Epsilon, the privacy budget", 1.0) if epsilon is None else epsilon,
+        "delta": ask.number("Delta", 1e-5) if delta is None else delta,
+    }
+    if ledger is not None:
+        tables["privacy"]["ledger"] = ledger
+    if seed is not None:
+        tables["privacy"]["seed"] = seed
+    tables["setting"] = _setting(ask, setting, parties, trust)
+    _finish(file, tables, as_json=as_json)
+
+
+class _Answers:
+    """Answers of the user, or the defaults."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
+
+    def text(self, question: str, default: str, choices: tuple[str, ...] = ()) -> str:
+        """One line of text, one of the choices if there are any."""
+        if self.quiet:
+            return default
+        asked = f"{question} ({', '.join(choices)})" if choices else question
+        while True:
+            answer = str(typer.prompt(asked, default=default, show_default=bool(default))).strip()
+            if not choices or answer in choices:
+                return answer
+            typer.echo(f"Choose one of {', '.join(choices)}.")
+
+    def number(self, question: str, default: float) -> float:
+        """A number."""
+        return default if self.quiet else float(typer.prompt(question, default=default, type=float))
+
+    def count(self, question: str, default: int) -> int:
+        """A whole number."""
+        return default if self.quiet else int(typer.prompt(question, default=default, type=int))
+
+
+def _data(
+    ask: _Answers, dataset: str | None, table: str | None, schema: str | None, rows: int | None, test: str | None
+) -> dict[str, Any]:
+    if dataset is not None:
+        from consenso.datasets import describe
+
+        known = describe(dataset)
+        data: dict[str, Any] = {"dataset": known.name}
+        if not known.test_rows:
+            data["holdout"] = known.rows // 5
+        return data
+    data = {"table": table or ask.text("Path of the private table", "table.csv")}
+    data["schema"] = schema or ask.text("Path of its public schema (see consenso data draft-schema)", "schema.toml")
+    if rows is None and ask.quiet:
+        raise InputError("--rows: the public number of records must be stated; give it.")
+    data["rows"] = rows if rows is not None else ask.count("Public number of records", 1000)
+    if test is not None:
+        data["test"] = test
+    return data
+
+
+def _task(data: dict[str, Any]) -> str:
+    if "dataset" in data:
+        from consenso.datasets import describe
+
+        return describe(data["dataset"]).task
+    from consenso.schema import Label, Schema
+
+    column = Schema.load(data["schema"]).require_public().target_column
+    if not isinstance(column, Label):
+        return "regression"
+    return "binary" if len(column.classes) == 2 else "multiclass"
+
+
+def _model(ask: _Answers, task: str, loss: str | None, strength: float | None) -> dict[str, Any]:
+    usual = {"binary": "logistic", "multiclass": "softmax", "regression": "huber"}[task]
+    chosen = loss or ask.text("Loss", usual)
+    amount = ask.number("Strength of the squared penalty", 1e-3) if strength is None else strength
+    penalty: Any = {"kind": "l2", "strength": amount} if amount > 0 else "none"
+    return {"loss": chosen, "regularizer": penalty, "intercept": True}
+
+
+def _setting(ask: _Answers, setting: str | None, parties: int | None, trust: str | None) -> dict[str, Any]:
+    kind = setting or ask.text("Who holds the data", "central", SETTINGS)
+    if kind == "central":
+        return {"kind": kind}
+    many = parties if parties is not None else ask.count("Simulated parties", 20)
+    found: dict[str, Any] = {"kind": kind}
+    if kind == "federated":
+        found["trust"] = trust or ask.text(
+            "Who adds the noise", "secure-sum", ("local", "secure-sum", "curator")
+        )
+    else:
+        found["topology"] = "ring" if many < 5 else {"kind": "random-regular", "degree": 4, "seed": 0}
+    found["split"] = {"kind": "equal", "parties": many, "seed": 0}
+    return found
+
+
+def _finish(file: Path, tables: dict[str, Any], *, as_json: bool) -> None:
+    from consenso.study import Study
+
+    if tables["data"].get("dataset") is not None:
+        _bound_targets(tables)
+    # Checked and planned before it is written, so that what is written can be used.
+    study = Study.from_tables(tables, folder=file.parent, source=str(file))
+    facts = _facts(study)
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(HEAD + study.to_toml())
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror}); choose another place.") from None
+    if as_json:
+        typer.echo(json.dumps({"file": str(file), **facts}, indent=2))
+    else:
+        typer.echo(f"{file}: written; {facts['algorithm']}, {facts['rounds']} rounds. Next: consenso plan {file}")
+
+
+def _bound_targets(tables: dict[str, Any]) -> None:
+    """Regressions of the catalogue need a public bound, which the file must state: a round one that people can change."""
+    if _task(tables["data"]) == "regression":
+        tables["data"].setdefault("target_bound", 10.0)

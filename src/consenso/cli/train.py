@@ -1,0 +1,149 @@
+"""`consenso train`: run a study and write its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from consenso.study import Study
+    from consenso.study.training import Trained
+
+STOPPED = 130  # 128 + SIGINT, as shells have it
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="train", rich_help_panel="Studies")(run)
+
+
+def run(
+    study: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run; by default runs/ and the name of the study, beside it.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped in that folder.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON, without a progress bar.")] = False,
+) -> None:
+    """Train a study: read the table through its schema, charge the ledger, run, and write the folder of the run.
+
+    The folder gets study.toml, model.json, card.json, trace.json and, if the study names a public test file,
+    metrics.json. Nothing in it depends on private data but through the noise. Ctrl-C stops at the next checkpoint; the
+    checkpoint is private, and is removed when the run is complete. With seeded noise a resumed run gives the same model
+    as one that was never stopped; in every case the ledger is charged once.
+
+    Exit codes: 0 fine, 2 bad input (nothing was spent), 130 stopped by Ctrl-C (go on with --resume).
+
+    Example: consenso train income.toml --out runs/income
+    """
+    from consenso.study import Study
+
+    loaded = Study.load(study)
+    folder = out or default_folder(loaded, study)
+    with _interruptible(quiet=as_json) as stop:
+        try:
+            found = _with_bar(loaded, folder, resume=resume, stop=stop, quiet=as_json)
+        except KeyboardInterrupt:
+            again = f"consenso train {study}" + (f" --out {out}" if out is not None else "") + " --resume"
+            saved = (folder / "checkpoint").exists()
+            told = f"go on with: {again}" if saved else "nothing was begun"
+            if as_json:
+                typer.echo(json.dumps({"folder": str(folder), "stopped": True, "resumable": saved}, indent=2))
+            typer.secho(f"consenso: stopped; {told}", fg=typer.colors.YELLOW, err=True)
+            raise typer.Exit(STOPPED) from None
+    if as_json:
+        typer.echo(json.dumps(summary(loaded, found), indent=2, allow_nan=False))
+    else:
+        _show(loaded, found)
+
+
+def default_folder(study: Study, file: Path) -> Path:
+    """Where a run goes when nothing is said."""
+    return study.folder / (study.output.folder or f"runs/{file.stem}")
+
+
+def summary(study: Study, found: Trained) -> dict[str, Any]:
+    """What a run left, as JSON values."""
+    from consenso.study.outlook import epsilon_for
+    from consenso.study.planning import observer_of
+
+    observer = observer_of(study.privacy, study.setting, study.parties).key
+    epsilon = epsilon_for(found.card, observer)
+    return {
+        "folder": str(found.folder),
+        "study": study.digest,
+        "algorithm": found.card.algorithm,
+        "rounds": found.rounds,
+        "observer": observer,
+        "epsilon": epsilon if epsilon < float("inf") else "inf",
+        "delta": found.card.delta,
+        "simulation": found.card.simulation,
+        "metrics": found.metrics,
+    }
+
+
+@contextlib.contextmanager
+def _interruptible(*, quiet: bool) -> Iterator[Any]:
+    """Turn the first Ctrl-C into a wish that is granted at the next checkpoint; the second stops at once."""
+    asked = False
+
+    def wish(number: int, frame: Any) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        if not quiet:
+            typer.secho("consenso: stopping at the next checkpoint; Ctrl-C again stops at once", err=True)
+
+    before = signal.signal(signal.SIGINT, wish)
+    try:
+        yield lambda: asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: bool) -> Trained:
+    from consenso.study.training import train
+
+    if quiet:
+        return train(study, folder, resume=resume, stop=stop)
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rounds,"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+    )
+    with bar:
+        task = bar.add_task("reading", total=None)
+        return train(
+            study,
+            folder,
+            resume=resume,
+            stop=stop,
+            progress=lambda done, planned: bar.update(task, description="training", completed=done, total=planned),
+        )
+
+
+def _show(study: Study, found: Trained) -> None:
+    told = summary(study, found)
+    epsilon = told["epsilon"]
+    promise = "no guarantee" if epsilon == "inf" else f"epsilon {epsilon:.4g} at delta {told['delta']:g}"
+    typer.echo(f"{found.folder}: {told['algorithm']}, {found.rounds} rounds; {told['observer']}: {promise}")
+    if found.card.simulation:
+        typer.echo("The noise is seeded: a simulation, which protects nobody.")
+    if found.metrics is not None:
+        figures = {name: value for name, value in found.metrics.items() if isinstance(value, float)}
+        typer.echo("On the public test records: " + ", ".join(f"{name} {value:.4g}" for name, value in figures.items()))
+    typer.echo(f"Next: consenso card {found.folder}, consenso verify {found.folder}, consenso predict {found.folder} FILE")

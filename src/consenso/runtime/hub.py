@@ -1,0 +1,212 @@
+"""The hub of a deployed run: asks the parties round by round, adds up, and keeps every finished round on its disk.
+
+The hub's next state is on the disk before anything made from it is sent, and so is whom a round asks: a restarted hub
+asks the same parties the same question again, and they repeat their answers. Noise that a trusted hub drew for a total
+it did not keep was seen by nobody.
+
+Where parties are Poisson-sampled each draws its own coin, and a party that does not answer in time counts as one that
+was not sampled: it adds zero, and sums are divided by what the plan says, never by how many answered. That never makes
+the guarantee better: it is the schedule that hides a party, not its silence, so everything stays charged in full.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from consenso.algorithms.shape import Finishes
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError
+from consenso.runtime.book import Book
+from consenso.runtime.codec import decode, encode, encode_values
+from consenso.runtime.coins import DrawnCoins
+from consenso.runtime.disk import Disk
+from consenso.runtime.party import NEVER
+from consenso.runtime.plan import Plan
+from consenso.runtime.rehearsal import HubRehearsal
+from consenso.runtime.summation import Check, HubTurn, Summation, own_coins, plain_parts
+from consenso.schedules import RandomWalk
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a hub asks one party."""
+
+    round: int
+    stage: str
+    body: bytes
+    counted: int  # the party's last round that entered a sum
+
+
+class Conversation(Protocol):
+    """How a hub reaches its parties: an engine."""
+
+    def ask(self, questions: Mapping[int, Question], check: Check, *, partial: bool) -> dict[int, bytes]:
+        """Ask every party its question, again and again, until its answer passes the check.
+
+        With `partial`, go on without those who have not answered when the engine's patience ends.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """What may be told of a finished round: not who was sampled."""
+
+    round: int
+    missing: tuple[int, ...]  # parties that did not answer in time
+
+
+class HubRun:
+    """Runs a plan from where its disk stands."""
+
+    def __init__(self, plan: Plan, disk: Disk, *, summation: Summation | None = None) -> None:
+        check_star(plan)
+        self.plan, self.disk = plan, disk
+        self._summation = summation or plain_parts(plan)[0]
+        self._rehearsal = HubRehearsal(plan)
+        self._partial = own_coins(plan)
+        self._mutex = threading.Lock()
+        if disk.told("place") is None:
+            place = dict(_PLACE, counted=[NEVER] * plan.setting.parties)
+            coins = self._coins(place)
+            place["last"] = plan.setting.schedule.length(plan.setting.rounds, coins)
+            place["active"] = self._active(place)
+            disk.commit({"place": place, "hub": encode(plan.algorithm.start(plan.setting.facts))})
+
+    @property
+    def round(self) -> int:
+        """The next round, or the number of rounds that were run."""
+        return int(self._place["round"])
+
+    @property
+    def finished(self) -> bool:
+        """Whether no round is left."""
+        place = self._place
+        algorithm, facts = self.plan.algorithm, self.plan.setting.facts.at(place["round"])
+        if place["round"] >= place["last"]:
+            return True
+        return isinstance(algorithm, Finishes) and algorithm.finished(facts, self._hub)
+
+    def rounds(self, conversation: Conversation) -> Iterator[Round]:
+        """Run the rounds that are left; yields after each is kept."""
+        while not self.finished:
+            yield self._round(conversation)
+
+    def model(self) -> Array:
+        """The model as it stands."""
+        model: Array = self.plan.algorithm.model(self.plan.setting.facts.at(self.round), self._hub)
+        return model
+
+    def model_bytes(self) -> bytes:
+        """The model as it is sent to the parties."""
+        return encode_values("Model", {"model": np.asarray(self.model(), dtype=np.float64)})
+
+    def answer_limit(self) -> int:
+        """The most bytes that a plain answer of the next round may have."""
+        return self._rehearsal.at(min(self.round, self.plan.setting.rounds - 1)).up.schema.size
+
+    # --- inside -------------------------------------------------------------------------------------------------
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        place: dict[str, Any] = self.disk.told("place") or {}
+        return place
+
+    @property
+    def _hub(self) -> Any:
+        blob = self.disk.kept("hub")
+        assert blob is not None
+        kind: type[Any] = type(self.plan.algorithm.start(self.plan.setting.facts))
+        return decode(kind, blob)
+
+    def _round(self, conversation: Conversation) -> Round:
+        place, hub = self._place, self._hub
+        round_: int = place["round"]
+        facts, algorithm = self.plan.setting.facts.at(round_), self.plan.algorithm
+        down = algorithm.down(facts, hub)
+        asked = np.array(place["active"], dtype=np.int64)
+        book = Book(place["spent"])
+        silent: set[int] = set()
+
+        def ask(stage: str, bodies: Mapping[int, bytes], check: Check, *, partial: bool = False) -> dict[int, bytes]:
+            questions = {
+                party: Question(round=round_, stage=stage, body=body, counted=place["counted"][party])
+                for party, body in bodies.items()
+            }
+            answers = conversation.ask(questions, check, partial=partial or self._partial)
+            silent.update(set(questions) - set(answers))
+            return answers
+
+        memory = {name.removeprefix("memory/"): self.disk.kept(name) or b"" for name in self.disk.names("memory/")}
+        before = set(memory)
+        gathered = self._summation.gather(
+            HubTurn(
+                plan=self.plan,
+                facts=facts,
+                down=down,
+                down_bytes=encode(down),
+                asked=asked,
+                rehearsal=self._rehearsal,
+                recorder=book,
+                ask=ask,
+                memory=memory,
+            )
+        )
+        after = algorithm.combine(facts, hub, gathered.total)
+        for party in gathered.counted:
+            place["counted"][party] = round_
+        place.update(round=round_ + 1, previous=place["active"], spent=book.spent)
+        place["active"] = self._active(place) if place["round"] < place["last"] else []
+        told = Round(round=round_, missing=tuple(sorted(silent)))
+        row = {"what": "round", "round": round_, "missing": list(told.missing), "releases": book.releases}
+        changes: dict[str, Any] = {f"memory/{name}": memory.get(name) for name in before | set(memory)}
+        self.disk.commit({**changes, "hub": encode(after), "place": place}, [row])
+        return told
+
+    def _coins(self, place: dict[str, Any]) -> DrawnCoins:
+        return DrawnCoins(sampler=self.plan.setting.doorway.sampler, kept=place["coins"])
+
+    def _active(self, place: dict[str, Any]) -> list[int]:
+        """Whom the next round asks."""
+        setting = self.plan.setting
+        if self._partial:
+            return list(range(setting.parties))
+        previous: IntArray | None = None
+        if place["previous"] is not None:
+            previous = np.array(place["previous"], dtype=np.int64)
+        active = setting.schedule.active(place["round"], previous, setting.parties, self._coins(place))
+        return [int(party) for party in active]
+
+
+_PLACE: dict[str, Any] = {
+    "round": 0,
+    "last": 0,
+    "previous": None,
+    "active": [],
+    "counted": [],  # by party, the last of its rounds that entered a sum
+    "coins": {},
+    "spent": {},
+}
+
+
+def check_star(plan: Plan) -> None:
+    """Refuse what a server and its clients cannot run, before anything starts."""
+    setting = plan.setting
+    name = type(plan.algorithm).__name__
+    if setting.shape == "peer":
+        raise InputError(f"{name}: it has no hub, its nodes talk to their neighbours; run it with `consenso peer`.")
+    if isinstance(setting.schedule, RandomWalk):
+        raise InputError(
+            f"{name}: a walk goes from party to party, and a server would see every step of it; run it with "
+            "`consenso peer`."
+        )
+    if setting.parties == 1 and setting.doorway.trust == "curator":
+        raise InputError(
+            f"{name}: its one party is its own curator, and a server would receive what only the curator may see; "
+            "run it with `consenso train`, or set trust to 'local'."
+        )

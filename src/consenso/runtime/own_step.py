@@ -1,0 +1,92 @@
+"""The step of one party alone, as a deployment takes it: its own rows, its own door, its own part of every cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import IntArray
+from consenso.errors import InputError, PrivacyError
+from consenso.facts import Facts
+from consenso.privacy.noise import NoNoise
+from consenso.privacy.release import Release, Sealed, Vault
+from consenso.privacy.setting import largest_bounds
+from consenso.runtime.book import Book, Spent
+from consenso.runtime.plan import Plan
+from consenso.runtime.step import opened
+from consenso.shards import Cohort, Shards
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What a step leaves: the next state, the message with its sealed parts in the vault, and what it released."""
+
+    state: Any
+    message: Any
+    vault: Vault
+    releases: tuple[dict[str, Any], ...]  # public numbers, for the journal
+    spent: Spent
+
+
+class OwnStep:
+    """Takes the steps of one party of a plan on its own rows."""
+
+    def __init__(self, plan: Plan, shards: Shards, party: int) -> None:
+        _check(plan, shards, party)
+        self.plan, self.party = plan, party
+        self._cohort: Cohort = shards.cohort([party])
+        self._self: IntArray = np.array([party], dtype=np.int64)
+
+    def facts(self, round_: int) -> Facts:
+        """Facts of this party alone."""
+        return self.plan.setting.facts.only(self._self).at(round_)
+
+    def enroll(self) -> Any:
+        """The state before the first round."""
+        return self.plan.algorithm.enroll(self.facts(0), self._cohort)
+
+    @cached_property
+    def state_kind(self) -> type[Any]:
+        """The record that a state is."""
+        return type(self.enroll())
+
+    def take(self, round_: int, state: Any, spent: Spent, *down: Any, silent: bool = False) -> Taken:
+        """One step. `silent` answers every release with its noise alone and leaves the state as it is."""
+        setting, algorithm, here = self.plan.setting, self.plan.algorithm, self.facts(round_)
+        if silent:
+            setting = replace(setting, doorway=replace(setting.doorway, probe=_unseen))
+        book, vault = Book(spent), Vault()
+        largest = largest_bounds(setting, algorithm.releases, round_)
+        with opened(algorithm, setting, here, largest, vault, book) as door:
+            before = (*down, state)
+            after, message = algorithm.local(here, *before, self._cohort, door)
+        releases = (*book.releases, *_handed_over(setting.doorway.trust, algorithm.releases(here), message))
+        return Taken(
+            state=state if silent else after, message=message, vault=vault, releases=releases, spent=book.spent
+        )
+
+
+def _handed_over(trust: str, releases: tuple[Release, ...], message: Any) -> list[dict[str, Any]]:
+    """What leaves without noise because the hub is trusted to add it: no scale of its own."""
+    if trust != "curator" or not any(isinstance(value, Sealed) for value in vars(message).values()):
+        return []
+    return [{"name": each.name, "scale": None} for each in releases if each.at == "sum"]
+
+
+def _unseen(round_: int, release: Release, cohort: IntArray, value: object, bound: float) -> None:
+    """A probe that looks at nothing: with it, the door answers with noise alone."""
+
+
+def _check(plan: Plan, shards: Shards, party: int) -> None:
+    if shards.problem != plan.problem:
+        raise InputError("Party(shards=...): the rows belong to another problem; read them for the plan's problem.")
+    if party not in shards.parties:
+        raise InputError(f"Party(party={party}): no rows of this party are here; read its own file.")
+    if not plan.sampler_chosen and not all(isinstance(n, NoNoise) for n in plan.setting.doorway.noise.values()):
+        raise PrivacyError(
+            "Party(plan=...): no source of noise was chosen; plan with sampler=Safe() for noise that protects, or with "
+            "sampler=Seeded(seed) for a simulation."
+        )

@@ -1,0 +1,255 @@
+"""The life of one party around a hub: a cohort of one, on its own disk.
+
+Whatever it is asked, it first looks whether it answered that before: then it repeats the stored bytes. A new answer is
+on its disk, with the state and the journal that belong to it, before it is handed to whoever sends it. So a restarted
+party goes on at its round, no exact value ever gets a second noise that leaves, and the journal has exactly what left.
+
+The hub tells with every question which of the party's rounds it counted last. A party whose answer came too late to be
+counted takes its step back, so that its state is what the hub's sum is made of; what was released stays in the journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.runtime.allowance import Allowance, Simulated
+from consenso.runtime.attendance import Attendance
+from consenso.runtime.codec import MessageError, Schema, decode, decode_values, encode
+from consenso.runtime.disk import Disk
+from consenso.runtime.own_step import OwnStep, Taken
+from consenso.runtime.plan import Plan
+from consenso.runtime.rehearsal import Form, HubRehearsal
+from consenso.runtime.summation import Contributor, PartyTurn, plain_parts
+from consenso.shards import Shards
+
+log = logging.getLogger(__name__)
+
+NEVER = -1
+_MEMORY = "memory/"
+
+
+def model_schema(plan: Plan) -> Schema:
+    """What the final model looks like on its way to the parties."""
+    return Schema.of_values("Model", {"model": np.empty(plan.problem.dim)})
+
+
+class Party:
+    """Answers a hub. One object per process; safe to call from several threads, which take turns."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        shards: Shards,
+        party: int,
+        disk: Disk,
+        *,
+        allowance: Allowance | None = None,
+        contributor: Contributor | None = None,
+    ) -> None:
+        if plan.setting.shape != "hub":
+            raise InputError(f"Party: {type(plan.algorithm).__name__} has no hub; run it with its neighbours.")
+        self.plan, self.index, self.disk = plan, party, disk
+        self._step = OwnStep(plan, shards, party)
+        self._allowance = allowance or Simulated(plan)
+        self._contributor = contributor or plain_parts(plan)[1]
+        self._attendance = Attendance(plan, party)
+        self._rehearsal = HubRehearsal(plan)
+        self._mutex, self._allowed = threading.Lock(), False
+        if disk.told("place") is None:
+            disk.commit({"place": _PLACE, "settled": encode(self._step.enroll())})
+
+    @property
+    def round(self) -> int:
+        """The last round that was answered; -1 before the first."""
+        return int(self._place["round"])
+
+    @property
+    def finished(self) -> bool:
+        """Whether the hub told that the run has ended."""
+        return self.disk.kept("model") is not None
+
+    @property
+    def model(self) -> Array | None:
+        """The final model, once it is there."""
+        blob = self.disk.kept("model")
+        return None if blob is None else decode_values(blob, model_schema(self.plan))["model"]
+
+    def limit(self, round_: int) -> int:
+        """The most bytes that a question of a round may have."""
+        return self._rehearsal.at(min(max(round_, 0), self.plan.setting.rounds - 1)).down.size
+
+    def answer(self, *, round_: int, stage: str, body: bytes, counted: int) -> bytes:
+        """The answer to a question of the hub; the same question gets the same bytes.
+
+        MessageError says why a question is refused; nothing is released then.
+        """
+        with self._mutex:
+            place = self._place
+            self._check_round(round_, place)
+            if round_ == place["round"]:
+                stored = self.disk.kept(f"answer/{stage}")
+                if stored is not None:
+                    if self.disk.told(f"asked/{stage}") != _digest(body):
+                        log.warning("round %d was asked again with another content; the same answer goes out", round_)
+                    return stored
+            else:
+                place = self._moved_on(place, round_, counted)
+            if not self._allowed:
+                self._allowance.open()
+                self._allowed = True
+            return self._answered(place, round_, stage, body)
+
+    def end(self, body: bytes) -> None:
+        """The run has ended with this model."""
+        with self._mutex:
+            decode_values(body, model_schema(self.plan))
+            if self.finished:
+                return
+            if self.round != NEVER:
+                self._allowance.open()
+                self._allowance.close()
+            self.disk.commit({"model": body}, [{"what": "ended"}])
+
+    # --- inside -------------------------------------------------------------------------------------------------
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        place: dict[str, Any] = self.disk.told("place") or dict(_PLACE)
+        return place
+
+    def _check_round(self, round_: int, place: dict[str, Any]) -> None:
+        if self.finished:
+            raise MessageError("the run has ended for this party.")
+        if not 0 <= round_ < self.plan.setting.rounds:
+            raise MessageError(f"the plan has rounds 0 to {self.plan.setting.rounds - 1}, and another was asked for.")
+        if round_ < place["round"]:
+            raise MessageError(f"round {round_} is over for this party, which is at round {place['round']}.")
+
+    def _moved_on(self, place: dict[str, Any], round_: int, counted: int) -> dict[str, Any]:
+        """The place of a party that leaves its last round behind, as the hub counted it."""
+        moved = {**place, "round": round_, "drawn": None, "pending": NEVER}
+        if counted == place["pending"] != NEVER:
+            moved["settled"] = counted
+        elif counted != place["settled"]:
+            raise MessageError("the hub counts a round that this party did not answer, or forgot one that it counted.")
+        return moved
+
+    def _answered(self, place: dict[str, Any], round_: int, stage: str, body: bytes) -> bytes:
+        making = _Making(self.disk, self._step, self._attendance, self._rehearsal, place, round_)
+        memory = {name: self.disk.kept(_MEMORY + name) or b"" for name in self._remembered()}
+        before = set(memory)
+        answer = self._contributor.answer(
+            PartyTurn(
+                plan=self.plan,
+                party=self.index,
+                facts=self._step.facts(round_),
+                stage=stage,
+                body=body,
+                memory=memory,
+                takes_part=making.takes_part,
+                step=making.step,
+                silent=making.silent,
+                form=lambda: self._rehearsal.at(round_).up,
+            )
+        )
+        changes: dict[str, Any] = {_MEMORY + name: memory.get(name) for name in before | set(memory)}
+        changes |= {f"answer/{stage}": answer, f"asked/{stage}": _digest(body)}
+        sent = {"what": "sent", "round": round_, "stage": stage, "bytes": len(answer), "sha256": _digest(answer)}
+        self.disk.commit({**making.changes, **changes, "place": place}, [*making.journal, sent])
+        return answer
+
+    def _remembered(self) -> list[str]:
+        return [name.removeprefix(_MEMORY) for name in self.disk.names(_MEMORY)]
+
+
+class _Making:
+    """An answer in the making: the step is taken once a round, and what it changes is not yet on the disk."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        step: OwnStep,
+        attendance: Attendance,
+        rehearsal: HubRehearsal,
+        place: dict[str, Any],
+        round_: int,
+    ) -> None:
+        self._disk, self._step, self._attendance, self._rehearsal = disk, step, attendance, rehearsal
+        self._place, self._round = place, round_
+        self.journal: list[dict[str, Any]] = []
+        self.changes: dict[str, Any] = {}
+        known: dict[str, Any] = disk.told("place") or dict(_PLACE)
+        if round_ != known["round"]:
+            if place["settled"] != known["settled"]:
+                self.changes["settled"] = disk.kept("pending")
+            old = [*disk.names("answer/"), *disk.names("asked/"), "said", "said/down", "pending"]
+            self.changes |= dict.fromkeys(old)
+
+    def takes_part(self) -> bool:
+        """The party's coin of this round, drawn once."""
+        drawn: bool | None = self._place["drawn"]
+        if drawn is None:
+            drawn = self._place["drawn"] = self._attendance.draw(self._round)
+            if drawn:
+                self._attendance.check(self._round, self._place["steps"])
+        return drawn
+
+    def step(self, down: bytes) -> bytes:
+        """The message of this round."""
+        return self._message(down, silent=False)
+
+    def silent(self, down: bytes) -> bytes:
+        """The message of a party that was not sampled: noise alone."""
+        return self._message(down, silent=True)
+
+    def _message(self, down: bytes, *, silent: bool) -> bytes:
+        said = self._kept("said")
+        if said is not None:
+            if self._kept("said/down") != _digest(down).encode():
+                raise MessageError("the hub sends another content for a step that was taken already.")
+            return said
+        forms, state = self._rehearsal.at(self._round), self._kept("settled")
+        heard = decode(forms.down_record, down, forms.down)
+        assert state is not None
+        before = decode(self._step.state_kind, state)
+        taken = self._step.take(self._round, before, self._place["spent"], heard, silent=silent)
+        message = _message(taken, forms.up)
+        what = "silent" if silent else "step"
+        self.journal.append({"what": what, "round": self._round, "releases": list(taken.releases)})
+        self.changes |= {"said": message, "said/down": _digest(down).encode(), "pending": encode(taken.state)}
+        steps = self._place["steps"] + (not silent)
+        self._place.update(pending=self._round, spent=taken.spent, steps=steps)
+        return message
+
+    def _kept(self, name: str) -> bytes | None:
+        """Bytes as they will be once this answer is written."""
+        changed: bytes | None = self.changes[name] if name in self.changes else self._disk.kept(name)
+        return changed
+
+
+_PLACE: dict[str, Any] = {
+    "round": NEVER,  # the last one answered
+    "settled": NEVER,  # the round whose state is kept under "settled"
+    "pending": NEVER,  # the round whose state is kept under "pending", until the hub counts it
+    "drawn": None,  # the party's coin of this round
+    "steps": 0,
+    "spent": {},
+}
+
+
+def _message(taken: Taken, expected: Form) -> bytes:
+    form, message = Form.of(taken.message, taken.vault)
+    if form != expected:
+        raise InputError(f"{form.schema.record}: the step made another message than public facts tell; report this.")
+    return message
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

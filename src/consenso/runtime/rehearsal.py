@@ -1,0 +1,232 @@
+"""What the messages of a run must look like, found by running it on made-up rows of zeros, without noise.
+
+Nothing private is looked at: an engine rehearses from public facts what it is about to hear, and refuses everything
+else. Rounds in which the same values are released look the same once two of them were rehearsed alike, so a run of many
+rounds costs a few rehearsed ones. An algorithm whose messages change their shape without any sign of it in its releases
+would find its own messages refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
+from consenso.arrays import Array
+from consenso.facts import Facts
+from consenso.privacy.noise import NoNoise
+from consenso.privacy.release import Contribution, Entry, Sealed, Vault
+from consenso.privacy.setting import Setting, largest_bounds
+from consenso.runtime.codec import MessageError, Schema, decode_values, encode_values
+from consenso.runtime.local import Neighbourhood
+from consenso.runtime.plan import Plan
+from consenso.runtime.step import opened
+from consenso.runtime.sums import Sum
+from consenso.shards import Shards
+
+BOUND, SHARE = ":bound", ":share"  # a sealed field travels as its value, its bound and its share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Form:
+    """How a party's message travels: its record, and for each sealed field what it is a contribution to."""
+
+    record: type[Any]
+    schema: Schema
+    sealed: Mapping[str, Contribution]
+
+    @classmethod
+    def of(cls, message: Any, vault: Vault) -> tuple[Form, bytes]:
+        """The form of a message and the message itself; what was sealed is taken out of the vault."""
+        values: dict[str, Any] = {}
+        sealed: dict[str, Contribution] = {}
+        for each in dataclasses.fields(message):
+            value = getattr(message, each.name)
+            if isinstance(value, Sealed):
+                part = vault.take(value)
+                values[each.name], values[each.name + BOUND] = part.value, float(part.bound)
+                values[each.name + SHARE] = float(part.share)
+                sealed[each.name] = replace(part, value=np.zeros_like(part.value))
+            else:
+                values[each.name] = value
+        kind = type(message)
+        form = cls(record=kind, schema=Schema.of_values(kind.__name__, values), sealed=sealed)
+        return form, encode_values(kind.__name__, values)
+
+    def read(self, blob: bytes, vault: Vault) -> Any:
+        """The message in bytes that came from outside, its contributions sealed in the vault."""
+        values = decode_values(blob, self.schema)
+        for name, like in self.sealed.items():
+            bound, share = values.pop(name + BOUND), values.pop(name + SHARE)
+            if not (bound > 0 and 0 < share <= 1):
+                raise MessageError(f"{self.schema.record}: the bound or the share of {name!r} is out of range.")
+            values[name] = vault.put(replace(like, value=values[name], bound=bound, share=share))
+        return self.record(**values)
+
+    def silence(self, vault: Vault, costs: Mapping[str, tuple[float, float]]) -> Any:
+        """A message that adds nothing to a sum, with the bound and share of each sealed field."""
+        zeros: dict[str, Any] = {
+            each.name: np.zeros(each.shape) for each in self.schema.fields if not each.name.endswith((BOUND, SHARE))
+        }
+        for name, like in self.sealed.items():
+            bound, share = costs[name]
+            zeros[name] = vault.put(replace(like, bound=bound, share=share))
+        return self.record(**zeros)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Form) and (self.record, self.schema) == (other.record, other.schema)
+
+    def __hash__(self) -> int:
+        return hash((self.record, self.schema))
+
+
+@dataclass(frozen=True)
+class HubForms:
+    """The messages of one round around a hub."""
+
+    hub: Schema  # before the round
+    down: Schema
+    down_record: type[Any]
+    up: Form
+
+
+@dataclass(frozen=True)
+class PeerForms:
+    """The messages of one round between neighbours."""
+
+    said: Schema
+    record: type[Any]
+    model: Schema
+
+
+Forms = TypeVar("Forms", HubForms, PeerForms)
+
+
+class _Rounds(Generic[Forms]):
+    """Rehearses rounds one after the other, as far as somebody asks."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.setting = plan, _quiet(plan.setting)
+        self._next = 0
+        self._rounds: dict[int, Forms] = {}
+        self._last: dict[Any, Forms] = {}  # by what is released
+        self._settled: dict[Any, Forms] = {}
+
+    def at(self, round_: int) -> Forms:
+        """The forms of a round."""
+        if round_ in self._rounds:
+            return self._rounds[round_]
+        released = self._released(round_)
+        while released not in self._settled and self._next <= round_:
+            self._advance()
+        return self._rounds.get(round_) or self._settled.get(released) or self._last[released]
+
+    def _advance(self) -> None:
+        round_, released = self._next, self._released(self._next)
+        found = self._rehearse(self.setting.facts.at(round_))
+        if self._last.get(released) == found:
+            self._settled[released] = found
+        self._last[released] = self._rounds[round_] = found
+        self._next += 1
+
+    def _released(self, round_: int) -> Any:
+        one = self.setting.facts.only(self.setting.facts.cohort[:1]).at(round_)
+        return tuple((each.name, each.size, each.times) for each in self.plan.algorithm.releases(one))
+
+    def _rehearse(self, facts: Facts) -> Forms:
+        raise AssertionError
+
+    def record(self, entry: Entry, *, in_parts: bool) -> None:
+        """A rehearsal has no ledger."""
+
+
+class HubRehearsal(_Rounds[HubForms]):
+    """The messages of a hub algorithm."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        algorithm: HubAlgorithm = plan.algorithm
+        self._party = self.setting.facts.cohort[:1]
+        self._rows = _zero_rows(self.setting, 0)
+        self._hub = algorithm.start(self.setting.facts)
+        self._state = algorithm.enroll(self.setting.facts.only(self._party), self._rows.cohort(self._party))
+
+    def costs(self, facts: Facts, down: Any) -> dict[str, tuple[float, float]]:
+        """Bound and share that every party names for each sealed field, given what the hub really sends down."""
+        facts = replace(facts, problem=self.setting.facts.problem)
+        vault = Vault()
+        _, up = self._step(facts, down, vault)
+        parts = {each.name: getattr(up, each.name) for each in dataclasses.fields(up)}
+        sealed = {name: vault.take(part) for name, part in parts.items() if isinstance(part, Sealed)}
+        return {name: (float(part.bound), float(part.share)) for name, part in sealed.items()}
+
+    def _step(self, facts: Facts, down: Any, vault: Vault) -> tuple[Any, Any]:
+        algorithm, setting, here = self.plan.algorithm, self.setting, facts.only(self._party)
+        largest = largest_bounds(setting, algorithm.releases, facts.round)
+        with opened(algorithm, setting, here, largest, vault, self) as door:
+            state, up = algorithm.local(here, down, self._state, self._rows.cohort(self._party), door)
+        return state, up
+
+    def _rehearse(self, facts: Facts) -> HubForms:
+        algorithm, setting = self.plan.algorithm, self.setting
+        largest = largest_bounds(setting, algorithm.releases, facts.round)
+        down, before = algorithm.down(facts, self._hub), self._hub
+        total = Sum(setting, facts, largest, self)
+        self._state, up = self._step(facts, down, total.vault)
+        form, blob = Form.of(up, total.vault)
+        total.add(form.read(blob, total.vault))
+        self._hub = algorithm.combine(facts, self._hub, total.total(algorithm))
+        return HubForms(hub=Schema.of(before), down=Schema.of(down), down_record=type(down), up=form)
+
+
+class PeerRehearsal(_Rounds[PeerForms]):
+    """The messages of a peer algorithm, as one node says them."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        algorithm: PeerAlgorithm = plan.algorithm
+        self._party = self.setting.facts.cohort[:1]
+        self._rows = _zero_rows(self.setting, 0)
+        self._state = algorithm.enroll(self.setting.facts.only(self._party), self._rows.cohort(self._party))
+
+    def _rehearse(self, facts: Facts) -> PeerForms:
+        algorithm, setting = self.plan.algorithm, self.setting
+        largest = largest_bounds(setting, algorithm.releases, facts.round)
+        here, vault = facts.only(self._party), Vault()
+        with opened(algorithm, setting, here, largest, vault, self) as door:
+            state, said = algorithm.local(here, self._state, self._rows.cohort(self._party), door)
+        everything = spread({0: said}, setting.parties)
+        assert setting.topology is not None
+        heard = Neighbourhood(everything, self._party, setting.topology.adjacency, setting.topology.metropolis)
+        self._state = algorithm.absorb(here, state, heard)
+        model: Array = algorithm.models(here, self._state)
+        return PeerForms(said=Schema.of(said), record=type(said), model=Schema.of_values("Model", {"model": model[0]}))
+
+
+def spread(said: Mapping[int, Any], parties: int) -> Any:
+    """One record with a row for every party: zeros where nothing is known, which no neighbour's sum touches."""
+    first = next(iter(said.values()))
+    values: dict[str, Array] = {}
+    for each in dataclasses.fields(first):
+        like = getattr(first, each.name)
+        values[each.name] = np.zeros((parties, *like.shape[1:]), dtype=like.dtype)
+        for party, message in said.items():
+            values[each.name][party] = getattr(message, each.name)[0]
+    return type(first)(**values)
+
+
+def _quiet(setting: Setting) -> Setting:
+    """The setting with one record for every party, without noise; what is public and heard of the noise stays."""
+    problem = replace(setting.facts.problem, sizes=np.ones(setting.parties, dtype=np.int64))
+    doorway = replace(setting.doorway, noise=dict.fromkeys(setting.doorway.noise, NoNoise()), probe=None)
+    return replace(setting, facts=replace(setting.facts, problem=problem), doorway=doorway)
+
+
+def _zero_rows(setting: Setting, party: int) -> Shards:
+    problem = setting.facts.problem
+    target = {"sign": np.ones(1), "class": np.zeros(1, dtype=np.int64), "real": np.zeros(1)}[problem.loss.targets]
+    return Shards.from_parties(problem, [(np.zeros((1, problem.features)), target)], parties=[party])

@@ -1,0 +1,165 @@
+"""Numbers as integers modulo 2^64: the form in which they are masked and summed.
+
+A value is a whole number of steps of a public grid. For a release with discrete noise it is the grid of that noise
+(`Sampler.grid`): value and noise share are whole numbers of steps already, so nothing is rounded here and the sum of
+what the parties hold is exact. Where values lie on no grid (a seeded simulation, or a message that a party perturbs
+and then works on) they are rounded to the finest grid on which the largest possible sum still fits.
+
+A sum beyond 2^63 steps would come out wrong, never leak: what is opened is a function of the exact integer sum. `check`
+refuses a plan whose public bounds do not rule it out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.errors import PreconditionError, PrivacyError
+from consenso.privacy.release import Release
+from consenso.privacy.setting import Declaration, Setting, largest_bounds
+from consenso.runtime.rehearsal import BOUND, SHARE, Form
+from consenso.runtime.secure_sum.masks import Words
+
+_CAPACITY = 2.0**63  # sums lie strictly between minus and plus this many steps
+# Noise beyond this many standard deviations has a probability below 1e-300.
+_FARTHEST = 40.0
+# Messages that a party perturbs itself are bounded by no declaration; this many times their sensitivity and noise fit.
+_HEADROOM = 2.0**16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A field of a message in a sum: its name, the shape of one party's value, and the step of its grid."""
+
+    name: str
+    shape: tuple[int, ...]
+    grid: float
+
+    @property
+    def size(self) -> int:
+        """How many integers it has."""
+        return math.prod(self.shape)
+
+
+def encode(values: Array, grid: float) -> Words:
+    """Values as whole steps modulo 2^64, flat."""
+    steps = np.rint(np.asarray(values, dtype=np.float64).ravel() / grid)
+    if not np.isfinite(steps).all():
+        raise PrivacyError("secure sum: a value that is not finite cannot be summed; check the step.")
+    # fmod is exact, and the conversion of what is left to a word never overflows.
+    steps = np.fmod(steps, 2.0**64)
+    negative = steps < 0
+    words = np.abs(steps).astype(np.uint64)
+    words[negative] = np.uint64(0) - words[negative]
+    return words
+
+
+def decode(words: Words, column: Column) -> Array:
+    """The sum of a column as numbers; exact below 2^53 steps."""
+    steps = words.view(np.int64).astype(np.float64)
+    return (steps * column.grid).reshape(column.shape)
+
+
+def columns(
+    setting: Setting, declaration: Declaration, round_: int, form: Form, told: Mapping[str, tuple[float, float]]
+) -> tuple[Column, ...]:
+    """The columns of a round's message. `told` gives the bound and the share that each sealed field named."""
+    largest = largest_bounds(setting, declaration, round_)
+    releases = {release.name: release for release in declaration(setting.representatives().at(round_))}
+    found = []
+    for each in form.schema.fields:
+        if each.name.endswith((BOUND, SHARE)):
+            continue
+        if each.kind not in ("f8", "f4") or not each.shape or each.shape[0] != 1:
+            raise PreconditionError(
+                f"secure sum: field {each.name!r} of {form.record.__name__} is not one row of numbers for a party, and "
+                "only such fields are summed."
+            )
+        if each.name in form.sealed:
+            bound, share = told[each.name]
+            release = releases[form.sealed[each.name].release.name]  # a rehearsed one has other bounds
+            grid = _sum_grid(setting, release, largest, round_, bound, share)
+        else:
+            grid = _own_grid(setting, declaration, largest, round_)
+        found.append(Column(name=each.name, shape=each.shape[1:], grid=grid))
+    return tuple(found)
+
+
+def check(setting: Setting, declaration: Declaration) -> None:
+    """Refuse a plan whose sums may not fit into 64 bits, or whose noise does not come in shares."""
+    seen = set()
+    for round_ in range(setting.rounds):
+        releases = declaration(setting.representatives().at(round_))
+        scales = tuple(setting.doorway.noise_for(release.name).scale(1.0, round_) for release in releases)
+        if (releases, scales) in seen:
+            continue
+        seen.add((releases, scales))
+        largest = largest_bounds(setting, declaration, round_)
+        for release in releases:
+            if release.at == "sum":
+                _check_fits(setting, release, largest, round_)
+
+
+def _check_fits(setting: Setting, release: Release, largest: Mapping[str, float], round_: int) -> None:
+    if not math.isfinite(_contribution(release)):
+        raise PreconditionError(
+            f"secure sum: no public bound on a whole contribution to {release.name!r} is known, so its sum may not fit "
+            "into 64 bits; clip it."
+        )
+    # A bound that is named later scales value, noise and grid alike, up to the rounding of the grid to a power of two.
+    steps = _reach(setting, release, largest, round_, 1.0, 1.0) / _sum_grid(setting, release, largest, round_, 1.0, 1.0)
+    if steps * (2 if release.adaptive else 1) >= _CAPACITY:
+        raise PreconditionError(
+            f"secure sum: a sum of {release.name!r} over {setting.parties} parties can reach {steps:.3g} steps of the "
+            f"grid of its noise, and {_CAPACITY:.3g} fit into 64 bits; use fewer records or a clip."
+        )
+
+
+def _sum_grid(
+    setting: Setting, release: Release, largest: Mapping[str, float], round_: int, bound: float, share: float
+) -> float:
+    """The grid of the noise shares, or the finest on which the largest sum fits."""
+    scale, sensitivity = _share(setting, release, largest, round_, bound, share)
+    grid = setting.doorway.sampler.grid(scale, sensitivity, release.size)
+    return grid or _finest(_reach(setting, release, largest, round_, bound, share))
+
+
+def _own_grid(setting: Setting, declaration: Declaration, largest: Mapping[str, float], round_: int) -> float:
+    """The grid of what parties perturbed themselves and worked on: fine beside every noise of the round."""
+    reach = 0.0
+    for release in declaration(setting.representatives().at(round_)):
+        scale = float(np.max(setting.doorway.noise_for(release.name).scale(largest[release.name], round_)))
+        reach += largest[release.name] + scale
+    return _finest(setting.parties * _HEADROOM * reach)
+
+
+def _share(
+    setting: Setting, release: Release, largest: Mapping[str, float], round_: int, bound: float, share: float
+) -> tuple[float, float]:
+    """Scale and sensitivity of a noise share, as the door draws it."""
+    sensitivity = float(largest[release.name] * bound / np.sqrt(share))
+    noise = setting.doorway.noise_for(release.name).split(setting.doorway.shares)
+    return float(noise.scale(sensitivity, round_)), sensitivity
+
+
+def _reach(
+    setting: Setting, release: Release, largest: Mapping[str, float], round_: int, bound: float, share: float
+) -> float:
+    """The largest sum: every contribution at its bound, and noise that nobody will ever see."""
+    scale, _ = _share(setting, release, largest, round_, bound, share)
+    return setting.parties * _contribution(release) * bound + _FARTHEST * math.sqrt(setting.parties) * scale
+
+
+def _contribution(release: Release) -> float:
+    """The largest value of one party, with a bound of 1."""
+    analytic = float(np.max(release.bounds.user_add_remove))
+    return analytic if release.clip is None else min(analytic, release.clip)
+
+
+def _finest(reach: float) -> float:
+    """The smallest power of two that is more than twice the reach over the capacity."""
+    return math.ldexp(1.0, math.frexp(reach * 4.0 / _CAPACITY)[1]) if reach else 1.0

@@ -1,0 +1,201 @@
+"""Messages of the secure sum as bytes of fixed lengths, which follow from the number of parties and of integers alone.
+
+Tables have a row for every party, zeros for those that are not in them, so that a reader knows the one shape that a
+message may have. Who sends, for which run and round, is on the envelope that an engine puts around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consenso.arrays import IntArray
+from consenso.runtime.codec import MessageError, Schema, decode_values, encode_values
+from consenso.runtime.secure_sum.masks import KEY_BYTES, Words
+from consenso.runtime.secure_sum.messages import (
+    PACKET_BYTES,
+    Advert,
+    Bytes,
+    Call,
+    Circle,
+    Hello,
+    Masked,
+    Shares,
+    Survivors,
+    row,
+    rows,
+)
+from consenso.runtime.secure_sum.sharing import SHARE_BYTES
+from consenso.runtime.secure_sum.terms import Occasion, Terms
+
+
+class Wire:
+    """Reads and writes the messages of one run."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms, n = terms, terms.parties
+        key, keys, packets = _words(KEY_BYTES), _words(KEY_BYTES, n), _words(PACKET_BYTES, n)
+        shares, members = _words(SHARE_BYTES, n), np.zeros(n, dtype=bool)
+        self.hello = Schema.of_values("Hello", {"key": key})
+        self.circle = Schema.of_values("Circle", {"keys": keys})
+        self.advert = Schema.of_values("Advert", {"circle": key, "key": key, "commitment": key, "packets": packets})
+        self.call = Schema.of_values("Call", {"circle": key, "roster": members, "keys": keys, "packets": packets})
+        self.survivors = Schema.of_values("Survivors", {"survivors": members})
+        self.shares = Schema.of_values("Shares", {"survivors": members, "shares": shares})
+
+    def masked(self, size: int, costs: Iterable[str]) -> Schema:
+        """Masked integers with the public costs that their release named."""
+        return Schema.of_values("Masked", {"words": np.zeros(size, dtype=np.int64), **dict.fromkeys(costs, 1.0)})
+
+    # --- writing ------------------------------------------------------------------------------------------------
+
+    def write_hello(self, hello: Hello) -> bytes:
+        """Party to server."""
+        return encode_values("Hello", {"key": _packed(hello.key)})
+
+    def write_circle(self, circle: Circle) -> bytes:
+        """Server to party; everybody is in it."""
+        return encode_values("Circle", {"keys": self._spread(circle.members, circle.keys)})
+
+    def write_advert(self, advert: Advert) -> bytes:
+        """Party to server."""
+        return encode_values(
+            "Advert",
+            {
+                "circle": _packed(advert.circle),
+                "key": _packed(advert.key),
+                "commitment": _packed(advert.commitment),
+                "packets": self._spread(np.arange(self.terms.parties), advert.packets),
+            },
+        )
+
+    def write_call(self, call: Call) -> bytes:
+        """Server to party."""
+        return encode_values(
+            "Call",
+            {
+                "circle": _packed(call.circle),
+                "roster": self._flags(call.roster),
+                "keys": self._spread(call.roster, call.keys),
+                "packets": self._spread(call.roster, call.packets),
+            },
+        )
+
+    def write_masked(self, masked: Masked, costs: Mapping[str, float]) -> bytes:
+        """Party to server."""
+        return encode_values("Masked", {"words": masked.words.view(np.int64), **costs})
+
+    def write_survivors(self, message: Survivors) -> bytes:
+        """Server to party."""
+        return encode_values("Survivors", {"survivors": self._flags(message.survivors)})
+
+    def write_shares(self, survivors: IntArray, roster: IntArray, shares: Bytes) -> bytes:
+        """Party to server, with the list of survivors that they are for."""
+        table = self._spread(roster, shares)
+        return encode_values("Shares", {"survivors": self._flags(survivors), "shares": table})
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def read_hello(self, blob: bytes, party: int) -> Hello:
+        """What `write_hello` wrote."""
+        key = _bytes(decode_values(blob, self.hello)["key"], KEY_BYTES)
+        return Hello(run=self.terms.run, party=party, key=key)
+
+    def read_circle(self, blob: bytes) -> Circle:
+        """What `write_circle` wrote."""
+        keys = _table(decode_values(blob, self.circle)["keys"], KEY_BYTES)
+        return Circle(run=self.terms.run, members=np.arange(self.terms.parties, dtype=np.int64), keys=keys)
+
+    def read_advert(self, blob: bytes, party: int, occasion: Occasion) -> Advert:
+        """What `write_advert` wrote."""
+        values = decode_values(blob, self.advert)
+        return Advert(
+            run=self.terms.run,
+            round=occasion.round,
+            attempt=occasion.attempt,
+            party=party,
+            circle=_bytes(values["circle"], KEY_BYTES),
+            key=_bytes(values["key"], KEY_BYTES),
+            commitment=_bytes(values["commitment"], KEY_BYTES),
+            packets=_table(values["packets"], PACKET_BYTES),
+        )
+
+    def read_call(self, blob: bytes, occasion: Occasion) -> Call:
+        """What `write_call` wrote."""
+        values = decode_values(blob, self.call)
+        roster = np.flatnonzero(values["roster"]).astype(np.int64)
+        return Call(
+            run=self.terms.run,
+            round=occasion.round,
+            attempt=occasion.attempt,
+            circle=_bytes(values["circle"], KEY_BYTES),
+            roster=roster,
+            keys=_table(values["keys"][roster], KEY_BYTES),
+            packets=_table(values["packets"][roster], PACKET_BYTES),
+        )
+
+    def read_masked(self, blob: bytes, party: int, occasion: Occasion, size: int, costs: Mapping[str, float]) -> Masked:
+        """What `write_masked` wrote; refused unless it names the costs that everybody names."""
+        values = decode_values(blob, self.masked(size, costs))
+        if any(values[name] != cost for name, cost in costs.items()):
+            raise MessageError("Masked: the bound or the share of a release is not everybody's.")
+        words: Words = values["words"].view(np.uint64)
+        return Masked(run=self.terms.run, round=occasion.round, attempt=occasion.attempt, party=party, words=words)
+
+    def read_survivors(self, blob: bytes, occasion: Occasion) -> Survivors:
+        """What `write_survivors` wrote."""
+        flags = decode_values(blob, self.survivors)["survivors"]
+        return Survivors(
+            run=self.terms.run, round=occasion.round, attempt=occasion.attempt, survivors=_members(flags)
+        )
+
+    def read_shares(self, blob: bytes, party: int, occasion: Occasion, roster: IntArray) -> tuple[IntArray, Shares]:
+        """The survivors that shares are for, and the shares."""
+        values = decode_values(blob, self.shares)
+        shares = Shares(
+            run=self.terms.run,
+            round=occasion.round,
+            attempt=occasion.attempt,
+            party=party,
+            shares=_table(values["shares"][roster], SHARE_BYTES),
+        )
+        return _members(values["survivors"]), shares
+
+    def _flags(self, members: IntArray) -> NDArray[np.bool_]:
+        flags = np.zeros(self.terms.parties, dtype=bool)
+        flags[members] = True
+        return flags
+
+    def _spread(self, members: IntArray, table: Bytes) -> IntArray:
+        """The rows of some parties in a table of all."""
+        whole = _words(table.shape[1], self.terms.parties)
+        for index, member in enumerate(members):
+            whole[member] = _packed(row(table, index))
+        return whole
+
+
+def _words(width: int, *count: int) -> IntArray:
+    return np.zeros((*count, -(-width // 8)), dtype=np.int64)
+
+
+def _packed(content: bytes) -> IntArray:
+    """Bytes as 64-bit words, filled up with zeros."""
+    return np.frombuffer(content.ljust(-(-len(content) // 8) * 8, b"\0"), dtype="<i8").astype(np.int64)
+
+
+def _bytes(words: IntArray, width: int) -> bytes:
+    content = words.astype("<i8").tobytes()
+    if any(content[width:]):
+        raise MessageError("a field of bytes is longer than it may be.")
+    return content[:width]
+
+
+def _table(words: Any, width: int) -> Bytes:
+    return rows([_bytes(each, width) for each in words], width)
+
+
+def _members(flags: NDArray[np.bool_]) -> IntArray:
+    return np.flatnonzero(flags).astype(np.int64)

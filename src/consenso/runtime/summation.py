@@ -1,0 +1,169 @@
+"""How a hub turns the messages of a round into their total, and what a party does on its side.
+
+A summation is a pair: the hub's `Summation` asks in one or more stages, the party's `Contributor` answers each of them.
+Engines carry the bytes, keep them on disk and ask again where nothing came; they know nothing of what is in them.
+`PlainSum` adds messages as they come: for local noise, and for a hub that is trusted and adds the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from consenso.arrays import IntArray
+from consenso.errors import InputError
+from consenso.facts import Facts
+from consenso.privacy.release import Vault
+from consenso.privacy.setting import largest_bounds
+from consenso.runtime.codec import MessageError
+from consenso.runtime.plan import Plan
+from consenso.runtime.rehearsal import Form, HubRehearsal
+from consenso.runtime.step import Recorder
+from consenso.runtime.sums import Sum
+from consenso.schedules import PoissonSubset
+
+STEP = "step"
+
+# Refuses an answer by raising MessageError.
+Check = Callable[[int, bytes], None]
+
+
+class Asking(Protocol):
+    """Reaches parties within one round."""
+
+    def __call__(
+        self, stage: str, bodies: Mapping[int, bytes], check: Check, *, partial: bool = False
+    ) -> dict[int, bytes]:
+        """Send each party its bytes; the answers that pass the check, in any order.
+
+        Waits for everybody. With `partial`, or where the schedule allows it, goes on after the engine's timeout without
+        those who did not answer.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubTurn:
+    """One round as the hub sees it."""
+
+    plan: Plan
+    facts: Facts  # of everyone, at this round
+    down: Any
+    down_bytes: bytes
+    asked: IntArray  # the parties of this round, or everybody where parties draw their own coins
+    rehearsal: HubRehearsal
+    recorder: Recorder
+    ask: Asking
+    memory: dict[str, bytes]  # what the summation keeps between rounds; saved with the round
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """The total of a round, and the parties that are in it."""
+
+    total: Any
+    counted: tuple[int, ...]
+
+
+class Summation(Protocol):
+    """The hub's side."""
+
+    def gather(self, turn: HubTurn) -> Gathered:
+        """Ask, and add up."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartyTurn:
+    """One stage of one round as a party sees it."""
+
+    plan: Plan
+    party: int
+    facts: Facts  # of this party alone, at this round
+    stage: str
+    body: bytes
+    memory: dict[str, bytes]  # what the contributor keeps between stages and rounds; saved with the answer
+    takes_part: Callable[[], bool]  # whether the schedule, or the party's own coin, has it in this round
+    step: Callable[[bytes], bytes]  # the message, from what the hub sent down: made once a round, then repeated
+    silent: Callable[[bytes], bytes]  # the message with the noise alone, of a party that was not sampled
+    form: Callable[[], Form]  # what both look like
+
+
+class Contributor(Protocol):
+    """A party's side."""
+
+    def answer(self, turn: PartyTurn) -> bytes:
+        """The answer to one stage. What it releases it takes from `step` or `silent`."""
+        ...
+
+
+class PlainSum:
+    """Adds the messages up in the order of the parties; an empty message is that of a party that sits out."""
+
+    def gather(self, turn: HubTurn) -> Gathered:
+        """One question to each party, one sum."""
+        form = turn.rehearsal.at(turn.facts.round).up
+        expected = expected_costs(turn, form)
+        answers = turn.ask(
+            STEP,
+            dict.fromkeys((int(party) for party in turn.asked), turn.down_bytes),
+            lambda party, blob: None if not blob else checked_message(form, blob, expected),
+        )
+        return self.added(turn, form, expected, answers)
+
+    def added(
+        self, turn: HubTurn, form: Form, expected: Mapping[str, tuple[float, float]], answers: Mapping[int, bytes]
+    ) -> Gathered:
+        """The total of what came."""
+        setting, algorithm = turn.plan.setting, turn.plan.algorithm
+        largest = largest_bounds(setting, algorithm.releases, turn.facts.round)
+        total = Sum(setting, turn.facts, largest, turn.recorder)
+        counted = tuple(party for party in sorted(answers) if answers[party])
+        for party in counted:
+            total.add(form.read(answers[party], total.vault))
+        if not counted:
+            # Nobody was sampled. The hub works with nothing, and a trusted one adds its noise all the same, or the
+            # silence would be a message.
+            total.add(form.silence(total.vault, expected))
+        return Gathered(total=total.total(algorithm), counted=counted)
+
+
+class PlainContributor:
+    """Takes the step, or sits out with an empty message."""
+
+    def answer(self, turn: PartyTurn) -> bytes:
+        """The message of the one stage that there is."""
+        if turn.stage != STEP:
+            raise MessageError(f"the hub asks for a stage that a plain sum does not have; its one stage is {STEP!r}.")
+        return turn.step(turn.body) if turn.takes_part() else b""
+
+
+def expected_costs(turn: HubTurn, form: Form) -> dict[str, tuple[float, float]]:
+    """Bound and share of each sealed field, which follow from what the hub sent down and are the same for everyone."""
+    plain = dict.fromkeys(form.sealed, (1.0, 1.0))
+    if not any(part.release.adaptive or part.release.parts for part in form.sealed.values()):
+        return plain
+    return turn.rehearsal.costs(turn.facts, turn.down)
+
+
+def checked_message(form: Form, blob: bytes, expected: Mapping[str, tuple[float, float]]) -> None:
+    """Refuse a message that does not have the form, or that claims another cost than everybody's."""
+    vault = Vault()
+    message = form.read(blob, vault)
+    for name, (bound, share) in expected.items():
+        part = vault.take(getattr(message, name))
+        if (part.bound, part.share) != (bound, share):
+            raise MessageError(f"{form.schema.record}: the bound or the share of {name!r} is not everybody's.")
+
+
+def plain_parts(plan: Plan) -> tuple[Summation, Contributor]:
+    """The plain sum, for the trusts that it serves."""
+    if plan.setting.doorway.trust == "secure-sum":
+        raise InputError("trust='secure-sum': a plain sum shows the hub every message; use the secure sum.")
+    return PlainSum(), PlainContributor()
+
+
+def own_coins(plan: Plan) -> bool:
+    """Whether parties draw for themselves if they take part: Poisson sampling needs nobody else's word for it."""
+    return isinstance(plan.setting.schedule, PoissonSubset)

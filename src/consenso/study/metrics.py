@@ -1,0 +1,54 @@
+"""How a model does on PUBLIC records: computed from the released model and public data, so it costs nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.models import Model
+from consenso.study.folder import finite
+from consenso.study.sources import Records
+
+
+def measured(model: Model, records: Records) -> dict[str, Any]:
+    """Figures by name, beside those of a prediction that ignores the features."""
+    X = records.X[:, : len(model.features)]
+    scores = model.scores(X)
+    if model.classes is None:
+        return _regression(scores[:, 0], np.asarray(records.y, dtype=np.float64))
+    return _classification(model, scores, np.asarray(records.y))
+
+
+def _classification(model: Model, scores: Array, y: Any) -> dict[str, Any]:
+    assert model.classes is not None
+    places = ((y + 1) / 2).astype(np.int64) if model.outputs == 1 else y.astype(np.int64)
+    chosen = (scores[:, 0] > 0).astype(np.int64) if model.outputs == 1 else np.argmax(scores, axis=1)
+    share = np.bincount(places, minlength=len(model.classes)) / len(places)
+    raw = scores[:, 0] if model.outputs == 1 else scores
+    return {
+        "task": "classification",
+        "records": len(places),
+        "accuracy": float(np.mean(chosen == places)),
+        "majority": float(share.max()),
+        "loss": finite(float(np.mean(model.loss.value(raw, y)))),
+        "loss of zero": finite(float(np.mean(model.loss.value(np.zeros_like(raw), y)))),
+        "recall": {
+            name: float(np.mean(chosen[places == place] == place)) if share[place] else None
+            for place, name in enumerate(model.classes)
+        },
+    }
+
+
+def _regression(predicted: Array, y: Array) -> dict[str, Any]:
+    error = predicted - y
+    spread = float(np.mean((y - y.mean()) ** 2))
+    return {
+        "task": "regression",
+        "records": len(y),
+        "rmse": finite(float(np.sqrt(np.mean(error**2)))),
+        "mae": finite(float(np.mean(np.abs(error)))),
+        "r2": finite(1.0 - float(np.mean(error**2)) / spread) if spread else None,
+        "rmse of the mean": finite(float(np.sqrt(spread))),
+    }

@@ -1,0 +1,153 @@
+"""Training a study into a folder: planned and read before anything is spent, stopped and resumed without loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from consenso.errors import InputError
+from consenso.models import Model, save_model
+from consenso.privacy.card import Card
+from consenso.privacy.ledger import Ledger
+from consenso.privacy.observers import Eavesdropper, Server
+from consenso.runtime.charge import Charge
+from consenso.runtime.plan import Plan
+from consenso.runtime.run import Result, run
+from consenso.study.folder import CARD, METRICS, TRACE, RunFolder
+from consenso.study.metrics import measured
+from consenso.study.planning import observer_of
+from consenso.study.study import Study
+
+#: A run is saved this often at most, so that a large state does not slow it down.
+CHECKPOINTS = 50
+#: Longer runs keep no trace: each round would have to stop to be looked at.
+LONGEST_TRACE = 5000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What training leaves. Everything here may be shown to the observer that the study is for."""
+
+    folder: Path
+    model: Model
+    card: Card
+    rounds: int
+    metrics: dict[str, Any] | None
+
+
+def train(
+    study: Study,
+    out: Path,
+    *,
+    resume: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Trained:
+    """Train a study in this process and write its folder.
+
+    Everything that can be wrong is found before the ledger is charged. `stop` is asked after each checkpoint; when it
+    says yes, KeyboardInterrupt is raised and `resume=True` goes on from there.
+    """
+    plan = study.plan()
+    folder = RunFolder(path=out)
+    ledger = _ledger(study)
+    if resume:
+        name = folder.resumed(study.digest)
+    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(
+            f"--out {out}: it exists and is not an empty folder; choose another, or go on with --resume if a run was "
+            "stopped there."
+        )
+    shards, public = study.shards(), study.evaluation_records()
+    if not resume:
+        name = folder.begin(study.to_toml(), study.digest)
+    charge = None if ledger is None else _charge(ledger, folder, name, study.digest)
+    every = study.output.checkpoint or max(1, math.ceil(plan.setting.rounds / CHECKPOINTS))
+
+    def after(done: int, planned: int) -> None:
+        if progress is not None:
+            progress(done, planned)
+        # At a checkpoint nothing is lost, whatever noise is drawn.
+        if stop is not None and done % every == 0 and done < planned and stop():
+            raise KeyboardInterrupt
+
+    traced = study.output.trace and plan.setting.rounds <= LONGEST_TRACE and is_covered(study, plan)
+    result = run(
+        plan, shards, trace=traced, checkpoint=folder.checkpoint, every=every, progress=after, charge=charge
+    )
+    return _written(study, folder, result, public, traced=traced)
+
+
+def is_covered(study: Study, plan: Plan) -> bool:
+    """Whether the target's guarantee also holds against whoever sees all rounds, so that a trace may be shown."""
+    delta = study.privacy.delta
+    if study.privacy.exact:
+        return True
+    aimed = observer_of(study.privacy, study.setting, study.parties)
+    stated = plan.guarantee(aimed, delta).epsilon(delta)
+    watching = [who for who in plan.observers() if isinstance(who, Eavesdropper | Server)]
+    return all(plan.guarantee(who, delta).epsilon(delta) <= stated * (1 + 1e-9) for who in watching)
+
+
+def model_of(study: Study, result: Result, card: Card) -> Model:
+    """The model of a result, with everything that is needed to use it."""
+    coefficients = result.coefficients
+    constant = study.model.intercept
+    return Model(
+        loss=study.model.loss,
+        coefficients=coefficients[:-1] if constant else coefficients,
+        intercept=coefficients[-1] if constant else None,
+        features=study.data.plain_features,
+        classes=study.data.classes,
+        row_bound=study.problem().row_bound,
+        schema=study.data.schema,
+        card=card,
+        study=study.digest,
+    )
+
+
+def _written(study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool) -> Trained:
+    card = result.card(study.privacy.delta)
+    model = model_of(study, result, card)
+    save_model(model, folder.path)
+    card.save(folder.path / CARD)
+    folder.write_json(TRACE, _trace(result, traced=traced))
+    metrics = None if public is None else measured(model, public)
+    if metrics is not None:
+        folder.write_json(METRICS, metrics)
+    folder.discard()
+    return Trained(folder=folder.path, model=model, card=card, rounds=result.rounds, metrics=metrics)
+
+
+def _trace(result: Result, *, traced: bool) -> dict[str, Any]:
+    """What may be shown of the rounds: public figures of the plan, and columns that a guarantee covers."""
+    history = result.trace
+    columns = {name: values for name, values in history.columns.items() if history.audience[name] == "hub"}
+    kept = len(next(iter(columns.values()), []))
+    return {
+        "format": 1,
+        "rounds planned": result.plan.setting.rounds,
+        "rounds run": result.rounds,
+        "first round": result.rounds - kept,
+        "noise": {name: float(scale) for name, scale in result.plan.setting.facts.noise.items()},
+        "columns": columns if traced else {},
+        "traced": traced,
+    }
+
+
+def _ledger(study: Study) -> Ledger | None:
+    name = study.privacy.ledger
+    return None if name is None else Ledger.open(study.folder / name)
+
+
+def _charge(ledger: Ledger, folder: RunFolder, name: str, digest: str) -> Charge | None:
+    """The charge of a run; None where a run that was stopped has been charged in full already."""
+    state = next((run.state for run in ledger.runs() if run.run_id == name), None)
+    if state == "committed":
+        return None
+    if state == "released":  # it was stopped before anything was released, and starts anew
+        name = folder.restart(digest)
+    return Charge(ledger=ledger, run_id=name)
