@@ -50,7 +50,7 @@ from experiments.paper000.published import (
 )
 
 LONGEST = 10.0  # time in units of 1 / curvature: exp(-10) is left of the start
-ROUNDS, RATE, PASSES = 400, 0.1, 20
+ROUNDS, RATE, PASSES = 400, 0.1, 3
 COEFFICIENTS = math.sqrt(SUPPORT / 3)  # expected length of a model whose 8 coefficients are uniform on [0, 1]
 # Huber's threshold in standard deviations of the labels' signal, chosen on draws of the law with other seeds.
 SLOPE = 0.3
@@ -194,7 +194,7 @@ def spent_time(way: Way, first: Plan) -> float:
 
 def _at_time(way: Way, time: float, rounds: int, asked: Problem) -> Any:
     if way.build(1.0) == StatelessWalk(step=1.0):
-        step = 1 / asked.row_bound**2  # short: its bias grows with the step
+        step = 0.1 / asked.row_bound**2  # short: its bias grows with the step
         return StatelessWalk(step=step, relaxation=time * asked.parties / (2 * rounds * step))
     share = 1.0 if _is_sum(way) else _contributors(way, asked.parties) / asked.parties
     return way.build(time / (rounds * share))

@@ -8,7 +8,7 @@ An attack gives every run a score, high where it believes in world one. Three fa
   the lowest trade-off curve that (epsilon, delta) allows. For a mu-GDP mechanism it is at most Phi(mu / sqrt 2). The
   area uses every run and no threshold; its standard error is DeLong's, and the bound is on the logit scale.
 * Whatever is claimed as a trade-off curve f is refuted where an upper confidence bound on (a, b) lies below f, or the
-  area above what f allows. This is the test that decides; the numbers above are for people.
+  area above what f allows. This is the test that decides; `consenso.audit.families` makes a number of it.
 
 Half of the error probability goes to the threshold, half to the area.
 """
@@ -16,7 +16,6 @@ Half of the error probability goes to the threshold, half to the area.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,16 +24,30 @@ from scipy.special import betaincinv, expit, logit, ndtri
 from consenso.arrays import Array
 from consenso.errors import InputError
 
-TradeOff = Callable[[Array], Array]
-
 # The share of the runs on which a threshold is chosen; they are not counted afterwards.
 CHOOSING = 0.2
 # Candidate thresholds are quantiles of the scores.
 CANDIDATES = 200
 # Above this area the normal approximation is replaced by a binomial bound, which needs no variance.
 NEARLY_ONE = 0.995
-# False positive rates at which a claimed curve is integrated, dense at both ends.
-_GRID = np.concatenate([[0.0], np.geomspace(1e-9, 0.5, 4000), 1.0 - np.geomspace(0.5, 1e-9, 4000)[1:], [1.0]])
+# False positive rates at which a claimed curve is looked at, dense at both ends.
+GRID = np.concatenate([[0.0], np.geomspace(1e-9, 0.5, 4000), 1.0 - np.geomspace(0.5, 1e-9, 4000)[1:], [1.0]])
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A claimed trade-off curve: the least false negative rate at each false positive rate of `GRID`."""
+
+    values: Array
+
+    def at(self, rate: float) -> float:
+        """The curve at a rate, rounded down: it falls, so the next point of the grid to the right is below it."""
+        return float(self.values[min(int(np.searchsorted(GRID, rate)), len(GRID) - 1)])
+
+    @property
+    def area(self) -> float:
+        """The largest area under the receiver operating curve that is allowed, rounded up."""
+        return float(1.0 - np.sum(np.diff(GRID) * self.values[1:]))
 
 
 def upper_rate(count: int, trials: int, confidence: float) -> float:
@@ -76,10 +89,10 @@ class Errors:
         a, b = self.upper
         return max(0.0, float(ndtri(1.0 - a) - ndtri(b))) if a < 1.0 and b < 1.0 else 0.0
 
-    def refute(self, curve: TradeOff) -> bool:
+    def refute(self, curve: Curve) -> bool:
         """Whether no mechanism with this trade-off curve allows so few errors."""
         a, b = self.upper
-        return bool(b < float(curve(np.array([min(a, 1.0)]))[0]))
+        return b < curve.at(a)
 
 
 def _log_ratio(top: float, bottom: float) -> float:
@@ -103,15 +116,9 @@ class Area:
         """The largest mu that this area rules out for a mu-GDP mechanism."""
         return max(0.0, math.sqrt(2.0) * float(ndtri(self.lower)))
 
-    def refute(self, curve: TradeOff) -> bool:
+    def refute(self, curve: Curve) -> bool:
         """Whether no mechanism with this trade-off curve has an attack with so large an area."""
-        return self.lower > largest_area(curve)
-
-
-def largest_area(curve: TradeOff) -> float:
-    """The area that a trade-off curve allows; rounded up, since the curve is convex and falling."""
-    values = np.asarray(curve(_GRID))
-    return float(1.0 - np.sum(np.diff(_GRID) * values[1:]))
+        return self.lower > curve.area
 
 
 def area(zero: Array, one: Array, confidence: float) -> Area:
@@ -146,22 +153,17 @@ class Evidence:
     fpr: Array  # the receiver operating curve as rates of errors, for drawing
     fnr: Array
 
-    def epsilon(self, delta: float, *, gaussian: bool) -> tuple[float, str]:
-        """The best lower bound on epsilon and how it was found; `gaussian` where the claim is one of mu-GDP."""
-        found = [
-            (self.errors.epsilon(delta), "Clopper-Pearson"),
-            (self.area.epsilon(delta), "area under the curve"),
-        ]
-        if gaussian:
-            from consenso.privacy.accountants.gaussian import epsilon
-
-            found += [
-                (epsilon(self.errors.mu(), delta), "Clopper-Pearson, GDP"),
-                (epsilon(self.area.mu(), delta), "area under the curve, GDP"),
-            ]
+    def epsilon(self, delta: float) -> tuple[float, str]:
+        """The best lower bound on epsilon for any mechanism whatever, and how it was found."""
+        found = (self.errors.epsilon(delta), "Clopper-Pearson"), (self.area.epsilon(delta), "area under the curve")
         return max(found, key=lambda each: each[0])
 
-    def refutes(self, curve: TradeOff) -> bool:
+    @property
+    def mu(self) -> float:
+        """The best lower bound on mu for a mu-GDP mechanism."""
+        return max(self.errors.mu(), self.area.mu())
+
+    def refutes(self, curve: Curve) -> bool:
         """Whether a claimed trade-off curve cannot be true."""
         return self.errors.refute(curve) or self.area.refute(curve)
 

@@ -68,16 +68,18 @@ class Shadow:
             after, up = algorithm.local(here, before, cohort, door)
         return Step(trials, door.calls, up, after)
 
-    def keep(self, step: Step, scene: Scene, which: NDArray[np.bool_] | None = None) -> None:
+    def keep(self, step: Step, which: NDArray[np.bool_] | None = None) -> None:
         """Take the step, in all of its trials or in those for which `which` is true."""
         if which is not None and not which.all():
             kept = np.flatnonzero(which)
             if not len(kept):
                 return
-            size = self.records
-            places = np.arange(len(step.trials) + 1, dtype=np.int64) * size
+            places = np.arange(len(step.trials) + 1, dtype=np.int64) * self.records
             step = replace(step, trials=step.trials[kept], after=take(step.after, kept, places))
         self._state = put(self._state, step.after, step.trials, self._offsets)
+
+    def hear(self, scene: Scene) -> None:
+        """On a graph: what the neighbours said."""
         topology = self._run.plan.setting.topology
         if scene.down is None and topology is not None:
             heard = CopiedNeighbourhood(

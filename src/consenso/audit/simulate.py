@@ -196,8 +196,9 @@ class _Stage:
         for world, (shadow, step) in enumerate(zip(self._shadows, pair, strict=True)):
             likely = bits[world][trials] > 0.5
             if step.outside is not None:
-                shadow.keep(step.outside, scene)
-            shadow.keep(step.inside, scene, likely if self._hidden or step.outside is not None else None)
+                shadow.keep(step.outside)
+            shadow.keep(step.inside, likely if self._hidden or step.outside is not None else None)
+            shadow.hear(scene)
 
     def _coins(
         self, scene: Scene, trials: IntArray, place: IntArray, records: int, inside: bool

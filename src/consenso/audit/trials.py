@@ -72,6 +72,7 @@ class Trials:
         self.hubs = hubs_of(plan, count, stacking)
         self.round = np.zeros(count, dtype=np.int64)  # rounds done
         self._previous: list[IntArray | None] = [None] * count
+        self._tossed: tuple[tuple[int, int, int], Array] = ((-1, -1, -1), np.empty((0, 0)))
 
     def cohort_of(self, parties: IntArray) -> Cohort:
         """The objectives of parties, of which some may occur many times."""
@@ -214,11 +215,14 @@ class Trials:
         return np.concatenate(chosen).astype(np.int64)
 
     def _coins(self, trial: int) -> Any:
-        hub = np.array([HUB + self.first + trial], dtype=np.int64)
-
         def coins(round_: int, stream: int, count: int) -> Array:
-            key = Key(parties=hub, round=round_, release=stream, repetition=0, stream=SCHEDULE_STREAM)
-            drawn: Array = self.doorway.sampler.uniform(key, count)[0]
+            wanted = (round_, stream, count)
+            if self._tossed[0] != wanted:
+                # The coins of all trials at once: trial after trial asks for the same draw.
+                hubs = HUB + self.first + np.arange(self.count, dtype=np.int64)
+                key = Key(parties=hubs, round=round_, release=stream, repetition=0, stream=SCHEDULE_STREAM)
+                self._tossed = (wanted, self.doorway.sampler.uniform(key, count))
+            drawn: Array = self._tossed[1][trial]
             return drawn
 
         return coins

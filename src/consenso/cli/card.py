@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(name="card")(show)
+    app.command(name="card", rich_help_panel="Privacy")(show)
 
 
 def show(
-    path: Annotated[Path, typer.Argument(help="A card, or a run's folder with a card.json in it.", show_default=False)],
+    path: Annotated[Path, typer.Argument(help="The folder of a run, or a card.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="The JSON of the card.")] = False,
     plain: Annotated[bool, typer.Option("--text", help="Plain text instead of tables.")] = False,
 ) -> None:
@@ -31,6 +31,8 @@ def show(
     Shown is what the card says; `consenso verify` computes its numbers again.
 
     Exit codes: 0 fine, 1 the card was changed after it was written, 2 bad input.
+
+    Example: consenso card runs/income --text
     """
     from rich.console import Console
 

@@ -23,7 +23,9 @@ def register(app: typer.Typer) -> None:
 def show(
     items: Annotated[list[Path], typer.Argument(help="Studies, or folders of runs.", show_default=False)],
     epsilon: Annotated[str | None, typer.Option(help="Budgets to compare for one study, such as 0.5,1,3.")] = None,
-    train: Annotated[bool, typer.Option("--train", help="Train each study, too. Every run spends its own budget.")] = False,
+    train: Annotated[
+        bool, typer.Option("--train", help="Train each study, too. Every run spends its own budget.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the runs of --train.")] = Path("runs/compare"),
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
@@ -58,12 +60,10 @@ def _studies(items: list[Path], epsilon: str | None) -> list[tuple[str, Study | 
         if len(items) != 1 or items[0].is_dir():
             raise InputError("--epsilon: budgets are compared for one study; name one file.")
         study = Study.load(items[0])
-        return [
-            (f"epsilon-{value:g}", study.changed(_budget(study, value)), items[0]) for value in _numbers(epsilon)
-        ]
-    found: list[tuple[str, Study | None, Path]] = []
-    for path in items:
-        found.append((path.name, None, path) if path.is_dir() else (path.stem, Study.load(path), path))
+        return [(f"epsilon-{value:g}", study.changed(_budget(study, value)), items[0]) for value in _numbers(epsilon)]
+    found: list[tuple[str, Study | None, Path]] = [
+        (path.name, None, path) if path.is_dir() else (path.stem, Study.load(path), path) for path in items
+    ]
     names = [name for name, _, _ in found]
     return [(name if names.count(name) == 1 else str(path), study, path) for name, study, path in found]
 

@@ -65,7 +65,9 @@ def _show(found: Outlook, console: Console) -> None:
     for observer, figures in overview(found.card):
         who.add_row(observer, *figures)
     console.print(who)
-    console.print(Text("Nothing was read or spent. consenso train runs it; docs/privacy.md says what each figure means."))
+    console.print(
+        Text("Nothing was read or spent. consenso train runs it; docs/privacy.md says what each figure means.")
+    )
 
 
 def _facts(found: Outlook) -> list[tuple[str, str]]:

@@ -27,7 +27,9 @@ def show(
     file: Annotated[
         Path, typer.Argument(help="A table with the columns of the model's schema; the target may be absent.")
     ],
-    out: Annotated[Path | None, typer.Option(help="Write a CSV file, readable by you only; an existing one is kept.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a CSV file, readable by you only; an existing one is kept.")
+    ] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:

@@ -49,7 +49,9 @@ def check(
         typer.echo(json.dumps({"file": str(file), **facts}, indent=2))
         return
     typer.echo(f"{file}: a sound study, {facts['digest'][:16]}")
-    typer.echo(f"  {facts['setting']}, {facts['parties']} parties, {facts['records']} records, {facts['features']} features")
+    typer.echo(
+        f"  {facts['setting']}, {facts['parties']} parties, {facts['records']} records, {facts['features']} features"
+    )
     typer.echo(f"  {facts['algorithm']}, {facts['rounds']} rounds; see consenso plan {file}")
 
 
@@ -77,6 +79,9 @@ def new(
     table: Annotated[str | None, typer.Option(help="A private table (.csv, .parquet, .npz or .libsvm).")] = None,
     schema: Annotated[str | None, typer.Option(help="The public schema of the table.")] = None,
     rows: Annotated[int | None, typer.Option(help="The public number of records of the table.")] = None,
+    target_bound: Annotated[
+        float | None, typer.Option(help="Public bound on the targets of a catalogued regression.")
+    ] = None,
     test: Annotated[str | None, typer.Option(help="A PUBLIC table to measure the model on.")] = None,
     loss: Annotated[str | None, typer.Option(help="What is minimized, such as logistic, softmax or huber.")] = None,
     strength: Annotated[float | None, typer.Option(help="Strength of the squared penalty; 0 for none.")] = None,
@@ -86,7 +91,9 @@ def new(
     parties: Annotated[int | None, typer.Option(help="Simulated parties that the table is dealt to.")] = None,
     trust: Annotated[str | None, typer.Option(help="Of a federation: local, secure-sum or curator.")] = None,
     ledger: Annotated[str | None, typer.Option(help="A budget ledger to charge; see consenso ledger create.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Make it a simulation with seeded noise, which protects nobody.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Make it a simulation with seeded noise, which protects nobody.")
+    ] = None,
     defaults: Annotated[bool, typer.Option("--defaults", help="Ask nothing; take the defaults.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON; asks nothing.")] = False,
 ) -> None:
@@ -105,6 +112,10 @@ def new(
         dataset = ask.text("A set of the catalogue (empty for a table of your own)", "")
     data = _data(ask, dataset or None, table, schema, rows, test)
     task = _task(data)
+    if task == "regression" and dataset:
+        if target_bound is None and ask.quiet:
+            raise InputError("--target-bound: a regression needs a public bound on the size of its targets; give it.")
+        data["target_bound"] = target_bound or ask.number("Public bound on the size of targets", 1.0)
     tables: dict[str, Any] = {"data": data, "model": _model(ask, task, loss, strength)}
     tables["privacy"] = {
         "epsilon": ask.number("Epsilon, the privacy budget", 1.0) if epsilon is None else epsilon,
@@ -193,9 +204,7 @@ def _setting(ask: _Answers, setting: str | None, parties: int | None, trust: str
     many = parties if parties is not None else ask.count("Simulated parties", 20)
     found: dict[str, Any] = {"kind": kind}
     if kind == "federated":
-        found["trust"] = trust or ask.text(
-            "Who adds the noise", "secure-sum", ("local", "secure-sum", "curator")
-        )
+        found["trust"] = trust or ask.text("Who adds the noise", "secure-sum", ("local", "secure-sum", "curator"))
     else:
         found["topology"] = "ring" if many < 5 else {"kind": "random-regular", "degree": 4, "seed": 0}
     found["split"] = {"kind": "equal", "parties": many, "seed": 0}
@@ -205,8 +214,6 @@ def _setting(ask: _Answers, setting: str | None, parties: int | None, trust: str
 def _finish(file: Path, tables: dict[str, Any], *, as_json: bool) -> None:
     from consenso.study import Study
 
-    if tables["data"].get("dataset") is not None:
-        _bound_targets(tables)
     # Checked and planned before it is written, so that what is written can be used.
     study = Study.from_tables(tables, folder=file.parent, source=str(file))
     facts = _facts(study)
@@ -220,9 +227,3 @@ def _finish(file: Path, tables: dict[str, Any], *, as_json: bool) -> None:
         typer.echo(json.dumps({"file": str(file), **facts}, indent=2))
     else:
         typer.echo(f"{file}: written; {facts['algorithm']}, {facts['rounds']} rounds. Next: consenso plan {file}")
-
-
-def _bound_targets(tables: dict[str, Any]) -> None:
-    """Regressions of the catalogue need a public bound, which the file must state: a round one that people can change."""
-    if _task(tables["data"]) == "regression":
-        tables["data"].setdefault("target_bound", 10.0)

@@ -127,13 +127,16 @@ def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: boo
     )
     with bar:
         task = bar.add_task("reading", total=None)
-        return train(
+        found = train(
             study,
             folder,
             resume=resume,
             stop=stop,
             progress=lambda done, planned: bar.update(task, description="training", completed=done, total=planned),
         )
+        # An algorithm may be done before its rounds are used up.
+        bar.update(task, completed=found.rounds, total=found.rounds)
+    return found
 
 
 def _show(study: Study, found: Trained) -> None:
@@ -146,4 +149,6 @@ def _show(study: Study, found: Trained) -> None:
     if found.metrics is not None:
         figures = {name: value for name, value in found.metrics.items() if isinstance(value, float)}
         typer.echo("On the public test records: " + ", ".join(f"{name} {value:.4g}" for name, value in figures.items()))
-    typer.echo(f"Next: consenso card {found.folder}, consenso verify {found.folder}, consenso predict {found.folder} FILE")
+    typer.echo(
+        f"Next: consenso card {found.folder}, consenso verify {found.folder}, consenso predict {found.folder} FILE"
+    )

@@ -57,8 +57,8 @@ class Model:
         intercept = None if self.intercept is None else np.array(self.intercept, dtype=np.float64)
         if coefficients.shape != shape or (intercept is not None and intercept.shape != shape[1:]):
             raise InputError(
-                f"Model(coefficients=...): the {self.loss.name} loss with {shape[0]} features has coefficients of shape "
-                f"{shape} and an intercept of shape {shape[1:]}, and {coefficients.shape} was given."
+                f"Model(coefficients=...): the {self.loss.name} loss with {shape[0]} features has coefficients of "
+                f"shape {shape} and an intercept of shape {shape[1:]}, and {coefficients.shape} was given."
             )
         if not np.isfinite(coefficients).all() or (intercept is not None and not np.isfinite(intercept).all()):
             raise InputError("Model(coefficients=...): coefficients are finite numbers, and some are not.")
@@ -114,14 +114,14 @@ class Model:
     def predict_table(self, table: Table | str | Path) -> Scored:
         """Predictions for the records of a table or a file with the columns of the schema; the target may be absent.
 
-        A record that a rule of the schema drops has no prediction.
+        A record that a rule of the schema drops has no prediction. A model without a schema takes a table that has its
+        features as columns of numbers, in their order, and nothing else.
         """
+        if isinstance(table, str | Path):
+            table = read_table(table)
         if self.schema is None:
-            raise InputError(
-                "Model.predict_table: the model was trained on an array and knows no columns; call predict(X) with "
-                f"its {len(self.features)} features."
-            )
-        schema, table = self.schema, read_table(table) if isinstance(table, str | Path) else table
+            return self._scored(np.arange(table.rows, dtype=np.int64), _numbers(table, len(self.features)))
+        schema = self.schema
         kept = tuple(
             Ignore(name=column.name) if isinstance(column, User | Label | Target) else column
             for column in schema.columns
@@ -130,9 +130,12 @@ class Model:
         numbers = column_of(np.arange(table.rows, dtype=np.int64), name=ROW)
         found = numbered.features(dataclasses.replace(table, columns={**table.columns, ROW: numbers}), targets=False)
         assert found.users is not None
-        scores = self.scores(found.X)
+        return self._scored(found.users.astype(np.int64), found.X)
+
+    def _scored(self, rows: IntArray, X: Array) -> Scored:
+        scores = self.scores(X)
         chances = self._probabilities(scores) if self.has_probabilities else None
-        return Scored(found.users.astype(np.int64), self._decided(scores), chances)
+        return Scored(rows, self._decided(scores), chances)
 
     def estimator(self) -> Any:
         """The matching estimator of `consenso.estimators`, fitted."""
@@ -173,7 +176,8 @@ class Model:
         if self.classes is None:
             return scores[:, 0]
         chosen = (scores[:, 0] > 0).astype(np.int64) if self.outputs == 1 else np.argmax(scores, axis=1)
-        return np.asarray(self.classes)[chosen]
+        named: NDArray[Any] = np.asarray(self.classes)[chosen]
+        return named
 
     def _probabilities(self, scores: Array) -> Array:
         from scipy.special import expit, softmax
@@ -187,6 +191,23 @@ class Model:
             return chances
         positive = expit(scores[:, 0])
         return np.stack([1.0 - positive, positive], axis=1)
+
+
+def _numbers(table: Table, width: int) -> Array:
+    """The columns of a table as they stand, all of them numbers."""
+    if len(table.columns) != width:
+        raise InputError(
+            f"{table.source}: the model knows no schema and takes its {width} features as columns, and the table has "
+            f"{len(table.columns)}; give one column for each feature."
+        )
+    X = np.empty((table.rows, width))
+    for place, (name, column) in enumerate(table.columns.items()):
+        values, missing, wrong = column.numbers(frozenset())
+        if wrong is not None or missing.any():
+            row = wrong if wrong is not None else int(np.argmax(missing))
+            raise InputError(f"{table.place(row, name)}: a feature is a number, and this cell is none; correct it.")
+        X[:, place] = values
+    return X
 
 
 def _features_of(schema: Schema) -> tuple[str, ...]:

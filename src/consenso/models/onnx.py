@@ -1,8 +1,8 @@
 """Models as ONNX: rows of features in, predictions and scores out, in double precision as the model computes.
 
-    X (rows, features)  ->  scores = (X W + b) min(1, row_bound / |(X, 1)|)
-    classifiers:  label (rows,) texts, and probabilities (rows, classes) or scores
-    regressions:  prediction (rows, 1)
+X (rows, features)  ->  scores = (X W + b) min(1, row_bound / |(X, 1)|)
+classifiers:  label (rows,) texts, and probabilities (rows, classes) or scores
+regressions:  prediction (rows, 1)
 """
 
 from __future__ import annotations

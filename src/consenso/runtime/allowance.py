@@ -31,17 +31,21 @@ class LedgerAllowance:
                 "a seeded run is a simulation and protects nobody, whatever a ledger says; leave the ledger out, or "
                 "remove the seed."
             )
-        self._plan, self._charge = plan, charge
+        self._plan, self._charge, self._asked = plan, charge, False
 
     def open(self) -> None:
         """Reserve; a run that goes on after a restart keeps its reservation."""
+        if self._asked:
+            return
         ledger, plan = self._charge.ledger, self._plan
         if any(run.run_id == self._charge.run_id and run.state == "committed" for run in ledger.runs()):
-            return  # the run ended before: what it repeats was paid for
+            self._asked = True  # the run ended before: what it repeats was paid for
+            return
         deltas = [balance.budget.delta for balance in ledger.balances()]
         guarantees = [promise.guarantee for promise in plan.every_promise(min(deltas))]
         what = f"{type(plan.algorithm).__name__}, {plan.setting.rounds} rounds"
         ledger.reserve(self._charge.run_id, charges_of(guarantees), what=what)
+        self._asked = True
 
     def close(self) -> None:
         """Commit all of it: a run that stopped early may have stopped because of what it saw."""

@@ -40,7 +40,7 @@ _TYPES = _ARRAYS | _NUMBERS
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,64}", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{64}")
 
-EnvelopeKind = Literal["ask", "answer", "refusal", "end", "said", "token", "item", "done"]
+EnvelopeKind = Literal["ask", "answer", "refusal", "end", "said", "later", "token", "item", "done"]
 
 
 class MessageError(InputError):

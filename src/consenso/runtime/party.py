@@ -61,7 +61,7 @@ class Party:
         self._contributor = contributor or plain_parts(plan)[1]
         self._attendance = Attendance(plan, party)
         self._rehearsal = HubRehearsal(plan)
-        self._mutex, self._allowed = threading.Lock(), False
+        self._mutex = threading.Lock()
         if disk.told("place") is None:
             disk.commit({"place": _PLACE, "settled": encode(self._step.enroll())})
 
@@ -101,9 +101,7 @@ class Party:
                     return stored
             else:
                 place = self._moved_on(place, round_, counted)
-            if not self._allowed:
-                self._allowance.open()
-                self._allowed = True
+            self._allowance.open()
             return self._answered(place, round_, stage, body)
 
     def end(self, body: bytes) -> None:

@@ -170,9 +170,9 @@ class Plan:
     def _kinds(self, promises: list[Promise]) -> dict[int, int]:
         """How many parties each party of a promise stands for; where parties are told apart, each for itself."""
         classes = len(self._representatives()) == len(self.setting.facts.classes())
-        return {promise.party: len(self._alike(promise.party)) if classes else 1 for promise in promises}
+        return {promise.party: len(self.alike(promise.party)) if classes else 1 for promise in promises}
 
-    def _alike(self, party: int) -> IntArray:
+    def alike(self, party: int) -> IntArray:
         """The parties that no public fact tells from this one."""
         facts = self.setting.facts
         columns = [facts.sizes.astype(float), facts.scales]
@@ -185,7 +185,7 @@ class Plan:
         """A party of the same kind that does not look on."""
         if party not in insiders:
             return party
-        others = [int(other) for other in self._alike(party) if int(other) not in insiders]
+        others = [int(other) for other in self.alike(party) if int(other) not in insiders]
         return others[0] if others else None
 
 

@@ -9,6 +9,7 @@ would find its own messages refused.
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -111,7 +112,7 @@ class _Rounds(Generic[Forms]):
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.setting = plan, _quiet(plan.setting)
-        self._next = 0
+        self._next, self._mutex = 0, threading.Lock()  # messages are checked in whatever thread they come in
         self._rounds: dict[int, Forms] = {}
         self._last: dict[Any, Forms] = {}  # by what is released
         self._settled: dict[Any, Forms] = {}
@@ -121,8 +122,9 @@ class _Rounds(Generic[Forms]):
         if round_ in self._rounds:
             return self._rounds[round_]
         released = self._released(round_)
-        while released not in self._settled and self._next <= round_:
-            self._advance()
+        with self._mutex:
+            while released not in self._settled and self._next <= round_:
+                self._advance()
         return self._rounds.get(round_) or self._settled.get(released) or self._last[released]
 
     def _advance(self) -> None:
@@ -155,6 +157,13 @@ class HubRehearsal(_Rounds[HubForms]):
         self._hub = algorithm.start(self.setting.facts)
         self._state = algorithm.enroll(self.setting.facts.only(self._party), self._rows.cohort(self._party))
 
+    def largest(self) -> int:
+        """Bytes of the longest message of the run, the final model included."""
+        rounds = {0, min(1, self.setting.rounds - 1), self.setting.rounds - 1}
+        forms = [self.at(round_) for round_ in sorted(rounds)]
+        model = Schema.of_values("Model", {"model": np.empty(self.setting.facts.dim)})
+        return max(model.size, *(max(each.hub.size, each.down.size, each.up.schema.size) for each in forms))
+
     def costs(self, facts: Facts, down: Any) -> dict[str, tuple[float, float]]:
         """Bound and share that every party names for each sealed field, given what the hub really sends down."""
         facts = replace(facts, problem=self.setting.facts.problem)
@@ -185,6 +194,11 @@ class HubRehearsal(_Rounds[HubForms]):
 
 class PeerRehearsal(_Rounds[PeerForms]):
     """The messages of a peer algorithm, as one node says them."""
+
+    def largest(self) -> int:
+        """Bytes of the longest message of the run, the final model included."""
+        forms = [self.at(round_) for round_ in sorted({0, self.setting.rounds - 1})]
+        return max(max(each.said.size, each.model.size) for each in forms)
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)

@@ -83,13 +83,9 @@ def _around_hub(given: Circumstances) -> Choice:
     from consenso.solvers import prepare
 
     assert given.target is not None
-    made = prepare(
-        given.problem, given.target, observer=given.observer, trust=given.trust, schedule=given.schedule
-    )
+    made = prepare(given.problem, given.target, observer=given.observer, trust=given.trust, schedule=given.schedule)
     setting = made.plan.setting
-    return Choice(
-        algorithm=made.plan.algorithm, rounds=setting.rounds, schedule=given.schedule, reason=made.reason
-    )
+    return Choice(algorithm=made.plan.algorithm, rounds=setting.rounds, schedule=given.schedule, reason=made.reason)
 
 
 def _on_graph(given: Circumstances) -> Choice:

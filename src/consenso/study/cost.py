@@ -55,7 +55,11 @@ def _passes(algorithm: Any) -> int:
 def _once(plan: Plan) -> float:
     """Multiplications of a second moment, where the algorithm releases one."""
     features = plan.problem.features
-    return float(plan.problem.records * features**2 + 10 * features**3) if "second moment" in plan.setting.doorway.noise else 0.0
+    return (
+        float(plan.problem.records * features**2 + 10 * features**3)
+        if "second moment" in plan.setting.doorway.noise
+        else 0.0
+    )
 
 
 def _numbers_per_round(plan: Plan) -> float:

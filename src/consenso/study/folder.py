@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from consenso.errors import InputError
+from consenso.study.study import SCHEMA, Study
 
 STUDY, CARD, MODEL, TRACE, METRICS = "study.toml", "card.json", "model.json", "trace.json", "metrics.json"
 CHECKPOINT, NOTE = "checkpoint", "run.json"
@@ -33,7 +34,7 @@ class RunFolder:
         """Whether a model and its card are there and nothing is left to do."""
         return (self.path / MODEL).exists() and (self.path / CARD).exists() and not self.checkpoint.exists()
 
-    def begin(self, text: str, digest: str) -> str:
+    def begin(self, study: Study) -> str:
         """Make the folder of a new run and note which run it is; its name, for a ledger."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -44,10 +45,14 @@ class RunFolder:
                 )
             # Checkpoints hold exact states of the parties: nobody else may even list them.
             self.checkpoint.mkdir(mode=0o700)
-            (self.path / STUDY).write_text(text, encoding="utf-8")
-            return self.note(digest)
+            (self.path / STUDY).write_text(study.moved(self.path).to_toml(), encoding="utf-8")
+            if study.data.schema is not None:
+                (self.path / SCHEMA).write_text(study.data.schema.to_toml(), encoding="utf-8")
+            return self.note(study.digest)
         except OSError as error:
-            raise InputError(f"--out {self.path}: cannot be written ({error.strerror}); choose another place.") from None
+            raise InputError(
+                f"--out {self.path}: cannot be written ({error.strerror}); choose another place."
+            ) from None
 
     def note(self, digest: str) -> str:
         """Name the run anew, in the checkpoint's folder."""

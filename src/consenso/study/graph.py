@@ -22,6 +22,7 @@ KINDS = {
     "small-world": Topology.small_world,
 }
 DEFAULTS = {"seed": 0}
+MOST_COMPLETE = 3000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +38,20 @@ class Graph:
         if self.kind is None:
             return Topology.from_edges(len(names), [(_place(a, names), _place(b, names)) for a, b in self.edges])
         maker: Any = KINDS[self.kind]
-        given = dict(self.numbers)
+        given: dict[str, Any] = dict(self.numbers)
+        if self.kind in ("grid", "torus") and given["rows"] * given["columns"] != len(names):
+            raise InputError(
+                f"a {self.kind} of {given['rows']} by {given['columns']} has another number of nodes than the "
+                f"{len(names)} parties; make both agree"
+            )
+        if self.kind == "complete" and len(names) > MOST_COMPLETE:
+            raise InputError(f"a complete graph has at most {MOST_COMPLETE} parties; choose random-regular")
         if "parties" in inspect.signature(maker).parameters:
             given["parties"] = len(names)
-        made: Topology = maker(**given)
+        try:
+            made: Topology = maker(**given)
+        except (ArithmeticError, TypeError, MemoryError):
+            raise InputError("no graph can be drawn with these numbers; choose smaller ones") from None
         if made.parties != len(names):
             raise InputError(f"the graph has {made.parties} nodes and the study {len(names)} parties; make both agree")
         return made
@@ -65,7 +76,8 @@ def read_graph(keys: Keys) -> Graph | None:
             inner.wrong("kind", f"name a graph, one of {', '.join(KINDS)}, or list its edges")
         return None
     numbers = {}
-    for name in inspect.signature(KINDS[kind]).parameters:
+    maker: Any = KINDS[kind]
+    for name in inspect.signature(maker).parameters:
         if name == "parties":
             continue
         number = inner.raw(name, DEFAULTS.get(name))
@@ -91,7 +103,9 @@ def _edges(inner: Keys) -> Graph | None:
     value = inner.raw("edges")
     pairs = isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
     if not pairs or not all(isinstance(end, str | int) and not isinstance(end, bool) for pair in value for end in pair):
-        inner.wrong("edges", "a list of pairs of parties is needed, by name or by number from 0; write [[0, 1], [1, 2]]")
+        inner.wrong(
+            "edges", "a list of pairs of parties is needed, by name or by number from 0; write [[0, 1], [1, 2]]"
+        )
         return None
     return Graph(kind=None, edges=tuple(sorted((str(first), str(second)) for first, second in value)))
 

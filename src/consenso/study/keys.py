@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from consenso.errors import InputError
 
 SHORTEST = 60  # characters of a value that an error repeats
+MOST = 1 << 50  # the largest whole number that a study may state
 
 
 @dataclass
@@ -99,13 +101,14 @@ class Keys:
             return default
         return float(value)
 
-    def whole(self, name: str, default: int | None = None, *, least: int, what: str) -> int | None:
-        """A whole number of at least `least`."""
+    def whole(self, name: str, default: int | None = None, *, least: int, what: str, most: int = MOST) -> int | None:
+        """A whole number from `least` to `most`."""
         value = self.raw(name)
         if value is None:
             return default
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            self.wrong(name, f"{what} is a whole number, at least {least}")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            beyond = isinstance(value, int) and value > most
+            self.wrong(name, f"{what} is a whole number, at {f'most {most}' if beyond else f'least {least}'}")
             return default
         return value
 
@@ -128,7 +131,9 @@ class Keys:
 
 def is_number(value: Any) -> bool:
     """Whether a value of a TOML file is a number; nan is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= sys.float_info.max if isinstance(value, int) else not math.isnan(value)
 
 
 def shown(value: Any) -> str:

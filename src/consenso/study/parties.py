@@ -82,6 +82,19 @@ def check_parties(data: DataSection, privacy: PrivacySection, setting: SettingSe
             )
     else:
         _check_column(data, privacy, split, faults)
+    if (
+        privacy.adjacency == "add-remove"
+        and privacy.seed is None
+        and data.dataset is None
+        and split is not None
+        and split.kind != "column"
+    ):
+        faults.add_value(
+            "privacy.adjacency",
+            "add-remove",
+            "dealing records by their place in the file moves the others when one is removed; use replace-one, deal by "
+            "a column, or set privacy.seed for a simulation",
+        )
     if privacy.unit == "user" and setting.kind == "central":
         faults.add_value(
             "privacy.unit",
@@ -96,6 +109,8 @@ def _check_named(data: DataSection, setting: SettingSection, faults: Faults) -> 
     if data.dataset is not None or data.table is not None:
         key = "data.dataset" if data.dataset is not None else "data.table"
         faults.add(key, "named parties hold their own files; remove it, or deal the table in [setting.split]")
+    if data.rows is not None:
+        faults.add_value("data.rows", data.rows, "named parties state their own sizes; remove it")
     for name, _ in data.tables:
         if name not in names:
             faults.add(f"data.tables.{name}", f"no party has this name; choose one of {', '.join(names)}")

@@ -134,5 +134,3 @@ def _other_noise(
 
     found = calibrate_noise(lambda multiplier: at(multiplier).guarantee(observer, privacy.delta).event, target)
     return at(found)
-
-

@@ -20,7 +20,7 @@ from consenso.schedules import (
     Schedule,
 )
 from consenso.study.graph import Graph, read_graph
-from consenso.study.keys import Keys, is_number
+from consenso.study.keys import MOST, Keys, is_number
 from consenso.study.spelled import build, spell
 
 Kind = Literal["central", "federated", "decentralized"]
@@ -36,6 +36,7 @@ SCHEDULES: dict[str, type[Any]] = {
     "random-walk": RandomWalk,
 }
 TRUSTS = ("local", "secure-sum", "curator")
+MOST_PARTIES, MOST_ROUNDS = 10_000_000, 100_000_000
 SPLITS = ("equal", "one-per-record", "column", "dirichlet", "sizes")
 
 
@@ -148,7 +149,7 @@ def _rounds(keys: Keys) -> int | None:
     value = keys.raw("rounds", "auto")
     if value == "auto":
         return None
-    return keys.whole("rounds", least=1, what='rounds, if it is not "auto",')
+    return keys.whole("rounds", least=1, most=MOST_ROUNDS, what='rounds, if it is not "auto",')
 
 
 def _schedule(keys: Keys) -> Schedule | None:
@@ -184,7 +185,7 @@ def _split(keys: Keys) -> SplitSection | None:
     if inner is None:
         return None
     kind = inner.text("kind", "equal", choices=SPLITS) or "equal"
-    parties = inner.whole("parties", least=1, what="the number of parties")
+    parties = inner.whole("parties", least=1, most=MOST_PARTIES, what="the number of parties")
     sizes = _sizes(inner)
     section = SplitSection(
         kind=kind,  # type: ignore[arg-type]
@@ -233,9 +234,7 @@ def _sizes(inner: Keys) -> tuple[int, ...]:
     if value is None:
         return ()
     good = isinstance(value, list) and value and all(is_number(item) and isinstance(item, int) for item in value)
-    if not good or min(value) < 1:
+    if not good or min(value) < 1 or max(value) > MOST:
         inner.wrong("sizes", "a list of the public numbers of records is needed, each at least 1; write [300, 200]")
         return ()
     return tuple(value)
-
-

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 from consenso.arrays import IntArray
 from consenso.errors import ConsensoError, InputError
 from consenso.privacy.card.plain import plain
+from consenso.privacy.observers import Server, members
 from consenso.problem import Problem
 from consenso.runtime.plan import Plan
 from consenso.shards import Shards
@@ -30,11 +32,14 @@ from consenso.study.parties import check_parties, deal, names_of, sizes_of, skew
 from consenso.study.planning import Planned, observer_of, plan_of, problem_of
 from consenso.study.privacy import PrivacySection, read_privacy
 from consenso.study.setting import SettingSection, read_setting
-from consenso.study.sources import Records, file_records, evaluation_records, training_records
+from consenso.study.sources import Records, evaluation_records, file_records, training_records
 from consenso.study.writing import write_toml
 
+SCHEMA = "schema.toml"  # the name of the copy in the folder of a run
 SECTIONS = ("data", "model", "privacy", "setting", "output")
 LARGEST = 4 << 20  # bytes of a study file
+#: Keys that name files on one machine.
+LOCAL = (("data", "table"), ("data", "tables"), ("data", "test"), ("privacy", "ledger"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +76,8 @@ class Study:
             tables = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{source}: not TOML: {error}; correct the line.") from None
+        except (ValueError, RecursionError):  # a number of too many digits, or tables without end
+            raise InputError(f"{source}: not TOML that can be read; write plain numbers and tables.") from None
         return Study.from_tables(tables, folder=folder or Path(), source=source)
 
     @staticmethod
@@ -108,29 +115,39 @@ class Study:
 
     def changed(self, changes: Mapping[str, Any]) -> Study:
         """The same study with other values of some keys, such as {"privacy.epsilon": 0.5}; None removes a key."""
-        tables = copy.deepcopy(dict(self.tables))
-        for key, value in changes.items():
-            *path, name = key.split(".")
-            table = tables
-            for part in path:
-                table = table.setdefault(part, {})
-            if value is None:
-                table.pop(name, None)
-            else:
-                table[name] = value
-        return Study.from_tables(tables, folder=self.folder)
+        return Study.from_tables(_changed(self.tables, changes), folder=self.folder)
 
     def to_toml(self) -> str:
-        """The file as text, in a canonical form."""
+        """The file as text."""
         return write_toml(self.tables)
+
+    def moved(self, folder: Path) -> Study:
+        """The same study for a file in another folder, beside a copy of the schema called schema.toml."""
+        changes: dict[str, Any] = {}
+        for key, path in (("data.table", self.data.table), ("data.test", self.data.test)):
+            changes[key] = self._relative(path, folder)
+        changes["privacy.ledger"] = self._relative(self.privacy.ledger, folder)
+        if self.data.tables:
+            changes["data.tables"] = {name: self._relative(path, folder) for name, path in self.data.tables}
+        if self.data.schema is not None:
+            changes["data.schema"] = SCHEMA
+        return replace(self, folder=folder, tables=_changed(self.tables, changes))
+
+    def _relative(self, path: str | None, folder: Path) -> str | None:
+        if path is None or Path(path).is_absolute():
+            return path
+        return os.path.relpath((self.folder / path).resolve(), folder.resolve())
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of what the study says: the same for any order of keys, spacing, and defaults written or not.
 
-        The title and where results go do not count; the content of the schema does, not its path.
+        The title and where files lie do not count, so that a study is the same on every machine; the content of the
+        schema does.
         """
         said = {name: plain(getattr(self, name), name) for name in SECTIONS if name != "output"}
+        for section, name in LOCAL:
+            said[section].pop(name)
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     @cached_property
@@ -237,6 +254,20 @@ class Study:
         return deal(split, rows)
 
 
+def _changed(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    found = copy.deepcopy(dict(tables))
+    for key, value in changes.items():
+        *path, name = key.split(".")
+        table = found
+        for part in path:
+            table = table.setdefault(part, {})
+        if value is None:
+            table.pop(name, None)
+        else:
+            table[name] = value
+    return found
+
+
 def _section(top: Keys, name: str) -> Keys:
     needed = name != "output"
     inner = top.inner(name)
@@ -257,11 +288,13 @@ def _check_together(study: Study, inner: Mapping[str, Keys], faults: Faults) -> 
         inner["model"].wrong(
             "loss", f"it is for a {fits} target and the data have a {data.task} one; take {known[data.task]}{more}"
         )
-    drops = [] if data.schema is None else [c.name for c in data.schema.columns if getattr(c, "missing", "") == "drop-row"]
+    drops = (
+        [] if data.schema is None else [c.name for c in data.schema.columns if getattr(c, "missing", "") == "drop-row"]
+    )
     if drops and privacy.adjacency == "replace-one":
         inner["privacy"].wrong(
             "adjacency",
-            f'the column {drops[0]!r} drops records with missing values, so their number is not public; use '
+            f"the column {drops[0]!r} drops records with missing values, so their number is not public; use "
             '"add-remove", or another rule for missing values in the schema',
         )
     check_parties(data, privacy, setting, faults)
@@ -269,13 +302,25 @@ def _check_together(study: Study, inner: Mapping[str, Keys], faults: Faults) -> 
         return
     if setting.topology is not None:
         check_graph(inner["setting"], setting.topology, study.parties)
+    _check_observer(study, inner["privacy"])
+
+
+def _check_observer(study: Study, keys: Keys) -> None:
     try:
-        observer_of(privacy, setting, study.parties)
-    except ConsensoError:
-        inner["privacy"].wrong(
+        observer = observer_of(study.privacy, study.setting, study.parties)
+    except (ConsensoError, OverflowError):
+        keys.wrong(
             "observer",
             "an observer is eavesdropper, server, public, peer:3, peer:name or coalition:1,4; name one of these",
         )
+        return
+    kind, insiders = study.setting.kind, members(observer)
+    if isinstance(observer, Server) and kind != "federated":
+        keys.wrong("observer", f"a {kind} setting has no server; name eavesdropper or public")
+    elif insiders and kind == "central":
+        keys.wrong("observer", "the one party of a central setting has all data; name eavesdropper or public")
+    elif insiders and (max(insiders) >= len(study.parties) or len(insiders) == len(study.parties)):
+        keys.wrong("observer", f"parties are numbered from 0 to {len(study.parties) - 1}, and not all of them look on")
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -62,8 +62,10 @@ def train(
             "stopped there."
         )
     shards, public = study.shards(), study.evaluation_records()
+    if stop is not None and stop():
+        raise KeyboardInterrupt
     if not resume:
-        name = folder.begin(study.to_toml(), study.digest)
+        name = folder.begin(study)
     charge = None if ledger is None else _charge(ledger, folder, name, study.digest)
     every = study.output.checkpoint or max(1, math.ceil(plan.setting.rounds / CHECKPOINTS))
 
@@ -75,9 +77,7 @@ def train(
             raise KeyboardInterrupt
 
     traced = study.output.trace and plan.setting.rounds <= LONGEST_TRACE and is_covered(study, plan)
-    result = run(
-        plan, shards, trace=traced, checkpoint=folder.checkpoint, every=every, progress=after, charge=charge
-    )
+    result = run(plan, shards, trace=traced, checkpoint=folder.checkpoint, every=every, progress=after, charge=charge)
     return _written(study, folder, result, public, traced=traced)
 
 

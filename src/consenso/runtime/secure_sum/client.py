@@ -64,6 +64,11 @@ class Client:
         self.latest: Occasion | None = None  # the last occasion whose masks were used
         self.agreed: tuple[int, bytes] | None = None  # a round and the survivors that were agreed to in it
 
+    @property
+    def agreed_survivors(self) -> IntArray:
+        """The survivors that were last agreed to; nobody before the first time."""
+        return np.frombuffer(b"" if self.agreed is None else self.agreed[1], dtype=np.int64)
+
     def hello(self) -> Hello:
         """The party's public key for envelopes."""
         return Hello(run=self.terms.run, party=self.party, key=self.channel.public)

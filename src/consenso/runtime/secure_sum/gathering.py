@@ -15,9 +15,10 @@ whether parties agreed to one, because they will agree to no other.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from consenso.runtime.rehearsal import BOUND, SHARE
 from consenso.runtime.secure_sum.contributor import ADVERT, HELLO, RECALL, REVEAL, SecureContributor
 from consenso.runtime.secure_sum.fixed_point import Column, check, columns, decode
 from consenso.runtime.secure_sum.masks import Words
-from consenso.runtime.secure_sum.messages import Circle, Hello, row
+from consenso.runtime.secure_sum.messages import Hello, Masked, row
 from consenso.runtime.secure_sum.server import DiscardedError, Server
 from consenso.runtime.secure_sum.terms import Occasion, Terms
 from consenso.runtime.secure_sum.wire import Wire
@@ -38,6 +39,8 @@ from consenso.runtime.summation import STEP, Check, Gathered, HubTurn, expected_
 from consenso.schedules import Everyone, PoissonSubset
 
 log = logging.getLogger(__name__)
+
+_ADVERT = "advert/"  # names of what the hub keeps from round to round
 
 
 def secure_parts(plan: Plan, *, patience: int | None = None) -> tuple[SecureSum, SecureContributor]:
@@ -60,8 +63,8 @@ def terms_of(plan: Plan) -> Terms:
         )
     if not isinstance(setting.schedule, Everyone | PoissonSubset):
         raise InputError(
-            f"secure sum: the parties of {type(setting.schedule).__name__} cannot draw for themselves whether they take "
-            "part, so the sample would not stay hidden; use Everyone() or PoissonSubset(rate)."
+            f"secure sum: the parties of {type(setting.schedule).__name__} cannot draw for themselves whether they "
+            "take part, so the sample would not stay hidden; use Everyone() or PoissonSubset(rate)."
         )
     terms = Terms(run=bytes.fromhex(fingerprint(plan)), parties=setting.parties, absent=setting.colluders)
     check(setting, plan.algorithm.releases)
@@ -82,112 +85,164 @@ class SecureSum:
     def gather(self, turn: HubTurn) -> Gathered:
         """The total of a round over those whose masked integers arrived."""
         at = Occasion(round=turn.facts.round)
-        server = self._server(turn, at)
         form = turn.rehearsal.at(at.round).up
         told = expected_costs(turn, form)
         table = columns(self.plan.setting, self.plan.algorithm.releases, at.round, form, told)
-        step = _Step(self, turn, server, at, sum(column.size for column in table), _costs(told))
-        step.ask()
-        agreed = None if self._started else self._recalled(turn, step)
+        server = self._server(turn, at)
+        step = _Step(self, turn, server, at, size=sum(column.size for column in table), costs=_costs(told))
+        step.ask(range(self.terms.parties), self.terms.threshold)
+        agreed = None if self._started else self._recalled(turn, server, at)
         self._started = True
         if agreed is not None:
-            step.ask_again(agreed)
+            step.ask(agreed, len(agreed))
         survivors = server.survivors(agreed).survivors
         self._reveal(turn, server, at, survivors, step.roster)
+        total = server.total()
         turn.memory.clear()
-        turn.memory |= {"circle": self.wire.write_circle(server.circle())}
-        turn.memory |= {f"advert/{party}": blob for party, blob in step.adverts.items()}
-        return Gathered(total=form.record(**opened(table, server.total())), counted=tuple(survivors.tolist()))
+        turn.memory["circle"] = self.wire.write_circle(server.circle())
+        turn.memory.update({_ADVERT + str(party): blob for party, blob in step.adverts.items()})
+        return Gathered(total=form.record(**opened(table, total)), counted=tuple(survivors.tolist()))
 
     def until(
-        self, turn: HubTurn, stage: str, bodies: Mapping[int, bytes], check: Check, enough: int
+        self, turn: HubTurn, stage: str, bodies: Mapping[int, bytes], check: Check, needed: Collection[int], enough: int
     ) -> dict[int, bytes]:
-        """Ask until `enough` have answered."""
+        """Ask until `enough` of those that are needed have answered."""
         answers: dict[int, bytes] = {}
         patience = self.patience
         while True:
             missing = {party: body for party, body in bodies.items() if party not in answers}
             answers |= turn.ask(stage, missing, check, partial=enough < len(bodies))
-            if len(answers) >= enough:
+            here = len(answers.keys() & set(needed))
+            if here >= enough:
                 return answers
             if patience == 0:
                 raise DiscardedError(
-                    f"secure sum, round {turn.facts.round}: only {len(answers)} of {self.terms.parties} parties "
-                    f"answered and {enough} are needed; the round is discarded and nothing is unmasked: start again "
-                    "when the others are back."
+                    f"secure sum, round {turn.facts.round}: only {here} of {self.terms.parties} parties answered and "
+                    f"{enough} are needed; the round is discarded and nothing is unmasked: start again when the others "
+                    "are back."
                 )
             patience = None if patience is None else patience - 1
-            log.warning("round %d: %d parties answered, %d are needed", turn.facts.round, len(answers), enough)
-
-    def _server(self, turn: HubTurn, at: Occasion) -> Server:
-        """The server with the keys of all, and with the adverts for this round."""
-        server = Server(self.terms)
-        if "circle" in turn.memory:
-            self._greet(server, self.wire.read_circle(turn.memory["circle"]))
-            adverts = {
-                party: turn.memory[f"advert/{party}"]
-                for party in range(self.terms.parties)
-                if f"advert/{party}" in turn.memory
-            }
-        else:
-            everyone = range(self.terms.parties)
-            hellos = self.until(
-                turn,
-                HELLO,
-                dict.fromkeys(everyone, b""),
-                lambda party, blob: _only(self.wire.read_hello(blob, party)),
-                self.terms.parties,
-            )
-            for party, blob in hellos.items():
-                server.greet(self.wire.read_hello(blob, party))
-            body, digest = self.wire.write_circle(server.circle()), server.circle().digest
-            adverts = self.until(
-                turn,
-                ADVERT,
-                dict.fromkeys(everyone, body),
-                lambda party, blob: self.check_advert(party, blob, at, digest),
-                self.terms.parties,
-            )
-        for party, blob in adverts.items():
-            server.take_advert(self.wire.read_advert(blob, party, at))
-        return server
+            log.warning("round %d: %d parties answered and %d are needed", turn.facts.round, here, enough)
 
     def check_advert(self, party: int, blob: bytes, at: Occasion, circle: bytes) -> None:
         """Refuse an advert that is not for the circle of this run."""
         if self.wire.read_advert(blob, party, at).circle != circle:
             raise MessageError("Advert: it is for another circle than that of this run.")
 
-    def _greet(self, server: Server, circle: Circle) -> None:
-        for party in range(self.terms.parties):
-            server.greet(Hello(run=self.terms.run, party=party, key=row(circle.keys, party)))
+    def _server(self, turn: HubTurn, at: Occasion) -> Server:
+        """The server with the keys of all, and with the adverts for this round."""
+        server, everyone = Server(self.terms), range(self.terms.parties)
+        if "circle" in turn.memory:
+            circle = self.wire.read_circle(turn.memory["circle"])
+            for party in everyone:
+                server.greet(Hello(run=self.terms.run, party=party, key=row(circle.keys, party)))
+            adverts = {
+                int(name.removeprefix(_ADVERT)): blob for name, blob in turn.memory.items() if name.startswith(_ADVERT)
+            }
+        else:
+            nothing = dict.fromkeys(everyone, b"")
+            hellos = self.until(turn, HELLO, nothing, self._check_hello, everyone, self.terms.parties)
+            for party, blob in hellos.items():
+                server.greet(self.wire.read_hello(blob, party))
+            body, digest = dict.fromkeys(everyone, self.wire.write_circle(server.circle())), server.circle().digest
 
-    def _recalled(self, turn: HubTurn, step: _Step) -> tuple[int, ...] | None:
+            def checked(party: int, blob: bytes) -> None:
+                self.check_advert(party, blob, at, digest)
+
+            adverts = self.until(turn, ADVERT, body, checked, everyone, self.terms.parties)
+        for party, blob in adverts.items():
+            server.take_advert(self.wire.read_advert(blob, party, at))
+        return server
+
+    def _check_hello(self, party: int, blob: bytes) -> None:
+        self.wire.read_hello(blob, party)
+
+    def _recalled(self, turn: HubTurn, server: Server, at: Occasion) -> tuple[int, ...] | None:
         """The survivors that parties agreed to in this round before the hub was started, if any did."""
-        stage = RECALL + secrets.token_hex(8)  # a question that no earlier process has asked
 
         def read(party: int, blob: bytes) -> tuple[int, ...]:
-            return tuple(self.wire.read_shares(blob, party, step.at, np.zeros(0, dtype=np.int64))[0].tolist())
+            return tuple(self.wire.read_shares(blob, party, at, np.zeros(0, dtype=np.int64))[0].tolist())
 
-        arrived = dict.fromkeys(step.server.arrived(), b"")
-        answers = self.until(turn, stage, arrived, lambda party, blob: _only(read(party, blob)), self.terms.threshold)
+        def checked(party: int, blob: bytes) -> None:
+            read(party, blob)
+
+        arrived = server.arrived()
+        stage = RECALL + secrets.token_hex(8)  # a question that no earlier process has asked
+        answers = self.until(turn, stage, dict.fromkeys(arrived, b""), checked, arrived, self.terms.threshold)
         found = {read(party, blob) for party, blob in answers.items()} - {()}
         if len(found) > 1:
             raise DiscardedError(
-                f"secure sum, round {step.at.round}: parties agreed to different lists of survivors, and will not "
-                "agree to a third; the round cannot be opened, start the run anew."
+                f"secure sum, round {at.round}: parties agreed to different lists of survivors and will agree to no "
+                "third; the round cannot be opened, start the run anew."
             )
         return found.pop() if found else None
 
     def _reveal(self, turn: HubTurn, server: Server, at: Occasion, survivors: IntArray, roster: IntArray) -> None:
-        request = server.survivors()
-        body = self.wire.write_survivors(request)
+        """Ask the survivors for their shares, until there are enough."""
 
         def checked(party: int, blob: bytes) -> None:
             if not np.array_equal(self.wire.read_shares(blob, party, at, roster)[0], survivors):
                 raise MessageError("Shares: they are for another list of survivors.")
 
-        stage = REVEAL + "".join("1" if party in survivors else "0" for party in range(self.terms.parties))
-        stage = REVEAL + f"{int(stage[len(REVEAL) :], 2):x}"
-        bodies = dict.fromkeys((int(party) for party in survivors), body)
-        for party, blob in self.until(turn, stage, bodies, checked, self.terms.threshold).items():
+        body = self.wire.write_survivors(server.survivors())
+        stage = REVEAL + hashlib.sha256(body).hexdigest()[:16]
+        listed = survivors.tolist()
+        answers = self.until(turn, stage, dict.fromkeys(listed, body), checked, listed, self.terms.threshold)
+        for party, blob in answers.items():
             server.take_shares(self.wire.read_shares(blob, party, at, roster)[1])
+
+
+class _Step:
+    """The stage in which masked integers arrive, with the adverts for the next round."""
+
+    def __init__(
+        self, sums: SecureSum, turn: HubTurn, server: Server, at: Occasion, *, size: int, costs: Mapping[str, float]
+    ) -> None:
+        self._sums, self._turn, self._server, self._at = sums, turn, server, at
+        self._size, self._costs = size, costs
+        calls = server.call(at)
+        self.roster = np.array(sorted(calls), dtype=np.int64)
+        self.adverts: dict[int, bytes] = {}
+        self._digest = server.circle().digest
+        self._bodies = {
+            party: sums.wire.write_call(calls[party]) + turn.down_bytes if party in calls else b""
+            for party in range(sums.terms.parties)
+        }
+
+    def ask(self, parties: Iterable[int], enough: int) -> None:
+        """Ask those who have not answered yet, until enough of the roster have."""
+        bodies = {party: self._bodies[party] for party in parties if party not in self.adverts}
+        members = [party for party in bodies if self._bodies[party]]
+        before = len(set(parties) & set(self._server.arrived()))
+        answers = self._sums.until(self._turn, STEP, bodies, self._check, members, max(0, enough - before))
+        for party, blob in answers.items():
+            self.adverts[party] = blob[: self._sums.wire.advert.size]
+            if self._bodies[party]:
+                self._server.take_masked(self._masked(party, blob))
+
+    def _masked(self, party: int, blob: bytes) -> Masked:
+        content = blob[self._sums.wire.advert.size :]
+        return self._sums.wire.read_masked(content, party, self._at, self._size, self._costs)
+
+    def _check(self, party: int, blob: bytes) -> None:
+        following = Occasion(round=self._at.round + 1)
+        self._sums.check_advert(party, blob[: self._sums.wire.advert.size], following, self._digest)
+        if self._bodies[party]:
+            self._masked(party, blob)
+
+
+def opened(table: Iterable[Column], total: Words) -> dict[str, Array]:
+    """The fields of a summed message."""
+    found, start = {}, 0
+    for column in table:
+        found[column.name] = decode(total[start : start + column.size], column)
+        start += column.size
+    return found
+
+
+def _costs(told: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    """The costs that every message must name."""
+    costs = {}
+    for name, (bound, share) in told.items():
+        costs[name + BOUND], costs[name + SHARE] = bound, share
+    return costs

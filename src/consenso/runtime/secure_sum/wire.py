@@ -148,9 +148,7 @@ class Wire:
     def read_survivors(self, blob: bytes, occasion: Occasion) -> Survivors:
         """What `write_survivors` wrote."""
         flags = decode_values(blob, self.survivors)["survivors"]
-        return Survivors(
-            run=self.terms.run, round=occasion.round, attempt=occasion.attempt, survivors=_members(flags)
-        )
+        return Survivors(run=self.terms.run, round=occasion.round, attempt=occasion.attempt, survivors=_members(flags))
 
     def read_shares(self, blob: bytes, party: int, occasion: Occasion, roster: IntArray) -> tuple[IntArray, Shares]:
         """The survivors that shares are for, and the shares."""

@@ -1,0 +1,87 @@
+"""What a deployed run leaves in its folder: the model, the card, and a record of how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import consenso
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.models import save_model
+from consenso.runtime.run import Result
+from consenso.runtime.trace import Trace
+from consenso.study import Study
+from consenso.study.folder import CARD, METRICS, TRACE, RunFolder
+from consenso.study.metrics import measured
+from consenso.study.training import model_of
+
+RECORD = "run.json"
+SAMPLED = (
+    "A party that did not answer in time counted as one that was not sampled: it added zero, and sums were divided by "
+    "what the plan says. The guarantee is that of the card, no better: the schedule's draw protects a party, not its "
+    "silence, and every round is charged as planned."
+)
+COMPLETE = "Every party that a round asked answered in it; the guarantee is that of the card."
+
+
+def prepare(study: Study, out: Path) -> RunFolder:
+    """The folder of a run, new or gone on with; a complete one is refused."""
+    folder = RunFolder(path=out)
+    if folder.complete:
+        raise InputError(f"--out {out}: a run is complete there; name another folder.")
+    known = {"study.toml", "schema.toml", "card.json", "model.json", TRACE, METRICS, RECORD, "checkpoint", "state"}
+    if out.exists() and (not out.is_dir() or any(item.name not in known for item in out.iterdir())):
+        raise InputError(f"--out {out}: it holds something else than a run; name another folder.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {out}: cannot be written ({error.strerror}); choose another place.") from None
+    return folder
+
+
+def write(
+    study: Study, folder: RunFolder, model: Array, *, rounds: int, run: str, missing: Mapping[str, list[int]]
+) -> Path:
+    """Write what may be shown of a run that has ended."""
+    plan = study.plan()
+    result = Result(plan=plan, model=model, rounds=rounds, entries=(), trace=Trace())
+    card = result.card(study.privacy.delta)
+    made = model_of(study, result, card)
+    (folder.path / "study.toml").write_text(study.moved(folder.path).to_toml(), encoding="utf-8")
+    if study.data.schema is not None:
+        (folder.path / "schema.toml").write_text(study.data.schema.to_toml(), encoding="utf-8")
+    folder.write_json(RECORD, record_of(study, rounds=rounds, run=run, missing=missing))
+    folder.write_json(
+        TRACE,
+        {
+            "format": 1,
+            "rounds planned": plan.setting.rounds,
+            "rounds run": rounds,
+            "first round": rounds,
+            "noise": {name: float(scale) for name, scale in plan.setting.facts.noise.items()},
+            "columns": {},
+            "traced": False,
+        },
+    )
+    public = study.evaluation_records()
+    if public is not None:
+        folder.write_json(METRICS, measured(made, public))
+    card.save(folder.path / CARD)
+    save_model(made, folder.path)
+    return folder.path
+
+
+def record_of(study: Study, *, rounds: int, run: str, missing: Mapping[str, list[int]]) -> dict[str, Any]:
+    """How a run went, and what that means for the guarantee."""
+    return {
+        "format": 1,
+        "run": run,
+        "study": study.digest,
+        "version": consenso.__version__,
+        "parties": list(study.parties),
+        "rounds": rounds,
+        "missing": {name: list(which) for name, which in missing.items()},
+        "guarantee": SAMPLED if missing else COMPLETE,
+    }

@@ -1,0 +1,124 @@
+"""How a run stands, for its operator: rounds, who is there, bytes, time left, what was charged. Public figures only."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal
+
+from consenso.runtime.plan import Plan
+from consenso.runtime.zenoh.lines import Lines
+
+State = Literal["starting", "waiting", "running", "ended", "stopped"]
+Listener = Callable[[str], None]
+
+
+def budget_of(plan: Plan, delta: float) -> dict[str, float | str]:
+    """Epsilon of the whole run for every observer: all of it is charged when a run begins."""
+    found: dict[str, float | str] = {}
+    for observer in plan.observers():
+        epsilon = plan.guarantee(observer, delta).epsilon(delta)
+        found[observer.key] = float(epsilon) if epsilon < float("inf") else "inf"
+    return found
+
+
+@dataclass
+class Status:
+    """What `serve`, `join` and `peer` know of their run; several threads write, others read."""
+
+    role: str
+    name: str
+    run: str
+    rounds: int
+    delta: float
+    simulation: bool
+    budget: Mapping[str, float | str] = field(default_factory=dict)
+    state: State = "starting"
+    round: int = 0
+    up: dict[str, bool] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    lines: Lines | None = None
+    listeners: list[Listener] = field(default_factory=list)
+    _begun: float = field(default_factory=time.monotonic)
+    _first: tuple[float, int] | None = None
+
+    def changed(self, who: str, here: bool) -> None:
+        """Somebody came or went."""
+        self.up[who] = here
+        self._tell("up" if here else "down")
+
+    def advanced(self, round_: int, missing: tuple[str, ...] = ()) -> None:
+        """`round_` rounds are done; some did not answer in the last of them."""
+        now = time.monotonic()
+        self._first = self._first or (now, round_)
+        self.round, self.state = round_, "running"
+        for name in missing:
+            self.missing[name] = self.missing.get(name, 0) + 1
+        self._tell("round")
+
+    def turned(self, state: State) -> None:
+        """The run is in another state."""
+        self.state = state
+        self._tell(state)
+
+    def snapshot(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        lines = self.lines
+        return {
+            "role": self.role,
+            "name": self.name,
+            "run": self.run[:16],
+            "state": self.state,
+            "round": self.round,
+            "rounds": self.rounds,
+            "seconds": round(time.monotonic() - self._begun, 3),
+            "seconds_left": self._seconds_left(),
+            "parties": {name: "up" if here else "down" for name, here in sorted(self.up.items())},
+            "missing": dict(self.missing),
+            "refused": {} if lines is None else {lines.identity.others[k]: v for k, v in lines.refusals.items()},
+            "bytes_sent": 0 if lines is None else lines.traffic.sent,
+            "bytes_received": 0 if lines is None else lines.traffic.received,
+            "charged": {"delta": self.delta, "epsilon": dict(self.budget)},
+            "simulation": self.simulation,
+        }
+
+    def _seconds_left(self) -> float | None:
+        if self._first is None or self.state == "ended":
+            return 0.0 if self.state == "ended" else None
+        since, done = time.monotonic() - self._first[0], self.round - self._first[1]
+        return None if done < 1 else round(since / done * (self.rounds - self.round), 1)
+
+    def _tell(self, event: str) -> None:
+        for listener in self.listeners:
+            listener(event)
+
+
+class StatusPort:
+    """Serves the status as JSON on loopback, to whoever asks for whatever path."""
+
+    def __init__(self, status: Status, port: int) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:  # noqa: N802 - the name that the library calls
+                content = json.dumps(status.snapshot()).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
+                """Nobody needs to know who looked."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server.daemon_threads = True
+        self.port = int(self._server.server_address[1])
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        """Serve no more."""
+        self._server.shutdown()
+        self._server.server_close()

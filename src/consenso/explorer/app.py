@@ -1,0 +1,133 @@
+"""The application: the page, the plan for a position of the sliders, the study to write, and the state of a run."""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from consenso.errors import ConsensoError, InputError
+from consenso.explorer.controls import changes, controls
+from consenso.study import Study
+from consenso.study.outlook import outlook
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+LARGEST = 1 << 16  # bytes of a request
+LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+def application(study: Study, *, out: Path, run: Path | None = None) -> Starlette:
+    """A Starlette application for one study. `out` is the file that the page may write, `run` a folder to watch."""
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.responses import HTMLResponse, JSONResponse
+    from starlette.routing import Route
+
+    # Another page of the same browser can reach loopback; it does not know this token.
+    token = secrets.token_urlsafe(32)
+
+    async def asked(request: Request) -> dict[str, Any]:
+        if request.headers.get("x-consenso-token") != token:
+            raise InputError("This request does not come from the page of the explorer; reload it.")
+        body = await request.body()
+        if len(body) > LARGEST:
+            raise InputError("The request is too long.")
+        try:
+            content = json.loads(body or b"{}")
+        except ValueError:
+            raise InputError("The request is not JSON.") from None
+        if not isinstance(content, dict):
+            raise InputError("The request is not an object.")
+        return content
+
+    def changed(content: dict[str, Any]) -> Study:
+        wanted = changes(content)
+        return study.changed(wanted) if wanted else study
+
+    async def page(request: Request) -> Response:
+        text = resources.files("consenso.explorer").joinpath("page.html").read_text(encoding="utf-8")
+        start = json.dumps({**controls(study), "token": token, "watching": run is not None}).replace("<", "\\u003c")
+        return HTMLResponse(text.replace("/*START*/null", start), headers={"Cache-Control": "no-store"})
+
+    async def plan(request: Request) -> Response:
+        content = await asked(request)
+        return JSONResponse(await run_in_threadpool(lambda: _plain(outlook(changed(content)).to_json())))
+
+    async def write(request: Request) -> Response:
+        content = await asked(request)
+
+        def save() -> dict[str, str]:
+            made = changed(content)
+            made.plan()  # a study that cannot be planned is not written
+            out.write_text(made.to_toml(), encoding="utf-8")
+            return {"written": str(out), "study": made.digest}
+
+        return JSONResponse(await run_in_threadpool(save))
+
+    async def live(request: Request) -> Response:
+        return JSONResponse(_status(run))
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        return JSONResponse({"error": str(error)}, status_code=400)
+
+    app = Starlette(
+        routes=[
+            Route("/", page),
+            Route("/plan", plan, methods=["POST"]),
+            Route("/study", write, methods=["POST"]),
+            Route("/live", live),
+        ],
+        exception_handlers={ConsensoError: refuse},
+    )
+    app.add_middleware(_LoopbackOnly)
+    return app
+
+
+class _LoopbackOnly:
+    """Refuses requests that name another host: a site may point its own name at this machine."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            named = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
+            host = named.rsplit(":", 1)[0].strip("[]")
+            if host not in LOCAL:
+                from starlette.responses import PlainTextResponse
+
+                await PlainTextResponse("The explorer answers on loopback only.", status_code=421)(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+
+def _status(run: Path | None) -> dict[str, Any]:
+    """What a run in this process tree or another wrote about itself; public figures only."""
+    if run is None:
+        return {"state": "none"}
+    file = run / "status.json"
+    if not file.exists():
+        return {"state": "waiting", "folder": str(run)}
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:  # it is being replaced
+        return {"state": "waiting", "folder": str(run)}
+    return {"folder": str(run), **content} if isinstance(content, dict) else {"state": "waiting", "folder": str(run)}
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinities."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "inf" if value > 0 else str(value)
+    return value

@@ -1,0 +1,213 @@
+"""Small charts as inline SVG: no library, no network, readable on a phone, in print and by the colour-blind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from consenso.arrays import Array
+
+# Okabe and Ito's colours: told apart by the colour-blind. Dashes tell them apart without any colour.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "1 2")
+WIDTH, HEIGHT = 640, 340
+LEFT, RIGHT, TOP, BOTTOM = 72, 16, 14, 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """One line of a chart."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    quiet: bool = False  # a reference line, in grey
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """What an axis shows, in which unit, and how it is scaled."""
+
+    label: str
+    log: bool = False
+    limits: tuple[float, float] | None = None
+
+    def span(self, values: Array) -> tuple[float, float]:
+        """The ends of the axis for these values."""
+        if self.limits is not None:
+            return self.limits
+        usable = values[np.isfinite(values) & ((values > 0) if self.log else np.full(values.shape, True))]
+        if not len(usable):
+            return (1.0, 10.0) if self.log else (0.0, 1.0)
+        low, high = float(usable.min()), float(usable.max())
+        if self.log:
+            low, high = low / 1.25, high * 1.25
+            return low, max(high, 4 * low)
+        low = min(low, 0.0)
+        return (low, high + 0.05 * (high - low)) if high > low else (low, low + 1.0)
+
+    def ticks(self, low: float, high: float) -> list[float]:
+        """Round numbers between the ends."""
+        if self.log:
+            first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+            every = max(1, (last - first) // 6 + 1)
+            fronts = (1, 2, 5) if last - first <= 2 else (1,)
+            found = [front * 10.0**power for power in range(first, last + 1, every) for front in fronts]
+            return [value for value in found if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
+        raw = (high - low) / 5
+        power = 10 ** math.floor(math.log10(raw))
+        step = min((m * power for m in (1, 2, 2.5, 5, 10)), key=lambda width: abs(width - raw))
+        first = math.ceil(low / step - 1e-9)
+        return [index * step for index in range(first, math.floor(high / step + 1e-9) + 1)]
+
+    def place(self, value: float, low: float, high: float) -> float:
+        """Where a value lies between the ends, 0 to 1."""
+        if self.log:
+            return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
+        return (value - low) / (high - low)
+
+
+def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str:
+    """A chart with axes, a grid and a legend."""
+    every_x = np.concatenate([np.asarray(each.x, dtype=float) for each in series])
+    every_y = np.concatenate([np.asarray(each.y, dtype=float) for each in series])
+    (left, right), (low, high) = x.span(every_x), y.span(every_y)
+    inner_w, inner_h = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+
+    def at(value_x: float, value_y: float) -> tuple[float, float]:
+        return LEFT + inner_w * x.place(value_x, left, right), TOP + inner_h * (1 - y.place(value_y, low, high))
+
+    legend_height = 20 * len(series)
+    parts = [
+        f"<svg role='img' aria-label='{escape(title, quote=True)}' viewBox='0 0 {WIDTH} {HEIGHT + legend_height}'>",
+        f"<title>{escape(title)}</title>",
+    ]
+    for tick in x.ticks(left, right):
+        where = at(tick, low)[0]
+        parts.append(
+            f"<line class='grid' x1='{where:.1f}' x2='{where:.1f}' y1='{TOP}' y2='{TOP + inner_h}'/>"
+            f"<text x='{where:.1f}' y='{TOP + inner_h + 18}' text-anchor='middle'>{_number(tick)}</text>"
+        )
+    for tick in y.ticks(low, high):
+        where = at(left, tick)[1]
+        parts.append(
+            f"<line class='grid' x1='{LEFT}' x2='{LEFT + inner_w}' y1='{where:.1f}' y2='{where:.1f}'/>"
+            f"<text x='{LEFT - 8}' y='{where + 4:.1f}' text-anchor='end'>{_number(tick)}</text>"
+        )
+    parts.append(
+        f"<text x='{LEFT + inner_w / 2:.0f}' y='{HEIGHT - 10}' text-anchor='middle'>{escape(x.label)}</text>"
+        f"<text transform='translate(16 {TOP + inner_h / 2:.0f}) rotate(-90)' text-anchor='middle'>"
+        f"{escape(y.label)}</text>"
+    )
+    loud = 0
+    for index, each in enumerate(series):
+        colour, dash, width = ("#777777", "3 4", 1.2) if each.quiet else (COLOURS[loud % 7], DASHES[loud % 7], 2.2)
+        loud += not each.quiet
+        style = f"fill='none' stroke='{colour}' stroke-width='{width}' stroke-dasharray='{dash}'"
+        parts += [f"<polyline points='{points}' {style}/>" for points in _pieces(each, at, y)]
+        row = HEIGHT + 20 * index + 6
+        parts.append(
+            f"<line x1='{LEFT}' x2='{LEFT + 34}' y1='{row}' y2='{row}' stroke='{colour}' stroke-width='{width}' "
+            f"stroke-dasharray='{dash}'/><text x='{LEFT + 42}' y='{row + 4}'>{escape(each.name)}</text>"
+        )
+    return "".join([*parts, "</svg>"])
+
+
+def _pieces(each: Series, at: object, y: Axis) -> list[str]:
+    """Points of the line, broken where a value cannot be drawn."""
+    assert callable(at)
+    pieces: list[list[str]] = [[]]
+    for value_x, value_y in zip(each.x, each.y, strict=True):
+        if not math.isfinite(value_y) or (y.log and value_y <= 0):
+            pieces.append([])
+            continue
+        across, down = at(value_x, value_y)
+        pieces[-1].append(f"{across:.1f},{down:.1f}")
+    # One point alone is drawn as a short stroke, or a run of one round would show nothing.
+    return [" ".join(piece if len(piece) > 1 else [piece[0], _nudged(piece[0])]) for piece in pieces if piece]
+
+
+def _nudged(point: str) -> str:
+    across, down = point.split(",")
+    return f"{float(across) + 6:.1f},{down}"
+
+
+def bar_chart(bars: Sequence[tuple[str, float, str]], *, label: str, title: str, largest: float | None = None) -> str:
+    """Horizontal bars: a name, a value, and the value as people read it."""
+    left, height = 200, 32
+    top = largest or max((value for _, value, _ in bars if math.isfinite(value)), default=1.0) or 1.0
+    inner = WIDTH - left - 90
+    parts = [
+        f"<svg role='img' aria-label='{escape(title, quote=True)}' "
+        f"viewBox='0 0 {WIDTH} {len(bars) * height + 34}'><title>{escape(title)}</title>"
+    ]
+    for place, (name, value, shown) in enumerate(bars):
+        y = 6 + place * height
+        length = inner * min(max(value, 0.0), top) / top if math.isfinite(value) else inner
+        colour = COLOURS[0] if math.isfinite(value) else "#777777"
+        parts.append(
+            f"<text x='{left - 8}' y='{y + 16}' text-anchor='end'>{escape(name)}</text>"
+            f"<rect x='{left}' y='{y}' width='{length:.1f}' height='22' fill='{colour}'/>"
+            f"<text x='{left + length + 6:.1f}' y='{y + 16}'>{escape(shown)}</text>"
+        )
+    parts.append(
+        f"<text x='{left + inner / 2:.0f}' y='{len(bars) * height + 26}' text-anchor='middle'>{escape(label)}</text>"
+    )
+    return "".join([*parts, "</svg>"])
+
+
+def graph_chart(edges: Sequence[tuple[int, int]], values: Array, *, title: str, unit: str) -> str:
+    """Nodes with their numbers, shaded from light (least) to dark (most); the value is told on touch and in the key."""
+    import networkx
+
+    graph = networkx.Graph(list(edges))
+    graph.add_nodes_from(range(len(values)))
+    layout = networkx.spring_layout(graph, seed=1, iterations=200)
+    points = np.array([layout[node] for node in range(len(values))])
+    low, high = points.min(axis=0), points.max(axis=0)
+    size, margin = WIDTH, 34
+    points = margin + (points - low) / np.maximum(high - low, 1e-9) * (size - 2 * margin) * [1.0, 0.7]
+    finite = values[np.isfinite(values)]
+    least, most = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
+    radius = 15 if len(values) <= 40 else 9
+    height = int(points[:, 1].max()) + margin + 30
+    parts = [
+        f"<svg role='img' aria-label='{escape(title, quote=True)}' viewBox='0 0 {size} {height}'>",
+        f"<title>{escape(title)}</title>",
+    ]
+    parts += [
+        f"<line class='edge' x1='{points[a, 0]:.1f}' y1='{points[a, 1]:.1f}' x2='{points[b, 0]:.1f}' "
+        f"y2='{points[b, 1]:.1f}'/>"
+        for a, b in edges
+    ]
+    for node, (across, down) in enumerate(points):
+        share = (values[node] - least) / (most - least) if most > least and np.isfinite(values[node]) else 0.0
+        fill, ink = _shade(share) if np.isfinite(values[node]) else ("#ffffff", "#1a1a1a")
+        told = f"{values[node]:.3g}" if np.isfinite(values[node]) else "no guarantee"
+        label = f"<text x='{across:.1f}' y='{down + 4:.1f}' text-anchor='middle' fill='{ink}'>{node}</text>"
+        parts.append(
+            f"<g><title>party {node}: {unit} {told}</title><circle cx='{across:.1f}' cy='{down:.1f}' r='{radius}' "
+            f"fill='{fill}' stroke='#1a1a1a'/>{label if radius > 10 else ''}</g>"
+        )
+    key = f"{unit} {least:.4g} for all" if most <= least else f"light: {unit} {least:.4g}; dark: {unit} {most:.4g}"
+    parts.append(f"<text x='{size / 2}' y='{height - 8}' text-anchor='middle'>{escape(key)}</text>")
+    return "".join([*parts, "</svg>"])
+
+
+def _shade(share: float) -> tuple[str, str]:
+    """From pale to dark blue, and the ink that is readable on it."""
+    light, dark = (222, 235, 247), (8, 48, 107)
+    mixed = [round(a + share * (b - a)) for a, b in zip(light, dark, strict=True)]
+    return "#" + "".join(f"{part:02x}" for part in mixed), "#ffffff" if share > 0.45 else "#1a1a1a"
+
+
+def _number(value: float) -> str:
+    if value != 0 and (abs(value) >= 1e5 or abs(value) < 1e-3):
+        power = math.floor(math.log10(abs(value)) + 1e-9)
+        front = value / 10**power
+        return f"10^{power}" if abs(front - 1) < 1e-6 else f"{front:g}e{power}"
+    return f"{value:.4g}"

@@ -1,0 +1,142 @@
+"""What a page is made from: the public files of a run's folder, and the plan made anew from its card."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.privacy.card import Card
+from consenso.privacy.card.entry import Entry
+from consenso.privacy.noise import NoNoise
+from consenso.privacy.serial import from_json
+from consenso.privacy.setting import largest_bounds
+from consenso.runtime.plan import Plan
+from consenso.runtime.replan import replan
+from consenso.study.folder import METRICS, MODEL, STUDY, TRACE
+
+ROUNDS_DRAWN = 200  # points of a curve over rounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseCurve:
+    """One release over the rounds: the noise added to it, and the most that one unit can change it."""
+
+    name: str
+    rounds: tuple[int, ...]
+    scales: tuple[float, ...]
+    bounds: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run as its public files tell it. Files that a run does not have are None."""
+
+    folder: Path
+    card: Card
+    study: str | None = None
+    title: str | None = None
+    trace: Mapping[str, Any] | None = None
+    metrics: Mapping[str, Any] | None = None
+    model: Mapping[str, Any] | None = None
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of the run, made anew from its card."""
+        return replan(self.card)
+
+    def entries(self) -> list[Entry]:
+        """The promises for the problem's own unit and adjacency, one per observer."""
+        scope = (self.card.data["unit"], self.card.data["adjacency"])
+        return [entry for entry in self.card.entries if (entry.unit, entry.adjacency) == scope]
+
+    def noise_curves(self) -> list[NoiseCurve]:
+        """Noise against the most that one unit can change, for every release, from the plan."""
+        setting, algorithm = self.plan.setting, self.plan.algorithm
+        rounds = np.unique(np.linspace(0, setting.rounds - 1, min(setting.rounds, ROUNDS_DRAWN)).astype(int))
+        found: dict[str, list[tuple[int, float, float]]] = {}
+        for round_ in rounds.tolist():
+            largest = largest_bounds(setting, algorithm.releases, round_)
+            facts = setting.representatives().at(round_)
+            for release in algorithm.releases(facts):
+                noise = setting.doorway.noise_for(release.name)
+                bound = largest[release.name]
+                if isinstance(noise, NoNoise) or not math.isfinite(bound):
+                    continue
+                sensitivity = setting.doorway.sensitivity(release, facts, bound)
+                scale = float(np.max(noise.scale(sensitivity, round_)))
+                found.setdefault(release.name, []).append((round_ + 1, scale, bound))
+        return [
+            NoiseCurve(
+                name=name,
+                rounds=tuple(point[0] for point in points),
+                scales=tuple(point[1] for point in points),
+                bounds=tuple(point[2] for point in points),
+            )
+            for name, points in found.items()
+        ]
+
+    def node_epsilons(self, entry: Entry) -> Array:
+        """Epsilon of every party's data against one observer, (parties,); NaN for the observer itself."""
+        out = np.full(self.plan.setting.parties, np.nan)
+        if entry.spread is None:
+            out[:] = entry.epsilon
+            return out
+        for kind in sorted(entry.spread.kinds, key=lambda kind: kind.parties, reverse=True):
+            alike = self.plan.alike(kind.party) if kind.parties > 1 else np.array([kind.party])
+            out[alike] = kind.epsilon
+        return out
+
+
+def events_of(entry: Entry) -> Any:
+    """The privacy event that an entry follows from."""
+    return from_json(entry.theorem).event()
+
+
+def read_run(folder: str | Path) -> Run:
+    """The run in a folder that `consenso train` wrote."""
+    path = Path(folder)
+    if not path.is_dir():
+        raise InputError(f"report({str(folder)!r}): a run is a folder with a card.json in it; name one.")
+    study = path / STUDY
+    text = study.read_text(encoding="utf-8") if study.exists() else None
+    return Run(
+        folder=path,
+        card=Card.load(path),
+        study=text,
+        title=_title(text),
+        trace=_json(path / TRACE),
+        metrics=_json(path / METRICS),
+        model=_json(path / MODEL),
+    )
+
+
+def _title(study: str | None) -> str | None:
+    import tomllib
+
+    if study is None:
+        return None
+    try:
+        return str(tomllib.loads(study).get("title") or "") or None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{STUDY}: not TOML: {error}; restore the file that the run was written with.") from None
+
+
+def _json(path: Path) -> Mapping[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: not JSON ({error}); restore the file that the run was written with.") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: not a document of a run; restore the file that the run was written with.")
+    return content

@@ -1,0 +1,160 @@
+"""The life of one node of a graph: says something to its neighbours in every round, hears them, goes on.
+
+What a node says in a round is on its disk, with the state and the journal that belong to it, before anybody can ask for
+it. A neighbour is at most one round ahead or behind, so the last two messages are kept; a restarted node hears its
+neighbours again and goes on at its round.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.runtime.allowance import Allowance, Simulated
+from consenso.runtime.codec import MessageError, Schema, decode, decode_values, encode, encode_values
+from consenso.runtime.disk import Disk
+from consenso.runtime.local import Neighbourhood
+from consenso.runtime.own_step import OwnStep
+from consenso.runtime.party import NEVER
+from consenso.runtime.plan import Plan
+from consenso.runtime.rehearsal import PeerRehearsal, spread
+from consenso.shards import Shards
+
+
+class Node:
+    """One node. `begin` it, then `advance` it round by round with what its neighbours said."""
+
+    def __init__(
+        self, plan: Plan, shards: Shards, party: int, disk: Disk, *, allowance: Allowance | None = None
+    ) -> None:
+        check_graph(plan)
+        assert plan.setting.topology is not None
+        self.plan, self.index, self.disk = plan, party, disk
+        self.neighbours = tuple(int(other) for other in plan.setting.topology.neighbors(party))
+        self._step = OwnStep(plan, shards, party)
+        self._allowance = allowance or Simulated(plan)
+        self._rehearsal = PeerRehearsal(plan)
+        self._mutex = threading.RLock()
+
+    @property
+    def round(self) -> int:
+        """The last round in which the node said something; -1 before the first."""
+        return int(self._place["round"])
+
+    @property
+    def done(self) -> bool:
+        """Whether every round is over for this node."""
+        return self.disk.kept(f"item/{self.item}") is not None
+
+    @property
+    def item(self) -> str:
+        """The name under which this node's model goes around."""
+        return f"model-{self.index}"
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """What everybody must have in the end: the models of all nodes, whose mean is the model."""
+        return tuple(f"model-{party}" for party in range(self.plan.setting.parties))
+
+    def largest(self) -> int:
+        """Bytes of the longest message."""
+        return self._rehearsal.largest()
+
+    def begin(self) -> None:
+        """Say something in the first round, unless that is done."""
+        with self._mutex:
+            if self.round != NEVER:
+                return
+            self._allowance.open()
+            self._say(0, self._step.enroll(), {})
+
+    def said(self, round_: int) -> bytes | None:
+        """What was said in a round; None if that is still to come."""
+        with self._mutex:
+            if round_ > self.round:
+                return None
+            blob = self.disk.kept(f"said/{round_}")
+        if blob is None:
+            raise MessageError(f"round {round_} is long over for this node.")
+        return blob
+
+    def check(self, round_: int, blob: bytes) -> None:
+        """Refuse what a neighbour cannot have said."""
+        forms = self._rehearsal.at(round_)
+        decode(forms.record, blob, forms.said)
+
+    def advance(self, heard: Mapping[int, bytes]) -> None:
+        """Take in what the neighbours said in this round, and say something in the next, or have a model."""
+        with self._mutex:
+            round_, place = self.round, self._place
+            setting, algorithm, forms = self.plan.setting, self.plan.algorithm, self._rehearsal.at(self.round)
+            assert setting.topology is not None
+            own, state = self.said(round_), self.disk.kept("state")
+            assert own is not None
+            assert state is not None
+            said = {party: decode(forms.record, blob, forms.said) for party, blob in {**heard, self.index: own}.items()}
+            me = np.array([self.index], dtype=np.int64)
+            around = Neighbourhood(
+                spread(said, setting.parties), me, setting.topology.adjacency, setting.topology.metropolis
+            )
+            after = algorithm.absorb(self._step.facts(round_), decode(self._step.state_kind, state), around)
+            if round_ + 1 < setting.rounds:
+                self._allowance.open()
+                self._say(round_ + 1, after, place["spent"])
+                return
+            model = algorithm.models(self._step.facts(round_ + 1), after)[0]
+            self.disk.commit({f"item/{self.item}": encode_values("Model", {"model": model})}, [{"what": "model"}])
+
+    def check_item(self, name: str, blob: bytes) -> None:
+        """Refuse what is nobody's model."""
+        if name not in self.wanted:
+            raise MessageError("something goes around that is nobody's model.")
+        decode_values(blob, self._model_schema)
+
+    def model(self) -> Array:
+        """The mean of all nodes' models, once they are here."""
+        blobs = [self.disk.kept(f"item/{name}") for name in self.wanted]
+        models = [decode_values(blob, self._model_schema)["model"] for blob in blobs if blob is not None]
+        mean: Array = np.stack(models).mean(axis=0)
+        return mean
+
+    def end(self) -> None:
+        """The run has ended."""
+        self._allowance.open()
+        self._allowance.close()
+
+    @property
+    def _model_schema(self) -> Schema:
+        return self._rehearsal.at(self.plan.setting.rounds - 1).model
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        place: dict[str, Any] = self.disk.told("place") or {"round": NEVER, "spent": {}}
+        return place
+
+    def _say(self, round_: int, state: Any, spent: dict[str, Any]) -> None:
+        taken = self._step.take(round_, state, spent)
+        message = encode(taken.message)
+        if Schema.of(taken.message) != self._rehearsal.at(round_).said:
+            raise InputError("the step made another message than public facts tell; report this.")
+        changes: dict[str, Any] = {
+            f"said/{round_}": message,
+            f"said/{round_ - 2}": None,
+            "state": encode(taken.state),
+            "place": {"round": round_, "spent": taken.spent},
+        }
+        self.disk.commit(changes, [{"what": "step", "round": round_, "releases": list(taken.releases)}])
+
+
+def check_graph(plan: Plan) -> None:
+    """Refuse what neighbours on a graph cannot run, before anything starts."""
+    setting, name = plan.setting, type(plan.algorithm).__name__
+    if setting.shape != "peer" or setting.topology is None:
+        raise InputError(f"{name}: it has a hub; run it with `consenso serve` and `consenso join`.")
+    if setting.doorway.trust != "local":
+        raise InputError(f"{name}: nobody on a graph adds noise for others; set trust to 'local'.")

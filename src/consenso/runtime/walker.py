@@ -1,0 +1,205 @@
+"""The life of one party of a walk: waits for the token, takes its step, and hands the token on.
+
+The token is the hub. Its number is the round, and whoever gets it takes the step of that round, draws the next holder
+from its own entropy, and has all of that on its disk before it acknowledges: so a token that was acknowledged is never
+lost, and one that comes a second time is acknowledged and otherwise ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consenso.algorithms.shape import Finishes
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.privacy.setting import largest_bounds
+from consenso.runtime.allowance import Allowance, Simulated
+from consenso.runtime.attendance import Attendance
+from consenso.runtime.codec import MessageError, decode, decode_values, encode, encode_values
+from consenso.runtime.coins import DrawnCoins
+from consenso.runtime.disk import Disk
+from consenso.runtime.own_step import OwnStep
+from consenso.runtime.party import NEVER, model_schema
+from consenso.runtime.plan import Plan
+from consenso.runtime.rehearsal import Form, HubRehearsal
+from consenso.runtime.sums import Sum
+from consenso.schedules import RandomWalk
+from consenso.shards import Shards
+
+START, MODEL = "start", "model"  # what goes around: who has the token first, and the model in the end
+FIRST = 0  # the party that draws who has the token first
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hop:
+    """A token on its way."""
+
+    number: int
+    to: int
+    token: bytes
+
+
+class Walker:
+    """One party of a walk."""
+
+    item, wanted = START, (START, MODEL)
+
+    def __init__(
+        self, plan: Plan, shards: Shards, party: int, disk: Disk, *, allowance: Allowance | None = None
+    ) -> None:
+        check_walk(plan)
+        self.plan, self.index, self.disk = plan, party, disk
+        self.neighbours = _neighbours(plan, party)
+        self._step = OwnStep(plan, shards, party)
+        self._allowance = allowance or Simulated(plan)
+        self._attendance = Attendance(plan, party)
+        self._rehearsal = HubRehearsal(plan)
+        self._mutex = threading.RLock()
+
+    @property
+    def round(self) -> int:
+        """The last round in which the token was here; -1 before the first."""
+        return int(self._place["seen"])
+
+    def largest(self) -> int:
+        """Bytes of the longest message."""
+        return self._rehearsal.largest()
+
+    def begin(self) -> None:
+        """One party draws who has the token first; whoever knows that it does takes the first step."""
+        with self._mutex:
+            if self.index == FIRST and self.disk.kept("item/start") is None:
+                first = self._draw(0, None)
+                self.disk.commit({"item/start": json.dumps(first).encode()}, [{"what": "start"}])
+            self.started()
+            self._stay()
+
+    def started(self) -> None:
+        """Take the first step, if the token starts here and has not been here."""
+        blob = self.disk.kept("item/start")
+        if blob is None or json.loads(blob) != self.index or self.round != NEVER:
+            return
+        self.receive(0, encode(self.plan.algorithm.start(self.plan.setting.facts)))
+
+    def receive(self, number: int, token: bytes) -> None:
+        """Take the token; when this returns, what follows from it is on the disk."""
+        with self._mutex:
+            if not 0 <= number < self.plan.setting.rounds:
+                raise MessageError("the token has a number that no round of the plan has.")
+            if number <= self.round:
+                return  # it was here before: whoever sends it did not hear that it arrived
+            self._visit(number, token)
+            self._stay()
+
+    def hop(self) -> Hop | None:
+        """The last token that left here; None if there was none, or if the walk ended here."""
+        with self._mutex:
+            place, token = self._place, self.disk.kept("token")
+        if token is None or place["to"] is None:
+            return None
+        return Hop(number=place["seen"] + 1, to=place["to"], token=token)
+
+    def check_item(self, name: str, blob: bytes) -> None:
+        """Refuse what does not go around on a walk."""
+        if name == MODEL:
+            decode_values(blob, model_schema(self.plan))
+            return
+        parties = [json.dumps(party).encode() for party in range(self.plan.setting.parties)]
+        if name != START or blob not in parties:
+            raise MessageError("something goes around that is neither a start nor a model.")
+
+    def model(self) -> Array:
+        """The model, once it is here."""
+        blob = self.disk.kept("item/model")
+        assert blob is not None
+        model: Array = decode_values(blob, model_schema(self.plan))["model"]
+        return model
+
+    def end(self) -> None:
+        """The run has ended."""
+        if self.round != NEVER:
+            self._allowance.open()
+            self._allowance.close()
+
+    # --- inside -------------------------------------------------------------------------------------------------
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        place: dict[str, Any] = self.disk.told("place") or {"seen": NEVER, "to": None, "steps": 0, "spent": {}}
+        return place
+
+    def _stay(self) -> None:
+        """A walk without a graph may draw the same party again."""
+        while (hop := self.hop()) is not None and hop.to == self.index:
+            self._visit(hop.number, hop.token)
+
+    def _visit(self, number: int, token: bytes) -> None:
+        """The step of one round, and who has the token next."""
+        algorithm, setting, place = self.plan.algorithm, self.plan.setting, self._place
+        self._attendance.check(number, place["steps"])
+        self._allowance.open()
+        forms, facts = self._rehearsal.at(number), setting.facts.at(number)
+        hub = decode(type(algorithm.start(setting.facts)), token, forms.hub)
+        kept = self.disk.kept("state")
+        state = self._step.enroll() if kept is None else decode(self._step.state_kind, kept)
+        taken = self._step.take(number, state, place["spent"], algorithm.down(facts, hub))
+        form, message = Form.of(taken.message, taken.vault)
+        total = Sum(setting, facts, largest_bounds(setting, algorithm.releases, number), _Nobody())
+        total.add(form.read(message, total.vault))
+        after = algorithm.combine(facts, hub, total.total(algorithm))
+        following = setting.facts.at(number + 1)
+        over = number + 1 == setting.rounds or (
+            isinstance(algorithm, Finishes) and algorithm.finished(following, after)
+        )
+        to = None if over else self._draw(number + 1, self.index)
+        changes: dict[str, Any] = {
+            "state": encode(taken.state),
+            "token": encode(after),
+            "place": {"seen": number, "to": to, "steps": place["steps"] + 1, "spent": taken.spent},
+        }
+        if over:
+            model = np.asarray(algorithm.model(following, after), dtype=np.float64)
+            changes["item/model"] = encode_values("Model", {"model": model})
+        self.disk.commit(changes, [{"what": "step", "round": number, "releases": list(taken.releases)}])
+
+    def _draw(self, round_: int, here: int | None) -> int:
+        """Who has the token in a round, by this party's own coin."""
+        setting = self.plan.setting
+        coins = DrawnCoins(sampler=setting.doorway.sampler, kept={})
+        previous = None if here is None else np.array([here], dtype=np.int64)
+        return int(setting.schedule.active(round_, previous, setting.parties, coins)[0])
+
+
+class _Nobody:
+    """The one party of a round has written its own journal."""
+
+    def record(self, entry: object, *, in_parts: bool) -> None:
+        """Nothing."""
+
+
+def check_walk(plan: Plan) -> None:
+    """Refuse what a walk cannot run, before anything starts."""
+    setting, name = plan.setting, type(plan.algorithm).__name__
+    if setting.shape != "hub" or not isinstance(setting.schedule, RandomWalk):
+        raise InputError(
+            f"{name}: on a graph run algorithms of neighbours, and hub algorithms that walk; set the schedule to "
+            "'random-walk', or use `consenso serve`."
+        )
+    if setting.doorway.trust != "local":
+        raise InputError(
+            f"{name}: on a walk everybody adds its own noise, there is no curator and no sum; set trust to 'local'."
+        )
+
+
+def _neighbours(plan: Plan, party: int) -> tuple[int, ...]:
+    """Whom a party may hand the token to, and from whom it may get it."""
+    schedule = plan.setting.schedule
+    assert isinstance(schedule, RandomWalk)
+    if schedule.topology is not None:
+        return tuple(int(other) for other in schedule.topology.neighbors(party))
+    return tuple(other for other in range(plan.setting.parties) if other != party)

@@ -1,0 +1,185 @@
+"""The budget explorer: its answers are the library's, and the page shows them in a real browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from consenso.study import Study
+from consenso.study.outlook import outlook
+
+CHROMIUM = Path("/usr/bin/chromium")
+STUDY = """
+title = "Twenty clinics"
+[data]
+dataset = "digits"
+positive = ["0", "2", "4", "6", "8"]
+holdout = 357
+[model]
+loss = "logistic"
+regularizer = { kind = "l2", strength = 0.01 }
+intercept = true
+[privacy]
+epsilon = 2.0
+delta = 1e-5
+[setting]
+kind = "federated"
+trust = "local"
+algorithm = "ConsensusADMM"
+rounds = 40
+parameters = { step = 1.0, clip = 0.5 }
+[setting.split]
+kind = "equal"
+parties = 20
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    path = tmp_path / "clinics.toml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture
+def explorer(study, tmp_path):
+    """The real program on a free port; its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "consenso", "explore", str(study), "--no-browser", "--watch", str(tmp_path / "run")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        line = process.stdout.readline()
+        yield re.search(r"http://\S+", line).group()
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+        process.stdout.close()
+
+
+def ask(address, path, content=None, token=None, host=None):
+    """The status and the JSON of a request."""
+    headers = {"Content-Type": "application/json"}
+    if token is not None:
+        headers["X-Consenso-Token"] = token
+    if host is not None:
+        headers["Host"] = host
+    body = None if content is None else json.dumps(content).encode()
+    request = urllib.request.Request(address + path, data=body, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def token_of(address):
+    return re.search(r'"token": "([^"]+)"', ask(address, "")[1]).group(1)
+
+
+def epsilons(study, changes):
+    """Epsilon by observer as the library plans it, for the study's own unit and adjacency."""
+    made = outlook(Study.load(study).changed(changes)).to_json()
+    scope = (made["data"]["unit"], made["data"]["adjacency"])
+    return {g["observer"]: g["epsilon"] for g in made["guarantees"] if (g["unit"], g["adjacency"]) == scope}
+
+
+def test_its_figures_are_those_of_the_library_and_it_writes_the_study(study, explorer):
+    token = token_of(explorer)
+    moved = {"epsilon": 0.7, "delta": 1e-6, "rounds": 25, "parties": 10, "rate": 0.5}
+    status, text = ask(explorer, "plan", moved, token)
+    assert status == 200
+    found = json.loads(text)
+    expected = epsilons(
+        study,
+        {
+            "privacy.epsilon": 0.7,
+            "privacy.delta": 1e-6,
+            "setting.rounds": 25,
+            "setting.split.parties": 10,
+            "setting.schedule": {"kind": "poisson", "rate": 0.5},
+        },
+    )
+    scope = (found["data"]["unit"], found["data"]["adjacency"])
+    shown = {g["observer"]: g["epsilon"] for g in found["guarantees"] if (g["unit"], g["adjacency"]) == scope}
+    assert shown == expected
+    assert found["rounds"] == 25
+    status, text = ask(explorer, "study", moved, token)
+    written = Study.load(json.loads(text)["written"])
+    assert written.setting.rounds == 25
+    assert len(written.parties) == 10
+    assert study.read_text() == STUDY  # the study itself is left alone
+
+
+def test_a_noise_multiplier_takes_the_place_of_epsilon(study, explorer):
+    status, text = ask(explorer, "plan", {"noise": 30.0}, token_of(explorer))
+    assert status == 200, text
+    scope = json.loads(text)["data"]
+    shown = {
+        g["observer"]: g["epsilon"]
+        for g in json.loads(text)["guarantees"]
+        if (g["unit"], g["adjacency"]) == (scope["unit"], scope["adjacency"])
+    }
+    assert shown == epsilons(study, {"privacy.epsilon": None, "privacy.multiplier": 30.0})
+
+
+def test_bad_requests_get_one_sentence_and_strangers_nothing(explorer):
+    token = token_of(explorer)
+    for moved in ({"epsilon": -1.0}, {"epsilon": "many"}, {"colour": 1}, {"trust": "nobody"}, {"rounds": 1e300}):
+        status, text = ask(explorer, "plan", moved, token)
+        assert status == 400, moved
+        assert "Traceback" not in text
+        assert json.loads(text)["error"]
+    assert ask(explorer, "plan", {"epsilon": 1.0})[0] == 400  # without the token of the page
+    assert ask(explorer, "study", {"epsilon": 1.0}, "guessed")[0] == 400
+    assert ask(explorer, "", host="evil.example")[0] == 421  # a name that points at this machine
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's chromium")
+def test_moving_a_slider_in_a_browser_changes_the_numbers_to_what_the_library_computes(study, explorer, tmp_path):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        try:
+            page = browser.new_page(viewport={"width": 1100, "height": 1000})
+            page.goto(explorer)
+            numbers = (
+                "() => Object.fromEntries([...document.querySelectorAll('[data-epsilon]')].map(e => "
+                "[e.dataset.observer, e.dataset.epsilon === 'inf' ? 'inf' : Number(e.dataset.epsilon)]))"
+            )
+            page.wait_for_selector("[data-epsilon]")
+            assert page.evaluate(numbers) == epsilons(study, {})
+            slider = page.locator("#slider-epsilon")
+            slider.evaluate("e => { e.value = 0.2; e.dispatchEvent(new Event('input')); }")
+            wanted = float(page.locator("#value-epsilon").inner_text())
+            assert wanted != 2.0
+            expected = epsilons(study, {"privacy.epsilon": wanted})
+            page.wait_for_function(
+                "e => { const found = document.querySelector('[data-observer=server]'); "
+                "return found && Math.abs(Number(found.dataset.epsilon) - e) < 1e-9; }",
+                arg=expected["server"],
+            )
+            assert page.evaluate(numbers) == expected
+            # The live view of a run that another process writes.
+            status = {"state": "training", "done": 3, "planned": 40, "parties": 20, "movement": [3.0, 2.0, 1.0]}
+            (tmp_path / "run").mkdir()
+            (tmp_path / "run" / "status.json").write_text(json.dumps(status))
+            page.wait_for_function("() => document.getElementById('livetext').textContent.includes('round 3 of 40')")
+            assert page.locator("#livechart polyline").count() == 1
+            if "CONSENSO_SCREENSHOTS" in os.environ:
+                page.screenshot(path=str(Path(os.environ["CONSENSO_SCREENSHOTS"]) / "explorer.png"), full_page=True)
+        finally:
+            browser.close()
