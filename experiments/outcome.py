@@ -89,9 +89,10 @@ class Spent:
     observer: str
     unit: str
     adjacency: str
-    epsilon: float
+    epsilon: float  # what is proved, infinite where nothing is
     delta: float
     theorem: str
+    at_least: float | None = None  # exact for a pair of data sets, where one was worked out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +105,7 @@ class Outcome:
     spent: tuple[Spent, ...]
     changes: tuple[str, ...]  # sentences: what is different when it is done right
     tables: tuple[Table, ...] = ()
-    cards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # JSON of the corrected runs' cards
+    cards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what `cards.checked` returned, by file name
 
 
 def decide(*, published: bool, corrected: bool | None = None) -> State:

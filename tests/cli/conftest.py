@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,7 +76,9 @@ def answers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     """The same entry point in this process: exit code, standard output, standard error."""
 
     def consenso(*arguments: str | Path) -> tuple[int, str, str]:
-        from consenso.cli import main
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Typer imports what Click is about to drop
+            from consenso.cli import main
 
         monkeypatch.setattr(sys, "argv", ["consenso", *map(str, arguments)])
         capsys.readouterr()

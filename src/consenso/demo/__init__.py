@@ -1,4 +1,4 @@
-"""What `consenso demo` does: three settings, one model, the numbers beside each other, a page to keep."""
+"""What `consenso demo` does: studies in all settings, the numbers beside each other, a page to keep."""
 
 from __future__ import annotations
 

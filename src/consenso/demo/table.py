@@ -1,56 +1,59 @@
-"""The demo's table: accuracy of each setting, and what every observer learns."""
+"""The demo's tables: quality beside the fit without privacy, and what every observer learns."""
 
 from __future__ import annotations
-
-import math
 
 from rich.console import Console
 from rich.table import Table
 
-from consenso.demo.training import DELTA, Outcome
-from consenso.privacy.observers import parse
+from consenso.demo.studies import DELTA
+from consenso.demo.training import Outcome, Trained
+from consenso.report.words import shown_epsilon
 
 
-def epsilons(outcome: Outcome) -> list[tuple[str, str, dict[str, float]]]:
-    """Setting, observer, and epsilon by adjacency for one record; infinite where nothing protects."""
-    rows = []
-    for trained in outcome.trained:
-        for observer in trained.plan.observers():
-            found = {
-                adjacency: trained.plan.guarantee(observer, DELTA, unit="record", adjacency=adjacency).epsilon(DELTA)
-                for adjacency in ("add-remove", "replace-one")
-            }
-            rows.append((trained.name, observer.key, found))
-    return rows
+def quality(trained: Trained) -> tuple[str, str, str]:
+    """The measure of the private model, of the exact fit and of the simplest guess, as people read them."""
+    kind = ".1%" if trained.measure == "accuracy" else ".3g"
+    unit = "" if trained.measure == "accuracy" else " RMSE"
+    return (
+        f"{trained.private:{kind}}{unit}",
+        f"{trained.exact:{kind}}{unit}",
+        f"{trained.simplest:{kind}}{unit}",
+    )
 
 
-def shown(epsilon: float) -> str:
-    """An epsilon as people read it."""
-    return "no guarantee" if math.isinf(epsilon) else f"{epsilon:.3g}"
+def observers(trained: Trained) -> list[tuple[str, str, str]]:
+    """Observer, epsilon under add-remove, epsilon under replace-one, for one record."""
+    found = {
+        (entry.observer, entry.adjacency): shown_epsilon(entry.epsilon)
+        for entry in trained.card.entries
+        if entry.unit == "record"
+    }
+    names = list(dict.fromkeys(observer for observer, _ in found))
+    return [(name, found[name, "add-remove"], found[name, "replace-one"]) for name in names]
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    """Print both tables."""
-    table = Table(
-        title=f"Is a digit even? Accuracy on public test digits, epsilon = {outcome.epsilon:g}, delta = {DELTA:g}"
-    )
-    for column in ("setting", "what", "algorithm", "accuracy", "seconds"):
-        table.add_column(column, justify="right" if column in ("accuracy", "seconds") else "left")
-    table.add_row("", "majority class", "", f"{outcome.majority:.1%}", "")
+    """Print both tables and one whole card."""
+    table = Table(title=f"On public test records, epsilon = {outcome.epsilon:g}, delta = {DELTA:g}")
+    for column in ("study", "algorithm", "private", "without privacy", "simplest guess", "seconds"):
+        table.add_column(column, justify="left" if column in ("study", "algorithm") else "right")
     for trained in outcome.trained:
-        algorithm = type(trained.plan.algorithm).__name__
-        table.add_row(trained.name, trained.what, algorithm, f"{trained.accuracy:.1%}", f"{trained.seconds:.1f}")
-    table.add_row("", "the same without privacy", "", f"{outcome.exact:.1%}", "")
+        console.print(f"{trained.name:14} {trained.title}")
+        table.add_row(trained.name, trained.card.algorithm, *quality(trained), f"{trained.seconds:.1f}")
     console.print(table)
-    who = Table(title="What each observer learns of one record (epsilon; smaller is better)")
-    for column in ("setting", "observer", "who that is", "add-remove", "replace-one"):
+    console.print("The simplest guess is the commonest class, or the mean.")
+    who = Table(title="What each observer learns of one record (epsilon; smaller is better; none: no guarantee)")
+    for column in ("study", "observer", "add-remove", "replace-one"):
         who.add_column(column)
-    for setting, observer, found in epsilons(outcome):
-        who.add_row(
-            setting, observer, parse(observer).sentence, shown(found["add-remove"]), shown(found["replace-one"])
-        )
-    console.print(who)
     for trained in outcome.trained:
-        console.print(f"\n[bold]{trained.name}[/bold]")
-        console.print(trained.plan.card(DELTA).summary(), highlight=False, markup=False)
-    console.print("The noise is seeded so that the demo repeats: a simulation, not private. Use Safe() for real data.")
+        for observer, removed, replaced in observers(trained):
+            who.add_row(trained.name, observer, removed, replaced)
+    console.print(who)
+    first = outcome.trained[0]
+    console.print(f"\n[bold]The privacy card of {first.name}[/bold]")
+    console.print(first.card.text(), highlight=False, markup=False)
+    console.print(
+        "The noise is seeded so that the demo repeats: a simulation, not private. Without privacy.seed in its "
+        "study a run "
+        "draws secret noise."
+    )

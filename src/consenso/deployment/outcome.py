@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from consenso.models import save_model
 from consenso.runtime.run import Result
 from consenso.runtime.trace import Trace
 from consenso.study import Study
-from consenso.study.folder import CARD, METRICS, TRACE, RunFolder
+from consenso.study.folder import CARD, CHECKPOINT, METRICS, MODEL, STUDY, TRACE, RunFolder
 from consenso.study.metrics import measured
+from consenso.study.study import SCHEMA
 from consenso.study.training import model_of
 
 RECORD = "run.json"
@@ -26,12 +28,12 @@ SAMPLED = (
 COMPLETE = "Every party that a round asked answered in it; the guarantee is that of the card."
 
 
-def prepare(study: Study, out: Path) -> RunFolder:
-    """The folder of a run, new or gone on with; a complete one is refused."""
+def prepare(out: Path, *, again: str | None = None) -> RunFolder:
+    """The folder of a run, new or gone on with; a complete one is refused unless it is that of the run `again`."""
     folder = RunFolder(path=out)
-    if folder.complete:
+    if folder.complete and (again is None or _run_in(out) != again):
         raise InputError(f"--out {out}: a run is complete there; name another folder.")
-    known = {"study.toml", "schema.toml", "card.json", "model.json", TRACE, METRICS, RECORD, "checkpoint", "state"}
+    known = {STUDY, SCHEMA, CARD, MODEL, TRACE, METRICS, RECORD, CHECKPOINT}
     if out.exists() and (not out.is_dir() or any(item.name not in known for item in out.iterdir())):
         raise InputError(f"--out {out}: it holds something else than a run; name another folder.")
     try:
@@ -39,6 +41,13 @@ def prepare(study: Study, out: Path) -> RunFolder:
     except OSError as error:
         raise InputError(f"--out {out}: cannot be written ({error.strerror}); choose another place.") from None
     return folder
+
+
+def _run_in(out: Path) -> str | None:
+    try:
+        return str(json.loads((out / RECORD).read_text(encoding="utf-8"))["run"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def write(
@@ -49,9 +58,9 @@ def write(
     result = Result(plan=plan, model=model, rounds=rounds, entries=(), trace=Trace())
     card = result.card(study.privacy.delta)
     made = model_of(study, result, card)
-    (folder.path / "study.toml").write_text(study.moved(folder.path).to_toml(), encoding="utf-8")
+    (folder.path / STUDY).write_text(study.moved(folder.path).to_toml(), encoding="utf-8")
     if study.data.schema is not None:
-        (folder.path / "schema.toml").write_text(study.data.schema.to_toml(), encoding="utf-8")
+        (folder.path / SCHEMA).write_text(study.data.schema.to_toml(), encoding="utf-8")
     folder.write_json(RECORD, record_of(study, rounds=rounds, run=run, missing=missing))
     folder.write_json(
         TRACE,

@@ -102,7 +102,7 @@ class StatusPort:
 
     def __init__(self, status: Status, port: int) -> None:
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # noqa: N802 - the name that the library calls
+            def do_GET(self) -> None:
                 content = json.dumps(status.snapshot()).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")

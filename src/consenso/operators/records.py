@@ -140,7 +140,7 @@ def shortened(slopes: Array, squared_norms: Array, clip: float | None) -> Array:
         return slopes
     sizes = np.abs(slopes) if slopes.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", slopes, slopes))
     lengths = sizes * np.sqrt(squared_norms)
-    factors = np.minimum(1.0, clip / np.maximum(lengths, np.finfo(np.float64).tiny))
+    factors = clip / np.maximum(lengths, clip)
     kept: Array = slopes * (factors if slopes.ndim == 1 else factors[:, None])
     return kept
 

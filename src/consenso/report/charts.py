@@ -136,8 +136,15 @@ def _nudged(point: str) -> str:
     return f"{float(across) + 6:.1f},{down}"
 
 
-def bar_chart(bars: Sequence[tuple[str, float, str]], *, label: str, title: str, largest: float | None = None) -> str:
-    """Horizontal bars: a name, a value, and the value as people read it."""
+def bar_chart(
+    bars: Sequence[tuple[str, float, str]],
+    *,
+    label: str,
+    title: str,
+    largest: float | None = None,
+    quiet: Sequence[str] = (),
+) -> str:
+    """Horizontal bars: a name, a value, and the value as people read it. Those named in `quiet` are references."""
     left, height = 200, 32
     top = largest or max((value for _, value, _ in bars if math.isfinite(value)), default=1.0) or 1.0
     inner = WIDTH - left - 90
@@ -148,7 +155,7 @@ def bar_chart(bars: Sequence[tuple[str, float, str]], *, label: str, title: str,
     for place, (name, value, shown) in enumerate(bars):
         y = 6 + place * height
         length = inner * min(max(value, 0.0), top) / top if math.isfinite(value) else inner
-        colour = COLOURS[0] if math.isfinite(value) else "#777777"
+        colour = COLOURS[0] if math.isfinite(value) and name not in quiet else "#9a9a9a"
         parts.append(
             f"<text x='{left - 8}' y='{y + 16}' text-anchor='end'>{escape(name)}</text>"
             f"<rect x='{left}' y='{y}' width='{length:.1f}' height='22' fill='{colour}'/>"

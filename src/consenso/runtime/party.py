@@ -113,7 +113,10 @@ class Party:
             if self.round != NEVER:
                 self._allowance.open()
                 self._allowance.close()
-            self.disk.commit({"model": body}, [{"what": "ended"}])
+            # The exact states served their purpose; the journal stays.
+            private = [*self.disk.names("answer/"), *self.disk.names("asked/"), *self.disk.names(_MEMORY)]
+            private += ["settled", "pending", "said", "said/down"]
+            self.disk.commit({**dict.fromkeys(private), "model": body}, [{"what": "ended"}])
 
     # --- inside -------------------------------------------------------------------------------------------------
 

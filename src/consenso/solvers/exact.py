@@ -39,8 +39,8 @@ from consenso.subproblems.pieces import Pieces, pieces
 # Widths of the envelopes, over the natural ones: narrow ones find the pieces on which the solution lies.
 WIDTHS = (1.0, 0.1, 1e-2, 1e-3)
 STAGES = 100
-TOLERANCE = 1e-10  # of the certificate, relative to the objective of the zero model
-ACCEPTED = 1e-6  # beyond this a caller is told
+TOLERANCE = 1e-9  # of the certificate, relative to the objective of the zero model
+ACCEPTED = 1e-5  # beyond this a caller is told
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +77,7 @@ def solve_exact(problem: Problem, shards: Shards, *, start: Array | None = None)
         stale = 0 if found.gap < best.gap / 2 else stale + 1
         if found.gap < best.gap or found.objective < best.objective:
             best = found
-        if best.gap <= TOLERANCE * scale or (stage >= len(WIDTHS) and stale > 10):
+        if best.gap <= TOLERANCE * scale or (stage >= len(WIDTHS) and stale > 3):
             break
     if best.gap > ACCEPTED * scale:
         _warn(best.gap / scale if scale else math.inf)

@@ -11,7 +11,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Sum, Unpenalized
-from consenso.rows import BLOCK_NUMBERS
+from consenso.rows import BLOCK_NUMBERS, Rows
 from consenso.subproblems.batch import Term
 
 LARGEST_SYSTEM = 2000
@@ -90,7 +90,7 @@ class Smoothed:
         scores = self.rows.scores(x)
         slopes = self.term.slope(scores)
         push = self._push(x)
-        gradient = self.rows.total(self._weighted(slopes)) + self.penalty.square * x + push
+        gradient = self.rows.total(self.weighted(slopes)) + self.penalty.square * x + push
         return Point(x=x, scores=scores, slopes=slopes, push=push, gradient=gradient, value=self.value(x, scores))
 
     def value(self, x: Array, scores: Array) -> float:
@@ -104,7 +104,7 @@ class Smoothed:
 
     def slope_along(self, x: Array, scores: Array, move: Array, along: Array) -> float:
         """The derivative at x in the direction `move`, whose scores are `along`."""
-        slopes = self._weighted(self.term.slope(scores))
+        slopes = self.weighted(self.term.slope(scores))
         return float(np.vdot(slopes, along) + (self.penalty.square * x + self._push(x)) @ move)
 
     def slopes(self, x: Array) -> tuple[Array, Array]:
@@ -140,7 +140,8 @@ class Smoothed:
             return self.widths
         return np.full_like(self.widths, math.exp(float(np.mean(np.log(self.widths)))))
 
-    def _weighted(self, per_row: Array) -> Array:
+    def weighted(self, per_row: Array) -> Array:
+        """Numbers of each record times its weight."""
         return per_row * (self.weights if per_row.ndim == 1 else self.weights[:, None])
 
 
@@ -163,7 +164,7 @@ def descend(smooth: Smoothed, x: Array) -> tuple[Array, int]:
     """A minimiser from x on, and the steps taken."""
     if smooth.penalty.other is not None:
         return _quasi_newton(smooth, x)
-    direction: Direction = _by_columns
+    direction: Direction = _ByColumns()
     if smooth.rows.outputs > 1 or smooth.rows.features > LARGEST_SYSTEM:
         direction = _by_rows_or(_conjugates(smooth))
     here, damping, idle = smooth.at(x), LEAST_DAMPING, 0
@@ -184,24 +185,33 @@ def descend(smooth: Smoothed, x: Array) -> tuple[Array, int]:
     return here.x, STEPS
 
 
-def _by_columns(smooth: Smoothed, here: Point, damping: float) -> Array:
-    """Newton's direction; coordinates are scaled to the diagonal, and damped by a share of their natural curvature."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+class _ByColumns:
+    """Newton's direction; coordinates are scaled to the diagonal, and damped by a share of their natural curvature.
 
-    hessian = _second_moment(smooth.rows, smooth.weights * smooth.term.curvature(here.scores))
-    own = hessian.diagonal() + smooth.curvatures(here.x)
-    while True:
-        diagonal = own + damping * smooth.steepness
-        root = 1.0 / np.sqrt(diagonal)
-        scaled = hessian * root[:, None] * root
-        np.fill_diagonal(scaled, 1.0)
-        try:
-            factor = cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            damping = max(damping, 1e-13) * 100
-            continue
-        move: Array = -root * cho_solve(factor, root * here.gradient, check_finite=False)
-        return move
+    The second moment is kept while the curvatures of the records do not change.
+    """
+
+    def __init__(self) -> None:
+        self._weights, self._moment = np.empty(0), np.empty((0, 0))
+
+    def __call__(self, smooth: Smoothed, here: Point, damping: float) -> Array:
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+        weights = smooth.weights * smooth.term.curvature(here.scores)
+        if not np.array_equal(weights, self._weights):
+            self._weights, self._moment = weights, _second_moment(smooth.rows, weights)
+        own = self._moment.diagonal() + smooth.curvatures(here.x)
+        while True:
+            root = 1.0 / np.sqrt(own + damping * smooth.steepness)
+            scaled = self._moment * root[:, None] * root
+            np.fill_diagonal(scaled, 1.0)
+            try:
+                factor = cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
+            except LinAlgError:
+                damping = max(damping, LEAST_DAMPING) * 100
+                continue
+            move: Array = -root * cho_solve(factor, root * here.gradient, check_finite=False)
+            return move
 
 
 def _by_rows_or(otherwise: Direction) -> Direction:
@@ -248,18 +258,19 @@ def _second_moment(rows: Any, weights: Array) -> Array:
 
 
 def _conjugates(smooth: Smoothed) -> Direction:
-    """Directions by conjugate gradients; preconditioned with the second moment of all rows where it is small enough."""
-    precondition = _preconditioner(smooth)
+    """Directions by conjugate gradients."""
+    shared = _shared_preconditioner(smooth) if smooth.rows.features <= LARGEST_SYSTEM else None
 
     def direction(smooth: Smoothed, here: Point, damping: float) -> Array:
         diagonal = smooth.curvatures(here.x) + damping * smooth.steepness
+        precondition = shared or _free_preconditioner(smooth, here, diagonal)
         left = -here.gradient
         move, towards = np.zeros_like(left), precondition(left)
         search, size = towards, float(left @ towards)
         goal = FORCING**2 * size
         for _ in range(PRODUCTS):
             bent = smooth.term.curvature_product(here.scores, smooth.rows.scores(search))
-            image = smooth.rows.total(smooth._weighted(bent)) + diagonal * search
+            image = smooth.rows.total(smooth.weighted(bent)) + diagonal * search
             length = size / float(search @ image)
             move, left = move + length * search, left - length * image
             towards = precondition(left)
@@ -272,23 +283,42 @@ def _conjugates(smooth: Smoothed) -> Direction:
     return direction
 
 
-def _preconditioner(smooth: Smoothed) -> Callable[[Array], Array]:
-    rows, outputs = smooth.rows, smooth.rows.outputs
-    diagonal = smooth.steepness + smooth.penalty.square
-    if rows.features > LARGEST_SYSTEM:
-        return lambda vector: vector / diagonal
+def _shared_preconditioner(smooth: Smoothed) -> Callable[[Array], Array]:
+    """The inverse of the second moment of all rows, the same for every output."""
     from scipy.linalg import cho_factor, cho_solve
 
+    rows, outputs = smooth.rows, smooth.rows.outputs
     moment = _second_moment(rows, smooth.weights)
     # The curvature of a record falls off as it is fitted: the share of its bound that is left is a guess.
-    share = 0.2 * float(np.min(smooth.steepness / np.repeat(np.maximum(moment.diagonal(), 1e-300), outputs)))
-    moment *= share
+    moment *= 0.2 * smooth.term.curvature_bound
     moment += np.diag(smooth.penalty.square[::outputs] + 1e-8 * smooth.steepness[::outputs])
     factor = cho_factor(moment, check_finite=False)
 
     def apply(vector: Array) -> Array:
         solved: Array = cho_solve(factor, vector.reshape(rows.features, outputs), check_finite=False)
         return solved.reshape(-1)
+
+    return apply
+
+
+def _free_preconditioner(smooth: Smoothed, here: Point, diagonal: Array) -> Callable[[Array], Array]:
+    """The diagonal; and the inverse of the block of the coordinates that no kink holds, if these are few."""
+    full = diagonal + smooth.steepness
+    held = (smooth.penalty.absolute > 0) & (np.abs(here.push) < smooth.penalty.absolute)
+    free = np.flatnonzero(~held)
+    if smooth.rows.outputs > 1 or not 0 < len(free) <= LARGEST_SYSTEM:
+        return lambda vector: vector / full
+    from scipy.linalg import cho_factor, cho_solve
+
+    part = Rows(smooth.rows.matrix[:, free], smooth.rows.layout)
+    block = _second_moment(part, smooth.weights * smooth.term.curvature(here.scores))
+    block += np.diag(diagonal[free] + 1e-10 * smooth.steepness[free])
+    factor = cho_factor(block, check_finite=False)
+
+    def apply(vector: Array) -> Array:
+        out: Array = vector / full
+        out[free] = cho_solve(factor, vector[free], check_finite=False)
+        return out
 
     return apply
 

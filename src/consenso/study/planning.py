@@ -90,6 +90,7 @@ def plan_of(
             trust=setting.trust,
             schedule=schedule,
             topology=topology,
+            exact=privacy.exact,
         ),
         algorithm=setting.algorithm,
         rounds=setting.rounds,

@@ -137,11 +137,12 @@ class StarParty:
         credentials: Credentials,
         limit: int,
         changed: Callable[[int | str, bool], None] | None = None,
+        answered: Callable[[], None] | None = None,
     ) -> None:
         check_names({party.index: name})
         if credentials.name != name:
             raise InputError(f"{credentials.folder}: the certificate is of {credentials.name!r}, not of {name!r}.")
-        self._party, self._name, self._limit, self._changed = party, name, limit, changed
+        self._party, self._limit, self._changed, self._answered = party, limit, changed, answered
         self._config = configuration(
             mode="client",
             credentials=credentials,
@@ -201,4 +202,6 @@ class StarParty:
             if not isinstance(error, ConsensoError):
                 log.error("a step failed: %s", type(error).__name__)
             raise MessageError(f"this party cannot go on; {why}.") from error
+        if self._answered is not None:
+            self._answered()
         return self.lines.envelope(HUB, kind="answer", round=envelope.round, stage=envelope.stage, body=answer)

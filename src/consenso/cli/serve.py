@@ -1,0 +1,69 @@
+"""`consenso serve`: the server of a federation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+STOPPED = 130  # 128 + SIGINT, as shells have it
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="serve", rich_help_panel="Federations")(serve)
+
+
+def serve(
+    study: Annotated[Path, typer.Argument(help="The study that all parties have accepted.", show_default=False)],
+    listen: Annotated[str, typer.Option(help="Address to listen on, host:port.", show_default=False)],
+    certs: Annotated[
+        Path, typer.Option(help="Folder with ca.pem, cert.pem and key.pem of 'server'.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the run; by default runs/ and the name of the study, beside it.")
+    ] = None,
+    label: Annotated[str, typer.Option(help="Tells repeated runs of one study apart; the same for everybody.")] = "1",
+    patience: Annotated[
+        float, typer.Option(help="Seconds after which a sampled round goes on without those who did not answer.")
+    ] = 60.0,
+    linger: Annotated[float, typer.Option(help="Seconds to wait in the end for parties to take the model.")] = 60.0,
+    status_port: Annotated[
+        int | None, typer.Option(help="Serve the status as JSON on this port of the loopback address; 0 for any.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a panel.")] = False,
+) -> None:
+    """Run a federation: wait for the parties of the study, ask them round by round, write the folder of the run.
+
+    Parties dial in with `consenso join`. Every finished round is on disk: a server that was stopped or killed goes on
+    where it was when the same command is given again. The folder gets study.toml, model.json, card.json, run.json and,
+    if the study names a public test file, metrics.json.
+
+    Exit codes: 0 the run has ended, 2 bad input, 130 stopped (give the same command to go on).
+
+    Example: consenso serve study.toml --listen 0.0.0.0:7447 --certs certs/server --out runs/study
+    """
+    from consenso.cli.train import default_folder
+    from consenso.deployment.attended import attended
+    from consenso.deployment.serve import Federation, Server
+    from consenso.study import Study
+
+    loaded = Study.load(study)
+    server = Server(
+        Federation(
+            study=loaded,
+            listen=listen,
+            certs=certs,
+            out=out or default_folder(loaded, study),
+            label=label,
+            patience=patience,
+            linger=linger,
+        )
+    )
+    folder = attended(server, as_json=as_json, port=status_port, echo=typer.echo)
+    if folder is None:
+        typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
+        raise typer.Exit(STOPPED)
+    if not as_json:
+        typer.echo(f"{folder}: the run has ended. Next: consenso card {folder}, consenso verify {folder}")

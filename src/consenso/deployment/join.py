@@ -1,0 +1,91 @@
+"""One party of a federation: its own file, its own disk, its own ledger; it dials the server and answers it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from consenso.deployment.identity import allowance_of, disk_of, place_of, run_of
+from consenso.deployment.outcome import prepare, write
+from consenso.deployment.parts import parts_of
+from consenso.deployment.status import Status, budget_of
+from consenso.runtime.hub import check_star
+from consenso.runtime.party import Party
+from consenso.runtime.zenoh.access import HUB
+from consenso.runtime.zenoh.star import SERVER, StarParty
+from consenso.runtime.zenoh.tls import Credentials
+from consenso.study import Study
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership:
+    """What a party is told. `study` is the file that its own operator has read and accepted."""
+
+    study: Study
+    party: str
+    data: Path | None
+    server: str
+    certs: Path
+    state: Path
+    out: Path
+    ledger: Path | None = None
+    label: str = "1"
+
+
+class Member:
+    """Takes part in a federation; everything that can be wrong is found before the network is opened."""
+
+    def __init__(self, told: Membership) -> None:
+        self.told, study = told, told.study
+        index = place_of(study, told.party)
+        plan = study.plan()
+        check_star(plan)
+        parts, run = parts_of(plan), run_of(study, told.label)
+        credentials = Credentials.load(told.certs, name=told.party)
+        self._run, self._folder = run, prepare(told.out, again=run)
+        shards = study.party_shards(told.party, told.data)
+        disk = disk_of(study, told.state, owner=told.party, label=told.label)
+        allowance = allowance_of(study, disk, told.ledger, label=told.label)
+        self.party = Party(plan, shards, index, disk, allowance=allowance, contributor=parts.contributor)
+        self.status = Status(
+            role="party",
+            name=told.party,
+            run=run,
+            rounds=plan.setting.rounds,
+            delta=study.privacy.delta,
+            simulation=study.simulation,
+            budget=budget_of(plan, study.privacy.delta),
+            round=self.party.round + 1,
+            up={SERVER: False},
+        )
+        self._star = StarParty(
+            self.party,
+            told.party,
+            run=run,
+            server=told.server,
+            credentials=credentials,
+            limit=parts.limit,
+            changed=self._changed,
+            answered=lambda: self.status.advanced(self.party.round + 1),
+        )
+
+    def run(self) -> Path:
+        """Answer the server until the run has ended, then write the folder."""
+        if not self.party.finished:
+            self.status.turned("waiting")
+            self._star.run()
+        model = self.party.model
+        assert model is not None
+        out = write(self.told.study, self._folder, model, rounds=self.party.round + 1, run=self._run, missing={})
+        self.status.turned("ended")
+        self.party.disk.close()
+        return out
+
+    def stop(self) -> None:
+        """Leave; the party goes on from its disk when it is started again."""
+        self._star.stop()
+
+    def _changed(self, who: int | str, here: bool) -> None:
+        self.status.lines = self._star.lines
+        if who == HUB:
+            self.status.changed(SERVER, here)

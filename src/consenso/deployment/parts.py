@@ -1,0 +1,34 @@
+"""The two sides of a sum that a plan's trust asks for, and how long their messages may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consenso.runtime.plan import Plan
+from consenso.runtime.rehearsal import HubRehearsal
+from consenso.runtime.summation import Contributor, Summation, plain_parts
+
+# What a secure sum adds to a message for each party: keys, encrypted shares, names.
+PER_PARTY = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The hub's side, the party's side, and the most bytes of a message between them."""
+
+    summation: Summation
+    contributor: Contributor
+    limit: int
+
+
+def parts_of(plan: Plan) -> Parts:
+    """Plain for local noise and for a trusted hub, masked for a secure sum; refuses what cannot be summed so."""
+    largest = HubRehearsal(plan).largest()
+    if plan.setting.doorway.trust != "secure-sum":
+        summation, contributor = plain_parts(plan)
+        return Parts(summation=summation, contributor=contributor, limit=largest)
+    from consenso.runtime.secure_sum import secure_parts
+
+    masked, masking = secure_parts(plan)
+    limit = largest + masked.extra_answer_bytes() + PER_PARTY * plan.setting.parties
+    return Parts(summation=masked, contributor=masking, limit=limit)

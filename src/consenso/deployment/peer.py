@@ -1,0 +1,91 @@
+"""One peer of a graph: its own file, its own disk, its own ledger; it talks to its neighbours, without a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from consenso.deployment.identity import allowance_of, disk_of, names_of, place_of, read_addresses, run_of
+from consenso.deployment.outcome import prepare, write
+from consenso.deployment.status import Status, budget_of
+from consenso.runtime.node import Node, check_graph
+from consenso.runtime.walker import Walker, check_walk
+from consenso.runtime.zenoh.graph import GraphPeer
+from consenso.runtime.zenoh.tls import Credentials
+from consenso.schedules import RandomWalk
+from consenso.study import Study
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership:
+    """What a peer is told. `study` is the file that its own operator has read and accepted."""
+
+    study: Study
+    name: str
+    data: Path | None
+    addresses: Path
+    certs: Path
+    state: Path
+    out: Path
+    ledger: Path | None = None
+    label: str = "1"
+    linger: float = 60.0
+
+
+class PeerMember:
+    """Takes part in a graph; everything that can be wrong is found before the network is opened."""
+
+    def __init__(self, told: Membership) -> None:
+        self.told, study = told, told.study
+        index, names = place_of(study, told.name), names_of(study)
+        plan = study.plan()
+        walks = isinstance(plan.setting.schedule, RandomWalk)
+        (check_walk if walks else check_graph)(plan)
+        addresses = read_addresses(told.addresses, names)
+        credentials = Credentials.load(told.certs, name=told.name)
+        self._run, self._folder = run_of(study, told.label), prepare(told.out, again=run_of(study, told.label))
+        shards = study.party_shards(told.name, told.data)
+        disk = disk_of(study, told.state, owner=told.name, label=told.label)
+        allowance = allowance_of(study, disk, told.ledger, label=told.label)
+        kind = Walker if walks else Node
+        self.worker: Node | Walker = kind(plan, shards, index, disk, allowance=allowance)
+        self.status = Status(
+            role="peer",
+            name=told.name,
+            run=self._run,
+            rounds=plan.setting.rounds,
+            delta=study.privacy.delta,
+            simulation=study.simulation,
+            budget=budget_of(plan, study.privacy.delta),
+            round=self.worker.round + 1,
+            up={names[other]: False for other in self.worker.neighbours},
+        )
+        self._names = names
+        self._peer = GraphPeer(
+            self.worker,
+            names,
+            addresses,
+            run=self._run,
+            credentials=credentials,
+            linger=told.linger,
+            changed=self._changed,
+            advanced=lambda: self.status.advanced(self.worker.round + 1),
+        )
+
+    def run(self) -> Path:
+        """Take part until the run has ended and the neighbours know it, then write the folder."""
+        self.status.turned("waiting")
+        self._peer.run()
+        rounds = self.worker.plan.setting.rounds
+        out = write(self.told.study, self._folder, self.worker.model(), rounds=rounds, run=self._run, missing={})
+        self.status.turned("ended")
+        self.worker.disk.close()
+        return out
+
+    def stop(self) -> None:
+        """Leave; the peer goes on from its disk when it is started again."""
+        self._peer.stop()
+
+    def _changed(self, who: int | str, here: bool) -> None:
+        self.status.lines = self._peer.lines
+        self.status.changed(self._names[int(who)], here)

@@ -1,0 +1,100 @@
+"""The server of a federation: asks the parties round by round and writes what may be shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from consenso.deployment.identity import disk_of, names_of, run_of
+from consenso.deployment.outcome import prepare, write
+from consenso.deployment.parts import parts_of
+from consenso.deployment.status import Status, budget_of
+from consenso.runtime.hub import HubRun, check_star
+from consenso.runtime.zenoh.star import SERVER, StarHub
+from consenso.runtime.zenoh.tls import Credentials
+from consenso.study import Study
+from consenso.study.folder import RunFolder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Federation:
+    """What a server is told. patience: seconds that a sampled round waits for an answer. linger: seconds that the
+    server waits in the end for parties to take the model.
+    """
+
+    study: Study
+    listen: str
+    certs: Path
+    out: Path
+    label: str = "1"
+    patience: float = 60.0
+    linger: float = 60.0
+
+
+class Server:
+    """Runs a federation; everything that can be wrong is found before the network is opened."""
+
+    def __init__(self, told: Federation) -> None:
+        self.told, study = told, told.study
+        self.plan = study.plan()
+        check_star(self.plan)
+        self._parts, self._names, self._run = parts_of(self.plan), names_of(study), run_of(study, told.label)
+        credentials = Credentials.load(told.certs, name=SERVER)
+        self._folder: RunFolder = prepare(told.out)
+        disk = disk_of(study, self._folder.checkpoint, owner=SERVER, label=told.label)
+        self.hub = HubRun(self.plan, disk, summation=self._parts.summation)
+        self.status = Status(
+            role="server",
+            name=SERVER,
+            run=self._run,
+            rounds=self.plan.setting.rounds,
+            delta=study.privacy.delta,
+            simulation=study.simulation,
+            budget=budget_of(self.plan, study.privacy.delta),
+            round=self.hub.round,
+            up=dict.fromkeys(self._names.values(), False),
+        )
+        self._star = StarHub(
+            self._names,
+            run=self._run,
+            listen=told.listen,
+            credentials=credentials,
+            limit=self._parts.limit,
+            patience=told.patience,
+            changed=lambda who, here: self.status.changed(self._names[int(who)], here),
+        )
+        self.status.lines = self._star.lines
+
+    def run(self) -> Path:
+        """Run the rounds that are left, write the folder, and hand the model to the parties."""
+        hub, status = self.hub, self.status
+        try:
+            status.turned("waiting")
+            for done in hub.rounds(self._star):
+                status.advanced(done.round + 1, tuple(self._names[party] for party in done.missing))
+            out = write(
+                self.told.study,
+                self._folder,
+                hub.model(),
+                rounds=hub.round,
+                run=self._run,
+                missing=self._missing(),
+            )
+            self._star.end(hub.model_bytes(), seconds=self.told.linger)
+            status.turned("ended")
+            hub.disk.close()
+            self._folder.discard()
+            return out
+        finally:
+            self._star.close()
+
+    def stop(self) -> None:
+        """Give up waiting; the run goes on from its folder when it is started again."""
+        self._star.stop()
+
+    def _missing(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for row in self.hub.disk.journal():
+            for party in row.get("missing", ()):
+                found.setdefault(self._names[party], []).append(row["round"])
+        return found

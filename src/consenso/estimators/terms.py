@@ -1,0 +1,147 @@
+"""The privacy terms of a fit: what was asked for, checked before data are looked at, and completed by public rules."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from consenso.errors import InputError, PrivacyError
+from consenso.privacy.calibrate import EpsilonDelta
+from consenso.privacy.events import Gaussian
+from consenso.privacy.ledger import Ledger
+from consenso.privacy.samplers import Safe, Sampler, Seeded
+from consenso.problem import Adjacency
+
+# delta=None is at most this, and at most a tenth of one record's share.
+LARGEST_DELTA = 1e-5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What a fit may cost and how it is noised. `records` is the public number that rules divide by."""
+
+    owner: str
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    records: int
+    sampler: Sampler | None
+    ledger: Ledger | None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether there is a budget at all."""
+        return math.isfinite(self.epsilon)
+
+    @property
+    def target(self) -> EpsilonDelta:
+        """The budget of the fit."""
+        return EpsilonDelta(epsilon=self.epsilon, delta=self.delta)
+
+    def noise_level(self) -> float:
+        """The noise that a single mean over all records would need, per unit of what one record can contribute."""
+        from consenso.privacy.calibrate import calibrate_noise
+
+        worlds = 1.0 if self.adjacency == "add-remove" else 2.0
+        return calibrate_noise(lambda multiplier: Gaussian(multiplier, worlds), self.target) / self.records
+
+
+def check_terms(asked: Any) -> None:
+    """Refuse an epsilon, delta, adjacency, ledger or seed that cannot be, before any data are looked at."""
+    owner = type(asked).__name__
+    epsilon, delta = asked.epsilon, asked.delta
+    if not _is_number(epsilon) or not epsilon > 0:
+        raise InputError(
+            f"{owner}(epsilon={epsilon!r}): epsilon is a number above 0; use float('inf') for a fit without privacy."
+        )
+    if delta is not None and not (_is_number(delta) and 0 < delta < 1):
+        raise InputError(
+            f"{owner}(delta={delta!r}): a delta lies in (0, 1), far below 1 / records; leave it out for "
+            f"min({LARGEST_DELTA:g}, 0.1 / records)."
+        )
+    if asked.adjacency not in get_args(Adjacency):
+        choices = " or ".join(map(repr, get_args(Adjacency)))
+        raise InputError(f"{owner}(adjacency={asked.adjacency!r}): neighbouring data sets differ by {choices}.")
+    records = asked.records
+    if records is not None and (
+        not isinstance(records, numbers.Integral) or isinstance(records, bool) or not records >= 1
+    ):
+        raise InputError(f"{owner}(records={records!r}): a public number of records is a whole number above 0.")
+    if asked.ledger is None:
+        return
+    if math.isinf(epsilon):
+        raise InputError(
+            f"{owner}(epsilon=inf, ledger=...): a fit without privacy cannot be paid for; leave the ledger out."
+        )
+    if asked.random_state is not None:
+        raise PrivacyError(
+            f"{owner}(random_state=..., ledger=...): noise that can be drawn again protects nobody, so nothing is "
+            "charged for it; leave random_state out, or simulate without a ledger."
+        )
+
+
+def terms_of(asked: Any, rows: int) -> Terms:
+    """The terms of a fit to so many rows, which are public under replace-one and private under add-remove."""
+    owner = type(asked).__name__
+    private = math.isfinite(asked.epsilon)
+    records = _public_records(asked, rows) if private else rows
+    return Terms(
+        owner=owner,
+        epsilon=float(asked.epsilon),
+        delta=float(default_delta(records) if asked.delta is None else asked.delta),
+        adjacency=asked.adjacency,
+        records=records,
+        sampler=sampler_of(asked.random_state) if private else None,
+        ledger=opened(asked.ledger),
+    )
+
+
+def default_delta(records: int) -> float:
+    """min(1e-5, 0.1 / records): no single record is at risk of being published with a probability that matters."""
+    return min(LARGEST_DELTA, 0.1 / records)
+
+
+def sampler_of(random_state: Any) -> Sampler:
+    """Noise that protects, or, with a seed, a simulation of it."""
+    if random_state is None:
+        return Safe()
+    if isinstance(random_state, np.random.RandomState):
+        return Seeded(int(random_state.randint(np.iinfo(np.int32).max)))
+    return Seeded(random_state)
+
+
+def opened(ledger: Ledger | str | Path | None) -> Ledger | None:
+    """The ledger itself, or that of a path."""
+    return Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
+
+
+def _public_records(asked: Any, rows: int) -> int:
+    owner, declared = type(asked).__name__, asked.records
+    if asked.adjacency == "replace-one":
+        if declared is not None and declared != rows:
+            raise InputError(
+                f"{owner}(records={declared}): under replace-one the number of records is public and is that of X, "
+                f"{rows}; leave records out, or use adjacency='add-remove'."
+            )
+        return rows
+    if declared is None:
+        raise InputError(
+            f"{owner}(records=None): under add-remove the number of records is itself private, so a public number "
+            "is needed in its place; pass records=, an upper bound that is known beforehand, or use "
+            "adjacency='replace-one'."
+        )
+    if rows > declared:
+        raise InputError(
+            f"{owner}(records={declared}): under add-remove this is a public upper bound, and X has more rows; "
+            "declare a larger number."
+        )
+    return int(declared)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
