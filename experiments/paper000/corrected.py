@@ -1,6 +1,6 @@
-"""The same lasso with sound accounting: every way meets the same total epsilon and delta for the observer it is meant for.
+"""The same lasso with sound accounting: every way has the same total epsilon and delta for the observer it is meant for.
 
-The loss is Huber's, which is the squared loss with each record's residual clipped, so that it is Lipschitz. A user holds
+The loss is Huber's, which is the squared loss with each record's residual clipped, so that it is Lipschitz. A user has
 one record and may be replaced. Nothing is computed from private data without noise: kappa, bounds, steps and numbers of
 rounds follow from the law of the data, which is public here, and from the budget.
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from consenso.runtime.plan import Plan, plan
 from consenso.runtime.run import run
 from consenso.schedules import Everyone, PoissonSubset, RandomWalk, Schedule
 from consenso.shards import Shards
+from experiments.cards import checked
 from experiments.paper000.published import (
     DELTA,
     FEATURES,
@@ -50,7 +51,7 @@ from experiments.paper000.published import (
 )
 
 LONGEST = 10.0  # time in units of 1 / curvature: exp(-10) is left of the start
-ROUNDS, RATE, PASSES = 400, 0.1, 3
+ROUNDS, RATE = 400, 0.1
 COEFFICIENTS = math.sqrt(SUPPORT / 3)  # expected length of a model whose 8 coefficients are uniform on [0, 1]
 # Huber's threshold in standard deviations of the labels' signal, chosen on draws of the law with other seeds.
 SLOPE = 0.3
@@ -68,8 +69,11 @@ class Way:
     observer: Observer
     trust: Trust
     schedule: Schedule
-    passes: float  # rounds, or passes over the parties on a walk
-    walks: bool = False
+
+    @property
+    def walks(self) -> bool:
+        """Whether a token goes from user to user."""
+        return isinstance(self.schedule, RandomWalk)
 
 
 WAYS = {
@@ -81,7 +85,6 @@ WAYS = {
         observer=Public(),
         trust="curator",
         schedule=Everyone(),
-        passes=ROUNDS,
     ),
     "central-sgd": Way(
         setting="centralized",
@@ -91,7 +94,6 @@ WAYS = {
         observer=Public(),
         trust="curator",
         schedule=Everyone(),
-        passes=ROUNDS,
     ),
     "federated-admm": Way(
         setting="federated",
@@ -101,7 +103,6 @@ WAYS = {
         observer=Public(),
         trust="secure-sum",
         schedule=PoissonSubset(RATE),
-        passes=ROUNDS,
     ),
     "federated-sgd": Way(
         setting="federated",
@@ -111,7 +112,6 @@ WAYS = {
         observer=Public(),
         trust="secure-sum",
         schedule=PoissonSubset(RATE),
-        passes=ROUNDS,
     ),
     "federated-local-admm": Way(
         setting="federated, every message seen",
@@ -121,7 +121,6 @@ WAYS = {
         observer=Eavesdropper(),
         trust="local",
         schedule=PoissonSubset(RATE),
-        passes=ROUNDS,
     ),
     "walk": Way(
         setting="decentralized",
@@ -131,8 +130,6 @@ WAYS = {
         observer=Peer(party=0),
         trust="local",
         schedule=RandomWalk(),
-        passes=PASSES,
-        walks=True,
     ),
     "walk-local-admm": Way(
         setting="decentralized, every message seen",
@@ -142,8 +139,6 @@ WAYS = {
         observer=Eavesdropper(),
         trust="local",
         schedule=RandomWalk(),
-        passes=PASSES,
-        walks=True,
     ),
 }
 
@@ -164,11 +159,11 @@ def problem(law: Law, users: int) -> Problem:
     )
 
 
-def planned(name: str, law: Law, epsilon: float, users: int, seed: int) -> Plan:
-    """The plan of a way: noise from the budget, then the step from the noise."""
+def planned(name: str, law: Law, epsilon: float, users: int, passes: int) -> Plan:
+    """The plan of a way: noise from the budget, then the step from the noise. A walk makes so many passes."""
     way, asked = WAYS[name], problem(law, users)
-    rounds = int(way.passes * users) if way.walks else int(way.passes)
-    common: dict[str, Any] = {"rounds": rounds, "schedule": way.schedule, "trust": way.trust, "sampler": Seeded(seed)}
+    rounds = passes * users if way.walks else ROUNDS
+    common: dict[str, Any] = {"rounds": rounds, "schedule": way.schedule, "trust": way.trust, "sampler": Seeded(0)}
     target = EpsilonDelta(epsilon=epsilon, delta=DELTA)
     # The multiplier does not depend on the step, with which bounds grow in proportion.
     first = plan(asked, way.build(1.0), target=target, observer=way.observer, **common)
@@ -193,7 +188,7 @@ def spent_time(way: Way, first: Plan) -> float:
 
 
 def _at_time(way: Way, time: float, rounds: int, asked: Problem) -> Any:
-    if way.build(1.0) == StatelessWalk(step=1.0):
+    if isinstance(way.build(1.0), StatelessWalk):
         step = 0.1 / asked.row_bound**2  # short: its bias grows with the step
         return StatelessWalk(step=step, relaxation=time * asked.parties / (2 * rounds * step))
     share = 1.0 if _is_sum(way) else _contributors(way, asked.parties) / asked.parties
@@ -214,23 +209,17 @@ def _is_sum(way: Way) -> bool:
     return way.release != "residual"
 
 
-def train(*, way: str, law: Law, epsilon: float, seeds: int) -> dict[str, Any]:
+def train(*, way: str, law: Law, epsilon: float, seeds: int, passes: int) -> dict[str, Any]:
     """Runs of a way with several seeds: test objectives by the paper's measure, parameters and the card."""
     drawn, (kappa, _) = data(law), cross_validated(law)
-    users = len(drawn.y)
-    scores, made = [], None
-    for seed in range(seeds):
-        made = planned(way, law, epsilon, users, seed) if made is None else reseeded(made, seed)
-        scores.append(score(drawn, kappa, made))
-    first = reseeded(made, 0)
-    multiplier = first.setting.doorway.noise_for(WAYS[way].release)
-    assert isinstance(multiplier, GaussianNoise)
+    made = planned(way, law, epsilon, len(drawn.y), passes)
+    noise = made.setting.doorway.noise_for(WAYS[way].release)
     return {
-        "objective": scores,
-        "rounds": first.setting.rounds,
-        "step": first.algorithm.step,
-        "multiplier": multiplier.multiplier,
-        "card": first.card(DELTA).to_json(),
+        "objective": [score(drawn, kappa, reseeded(made, seed)) for seed in range(seeds)],
+        "rounds": made.setting.rounds,
+        "step": made.algorithm.step,
+        "multiplier": noise.multiplier if isinstance(noise, GaussianNoise) else None,
+        **checked(made.card(DELTA)),
     }
 
 
@@ -240,10 +229,7 @@ def score(drawn: Dataset, kappa: float, made: Plan) -> float:
     return objective(drawn.X_test, drawn.y_test, kappa, run(made, shards).model)
 
 
-def reseeded(made: Plan | None, seed: int) -> Plan:
+def reseeded(made: Plan, seed: int) -> Plan:
     """The same plan with noise from another seed: what it promises does not change."""
-    from dataclasses import replace
-
-    assert made is not None
     doorway = replace(made.setting.doorway, sampler=Seeded(seed))
     return replace(made, setting=replace(made.setting, doorway=doorway))

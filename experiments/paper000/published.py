@@ -6,9 +6,9 @@
     SGD    g = sum over the draws of <a, z> - b times a, shortened as a whole, plus noise
            z <- shrink(z - step g / assumed n, kappa step / assumed n)
 
-The noise is 2 clip^2 K / (rho n^2) times a standard normal: a variance, used as a standard deviation. The score of a run
-is the least of its K objectives on the test set. Draws are made in the order of the public code, so that its seeds give
-its numbers. Nothing here is private, and none of it is used by the package.
+The noise is 2 clip^2 K / (rho n^2) times a standard normal: a variance, used as a standard deviation. The score of a
+run is the least of its K objectives on the test set. Draws are made in the order of the public code, so that its seeds
+give its numbers. Nothing here is private, and none of it is used by the package.
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ from consenso.audit.simulate import Kind, Scores, Watch, simulate, stacking_of
 from consenso.errors import InputError
 from consenso.privacy import accountants
 from consenso.privacy.events import Composed, Event, Mixture, Repeated, Walk
-from consenso.privacy.observers import Coalition, Observer, Peer, Public
+from consenso.privacy.observers import Coalition, Observer, Peer, Public, members
 from consenso.privacy.setting import View
 from consenso.privacy.views import knows_sample, sight
 from consenso.problem import Adjacency, Unit
-from consenso.runtime.plan import Plan, Promise
+from consenso.runtime.plan import Plan
 from consenso.schedules import Independent
 
 # Trials of either world with which the worst neighbours are chosen, as a share of those that count.
@@ -116,18 +116,16 @@ def audit(
     if trials < 100:
         raise InputError(f"audit(trials={trials}): fewer than 100 trials show nothing; 20000 is usual.")
     unit, adjacency = unit or plan.problem.unit, adjacency or plan.problem.adjacency
-    targets = [
-        _target(plan, observer, unit, adjacency, party, delta, claim, deviations)
-        for observer in (plan.observers() if observers is None else observers)
-    ]
+    watching = list(plan.observers() if observers is None else observers)
+    victim = _victim(plan, watching, unit, adjacency, delta) if party is None else party
+    targets = [_target(plan, observer, unit, adjacency, victim, delta, claim, deviations) for observer in watching]
     found = {index: _nothing(target, plan) for index, target in enumerate(targets) if target.watch is None}
     waiting = [index for index in range(len(targets)) if index not in found]
-    for victim in dict.fromkeys(targets[index].view.party for index in waiting):
-        chosen = [index for index in waiting if targets[index].view.party == victim]
+    if waiting:
         candidates = list(pairs(victim) if pairs else unkind(plan.problem, unit, adjacency, victim))
-        attacked = [targets[index] for index in chosen]
+        attacked = [targets[index] for index in waiting]
         attacks = _attacks(plan, attacked, candidates, trials, confidence, seed, workers, family)
-        found.update(zip(chosen, attacks, strict=True))
+        found.update(zip(waiting, attacks, strict=True))
     return [found[index] for index in range(len(targets))]
 
 
@@ -141,35 +139,33 @@ class _Target:
     watch: Watch | None  # None where nothing is claimed
 
 
+def _victim(plan: Plan, observers: list[Observer], unit: Unit, adjacency: Adjacency, delta: float) -> int:
+    """The party that is promised most: the strongest promise is the one that is most likely to be too strong."""
+    # Parties that no observer is: those of the observer with the most insiders, which are outsiders to all.
+    closest = max(observers, key=lambda observer: len(members(observer)))
+    promises = plan.promises(closest, delta, unit=unit, adjacency=adjacency)
+    if not promises:
+        raise InputError(f"audit(observers={closest.key!r}): nobody is left whose data this observer does not have.")
+    return min(promises, key=lambda each: each.guarantee.epsilon(delta)).party
+
+
 def _target(
     plan: Plan,
     observer: Observer,
     unit: Unit,
     adjacency: Adjacency,
-    party: int | None,
+    party: int,
     delta: float,
     claim: Claim | None,
     deviations: bool,
 ) -> _Target:
-    promise = _promise(plan, observer, unit, adjacency, party, delta)
-    view = View(observer=observer, unit=unit, adjacency=adjacency, party=promise.party)
+    promise = plan.promise(observer, party, delta, unit=unit, adjacency=adjacency)
+    view = View(observer=observer, unit=unit, adjacency=adjacency, party=party)
     event = promise.guarantee.event if claim is None else claim(view)
     claimed = accountants.epsilon(event, delta)
     watch = None if math.isinf(claimed) else watch_of(plan, view, event, deviations=deviations)
     theorem = promise.guarantee.theorem if claim is None else "as claimed"
     return _Target(view=view, event=event, theorem=str(theorem), claimed=claimed, delta=delta, watch=watch)
-
-
-def _promise(
-    plan: Plan, observer: Observer, unit: Unit, adjacency: Adjacency, party: int | None, delta: float
-) -> Promise:
-    if party is not None:
-        return plan.promise(observer, party, delta, unit=unit, adjacency=adjacency)
-    promises = plan.promises(observer, delta, unit=unit, adjacency=adjacency)
-    if not promises:
-        raise InputError(f"audit(observers={observer.key!r}): nobody is left whose data this observer does not have.")
-    # The strongest promise is the one that is most likely to be too strong.
-    return min(promises, key=lambda each: each.guarantee.epsilon(delta))
 
 
 def watch_of(plan: Plan, view: View, event: Event, *, deviations: bool = False) -> Watch | None:

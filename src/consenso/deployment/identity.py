@@ -11,7 +11,7 @@ from pathlib import Path
 import consenso
 from consenso.errors import InputError
 from consenso.privacy.ledger import Ledger
-from consenso.runtime.allowance import Allowance, LedgerAllowance, Simulated
+from consenso.runtime.allowance import Allowance, LedgerAllowance, Unledgered
 from consenso.runtime.charge import Charge
 from consenso.runtime.checkpoint import fingerprint
 from consenso.runtime.codec import VERSION
@@ -56,7 +56,7 @@ def allowance_of(study: Study, disk: Disk, ledger: Path | None, *, label: str) -
     if ledger is None and named is not None:
         ledger = study.folder / named
     if ledger is None:
-        return Simulated(plan)
+        return Unledgered(plan)
     nonce = (disk.kept("nonce") or b"").decode()
     charge = Charge(ledger=Ledger.open(ledger), run_id=f"{run_of(study, label)[:16]}-{nonce}")
     return LedgerAllowance(plan, charge)

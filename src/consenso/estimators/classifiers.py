@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
@@ -52,7 +53,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the second class, (records,), or of every class, (records, classes)."""
-        scores = self._scores(X, self._coefficients(), self._intercepts())
+        check_is_fitted(self)
+        scores = self._scores(X, self.coef_.T, self.intercept_)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -61,12 +63,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[chosen]
         return labels
-
-    def _coefficients(self) -> Any:
-        return getattr(self, "coef_", np.empty((0, 0))).T
-
-    def _intercepts(self) -> Any:
-        return getattr(self, "intercept_", 0.0)
 
     def _task(self, terms: Terms, features: int, classes: int) -> Task:
         raise AttributeError(f"{type(self).__name__} has no task.")
@@ -109,7 +105,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
             strange = seen[declared[place] != seen]
             if len(strange):
                 raise InputError(
-                    f"{owner}.fit(y=...): y has labels that are not among classes={list(declared)}; declare every "
+                    f"{owner}.fit(y=...): y has labels that are not among classes={declared.tolist()}; declare every "
                     "label that may occur."
                 )
             codes = place[codes]

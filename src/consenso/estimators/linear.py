@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from consenso.arrays import Array
 from consenso.errors import InputError
@@ -122,7 +122,6 @@ class PrivateLinearModel(BaseEstimator):
 
     def _scores(self, X: Any, coefficients: Array, intercepts: Any) -> Array:
         """Rows times coefficients (features,) or (features, outputs), plus intercepts."""
-        check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return np.asarray(safe_sparse_dot(X, coefficients, dense_output=True) + intercepts, dtype=np.float64)
 

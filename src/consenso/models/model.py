@@ -35,9 +35,8 @@ class Model:
     """A linear model.
 
     coefficients: (features, outputs), without the intercept. intercept: (outputs,). classes: in the order of the loss;
-    None for a regression. row_bound: rows, with the constant of an intercept, are scaled to this norm if they are
-    longer, as in training. schema: how a table becomes features, if the model was trained on one. study: the digest of
-    the study that it comes from.
+    None for a regression. row_bound: rows are scaled to this norm if they are longer, as in training. schema: how a
+    table becomes features, if the model was trained on one. study: the digest of the study that it comes from.
     """
 
     loss: Loss
@@ -85,18 +84,14 @@ class Model:
     def scores(self, X: Any) -> Array:
         """Scores (rows, outputs) of rows (rows, features), dense or sparse, without a constant column."""
         matrix = self._checked(X)
-        scores = np.asarray(matrix @ self.coefficients, dtype=np.float64)
         squared = np.asarray(
             matrix.multiply(matrix).sum(axis=1) if sparse.issparse(matrix) else np.einsum("ij,ij->i", matrix, matrix),
             dtype=np.float64,
         ).reshape(-1)
-        if self.intercept is not None:
-            scores = scores + self.intercept
-            squared = squared + 1.0
         # Training scaled longer rows to the bound, so the model is a model of scaled rows.
         shrink = np.minimum(1.0, self.row_bound / np.sqrt(np.maximum(squared, np.finfo(float).tiny)))
-        scaled: Array = scores * shrink[:, None]
-        return scaled
+        scores = np.asarray(matrix @ self.coefficients, dtype=np.float64) * shrink[:, None]
+        return scores if self.intercept is None else scores + self.intercept
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classes as texts, or numbers of a regression, (rows,)."""

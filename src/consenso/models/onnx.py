@@ -1,8 +1,7 @@
 """Models as ONNX: rows of features in, predictions and scores out, in double precision as the model computes.
 
-X (rows, features)  ->  scores = (X W + b) min(1, row_bound / |(X, 1)|)
-classifiers:  label (rows,) texts, and probabilities (rows, classes) or scores
-regressions:  prediction (rows, 1)
+The input X is (rows, features), and the scores are min(1, row_bound / |X|) X W + b. A classifier gives `label` (rows,)
+as texts, and `probabilities` (rows, classes) or `scores`; a regression gives `prediction` (rows, 1).
 """
 
 from __future__ import annotations
@@ -46,19 +45,18 @@ def to_onnx(model: Model) -> Any:
         return name
 
     weights = constant("weights", np.ascontiguousarray(model.coefficients))
-    ones = 0.0 if model.intercept is None else 1.0
+    name_of_scores = "prediction" if model.classes is None else "score"
     node = helper.make_node
     nodes = [
-        node("MatMul", ["X", weights], ["product"]),
-        node("Add", ["product", constant("intercept", _row(model))], ["raw"]),
         node("Mul", ["X", "X"], ["squares"]),
         node("ReduceSum", ["squares", constant("axis", np.array([1]))], ["squared"], keepdims=1),
-        node("Add", ["squared", constant("ones", np.array([ones]))], ["whole"]),
-        node("Max", ["whole", constant("least", np.array([np.finfo(float).tiny]))], ["positive"]),
+        node("Max", ["squared", constant("least", np.array([np.finfo(float).tiny]))], ["positive"]),
         node("Sqrt", ["positive"], ["norm"]),
         node("Div", [constant("bound", np.array([model.row_bound])), "norm"], ["ratio"]),
         node("Min", ["ratio", constant("one", np.array([1.0]))], ["shrink"]),
-        node("Mul", ["raw", "shrink"], ["prediction" if model.classes is None else "score"]),
+        node("MatMul", ["X", weights], ["product"]),
+        node("Mul", ["product", "shrink"], ["raw"]),
+        node("Add", ["raw", constant("intercept", _row(model))], [name_of_scores]),
     ]
     rows = "rows"
     outputs: list[Any] = []

@@ -1,7 +1,7 @@
 """Models as plain scikit-learn objects with their coefficients set: nothing of this library is needed to use them.
 
-A scikit-learn object does not scale rows. Predicted classes are those of the model in any case, since scaling a row
-keeps the order of its scores; probabilities and regressions agree for rows within the model's row bound.
+A scikit-learn object does not scale rows that are longer than the model's row bound: predictions agree for rows within
+it, which are all that a schema makes unless it states a bound of its own.
 """
 
 from __future__ import annotations

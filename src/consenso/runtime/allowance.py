@@ -6,6 +6,7 @@ from typing import Protocol
 
 from consenso.errors import PrivacyError
 from consenso.privacy.ledger import charges_of
+from consenso.privacy.noise import NoNoise
 from consenso.runtime.charge import Charge
 from consenso.runtime.plan import Plan
 
@@ -52,13 +53,15 @@ class LedgerAllowance:
         self._charge.ledger.commit(self._charge.run_id)
 
 
-class Simulated:
-    """No ledger: for seeded runs, which protect nobody."""
+class Unledgered:
+    """No ledger: for seeded runs and for runs without any noise, which protect nobody and say so."""
 
     def __init__(self, plan: Plan) -> None:
-        if plan.setting.doorway.sampler.private:
+        doorway = plan.setting.doorway
+        if doorway.sampler.private and not all(isinstance(noise, NoNoise) for noise in doorway.noise.values()):
             raise PrivacyError(
-                "a party charges what it releases to a ledger of its own; make one with `consenso ledger create`."
+                "a party charges what it releases to a ledger of its own, and none was named; make one with "
+                "`consenso ledger create` and name it with --ledger."
             )
 
     def open(self) -> None:

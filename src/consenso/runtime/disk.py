@@ -79,6 +79,7 @@ class Disk:
         Bytes are kept as they are, other values as JSON; None forgets a name. The journal only grows.
         """
         blobs = {name: _blob(value) for name, value in changes.items()}
+        rows = [(json.dumps(row, sort_keys=True),) for row in journal]
         with self._mutex:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -87,9 +88,7 @@ class Disk:
                         self._connection.execute("DELETE FROM kept WHERE name = ?", (name,))
                     elif self._kept.get(name) != blob:
                         self._connection.execute("INSERT OR REPLACE INTO kept VALUES (?, ?)", (name, blob))
-                for row in journal:
-                    content = json.dumps(row, sort_keys=True)
-                    self._connection.execute("INSERT INTO journal (content) VALUES (?)", (content,))
+                self._connection.executemany("INSERT INTO journal (content) VALUES (?)", rows)
                 self._connection.execute("COMMIT")
             except sqlite3.Error as error:
                 if self._connection.in_transaction:

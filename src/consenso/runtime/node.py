@@ -15,7 +15,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.runtime.allowance import Allowance, Simulated
+from consenso.runtime.allowance import Allowance, Unledgered
 from consenso.runtime.codec import MessageError, Schema, decode, decode_values, encode, encode_values
 from consenso.runtime.disk import Disk
 from consenso.runtime.local import Neighbourhood
@@ -37,7 +37,7 @@ class Node:
         self.plan, self.index, self.disk = plan, party, disk
         self.neighbours = tuple(int(other) for other in plan.setting.topology.neighbors(party))
         self._step = OwnStep(plan, shards, party)
-        self._allowance = allowance or Simulated(plan)
+        self._allowance = allowance or Unledgered(plan)
         self._rehearsal = PeerRehearsal(plan)
         self._mutex = threading.RLock()
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.runtime.allowance import Allowance, Simulated
+from consenso.runtime.allowance import Allowance, Unledgered
 from consenso.runtime.attendance import Attendance
 from consenso.runtime.codec import MessageError, Schema, decode, decode_values, encode
 from consenso.runtime.disk import Disk
@@ -57,7 +57,7 @@ class Party:
             raise InputError(f"Party: {type(plan.algorithm).__name__} has no hub; run it with its neighbours.")
         self.plan, self.index, self.disk = plan, party, disk
         self._step = OwnStep(plan, shards, party)
-        self._allowance = allowance or Simulated(plan)
+        self._allowance = allowance or Unledgered(plan)
         self._contributor = contributor or plain_parts(plan)[1]
         self._attendance = Attendance(plan, party)
         self._rehearsal = HubRehearsal(plan)

@@ -18,7 +18,7 @@ from consenso.algorithms.shape import Finishes
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.privacy.setting import largest_bounds
-from consenso.runtime.allowance import Allowance, Simulated
+from consenso.runtime.allowance import Allowance, Unledgered
 from consenso.runtime.attendance import Attendance
 from consenso.runtime.codec import MessageError, decode, decode_values, encode, encode_values
 from consenso.runtime.coins import DrawnCoins
@@ -56,7 +56,7 @@ class Walker:
         self.plan, self.index, self.disk = plan, party, disk
         self.neighbours = _neighbours(plan, party)
         self._step = OwnStep(plan, shards, party)
-        self._allowance = allowance or Simulated(plan)
+        self._allowance = allowance or Unledgered(plan)
         self._attendance = Attendance(plan, party)
         self._rehearsal = HubRehearsal(plan)
         self._mutex = threading.RLock()

@@ -1,9 +1,10 @@
 """What "auto" means: an algorithm, its parameters and its rounds by rules from public facts and the budget.
 
 Around a hub the rules of `consenso.solvers` decide, but for local trust with so many parties that their noise drowns
-the second moment of a preconditioner: then plain gradient steps are taken. On a graph it is IPADMM with the options that are free
-post-processing and a clip; the length of the run is set so that the noise walks a fixed distance, in units of the
-row bound (the rule whose results docs/peers.md tells). REACH, CLIP and DROWNED were chosen by looking at Adult and digits.
+the second moment of a preconditioner: then plain gradient steps are taken. On a graph it is IPADMM with the options
+that are free post-processing and a clip; the length of the run is set so that the noise walks a fixed distance, in
+units of the row bound (the rule whose results docs/peers.md tells). REACH, CLIP and DROWNED were chosen by looking at
+Adult and digits.
 """
 
 from __future__ import annotations

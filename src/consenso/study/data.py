@@ -90,13 +90,14 @@ class DataSection:
 
         return tuple(f"feature {place}" for place in range(describe(str(self.dataset)).features))
 
-    def bound(self, *, intercept: bool) -> float:
-        """The public bound on the norm of rows."""
+    @property
+    def bound(self) -> float:
+        """The public bound on the norm of rows of features; the constant of an intercept comes on top."""
         if self.row_bound is not None:
             return self.row_bound
         if self.schema is None:
             return CATALOGUE_BOUND
-        return dataclasses.replace(self.schema, intercept=intercept).bound
+        return dataclasses.replace(self.schema, intercept=False).bound
 
     @property
     def bound_of_targets(self) -> float | None:

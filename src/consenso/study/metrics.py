@@ -14,8 +14,7 @@ from consenso.study.sources import Records
 
 def measured(model: Model, records: Records) -> dict[str, Any]:
     """Figures by name, beside those of a prediction that ignores the features."""
-    X = records.X[:, : len(model.features)]
-    scores = model.scores(X)
+    scores = model.scores(records.X)
     if model.classes is None:
         return _regression(scores[:, 0], np.asarray(records.y, dtype=np.float64))
     return _classification(model, scores, np.asarray(records.y))

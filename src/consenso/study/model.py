@@ -32,6 +32,9 @@ REGULARIZERS: dict[str, type[Any]] = {
     "box": regularizers.Box,
     "simplex": regularizers.Simplex,
 }
+#: The constant feature of an intercept over the bound of rows. The estimators have the same rule in a module that takes
+#: scikit-learn to import, which a plan does not wait for; a test compares the two.
+CONSTANT_SHARE = 0.5
 #: Which targets each loss fits, in the words of the catalogue.
 TASKS = {"sign": "binary", "class": "multiclass", "real": "regression"}
 
@@ -44,6 +47,10 @@ class ModelSection:
     regularizer: Regularizer
     intercept: bool = False
     penalize_intercept: bool = False
+
+    def constant(self, row_bound: float) -> float:
+        """The value of the constant feature: a public rule that wastes little noise on it."""
+        return CONSTANT_SHARE * row_bound
 
 
 def read_model(keys: Keys, classes: tuple[str, ...] | None, *, intercept: bool) -> ModelSection | None:

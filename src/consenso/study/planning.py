@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,9 @@ def problem_of(
     data: DataSection, model: ModelSection, privacy: PrivacySection, setting: SettingSection, sizes: IntArray
 ) -> Problem:
     """The problem that the sections describe."""
-    regularizer = model.regularizer
+    regularizer, bound = model.regularizer, data.bound
+    if model.intercept:
+        bound = math.hypot(bound, model.constant(bound))
     if model.intercept and not model.penalize_intercept:
         regularizer = Unpenalized(inner=regularizer, last=model.loss.outputs)
     return Problem(
@@ -44,7 +47,7 @@ def problem_of(
         regularizer=regularizer,
         features=len(data.plain_features) + int(model.intercept),
         sizes=sizes,
-        row_bound=data.bound(intercept=model.intercept),
+        row_bound=bound,
         target_bound=data.bound_of_targets,
         unit=privacy.unit,
         adjacency=privacy.adjacency,

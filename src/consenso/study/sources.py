@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from consenso.errors import InputError
 from consenso.study.data import DataSection
@@ -20,7 +19,7 @@ from consenso.study.model import ModelSection
 
 
 class Records(NamedTuple):
-    """Rows with the constant column, targets as the loss takes them, and whose they are where the data say."""
+    """Rows of features, targets as the loss takes them, and whose they are where the data say."""
 
     X: Any
     y: NDArray[Any]
@@ -40,17 +39,17 @@ def catalogued(data: DataSection) -> Any:
     return _loaded(str(data.dataset), data.seed)
 
 
-def training_records(data: DataSection, model: ModelSection) -> Records:
+def training_records(data: DataSection) -> Records:
     """All records of a catalogued set's training part."""
     loaded, rows = catalogued(data), data.public_rows
     users = None if loaded.users is None else loaded.users[:rows]
-    return Records(with_constant(loaded.X[:rows], model), _coded(data, loaded.y[:rows]), users)
+    return Records(loaded.X[:rows], _coded(data, loaded.y[:rows]), users)
 
 
-def evaluation_records(data: DataSection, model: ModelSection, folder: Path) -> Records | None:
+def evaluation_records(data: DataSection, folder: Path) -> Records | None:
     """The public test part: its file, the part that belongs to the set, or the records that were held out."""
     if data.test is not None:
-        return file_records(data, model, folder / data.test)
+        return file_records(data, folder / data.test)
     if data.dataset is None:
         return None
     loaded = catalogued(data)
@@ -60,26 +59,26 @@ def evaluation_records(data: DataSection, model: ModelSection, folder: Path) -> 
         X, y = loaded.X_test, loaded.y_test
     else:
         return None
-    return Records(with_constant(X, model), _coded(data, y), None)
+    return Records(X, _coded(data, y), None)
 
 
-def file_records(data: DataSection, model: ModelSection, path: Path) -> Records:
+def file_records(data: DataSection, path: Path) -> Records:
     """The records of a file, mapped by the schema."""
     assert data.schema is not None
-    schema = dataclasses.replace(data.schema.require_public(), intercept=model.intercept)
+    schema = dataclasses.replace(data.schema.require_public(), intercept=False)
     X, y, users = schema.read(path)
     if y is None or not len(y):
         raise InputError(f"{path}: no record is left to learn from; check the file and the rules for missing values.")
     return Records(X, _coded(data, y), users)
 
 
-def with_constant(X: Any, model: ModelSection) -> Any:
-    """Rows with a last column of ones, if the model has an intercept."""
+def model_rows(X: Any, data: DataSection, model: ModelSection) -> Any:
+    """Rows as the problem takes them: within the bound, with the constant column if the model has an intercept."""
     if not model.intercept:
         return X
-    if sparse.issparse(X):
-        return sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr")
-    return np.hstack([X, np.ones((X.shape[0], 1), dtype=X.dtype)])
+    from consenso.estimators.rows import with_constant
+
+    return with_constant(X, data.bound, model.constant(data.bound), "records")
 
 
 def _coded(data: DataSection, y: NDArray[Any]) -> NDArray[Any]:

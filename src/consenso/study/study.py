@@ -32,7 +32,7 @@ from consenso.study.parties import check_parties, deal, names_of, sizes_of, skew
 from consenso.study.planning import Planned, observer_of, plan_of, problem_of
 from consenso.study.privacy import PrivacySection, read_privacy
 from consenso.study.setting import SettingSection, read_setting
-from consenso.study.sources import Records, evaluation_records, file_records, training_records
+from consenso.study.sources import Records, evaluation_records, file_records, model_rows, training_records
 from consenso.study.writing import write_toml
 
 SCHEMA = "schema.toml"  # the name of the copy in the folder of a run
@@ -192,13 +192,10 @@ class Study:
                     f"data.tables: to run all parties in one process, each has its file, and {missing[0]!r} has none; "
                     "add it, or let the parties join by consenso serve and consenso join."
                 )
-            read = [self._file(self.folder / files[name]) for name in self.parties]
-            return Shards.from_parties(self._problem, [(records.X, records.y) for records in read])
-        if self.data.dataset is not None:
-            records = training_records(self.data, self.model)
-        else:
-            records = self._file(self.folder / str(self.data.table))
-        return Shards.from_table(self._problem, records.X, records.y, self._split(records))
+            read = [file_records(self.data, self.folder / files[name]) for name in self.parties]
+            return Shards.from_parties(self._problem, [(self._rows(records.X), records.y) for records in read])
+        records = self._records()
+        return Shards.from_table(self._problem, self._rows(records.X), records.y, self._split(records))
 
     def party_shards(self, name: str, path: str | Path | None = None) -> Shards:
         """The records of one party, from its own file or, in a simulation, its part of the table. Private."""
@@ -211,25 +208,27 @@ class Study:
         if file is None:
             X, y = self._part(place)
         else:
-            records = self._file(Path(file) if path is not None else self.folder / file)
+            records = file_records(self.data, Path(file) if path is not None else self.folder / file)
             X, y = records.X, records.y
-        return Shards.from_parties(self._problem, [(X, y)], parties=[place])
+        return Shards.from_parties(self._problem, [(self._rows(X), y)], parties=[place])
 
     def evaluation_records(self) -> Records | None:
         """Rows and targets of the public test part, if the study has one."""
-        return evaluation_records(self.data, self.model, self.folder)
+        return evaluation_records(self.data, self.folder)
 
     def _part(self, place: int) -> tuple[Any, Any]:
-        if self.data.dataset is not None:
-            records = training_records(self.data, self.model)
-        else:
-            records = self._file(self.folder / str(self.data.table))
+        records = self._records()
         split = self._split(records)
         mine = split.order[split.offsets[place] : split.offsets[place + 1]]
         return records.X[mine], records.y[mine]
 
-    def _file(self, path: Path) -> Records:
-        return file_records(self.data, self.model, path)
+    def _records(self) -> Records:
+        if self.data.dataset is not None:
+            return training_records(self.data)
+        return file_records(self.data, self.folder / str(self.data.table))
+
+    def _rows(self, X: Any) -> Any:
+        return model_rows(X, self.data, self.model)
 
     def _split(self, records: Records) -> Split:
         split, rows = self.setting.split, len(records.y)

@@ -94,15 +94,18 @@ def is_covered(study: Study, plan: Plan) -> bool:
 
 def model_of(study: Study, result: Result, card: Card) -> Model:
     """The model of a result, with everything that is needed to use it."""
-    coefficients = result.coefficients
-    constant = study.model.intercept
+    coefficients, intercept = result.coefficients, None
+    if study.model.intercept:
+        # The intercept is what the constant feature adds to a score.
+        constant = study.model.constant(study.data.bound)
+        coefficients, intercept = coefficients[:-1], constant * coefficients[-1]
     return Model(
         loss=study.model.loss,
-        coefficients=coefficients[:-1] if constant else coefficients,
-        intercept=coefficients[-1] if constant else None,
+        coefficients=coefficients,
+        intercept=intercept,
         features=study.data.plain_features,
         classes=study.data.classes,
-        row_bound=study.problem().row_bound,
+        row_bound=study.data.bound,
         schema=study.data.schema,
         card=card,
         study=study.digest,

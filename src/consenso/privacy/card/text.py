@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from consenso.privacy.card.entry import Entry, rounded_up
+from consenso.privacy.threshold import least_threshold
 
 if TYPE_CHECKING:
     from consenso.privacy.card.document import Card
@@ -46,6 +47,21 @@ def spread_text(entry: Entry) -> str | None:
         return None
     least, median, most = map(rounded_up, (spread.least, spread.median, spread.most))
     return f"epsilon least {least}, median {median}, most {most} (party {spread.worst})"
+
+
+def threat_text(card: Card) -> str:
+    """Against whom a secure sum protects, and what it needs."""
+    semi_honest = "the server follows the protocol but looks at everything it receives (semi-honest)"
+    if "sizes" not in card.data or "colluders" not in card.parameters:
+        return f"{semi_honest}."
+    parties, absent = len(card.data["sizes"]), int(card.parameters["colluders"])
+    threshold = least_threshold(parties, absent)
+    together = "no party may" if absent == 0 else f"at most {absent} of {parties} parties may, counted together,"
+    return (
+        f"{semi_honest}; {together} collude with it or drop out of a round; a sum is opened with the answers of at "
+        f"least {threshold} of {parties} parties, and a round in which fewer answer is discarded before anything is "
+        "unmasked (docs/secure-sum.md)."
+    )
 
 
 SCOPES = (("record", "add-remove"), ("record", "replace-one"), ("user", "add-remove"), ("user", "replace-one"))
@@ -92,6 +108,8 @@ def _lines(card: Card) -> Iterator[str]:
     yield from _wrapped(f"data: {facts_text(card.data)}")
     yield from _wrapped(f"parameters: {facts_text(card.parameters)}")
     yield from _wrapped(f"trust: {card.trust}; sampler: {card.sampler}; delta: {card.delta:g}")
+    if card.trust == "secure-sum":
+        yield from _wrapped(f"threat model: {threat_text(card)}")
     yield from _wrapped(f"versions: {facts_text(card.versions)}")
 
 

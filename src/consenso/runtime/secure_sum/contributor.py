@@ -91,7 +91,7 @@ class SecureContributor:
         told = {name: (values[name + BOUND], values[name + SHARE]) for name in form.sealed}
         table = columns(self.plan.setting, self.plan.algorithm.releases, round_, form, told)
         parts = [
-            encode(values[column.name], column.grid)
+            encode(values[column.name], column)
             if taking_part or column.name in form.sealed
             else np.zeros(column.size, dtype=np.uint64)
             for column in table

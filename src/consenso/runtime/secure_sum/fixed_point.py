@@ -2,8 +2,9 @@
 
 A value is a whole number of steps of a public grid. For a release with discrete noise it is the grid of that noise
 (`Sampler.grid`): value and noise share are whole numbers of steps already, so nothing is rounded here and the sum of
-what the parties hold is exact. Where values lie on no grid (a seeded simulation, or a message that a party perturbs
-and then works on) they are rounded to the finest grid on which the largest possible sum still fits.
+what the parties hold is exact. A seeded simulation has no grid: its values are rounded to the finest one on which the
+largest possible sum still fits. What a party perturbs itself and then works on lies on no grid either, and no
+declaration bounds it: it is written in two words, coarse and fine, which lose nothing that a double has.
 
 A sum beyond 2^63 steps would come out wrong, never leak: what is opened is a function of the exact integer sum. `check`
 refuses a plan whose public bounds do not rule it out.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -27,27 +29,50 @@ from consenso.runtime.secure_sum.masks import Words
 _CAPACITY = 2.0**63  # sums lie strictly between minus and plus this many steps
 # Noise beyond this many standard deviations has a probability below 1e-300.
 _FARTHEST = 40.0
-# Messages that a party perturbs itself are bounded by no declaration; this many times their sensitivity and noise fit.
-_HEADROOM = 2.0**16
+# What parties perturb themselves is bounded by no declaration; this many times its sensitivity and noise fit.
+_HEADROOM = 2.0**24
+# The coarse word counts this many fine steps.
+_FINE = 2.0**40
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A field of a message in a sum: its name, the shape of one party's value, and the step of its grid."""
+    """A field of a message in a sum: its name, the shape of one party's value, the step of its grid, words a value."""
 
     name: str
     shape: tuple[int, ...]
     grid: float
+    words: Literal[1, 2] = 1
 
     @property
     def size(self) -> int:
-        """How many integers it has."""
-        return math.prod(self.shape)
+        """How many words it has."""
+        return self.words * math.prod(self.shape)
 
 
-def encode(values: Array, grid: float) -> Words:
-    """Values as whole steps modulo 2^64, flat."""
-    steps = np.rint(np.asarray(values, dtype=np.float64).ravel() / grid)
+def encode(values: Array, column: Column) -> Words:
+    """Values as whole steps modulo 2^64, flat; coarse ones first where a value has two words."""
+    flat = np.asarray(values, dtype=np.float64).ravel()
+    if column.words == 1:
+        return _modular(flat, column.grid)
+    coarse = column.grid * _FINE
+    with np.errstate(over="ignore", invalid="ignore"):
+        rest = flat - np.rint(flat / coarse) * coarse  # exact: both are multiples of the value's last bit
+    return np.concatenate([_modular(flat, coarse), _modular(rest, column.grid)])
+
+
+def decode(words: Words, column: Column) -> Array:
+    """The sum of a column as numbers; exact below 2^53 steps, and rounded once where a value has two words."""
+    steps = words.view(np.int64).astype(np.float64)
+    if column.words == 1:
+        return (steps * column.grid).reshape(column.shape)
+    coarse, fine = np.split(steps, 2)
+    return (coarse * (column.grid * _FINE) + fine * column.grid).reshape(column.shape)
+
+
+def _modular(values: Array, step: float) -> Words:
+    with np.errstate(over="ignore"):
+        steps = np.rint(values / step)
     if not np.isfinite(steps).all():
         raise PrivacyError("secure sum: a value that is not finite cannot be summed; check the step.")
     # fmod is exact, and the conversion of what is left to a word never overflows.
@@ -56,12 +81,6 @@ def encode(values: Array, grid: float) -> Words:
     words = np.abs(steps).astype(np.uint64)
     words[negative] = np.uint64(0) - words[negative]
     return words
-
-
-def decode(words: Words, column: Column) -> Array:
-    """The sum of a column as numbers; exact below 2^53 steps."""
-    steps = words.view(np.int64).astype(np.float64)
-    return (steps * column.grid).reshape(column.shape)
 
 
 def columns(
@@ -83,9 +102,10 @@ def columns(
             bound, share = told[each.name]
             release = releases[form.sealed[each.name].release.name]  # a rehearsed one has other bounds
             grid = _sum_grid(setting, release, largest, round_, bound, share)
+            found.append(Column(name=each.name, shape=each.shape[1:], grid=grid))
         else:
             grid = _own_grid(setting, declaration, largest, round_)
-        found.append(Column(name=each.name, shape=each.shape[1:], grid=grid))
+            found.append(Column(name=each.name, shape=each.shape[1:], grid=grid, words=2))
     return tuple(found)
 
 
@@ -129,12 +149,12 @@ def _sum_grid(
 
 
 def _own_grid(setting: Setting, declaration: Declaration, largest: Mapping[str, float], round_: int) -> float:
-    """The grid of what parties perturbed themselves and worked on: fine beside every noise of the round."""
+    """The fine grid of what parties perturbed themselves and worked on: far below the last bits of its noise."""
     reach = 0.0
     for release in declaration(setting.representatives().at(round_)):
         scale = float(np.max(setting.doorway.noise_for(release.name).scale(largest[release.name], round_)))
         reach += largest[release.name] + scale
-    return _finest(setting.parties * _HEADROOM * reach)
+    return _finest(setting.parties * _HEADROOM * reach) / _FINE
 
 
 def _share(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from consenso.errors import InputError
+from consenso.privacy.threshold import least_threshold
 
 RUN_BYTES = 32
 
@@ -70,7 +71,7 @@ class Terms:
     @property
     def least(self) -> int:
         """The smallest threshold: enough noise remains, and no coalition holds that many shares."""
-        return max(self.parties - self.absent, self.absent + 1)
+        return least_threshold(self.parties, self.absent)
 
     @property
     def dropouts(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -9,12 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from consenso.errors import InputError
 from consenso.runtime.codec import Envelope, MessageError, pack, unpack
 from consenso.runtime.zenoh.access import presence_key, question_key
 
 log = logging.getLogger(__name__)
 
-FIRST_RETRY, LAST_RETRY, AFTER_REFUSAL = 0.05, 1.0, 2.0  # seconds
+FIRST_RETRY, LAST_RETRY, AFTER_REFUSAL, WHILE_AWAY = 0.05, 1.0, 2.0, 5.0  # seconds
 
 
 @dataclass
@@ -135,8 +137,8 @@ class Lines:
         self._queriers[call.recipient].get(handler, payload=call.blob)
 
     def _heard(self, call: Call, reply: Any) -> None:
-        if reply.ok is None:
-            return  # the question timed out or found nobody: it is asked again
+        if reply.ok is None or call.dropped:
+            return  # the question timed out or found nobody, and is asked again; or nobody waits any more
         blob = reply.ok.payload.to_bytes()
         identity = self.identity
         try:
@@ -151,7 +153,7 @@ class Lines:
                 raise MessageError(envelope.body.decode("ascii", errors="replace")[:300])
             if not call.accept(envelope):
                 return
-        except MessageError as error:
+        except InputError as error:
             with self._condition:
                 if self.refusals.get(call.recipient) != str(error):
                     log.warning("%s: %s", identity.others[call.recipient], error)
@@ -171,7 +173,9 @@ class Lines:
             call.in_flight = False
             if call.answered:
                 return
-            call.due = time.monotonic() + (AFTER_REFUSAL if call.refusal is not None else call.wait)
+            # Who is away is asked again as soon as it is back.
+            pause = call.wait if self.up[call.recipient] else WHILE_AWAY
+            call.due = time.monotonic() + (AFTER_REFUSAL if call.refusal is not None else pause)
             call.wait = min(2 * call.wait, LAST_RETRY)
             self._condition.notify_all()
 
@@ -197,6 +201,8 @@ class Lines:
 
     def answer(self, asker: int | str, handle: Callable[[Envelope], Envelope]) -> None:
         """Answer what one other asks, one question at a time; MessageError is answered with a refusal."""
+        import zenoh
+
         identity = self.identity
         key, name = question_key(identity.me, asker), identity.others[asker]
 
@@ -213,7 +219,8 @@ class Lines:
                     self.traffic.received += len(blob)
                     answer = pack(reply)
                     self.traffic.sent += len(answer)
-                query.reply(key, answer, express=True)
+                with contextlib.suppress(zenoh.ZError):  # whoever asked is gone, or this session is
+                    query.reply(key, answer, express=True)
 
         self._declared.append(self._session.declare_queryable(key, asked))
 

@@ -84,7 +84,7 @@ class StarHub:
             log.warning("round goes on without %s, who did not answer in time", ", ".join(missing))
         if partial:
             self._away = set(questions) - set(answers)
-        return answers
+        return dict(answers)
 
     def _call(self, party: int, question: Question, check: Check, answers: dict[int, bytes]) -> Call:
         def accept(envelope: Envelope) -> bool:

@@ -1,0 +1,67 @@
+"""The paper's privacy theorems against exact values: linear losses, for which everything is Gaussian.
+
+Each comparison satisfies the hypotheses that the paper states. All numbers are zCDP, or Renyi divergences of order 2.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from consenso.privacy.accountants import rdp
+from consenso.privacy.theorems import GeneralSplitting, LocalView, SamplingRevealed, TheoremF, uniform_walk
+from experiments.paper000 import claims
+
+ORDER = 2.0
+
+
+def centralized(*, parties: int, rounds: int) -> dict[str, float]:
+    """Theorem 2: with linear losses the mean is a Gaussian random walk with a drift, shown at the end only."""
+    common = {"rounds": rounds, "lipschitz": 1.0, "step": 1.0, "parties": parties, "std": 1.0}
+    relaxation = 0.5
+    shift = rounds * 2 * relaxation * 2 / parties
+    variance = rounds * parties * (relaxation / parties) ** 2
+    ours = TheoremF(**common, relaxation=relaxation)
+    return {"printed": claims.printed_theorem_2(**common), "exact": shift**2 / (2 * variance), "ours": ours.rho}
+
+
+def federated(*, parties: int, sampled: int, std: float) -> dict[str, float]:
+    """Theorem 3, sums only: one round of a sample, by quadrature."""
+    printed = claims.printed_theorem_3_central(rounds=1, lipschitz=1.0, step=1.0, parties=parties, std=std)
+    rate, shift = sampled / parties, 2 / (math.sqrt(sampled) * std)
+    x = np.linspace(-12, 12, 40_001)
+    worlds = []
+    for sign in (1, -1):
+        present, absent = np.exp(-((x - sign * shift) ** 2) / 2), np.exp(-(x**2) / 2)
+        worlds.append(((1 - rate) * absent + rate * present) / math.sqrt(2 * math.pi))
+    excess = float(np.sum((worlds[0] - worlds[1]) ** 2 / worlds[1]) * (x[1] - x[0]))  # chi squared: order 2
+    local = LocalView(participations=1, step=1.0, lipschitz=1.0, std=std)
+    ours = rdp(SamplingRevealed.of(local, rate=rate, rounds=1).event(), ORDER)
+    return {"printed": ORDER * printed, "exact": math.log1p(excess), "ours": ours}
+
+
+def local(*, participations: int, std: float) -> dict[str, float]:
+    """Theorem 3, every update seen: a Gaussian mechanism each time."""
+    printed = claims.printed_theorem_3_local(participations=participations, lipschitz=1.0, step=1.0, std=std)
+    shift, noise = 4 * 0.5, 0.5 * std
+    seen = LocalView(participations=participations, lipschitz=1.0, step=1.0, std=std)
+    return {"printed": printed, "exact": participations * (shift / noise) ** 2 / 2, "ours": rdp(seen.event(), 2.0) / 2}
+
+
+def decentralized(*, std: float) -> dict[str, float]:
+    """Theorem 4 with two users: what the other receives after one visit has the visited user's noise alone on it."""
+    parties, relaxation = 2, 0.5
+    printed = claims.printed_theorem_4(participations=1, lipschitz=1.0, step=1.0, parties=parties, std=std)
+    shift, noise = 4 * relaxation / parties, relaxation * std / parties
+    ours = uniform_walk(parties=parties, steps=1, step=1.0, lipschitz=1.0, std=std).released
+    return {"printed": printed, "exact": shift**2 / (2 * noise**2), "ours": rdp(ours, 2.0) / 2}
+
+
+def general(*, matrix: float, parties: int) -> dict[str, float]:
+    """Theorem 7 with a constraint matrix that is a number below one."""
+    common = {"rounds": 1, "lipschitz": 1.0, "step": 1.0, "parties": parties, "std": 1.0}
+    printed = claims.printed_theorem_7(**common, matrix_norm=matrix, smallest_singular_value=matrix)
+    moved = 2 * matrix * (2 / parties) / matrix**2  # u moves twice as far as A x
+    ours = GeneralSplitting(smallest_singular_value=matrix, **common)
+    return {"printed": printed, "exact": moved**2 / 2, "ours": rdp(ours.event(), 2.0) / 2}

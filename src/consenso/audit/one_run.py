@@ -1,0 +1,205 @@
+"""Auditing a real training run, once, with many canaries (Steinke, Nasr and Jagielski 2023).
+
+Each of m canaries is a record of which one of two versions is in the data, by a fair coin of its own. After one run the
+attacker guesses some of the coins and passes on the others. If the run is (epsilon, delta) private, the number of right
+guesses among r is hardly more than that of r tosses of a coin with chance exp(epsilon) / (1 + exp(epsilon)):
+
+    P[right >= v] <= P[B >= v] + 2 m delta max over i of P[v > B >= v - i] / i,     B ~ Binomial(r, that chance).
+
+One run replaces thousands, at a price: canaries hide each other, so the bound is far below the truth when they are many
+and the model is small. It is for plans that are too costly to run often; its score sees the model of every round.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.stats import binom
+
+from consenso.algorithms.shape import HubAlgorithm
+from consenso.arrays import Array, IntArray
+from consenso.audit.neighbours import extremes
+from consenso.errors import InputError
+from consenso.privacy.samplers import Seeded
+from consenso.problem import Problem
+from consenso.runtime.local import LocalEngine
+from consenso.runtime.plan import Plan
+from consenso.runtime.run import coins_of, released_model
+from consenso.shards import Shards
+
+# Shares of the canaries that are guessed; the confidence is divided among them.
+GUESSED = (0.1, 0.25, 0.5, 1.0)
+LARGEST_EPSILON = 100.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Canaries:
+    """Records of which one of two versions is in the data: rows and targets of version zero and of version one.
+
+    Under add-remove version zero is a row of zeros, which contributes nothing.
+    """
+
+    parties: IntArray  # whose record each canary is
+    zero: tuple[Array, Any]
+    one: tuple[Array, Any]
+
+    def __len__(self) -> int:
+        return len(self.parties)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRun:
+    """What one run with canaries proves."""
+
+    canaries: int
+    guesses: int
+    right: int
+    delta: float
+    confidence: float
+    lower: float  # bound on epsilon
+    view: Literal["model", "rounds"]
+
+
+def canaries(problem: Problem, count: int, *, seed: int) -> Canaries:
+    """Canaries in random directions of the longest rows that are allowed, spread over the parties.
+
+    Under replace-one the two versions have opposite targets.
+    """
+    if not 0 < count <= problem.records:
+        raise InputError(
+            f"canaries(count={count}): they take the place of records, of which there are {problem.records}."
+        )
+    if int(np.ceil(count / problem.parties)) > int(problem.sizes.min()):
+        raise InputError(f"canaries(count={count}): the smallest party has no room for its share; ask for fewer.")
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(count, problem.features))
+    rows *= problem.row_bound / np.linalg.norm(rows, axis=1, keepdims=True)
+    high, low = extremes(problem)
+    kind = np.int64 if problem.loss.targets == "class" else np.float64
+    first = np.full(count, high, dtype=kind)
+    absent = problem.adjacency == "add-remove"
+    zero = (np.zeros_like(rows), first) if absent else (rows, np.full(count, low, dtype=kind))
+    parties = np.arange(count, dtype=np.int64) % problem.parties
+    return Canaries(parties=parties, zero=zero, one=(rows, first))
+
+
+def one_run(
+    plan: Plan,
+    data: list[tuple[Array, Any]],
+    chosen: Canaries,
+    *,
+    delta: float = 1e-5,
+    confidence: float = 0.95,
+    seed: int = 0,
+    view: Literal["model", "rounds"] = "rounds",
+) -> OneRun:
+    """Train once on `data`, rows and targets of each party, with the first records of each replaced by canaries.
+
+    view: "model" scores the final model only, "rounds" what the model does in every round. The noise is simulated.
+    """
+    rng = np.random.default_rng(seed)
+    coins = rng.integers(2, size=len(chosen)).astype(bool)
+    shards = Shards.from_parties(plan.problem, _planted(data, chosen, coins))
+    scores = _scores(plan, shards, chosen, seed=seed, every_round=view == "rounds")
+    best = OneRun(
+        canaries=len(chosen), guesses=0, right=0, delta=delta, confidence=confidence, lower=0.0, view=view
+    )
+    order = np.argsort(-np.abs(scores))
+    for share in GUESSED:
+        guessed = order[: max(1, int(share * len(chosen)))]
+        right = int(np.sum((scores[guessed] > 0) == coins[guessed]))
+        found = lower_bound(
+            len(chosen), len(guessed), right, delta=delta, confidence=1 - (1 - confidence) / len(GUESSED)
+        )
+        if found > best.lower:
+            best = OneRun(
+                canaries=len(chosen),
+                guesses=len(guessed),
+                right=right,
+                delta=delta,
+                confidence=confidence,
+                lower=found,
+                view=view,
+            )
+    return best
+
+
+def lower_bound(canaries: int, guesses: int, right: int, *, delta: float, confidence: float) -> float:
+    """The largest epsilon that so many right guesses rule out, 0 if they rule out none."""
+    level = 1.0 - confidence
+    if p_value(canaries, guesses, right, 0.0, delta) > level:
+        return 0.0
+    low, high = 0.0, LARGEST_EPSILON
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if p_value(canaries, guesses, right, middle, delta) <= level else (low, middle)
+    return low
+
+
+def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
+    """The chance of so many right guesses or more, at most, if the run is (epsilon, delta) private."""
+    if not 0 <= right <= guesses <= canaries:
+        raise InputError(
+            f"p_value(canaries={canaries}, guesses={guesses}, right={right}): at most all canaries are guessed, and at "
+            "most all guesses are right."
+        )
+    chance = 1.0 / (1.0 + math.exp(-epsilon))
+    tail = float(binom.sf(right - 1, guesses, chance))
+    if delta == 0.0 or right == 0:
+        return min(1.0, tail)
+    just_below = np.cumsum(binom.pmf(np.arange(right - 1, -1, -1), guesses, chance))
+    steepest = float(np.max(just_below / np.arange(1, right + 1)))
+    return min(1.0, tail + 2.0 * canaries * delta * steepest)
+
+
+def _planted(data: list[tuple[Array, Any]], chosen: Canaries, coins: Array) -> list[tuple[Array, Any]]:
+    planted = [(np.array(rows), np.array(targets)) for rows, targets in data]
+    used = np.zeros(len(planted), dtype=np.int64)
+    for index, party in enumerate(chosen.parties):
+        version = chosen.one if coins[index] else chosen.zero
+        rows, targets = planted[party]
+        rows[used[party]], targets[used[party]] = version[0][index], version[1][index]
+        used[party] += 1
+    return planted
+
+
+def _scores(plan: Plan, shards: Shards, chosen: Canaries, *, seed: int, every_round: bool) -> Array:
+    """How much the run looks as if version one of each canary had been in it.
+
+    A record pulls the model against its own gradient. Summed over the rounds, the inner product of the model's moves
+    with the difference of the two versions' gradients is, for gradient methods, what the likelihood ratio is made of.
+    """
+    from dataclasses import replace
+
+    doorway = replace(plan.setting.doorway, sampler=Seeded(seed))
+    simulated = replace(plan, setting=replace(plan.setting, doorway=doorway))
+    engine = LocalEngine(stride=1)
+    progress = engine.start(simulated.algorithm, simulated.setting, shards)
+    watched = every_round and isinstance(simulated.algorithm, HubAlgorithm)
+    before, total = released_model(simulated, progress), np.zeros(len(chosen))
+    start = before
+    for _ in engine.rounds(
+        simulated.algorithm, simulated.setting, shards, progress, coins_of(simulated, progress)
+    ):
+        if watched:
+            now = released_model(simulated, progress)
+            total += _pull(plan.problem, chosen, before, before - now)
+            before = now
+    if watched:
+        return total
+    end = released_model(simulated, progress)
+    return _pull(plan.problem, chosen, end, start - end)
+
+
+def _pull(problem: Problem, chosen: Canaries, model: Array, move: Array) -> Array:
+    """<gradient of version one - gradient of version zero at the model, move> for each canary."""
+    shape = (problem.features,) if problem.outputs == 1 else (problem.features, problem.outputs)
+    difference = np.zeros(len(chosen))
+    for sign, (rows, targets) in ((1.0, chosen.one), (-1.0, chosen.zero)):
+        slopes = problem.loss.slope(rows @ model.reshape(shape), targets)
+        along = rows @ move.reshape(shape)
+        difference += sign * (slopes * along if problem.outputs == 1 else np.einsum("ij,ij->i", slopes, along))
+    return difference

@@ -1,0 +1,46 @@
+"""The joint fit of a Huber regression and of its scale, without privacy, as HuberRegressor does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.estimators.fitting import Fitted, Task, fit
+from consenso.estimators.terms import Terms
+
+# HuberRegressor keeps its scale above this.
+LEAST_SCALE = 10 * float(np.finfo(np.float64).eps)
+
+
+def fit_with_scale(
+    task: Callable[[float], Task], threshold: float, terms: Terms, X: Any, y: Array
+) -> tuple[Fitted, float]:
+    """The minimiser over model and scale of mean of scale * h(r / scale) + scale/2 + penalty.
+
+    That is jointly convex, so its minimum over models is convex in the scale, with the derivative
+    (1 - mean of min(r / scale, threshold)^2) / 2 at the best model of a scale: one root is looked for.
+    """
+    from scipy.optimize import brentq
+
+    found: dict[float, Fitted] = {}
+
+    def derivative(log_scale: float) -> float:
+        scale = float(np.exp(log_scale))
+        if log_scale not in found:
+            found[log_scale] = fit(task(scale), terms, X, y)
+        fitted = found[log_scale]
+        residuals = y - (np.asarray(X @ fitted.coefficients[:, 0]).reshape(-1) + fitted.intercepts[0])
+        return 0.5 * (1.0 - float(np.mean(np.minimum(np.abs(residuals) / scale, threshold) ** 2)))
+
+    high = float(np.log(max(float(np.max(np.abs(y))), LEAST_SCALE) * 2))
+    while derivative(high) < 0:
+        high += 1.0
+    low, least = high - 1.0, float(np.log(LEAST_SCALE))
+    while low > least and derivative(low) > 0:
+        high, low = low, low - 1.0
+    best = max(low, least) if low <= least else float(brentq(derivative, low, high, xtol=1e-12, rtol=1e-14))
+    derivative(best)
+    return found[best], float(np.exp(best))

@@ -1,0 +1,97 @@
+"""Models as the estimators of `consenso.estimators`, with the attributes that a fit would have set.
+
+An estimator that is made from a model can predict, be scored and be put into a pipeline; its parameters say what the
+model was trained with, as far as an estimator can say it, and `fit` trains anew.
+"""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from consenso.errors import InputError
+from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
+from consenso.models.model import Model
+from consenso.privacy.accountants import epsilon
+from consenso.privacy.card import Card
+from consenso.privacy.card.entry import Entry
+from consenso.privacy.guarantee import Guarantee
+
+
+def to_estimator(model: Model) -> Any:
+    """PrivateLogisticRegression, PrivateLinearSVC, PrivateRidge, PrivateLADRegressor by the loss; fitted."""
+    made = _empty(model)
+    intercept = np.zeros(model.outputs) if model.intercept is None else np.array(model.intercept)
+    if model.classes is None:
+        made.coef_, made.intercept_ = np.array(model.coefficients[:, 0]), float(intercept[0])
+    else:
+        made.coef_, made.intercept_ = np.ascontiguousarray(model.coefficients.T), intercept
+        made.classes_ = np.asarray(model.classes)
+    made.n_features_in_ = len(model.features)
+    made.solver_ = "loaded"
+    made.solver_reason_ = "The coefficients were read from a model file."
+    made.n_iter_ = 0
+    if model.card is not None:
+        # The card of the training, whatever an estimator's own fit would have promised.
+        made._claims = SimpleNamespace(card=model.card)
+        made.guarantee_ = _guarantee(model.card)
+    return made
+
+
+def _guarantee(card: Card) -> Guarantee:
+    """What the card promises for a record to whoever sees the model only."""
+    entry = _stated(card)
+    theorem = max((theorem for _, _, theorem in entry.kinds()), key=lambda each: epsilon(each.event(), card.delta))
+    return Guarantee(
+        event=theorem.event(),
+        adjacency=theorem.adjacency,
+        unit=theorem.unit,
+        observer=entry.observer,
+        theorem=type(theorem).__name__,
+        assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
+    )
+
+
+def _stated(card: Card) -> Entry:
+    wanted = ("public", card.data.get("unit", "record"), card.data.get("adjacency", "replace-one"))
+    found = [entry for entry in card.entries if (entry.observer, entry.unit, entry.adjacency) == wanted]
+    if not found:
+        raise InputError(f"Model.estimator: the card states no guarantee for {' / '.join(wanted)}; use predict.")
+    return found[0]
+
+
+def _empty(model: Model) -> Any:
+    from consenso import estimators
+
+    loss, options = model.loss, _options(model)
+    if isinstance(loss, Logistic | Softmax):
+        return estimators.PrivateLogisticRegression(classes=list(model.classes or ()), **options)
+    if isinstance(loss, Hinge):
+        return estimators.PrivateLinearSVC(classes=list(model.classes or ()), **options)
+    if isinstance(loss, Huber | Squared):
+        clip = loss.threshold if isinstance(loss, Huber) else None
+        return estimators.PrivateRidge(residual_bound=clip, **options)
+    if isinstance(loss, Absolute):
+        return estimators.PrivateLADRegressor(**options)
+    raise InputError(
+        f"Model.estimator: no estimator has the {loss.name} loss; use predict, or to_sklearn for a plain object."
+    )
+
+
+def _options(model: Model) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "row_bound": model.row_bound,
+        "fit_intercept": model.intercept is not None,
+        "epsilon": math.inf,
+    }
+    card = model.card
+    if card is None:
+        return options
+    if model.classes is None:
+        options["target_bound"] = card.data.get("target_bound")
+    if card.data.get("adjacency") == "add-remove":
+        options |= {"adjacency": "add-remove", "records": int(sum(card.data["sizes"]))}
+    return {**options, "epsilon": _stated(card).epsilon, "delta": card.delta or None}

@@ -1,0 +1,56 @@
+"""Every block of the tutorials and guides runs as it stands; the site builds without a warning.
+
+In a page, `python` blocks run one after the other, a `toml` block is saved under the name in the line before it,
+and each line of a `console` block is run by a shell. `sh` blocks are not run: they wait for a person.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("tutorials/one-table", "tutorials/federation", "tutorials/peers", "which-guarantee", "which-algorithm")
+BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```", re.M | re.S)
+
+
+def shell(command: str, folder: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command, shell=True, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_block_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    found = list(BLOCK.finditer(text))
+    assert found
+    for block in found:
+        language, body = block.groups()
+        if language == "python":
+            exec(compile(body, name, "exec"), names)
+        elif language == "toml":
+            before = text[: block.start()].strip().splitlines()[-1]
+            (tmp_path / re.findall(r"`([\w.-]+\.toml)`", before)[-1]).write_text(body)
+        else:
+            for line in body.strip().splitlines():
+                shell(line, tmp_path)
+    if "tutorials" in name:
+        assert list((tmp_path / "runs").glob("*/report.html"))
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    shell(f"mkdocs build --strict --quiet --site-dir {tmp_path / 'site'}", ROOT)
+    assert (tmp_path / "site" / "index.html").exists()
+    for page in (tmp_path / "site").rglob("*.html"):
+        loaded = re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=\"?(https?://[^\"> ]+)", page.read_text())
+        assert not [address for address in loaded if "canonical" not in address], page
