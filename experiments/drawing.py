@@ -37,7 +37,7 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
         "grid.linewidth": 0.6,
     }
     with rc_context(style):
-        sheet = Sheet(figsize=(5.6 * across, 3.9 * down), layout="constrained")
+        sheet = Sheet(figsize=(max(7.5, 5.6 * across), 3.9 * down + 0.8), layout="constrained")
         FigureCanvasAgg(sheet)
         axes = sheet.subplots(down, across, squeeze=False).ravel()
         for place, axis in enumerate(axes):
@@ -45,7 +45,7 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
                 _panel(axis, figure.panels[place])
             else:
                 axis.set_axis_off()
-        _legend(sheet, axes[: len(figure.panels)])
+        _legend(sheet, axes[: len(figure.panels)], columns=2 if across == 1 else 3)
         png, svg = folder / f"{figure.name}.png", folder / f"{figure.name}.svg"
         sheet.savefig(png, dpi=130, metadata={"Software": None})
         sheet.savefig(svg, metadata={"Date": None, "Creator": None})
@@ -100,14 +100,15 @@ def _curve(axis: Any, curve: Curve, colour: str) -> None:
         axis.fill_between(x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0, zorder=2)
 
 
-def _legend(sheet: Any, axes: Any) -> None:
-    """One legend below all panels when they share curves, else one in each panel."""
+def _legend(sheet: Any, axes: Any, *, columns: int) -> None:
+    """One legend below all panels, or one in each where there would be too much in it."""
     told = [axis.get_legend_handles_labels() for axis in axes]
     together: dict[str, Any] = {}
     for handles, labels in told:
         together.update({label: handle for handle, label in zip(handles, labels, strict=True) if label})
-    if len(together) <= 9:
-        sheet.legend(together.values(), together.keys(), loc="outside lower center", ncols=min(3, len(together)))
+    if len(together) <= 9 or len(axes) == 1:
+        columns = min(columns, len(together))
+        sheet.legend(together.values(), together.keys(), loc="outside lower center", ncols=columns, fontsize=9)
         return
     for axis in axes:
         axis.legend(fontsize=8)

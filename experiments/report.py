@@ -24,6 +24,7 @@ th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ccc; 
 .reproduced { border-color: #009e73; } .flaw { border-color: #e69f00; } .not { border-color: #d55e00; }
 .state { font-weight: 600; } svg { max-width: 100%; } @media print { body { margin: 0; } }
 """
+LONG = 40  # a table with more rows is folded
 MARKS = {"reproduced": "reproduced", "only with the flaw": "flaw", "not reproduced": "not"}
 
 
@@ -34,7 +35,7 @@ def write(paper: Paper, outcome: Outcome, folder: Path, *, made: dict[str, Any])
     for figure in outcome.figures:
         draw(figure, folder)
     as_csv(outcome.results, folder / "results.csv")
-    for table in outcome.tables:
+    for table in (*outcome.tables, spent_table(outcome)):
         as_csv(table, folder / f"{table.name}.csv")
     tables = [verdict_table(paper, outcome), outcome.results, *outcome.tables, spent_table(outcome)]
     heading = f"# {paper.number}: {paper.title}\n\n{paper.authors}. {paper.reference}\n\n"
@@ -83,6 +84,24 @@ def spent_table(outcome: Outcome) -> Table:
     )
 
 
+def by_observer(outcome: Outcome) -> Table:
+    """The true totals with a column for each observer, for people."""
+    observers = tuple(dict.fromkeys(s.observer for s in outcome.spent))
+    runs: dict[tuple[Any, ...], dict[str, str]] = {}
+    for s in outcome.spent:
+        told = shown(s.epsilon) + ("" if s.at_least is None else f" (at least {shown(s.at_least)})")
+        run = (s.run, s.version, s.nominal, f"{s.unit}, {s.adjacency}", s.delta)
+        runs.setdefault(run, {})[s.observer] = told
+    return Table(
+        name="by-observer",
+        title="True total epsilon of the runs, for each observer",
+        columns=("run", "version", "stated epsilon", "unit", "delta", *observers),
+        rows=tuple((*run, *(told.get(observer, "") for observer in observers)) for run, told in runs.items()),
+        note="What is proved for every pair of neighbouring data sets, and in brackets what is exact for one pair, "
+        "where it was worked out. With the theorem that proves it: spent.csv.",
+    )
+
+
 def _save_cards(outcome: Outcome, folder: Path) -> dict[str, int]:
     """Cards were checked in the cells that made them; one that was changed since is refused by its digest."""
     from consenso.privacy.card import Card
@@ -114,7 +133,7 @@ def _page(paper: Paper, outcome: Outcome, folder: Path, made: dict[str, Any], ca
         "<h2>What changes when it is done right</h2><ul>",
         *(f"<li>{escape(sentence)}</li>" for sentence in outcome.changes),
         "</ul>",
-        _section(spent_table(outcome)),
+        _section(by_observer(outcome)),
         _section(outcome.results),
         *(_section(table) for table in outcome.tables),
         *(_section(table) for table in _metadata(paper)),
@@ -138,7 +157,10 @@ def _verdict(v: Verdict) -> str:
 
 
 def _section(table: Table) -> str:
-    return f"<h2>{escape(table.title)}</h2>{as_html(table)}"
+    body = as_html(table)
+    if len(table.rows) > LONG:
+        body = f"<details><summary>{len(table.rows)} rows</summary>{body}</details>"
+    return f"<h2>{escape(table.title)}</h2>{body}"
 
 
 def _metadata(paper: Paper) -> list[Table]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ ASSUMES: dict[Kind, str] = {
     "ratio": "likelihood ratio of everything that is seen",
     "filter": "likelihood ratio of the sums, the implied noise spread evenly over the parties",
     "walk": "token where it is seen, the path known",
+    "token": "token at the observer's own visits, the path known",
     "model": "learned from final models",
 }
 
@@ -101,6 +102,7 @@ def audit(
     seed: int = 0,
     pairs: Callable[[int], Sequence[Neighbours]] | None = None,
     claim: Claim | None = None,
+    kind: Kind | None = None,
     deviations: bool = False,
     family: bool = True,
     workers: int = 1,
@@ -109,7 +111,7 @@ def audit(
 
     party: whose data are attacked; by default the one that the plan promises most. pairs: neighbours to choose from, by
     party; by default those of `consenso.audit.neighbours`. claim: an event to attack instead of the plan's own.
-    deviations: give the attacker of sums each party's deviation from the mean noise, as Theorem F's proof does. family:
+    kind: the attack, where another than the strongest known is wanted. deviations: give the attacker of sums each party's deviation from the mean noise, as Theorem F's proof does. family:
     also bound epsilon within the claim's own family of curves, which takes a second where that is not Gaussian. The
     runs use simulated noise, whatever source the plan has.
     """
@@ -118,7 +120,8 @@ def audit(
     unit, adjacency = unit or plan.problem.unit, adjacency or plan.problem.adjacency
     watching = list(plan.observers() if observers is None else observers)
     victim = _victim(plan, watching, unit, adjacency, delta) if party is None else party
-    targets = [_target(plan, observer, unit, adjacency, victim, delta, claim, deviations) for observer in watching]
+    targets = [_target(plan, observer, unit, adjacency, victim, delta, claim) for observer in watching]
+    targets = [_told(target, kind, deviations) for target in targets]
     found = {index: _nothing(target, plan) for index, target in enumerate(targets) if target.watch is None}
     waiting = [index for index in range(len(targets)) if index not in found]
     if waiting:
@@ -157,18 +160,24 @@ def _target(
     party: int,
     delta: float,
     claim: Claim | None,
-    deviations: bool,
 ) -> _Target:
     promise = plan.promise(observer, party, delta, unit=unit, adjacency=adjacency)
     view = View(observer=observer, unit=unit, adjacency=adjacency, party=party)
     event = promise.guarantee.event if claim is None else claim(view)
     claimed = accountants.epsilon(event, delta)
-    watch = None if math.isinf(claimed) else watch_of(plan, view, event, deviations=deviations)
+    watch = None if math.isinf(claimed) else watch_of(plan, view, event)
     theorem = promise.guarantee.theorem if claim is None else "as claimed"
     return _Target(view=view, event=event, theorem=str(theorem), claimed=claimed, delta=delta, watch=watch)
 
 
-def watch_of(plan: Plan, view: View, event: Event, *, deviations: bool = False) -> Watch | None:
+def _told(target: _Target, kind: Kind | None, deviations: bool) -> _Target:
+    """The same target, attacked in the way that the caller asks for."""
+    if target.watch is None:
+        return target
+    return replace(target, watch=replace(target.watch, kind=kind or target.watch.kind, deviations=deviations))
+
+
+def watch_of(plan: Plan, view: View, event: Event) -> Watch | None:
     """How an observer's view is scored; None for whoever sees exact contributions."""
     setting, algorithm = plan.setting, plan.algorithm
     if isinstance(view.observer, Public):
@@ -187,7 +196,7 @@ def watch_of(plan: Plan, view: View, event: Event, *, deviations: bool = False) 
         return None
     if ("party", "sum") in sights:
         inside = any(release.perturbs_objective for release in releases)
-        return Watch(view=view, kind="model" if inside else "filter", deviations=deviations)
+        return Watch(view=view, kind="model" if inside else "filter")
     participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
     hidden = (
         isinstance(participation, Independent)

@@ -13,7 +13,7 @@ and the model is small. It is for plans that are too costly to run often; its sc
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -107,6 +107,8 @@ def one_run(
     best = OneRun(
         canaries=len(chosen), guesses=0, right=0, delta=delta, confidence=confidence, lower=0.0, view=view
     )
+    # Under add-remove an absent canary scores about nothing, not minus what a present one does.
+    scores = scores - np.median(scores) if plan.problem.adjacency == "add-remove" else scores
     order = np.argsort(-np.abs(scores))
     for share in GUESSED:
         guessed = order[: max(1, int(share * len(chosen)))]
@@ -172,8 +174,6 @@ def _scores(plan: Plan, shards: Shards, chosen: Canaries, *, seed: int, every_ro
     A record pulls the model against its own gradient. Summed over the rounds, the inner product of the model's moves
     with the difference of the two versions' gradients is, for gradient methods, what the likelihood ratio is made of.
     """
-    from dataclasses import replace
-
     doorway = replace(plan.setting.doorway, sampler=Seeded(seed))
     simulated = replace(plan, setting=replace(plan.setting, doorway=doorway))
     engine = LocalEngine(stride=1)

@@ -15,6 +15,7 @@ from consenso.arrays import Array, IntArray
 from consenso.audit.copies import Stacking
 from consenso.audit.followers import Filter, Prediction, Shadow
 from consenso.audit.neighbours import Neighbours
+from consenso.audit.token import Token
 from consenso.audit.trials import Scene, Trials
 from consenso.audit.watchers import FilteredRatio, LikelihoodRatio, Steps
 from consenso.privacy.observers import members
@@ -27,7 +28,7 @@ CHUNK_NUMBERS = 1 << 19
 # Trials that are compared before they are taken together.
 AGREEMENT = 1e-8
 
-Kind = Literal["ratio", "filter", "walk", "model"]
+Kind = Literal["ratio", "filter", "walk", "token", "model"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +140,7 @@ class _Stage:
         self._ratios: dict[int, LikelihoodRatio] = {}
         self._filters: dict[int, FilteredRatio] = {}
         self._walks: dict[int, tuple[Prediction, Prediction]] = {}
+        self._tokens: dict[int, Token] = {}
         for index, watch in enumerate(watches):
             insiders = members(watch.view.observer)
             if watch.kind == "ratio":
@@ -146,6 +148,8 @@ class _Stage:
             elif watch.kind == "filter":
                 zero, one = (Filter(run, world, insiders, deviations=watch.deviations) for world in worlds)
                 self._filters[index] = FilteredRatio(run, zero, one)
+            elif watch.kind == "token":
+                self._tokens[index] = Token(run, watch.view, insiders)
             elif watch.kind == "walk":
                 self._walks[index] = (Prediction(run, worlds[0], insiders), Prediction(run, worlds[1], insiders))
         self._shadows = tuple(Shadow(run, world, pair.party) for world in worlds) if self._ratios else ()
@@ -157,6 +161,8 @@ class _Stage:
                 self._shadow(scene)
             for filtered in self._filters.values():
                 filtered.see(scene)
+            for token in self._tokens.values():
+                token.see(scene)
             for predictions in self._walks.values():
                 for prediction in predictions:
                     prediction.before(scene)
@@ -169,12 +175,20 @@ class _Stage:
             return self._ratios[index].score
         if index in self._filters:
             return self._filters[index].score
+        if index in self._tokens:
+            return self._tokens[index].score(self._pulls())
         if index in self._walks:
             zero, one = self._walks[index]
             zero.finish(models)
             one.finish(models)
             return zero.distance - one.distance
         return models
+
+    def _pulls(self) -> tuple[float, float]:
+        """Step times the attacked party's gradient along the first coordinate, in either world."""
+        step, zero = self._run.plan.algorithm.step, np.zeros(self._run.plan.problem.dim)
+        pulls = [float(step * w.cohort(self._pair.party).gradient(zero)[0, 0]) for w in (self._pair.zero, self._pair.one)]
+        return pulls[0], pulls[1]
 
     def _shadow(self, scene: Scene) -> None:
         place = scene.place_of(self._pair.party, self._run.parties)

@@ -128,6 +128,8 @@ def _read(target: Path) -> dict[str, Any]:
         raise InputError(f"{target}: there is no such file; name a model or a run's folder.") from None
     except OSError as error:
         raise InputError(f"{target}: cannot be read ({error.strerror}); name a model or a run's folder.") from None
+    except InputError:
+        raise
     except (ValueError, RecursionError):
         raise InputError(f"{target}: a model is a JSON document, and this is none; name a model.") from None
     if not isinstance(stored, dict):

@@ -169,15 +169,19 @@ def _without_noise(given: Circumstances) -> Choice:
     """An exact method, for epsilon = inf."""
     from consenso.algorithms.distributed_admm import DistributedADMM
     from consenso.algorithms.dual_consensus import DualConsensusADMM
+    from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 
+    loss = given.problem.loss
     if given.topology is not None:
         algorithm: Any = DistributedADMM()
-    elif math.isfinite(given.problem.loss.slope_bound):
+    elif math.isfinite(loss.slope_bound + loss.curvature_bound):
+        algorithm = PreconditionedFixedPoint(steps=EXACT_ROUNDS - 1, clip=1e6, averaging=False)
+    elif math.isfinite(loss.slope_bound):
         algorithm = DualConsensusADMM(step=EXACT_STEP / given.problem.row_bound**2)
     else:
         raise InputError(
             f'setting.algorithm = "auto": without noise the rules fit losses with bounded slopes, and the '
-            f"{given.problem.loss.name} loss has not; take huber, or name an algorithm."
+            f"{loss.name} loss has not; take huber, or name an algorithm."
         )
     return Choice(
         algorithm=algorithm,

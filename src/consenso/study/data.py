@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,9 @@ Task = Literal["binary", "multiclass", "regression"]
 CLASSES = {"digits": 10, "femnist": 62, "mnist": 10}
 #: Rows of catalogued data sets are scaled to this norm unless the study states another.
 CATALOGUE_BOUND = 1.0
+#: Bounds whose squares are numbers that can be computed with.
+LEAST, MOST = 1e-9, 1e9
+RANGE = f"between {LEAST:g} and {MOST:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,10 +127,10 @@ def read_data(keys: Keys, folder: Path) -> DataSection | None:
         holdout=keys.whole("holdout", 0, least=0, what="a number of records kept as a public test part") or 0,
         rows=keys.whole("rows", least=1, what="the public number of records"),
         row_bound=keys.number(
-            "row_bound", rule="a bound on the norm of rows is positive and finite; try 1.0", low=0.0, high=math.inf
+            "row_bound", rule=f"a bound on the norm of rows lies {RANGE}; try 1.0", low=LEAST, high=MOST
         ),
         target_bound=keys.number(
-            "target_bound", rule="a bound on the size of targets is positive and finite", low=0.0, high=math.inf
+            "target_bound", rule=f"a bound on the size of targets lies {RANGE}", low=LEAST, high=MOST
         ),
         positive=_positive(keys),
         seed=keys.whole("seed", 0, least=0, what="the seed of a generated data set") or 0,

@@ -10,7 +10,7 @@ from consenso.study.data import DataSection
 from consenso.study.keys import Faults
 from consenso.study.privacy import PrivacySection
 from consenso.study.setting import SettingSection, SplitSection
-from consenso.study.sources import catalogued
+from consenso.study.sources import catalogued, training_records
 
 
 def sizes_of(data: DataSection, setting: SettingSection) -> IntArray:
@@ -154,4 +154,4 @@ def _catalogued(data: DataSection, split: SplitSection) -> Split:
         users = _users_of(data)
         assert users is not None
         return by_column(users)
-    return skewed(split, catalogued(data).y[: data.public_rows])
+    return skewed(split, training_records(data).y)

@@ -32,6 +32,8 @@ PATTERNS: dict[str, type[Any]] = {
     "table": Table,
 }
 DELTA = "delta lies in (0, 1); a common choice is 1/(10 n)"
+#: Budgets outside are slips of the pen: the accountants are exact far beyond, but nobody means them.
+LEAST, MOST = 1e-6, 1e4
 WAYS = ("epsilon", "rho", "mu", "multiplier", "noise")
 
 
@@ -98,7 +100,7 @@ def _amount(keys: Keys, delta: float | None, kind: str) -> tuple[Target | None, 
     """The target, or the explicit noise."""
     given = [name for name in WAYS if name in keys]
     values = {
-        name: keys.number(name, rule=f"{name} is positive and finite; try 1.0", low=0.0, high=math.inf)
+        name: keys.number(name, rule=f"{name} lies between {LEAST:g} and {MOST:g}; try 0.1", low=LEAST, high=MOST)
         for name in given
         if name in ("rho", "mu")
     }
@@ -125,7 +127,8 @@ def _epsilon(keys: Keys) -> float | None:
     value = keys.raw("epsilon")
     if value == math.inf and isinstance(value, float):
         return math.inf
-    return keys.number("epsilon", rule="epsilon is positive; 1.0 is a common choice", low=0.0, high=math.inf)
+    rule = f"epsilon is positive, from {LEAST:g} to {MOST:g}; 1.0 is a common choice, and inf adds no noise"
+    return keys.number("epsilon", rule=rule, low=LEAST, high=MOST)
 
 
 def _epsilon_target(keys: Keys, epsilon: float, delta: float | None, kind: str) -> tuple[Target | None, Any]:

@@ -95,7 +95,8 @@ def read_setting(keys: Keys) -> SettingSection | None:
         equal=keys.text("equal", "epsilon", choices=("epsilon", "noise")) or "epsilon",  # type: ignore[arg-type]
     )
     keys.finish()
-    _check(keys, section)
+    if kind is not None:
+        _check(keys, section)
     return section if len(keys.faults.sentences) == before else None
 
 

@@ -260,6 +260,8 @@ def _changed(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
         table = found
         for part in path:
             table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise InputError(f"{key}: {part!r} is no table in this study; change {part!r} itself.")
         if value is None:
             table.pop(name, None)
         else:

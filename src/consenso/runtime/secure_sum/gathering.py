@@ -27,7 +27,7 @@ from consenso.errors import InputError
 from consenso.runtime.checkpoint import fingerprint
 from consenso.runtime.codec import MessageError
 from consenso.runtime.plan import Plan
-from consenso.runtime.rehearsal import BOUND, SHARE
+from consenso.runtime.rehearsal import BOUND, SHARE, HubRehearsal
 from consenso.runtime.secure_sum.contributor import ADVERT, HELLO, RECALL, REVEAL, SecureContributor
 from consenso.runtime.secure_sum.fixed_point import Column, check, columns, decode
 from consenso.runtime.secure_sum.masks import Words
@@ -79,8 +79,9 @@ class SecureSum:
         self._started = False
 
     def extra_answer_bytes(self) -> int:
-        """How much longer an answer may be than a plain one."""
-        return max(self.wire.hello.size, self.wire.advert.size + self.wire.masked(0, ()).size, self.wire.shares.size)
+        """How much longer an answer may be than the longest plain one; a value may take two words."""
+        masked = self.wire.advert.size + self.wire.masked(0, ()).size + HubRehearsal(self.plan).largest()
+        return max(self.wire.hello.size, masked, self.wire.shares.size)
 
     def gather(self, turn: HubTurn) -> Gathered:
         """The total of a round over those whose masked integers arrived."""

@@ -1,0 +1,80 @@
+"""Lemma 5.3: one iteration does not bring two states further apart, in the paper's norm; in the plain one it may."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consenso.algorithms.gradient_admm import GradientADMM, Hub
+from consenso.arrays import Array
+from consenso.privacy.theorems import contraction
+from experiments.paper001.world import FEATURES, PENALTY, STEP, World, world
+
+
+def pairs(*, convexity: float, pairs: int, users: int, seed: int) -> dict[str, Any]:
+    """Growth of the distance of random pairs of states in one iteration of a random user."""
+    made, rng = world(users, convexity), np.random.default_rng(seed)
+    grown: dict[str, list[float]] = {"custom": [], "plain": []}
+    for _ in range(pairs):
+        one, user = _state(rng), int(rng.integers(users))
+        # Mostly near, where the pieces of the prox and of the loss agree, and sometimes far.
+        other = _moved(one, rng, 10 ** rng.uniform(-4, 1))
+        before, after = (one, other), [_step(made, hub, user) for hub in (one, other)]
+        for name, length in (("custom", _custom(made)), ("plain", _plain)):
+            grown[name].append(length(_apart(*after)) / length(_apart(*before)))
+    return {name: np.array(ratios) for name, ratios in grown.items()} | {"bound": bound(made, convexity)}
+
+
+def coupled(*, convexity: float, iterations: int, users: int, seed: int) -> dict[str, Any]:
+    """Two runs that differ in the start only and share users and noise: their distance over the iterations."""
+    made, rng = world(users, convexity), np.random.default_rng(seed)
+    one = _state(rng)
+    other = Hub(x=one.x, dual=one.dual + 10 * rng.normal(size=FEATURES - 1))
+    custom, plain = [], []
+    for iteration in range(iterations + 1):
+        gap = _apart(one, other)
+        custom.append(_custom(made)(gap))
+        plain.append(_plain(gap))
+        noise = 0.1 * rng.normal(size=FEATURES)
+        one, other = (_step(made, hub, iteration % users, noise) for hub in (one, other))
+    return {"custom": np.array(custom), "plain": np.array(plain), "bound": bound(made, convexity)}
+
+
+def bound(made: World, convexity: float) -> float:
+    """By how much one iteration contracts at least, in the custom norm (not squared)."""
+    smallest, largest = made.algorithm.constraint.range
+    factor = max(abs(1 - STEP * convexity), abs(1 - STEP * (1 + convexity)))
+    squared = contraction(
+        curvature=STEP * PENALTY,
+        smallest=smallest,
+        largest=largest,
+        gradient_factor=1.0 if convexity == 0 else factor,
+    )
+    return float(np.sqrt(squared))
+
+
+def _step(made: World, hub: Hub, user: int, noise: Array | float = 0.0) -> Hub:
+    x, dual = made.algorithm.advance(made.problem, hub, made.gradient(user, hub.x))
+    return Hub(x=x + noise, dual=dual)
+
+
+def _state(rng: np.random.Generator) -> Hub:
+    return Hub(x=3 * rng.normal(size=FEATURES), dual=3 * rng.normal(size=FEATURES - 1))
+
+
+def _moved(hub: Hub, rng: np.random.Generator, size: float) -> Hub:
+    return Hub(x=hub.x + size * rng.normal(size=FEATURES), dual=hub.dual + size * rng.normal(size=FEATURES - 1))
+
+
+def _apart(one: Hub, other: Hub) -> Hub:
+    return Hub(x=one.x - other.x, dual=one.dual - other.dual)
+
+
+def _custom(made: World) -> Any:
+    algorithm: GradientADMM = made.algorithm
+    return lambda gap: algorithm.norm(made.problem, gap)
+
+
+def _plain(gap: Hub) -> float:
+    return float(np.sqrt(gap.x @ gap.x + gap.dual @ gap.dual))
