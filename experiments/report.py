@@ -136,7 +136,8 @@ def _page(paper: Paper, outcome: Outcome, folder: Path, made: dict[str, Any], ca
         _section(by_observer(outcome)),
         _section(outcome.results),
         *(_section(table) for table in outcome.tables),
-        *(_section(table) for table in _metadata(paper)),
+        *(_section(table) for table in _metadata(paper) if table.rows),
+        "" if paper.reported else "<h2>What the paper reports</h2><p>No numbers.</p>",
         _cards(cards),
         _how(made),
     ]

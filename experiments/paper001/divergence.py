@@ -77,9 +77,7 @@ def costs(
     }
 
 
-def _scalar(
-    step: float, penalty: float, std: float, gap: float, factor: float, s: float, k: float, most: int
-) -> Array:
+def _scalar(step: float, penalty: float, std: float, gap: float, factor: float, s: float, k: float, most: int) -> Array:
     """Exact zCDP after 0, 1, ... `most` further iterations, in one singular direction."""
     inverse = 1 / (1 + step * penalty * s**2)
     dual = np.array([-(1 - k) * penalty * s, 1 - k])  # of (x, dual)

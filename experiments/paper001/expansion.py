@@ -18,8 +18,8 @@ def pairs(*, convexity: float, pairs: int, users: int, seed: int) -> dict[str, A
     grown: dict[str, list[float]] = {"custom": [], "plain": []}
     for _ in range(pairs):
         one, user = _state(rng), int(rng.integers(users))
-        # Mostly near, where the pieces of the prox and of the loss agree, and sometimes far.
-        other = _moved(one, rng, 10 ** rng.uniform(-4, 1))
+        # Near, where the pieces of the prox and of the loss agree, and far; in x, in the dual, or in both.
+        other = _moved(one, rng, 10 ** rng.uniform(-4, 1), parts=int(rng.integers(1, 4)))
         before, after = (one, other), [_step(made, hub, user) for hub in (one, other)]
         for name, length in (("custom", _custom(made)), ("plain", _plain)):
             grown[name].append(length(_apart(*after)) / length(_apart(*before)))
@@ -30,7 +30,7 @@ def coupled(*, convexity: float, iterations: int, users: int, seed: int) -> dict
     """Two runs that differ in the start only and share users and noise: their distance over the iterations."""
     made, rng = world(users, convexity), np.random.default_rng(seed)
     one = _state(rng)
-    other = Hub(x=one.x, dual=one.dual + 10 * rng.normal(size=FEATURES - 1))
+    other = Hub(x=one.x + rng.normal(size=FEATURES), dual=one.dual)
     custom, plain = [], []
     for iteration in range(iterations + 1):
         gap = _apart(one, other)
@@ -63,8 +63,9 @@ def _state(rng: np.random.Generator) -> Hub:
     return Hub(x=3 * rng.normal(size=FEATURES), dual=3 * rng.normal(size=FEATURES - 1))
 
 
-def _moved(hub: Hub, rng: np.random.Generator, size: float) -> Hub:
-    return Hub(x=hub.x + size * rng.normal(size=FEATURES), dual=hub.dual + size * rng.normal(size=FEATURES - 1))
+def _moved(hub: Hub, rng: np.random.Generator, size: float, parts: int) -> Hub:
+    x, dual = rng.normal(size=FEATURES), rng.normal(size=FEATURES - 1)
+    return Hub(x=hub.x + size * (parts & 1 > 0) * x, dual=hub.dual + size * (parts & 2 > 0) * dual)
 
 
 def _apart(one: Hub, other: Hub) -> Hub:

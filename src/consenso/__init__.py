@@ -5,7 +5,16 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 _LAZY = {
+    "PrivateElasticNet": "consenso.estimators",
+    "PrivateHuberRegressor": "consenso.estimators",
+    "PrivateLADRegressor": "consenso.estimators",
+    "PrivateLasso": "consenso.estimators",
+    "PrivateLinearSVC": "consenso.estimators",
+    "PrivateLogisticRegression": "consenso.estimators",
+    "PrivateRidge": "consenso.estimators",
+    "PrivateScaler": "consenso.estimators",
     "plan": "consenso.runtime.plan",
+    "private_bounds": "consenso.estimators",
     "run": "consenso.runtime.run",
 }
 

@@ -123,7 +123,7 @@ FILES: list[tuple[str, bytes, str]] = [
     ("unknown class", _lines("age,smoker,job,ill", "31,yes,cook,maybe"), "none of the classes"),
     ("missing value", _lines("age,smoker,job,ill", ",yes,cook,no"), "a value is missing"),
     ("ragged", _lines("age,smoker,job,ill", GOOD, "31,yes"), "line 3"),
-    ("mixed encodings", "age,smoker,job,ill\n31,yes,cook,no\n".encode() + b"31,yes,caf\xe9,no\n", "not UTF-8"),
+    ("mixed encodings", b"age,smoker,job,ill\n31,yes,cook,no\n" + b"31,yes,caf\xe9,no\n", "not UTF-8"),
     ("utf-16", "age,smoker,job,ill\n31,yes,cook,no\n".encode("utf-16"), "zero bytes"),
     ("too few records", _lines("age,smoker,job,ill", *[GOOD] * 199), "declared"),
     ("too many records", _lines("age,smoker,job,ill", *[GOOD] * 201), "declared"),

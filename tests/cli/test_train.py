@@ -34,7 +34,7 @@ def test_a_study_is_planned_trained_shown_verified_and_used(patients: Path, prog
     assert answer["metrics"]["accuracy"] > answer["metrics"]["majority"] + 0.05
     run = patients / "run"
     found = {path.name for path in run.iterdir()}
-    assert found == {"study.toml", "schema.toml", "card.json", "model.json", "trace.json", "metrics.json"}
+    assert found == {"study.toml", "schema.toml", "card.json", "model.json", "trace.json", "metrics.json", "report.html"}
     assert Study.load(run / "study.toml").digest == answer["study"]
     (spent,) = Ledger.open(patients / "budget.ledger").runs()
     assert spent.state == "committed"
@@ -55,7 +55,7 @@ def test_a_study_is_planned_trained_shown_verified_and_used(patients: Path, prog
 
 
 def test_a_run_that_is_stopped_and_resumed_gives_the_same_model(patients: Path, program: Any) -> None:
-    _slow(patients, "seed = 7", rounds=3000)
+    _slow(patients, "seed = 7", rounds=400)
     whole = program("train", "slow.toml", "--out", "whole", at=patients)
     assert whole.returncode == 0, whole.stderr
     _stop_after_a_checkpoint(patients, "parts")
@@ -75,7 +75,7 @@ def test_a_run_that_is_stopped_and_resumed_gives_the_same_model(patients: Path, 
 
 
 def test_a_run_that_is_stopped_and_resumed_is_charged_once(patients: Path, program: Any) -> None:
-    _slow(patients, 'ledger = "budget.ledger"', rounds=1500)
+    _slow(patients, 'ledger = "budget.ledger"', rounds=300)
     ledger = Ledger.open(patients / "budget.ledger")
     _stop_after_a_checkpoint(patients, "parts")
     (run,) = ledger.runs()
@@ -92,7 +92,7 @@ def test_a_run_that_is_stopped_and_resumed_is_charged_once(patients: Path, progr
 
 def _slow(folder: Path, source: str, *, rounds: int) -> None:
     text = (folder / "study.toml").read_text().replace('ledger = "budget.ledger"', source)
-    text += f'algorithm = "DP-SGD"\nrounds = {rounds}\n[output]\ncheckpoint = 20\n'
+    text += f'algorithm = "DP-SGD"\nrounds = {rounds}\n[output]\ncheckpoint = 5\n'
     (folder / "slow.toml").write_text(text)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from consenso.deployment import certs
-from consenso.models import load_model
+from consenso.models import Model, load_model
 from consenso.runtime.disk import read_journal
 
 SCHEMA = """
@@ -93,6 +93,11 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def numbers(model: Model) -> np.ndarray:
+    assert model.intercept is not None
+    return np.concatenate([model.coefficients, model.intercept[None]]).ravel()
+
+
 @dataclass
 class Federation:
     """A folder with everything that a federation needs; processes are killed when the test ends."""
@@ -135,23 +140,19 @@ class Federation:
         told = ["--name", party, "--data", f"{party}.csv", "--certs", f"certs/{party}", "--json", *more]
         return self.start("peer", study, *told, "--linger", "20", **options)
 
-    def train(self, study: str = "study.toml", out: str = "local") -> np.ndarray:
+    def train(self, study: str = "study.toml") -> np.ndarray:
         """The model of the local engine, which takes its parties one by one."""
         from consenso.runtime.run import run
-        from consenso.shards import Shards
         from consenso.study import Study
+        from consenso.study.training import model_of
 
         loaded = Study.load(self.folder / study)
-        parts = []
-        for name in loaded.parties:
-            read = loaded._file(self.folder / f"{name}.csv")
-            parts.append((read.X, read.y))
-        return run(loaded.plan(), Shards.from_parties(loaded.problem(), parts), one_by_one=True).model
+        whole = loaded.changed({"data.tables": {name: f"{name}.csv" for name in loaded.parties}})
+        result = run(loaded.plan(), whole.shards(), one_by_one=True)
+        return numbers(model_of(loaded, result, result.card(1e-5)))
 
     def model(self, out: str) -> np.ndarray:
-        found = load_model(self.folder / out)
-        assert found.intercept is not None
-        return np.concatenate([found.coefficients, found.intercept[None]]).ravel()
+        return numbers(load_model(self.folder / out))
 
     def journal(self, party: str) -> list[dict[str, Any]]:
         return read_journal(self.folder / f"{party}.state")

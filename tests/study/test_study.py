@@ -149,13 +149,19 @@ def test_without_a_seed_the_noise_is_safe() -> None:
         ({"noise": "none"}, NoNoise()),
         ({"epsilon": math.inf}, NoNoise()),
         (
-            {"noise": {"gradient": {"kind": "gaussian", "multiplier": {"kind": "geometric", "first": 2, "ratio": 0.9}}}},
+            {
+                "noise": {
+                    "gradient": {"kind": "gaussian", "multiplier": {"kind": "geometric", "first": 2, "ratio": 0.9}}
+                }
+            },
             GaussianNoise(multiplier=Geometric(first=2, ratio=0.9)),
         ),
     ],
 )
 def test_noise_may_be_stated(privacy: dict[str, Any], noise: Any) -> None:
-    made = digits(privacy={"seed": 0, **privacy}, setting={"kind": "central", "algorithm": "dp_sgd", "rounds": 5}).plan()
+    made = digits(
+        privacy={"seed": 0, **privacy}, setting={"kind": "central", "algorithm": "dp_sgd", "rounds": 5}
+    ).plan()
     assert dict(made.setting.doorway.noise) == {"gradient": noise}
 
 
@@ -240,11 +246,11 @@ def test_without_privacy_auto_reaches_the_exact_model(tmp_path: Path) -> None:
     from sklearn.linear_model import LogisticRegression
 
     study = digits(privacy__epsilon=math.inf, model__regularizer={"kind": "l2", "strength": 0.01}, data__row_bound=8.0)
-    model = train(study, tmp_path / "run").model
-    records = study._records()
+    found = train(study, tmp_path / "run")
+    model, records = found.model, study._records()
     exact = LogisticRegression(C=1 / (0.01 * 400), tol=1e-10, max_iter=10_000).fit(records.X, records.y)
     np.testing.assert_allclose(model.coefficients[:, 0], exact.coef_[0], atol=2e-3)
-    assert math.isinf(train(study, tmp_path / "again").card.entries[0].epsilon)
+    assert math.isinf(found.card.entries[0].epsilon)
     peers = digits(
         privacy__epsilon=math.inf,
         setting={"kind": "decentralized", "topology": "complete", "split": {"parties": 3}},

@@ -3,7 +3,8 @@
 An attack gives every run a score, high where it believes in world one. Three facts bound epsilon from below:
 
 * At a threshold fixed beforehand the false positive rate a and the false negative rate b of an (epsilon, delta) private
-  mechanism satisfy 1 - b <= exp(epsilon) a + delta, and the same with the two exchanged. Clopper and Pearson bound both.
+  mechanism satisfy 1 - b <= exp(epsilon) a + delta, and the same with the two exchanged; Clopper and Pearson bound
+  both rates.
 * The area A under the receiver operating curve is at most 1 - (1 - delta)^2 / (1 + exp(epsilon)): it is the area above
   the lowest trade-off curve that (epsilon, delta) allows. For a mu-GDP mechanism it is at most Phi(mu / sqrt 2). The
   area uses every run and no threshold; its standard error is DeLong's, and the bound is on the logit scale.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consenso.algorithms.consensus import ConsensusADMM, Hub, Up
-from consenso.arrays import IntArray
+from consenso.arrays import Array, IntArray
 from consenso.audit.neighbours import Neighbours, neighbours
 from consenso.errors import InputError
 from consenso.facts import Facts
@@ -78,9 +78,10 @@ class FlippingADMM(ConsensusADMM):
 
     def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
         """The mean moves as it does, the model as the script says."""
-        return replace(super().combine(facts, hub, total), z=np.broadcast_to(self._z(facts, facts.round + 1), hub.z.shape))
+        scripted = np.broadcast_to(self._z(facts, facts.round + 1), hub.z.shape)
+        return replace(super().combine(facts, hub, total), z=scripted)
 
-    def _z(self, facts: Facts, round_: int) -> np.ndarray:
+    def _z(self, facts: Facts, round_: int) -> Array:
         z = np.zeros(facts.dim)
         z[1] = self.far if round_ % 2 else -self.far
         return z

@@ -202,4 +202,3 @@ class Guess(_Noting):
     def coins(self, name: str, counts: IntArray) -> NDArray[np.bool_]:
         """All of them: hidden coins are treated where noise is on sums."""
         return np.ones(int(counts.sum()), dtype=np.bool_)
-

@@ -160,8 +160,8 @@ class _Quiet:
 class Prediction:
     """Where the token of a walk would be in one world, from what an observer last saw of it and without noise since.
 
-    For walks whose parties keep nothing. The path is known, as in the proof of their guarantee. Between two looks the noise of the steps adds up, so a
-    squared distance counts over the number of steps.
+    For walks whose parties keep nothing. The path is known, as in the proof of their guarantee. Between two looks the
+    noise of the steps adds up, so a squared distance counts over the number of steps.
     """
 
     def __init__(self, run: Trials, shards: Shards, looks: frozenset[int]) -> None:

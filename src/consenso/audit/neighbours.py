@@ -67,7 +67,9 @@ def unkind(problem: Problem, unit: Unit, adjacency: Adjacency, party: int) -> It
             ("rows of other directions", silent, (axis, high), (flat, low)),
         ]
     if problem.features > 1:
-        pairs.append(("all features at once", silent, (flat, high), (flat, low) if adjacency == "replace-one" else None))
+        pairs.append(
+            ("all features at once", silent, (flat, high), (flat, low) if adjacency == "replace-one" else None)
+        )
         crowd = [_crowd(problem, int(size), axis) for size in problem.sizes]
         up, down = _pushed(problem, 1.0), _pushed(problem, -1.0)
         pushed = down if adjacency == "replace-one" else None

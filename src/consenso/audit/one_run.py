@@ -104,9 +104,7 @@ def one_run(
     coins = rng.integers(2, size=len(chosen)).astype(bool)
     shards = Shards.from_parties(plan.problem, _planted(data, chosen, coins))
     scores = _scores(plan, shards, chosen, seed=seed, every_round=view == "rounds")
-    best = OneRun(
-        canaries=len(chosen), guesses=0, right=0, delta=delta, confidence=confidence, lower=0.0, view=view
-    )
+    best = OneRun(canaries=len(chosen), guesses=0, right=0, delta=delta, confidence=confidence, lower=0.0, view=view)
     # Under add-remove an absent canary scores about nothing, not minus what a present one does.
     scores = scores - np.median(scores) if plan.problem.adjacency == "add-remove" else scores
     order = np.argsort(-np.abs(scores))
@@ -181,9 +179,7 @@ def _scores(plan: Plan, shards: Shards, chosen: Canaries, *, seed: int, every_ro
     watched = every_round and isinstance(simulated.algorithm, HubAlgorithm)
     before, total = released_model(simulated, progress), np.zeros(len(chosen))
     start = before
-    for _ in engine.rounds(
-        simulated.algorithm, simulated.setting, shards, progress, coins_of(simulated, progress)
-    ):
+    for _ in engine.rounds(simulated.algorithm, simulated.setting, shards, progress, coins_of(simulated, progress)):
         if watched:
             now = released_model(simulated, progress)
             total += _pull(plan.problem, chosen, before, before - now)

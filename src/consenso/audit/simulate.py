@@ -121,13 +121,14 @@ def stacking_of(plan: Plan, shards: Shards) -> Stacking:
 
 
 def _played(plan: Plan, shards: Shards, stacking: Stacking, first: int, count: int) -> Array:
-    """Models and all exact values of some trials as one row each."""
+    """Models of some trials and, in two numbers each, all that they would have released without noise."""
     run = Trials(plan, shards, count=count, first=first, seed=1, stacking=stacking)
-    values = []
+    exact = np.zeros((count, 2))
     for scene in run.rounds():
         for call in scene.calls:
-            values.append(scene.copies.sums(call.exact))
-    return np.concatenate([*values, run.models()], axis=1)
+            sums = scene.copies.sums(call.exact)
+            exact += np.stack([sums.sum(axis=1), np.square(sums).sum(axis=1)], axis=1)
+    return np.concatenate([exact, run.models()], axis=1)
 
 
 class _Stage:
@@ -187,7 +188,9 @@ class _Stage:
     def _pulls(self) -> tuple[float, float]:
         """Step times the attacked party's gradient along the first coordinate, in either world."""
         step, zero = self._run.plan.algorithm.step, np.zeros(self._run.plan.problem.dim)
-        pulls = [float(step * w.cohort(self._pair.party).gradient(zero)[0, 0]) for w in (self._pair.zero, self._pair.one)]
+        pulls = [
+            float(step * w.cohort(self._pair.party).gradient(zero)[0, 0]) for w in (self._pair.zero, self._pair.one)
+        ]
         return pulls[0], pulls[1]
 
     def _shadow(self, scene: Scene) -> None:

@@ -104,7 +104,8 @@ class Trials:
             return self.hubs.models(facts.at(int(self.round.max())))
         here = facts.at(int(self.round.max())).only(self.party_of_row)
         models: Array = self.plan.algorithm.models(here, self.state)
-        return models.reshape(self.count, self.parties, -1).mean(axis=1)
+        mean: Array = models.reshape(self.count, self.parties, -1).mean(axis=1)
+        return mean
 
     def _finished(self, facts: Facts) -> bool:
         # Trials that end at different times are taken one at a time.
@@ -130,9 +131,7 @@ class Trials:
         here = facts.only(self.party_of_row[acting])
         releases = algorithm.releases(here)
         drawing = replace(here, cohort=acting + self.first * self.parties)
-        inner, close = open_door(
-            self.doorway, drawing, releases, largest=largest, vault=vault, record=_forget
-        )
+        inner, close = open_door(self.doorway, drawing, releases, largest=largest, vault=vault, record=_forget)
         door = Recorder(inner, self.doorway, here, releases, largest)
         before = take(self.state, acting, self.offsets)
         cohort = self._everyone if len(acting) == len(self.party_of_row) else self.cohort_of(self.party_of_row[acting])

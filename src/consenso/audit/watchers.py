@@ -69,9 +69,7 @@ class LikelihoodRatio:
             elif seen == "sum" and call.release.at == "sum":
                 self._sum(index, scene, steps, trials, place)
 
-    def _each(
-        self, index: int, scene: Scene, steps: tuple[Steps, Steps], trials: IntArray, place: IntArray
-    ) -> None:
+    def _each(self, index: int, scene: Scene, steps: tuple[Steps, Steps], trials: IntArray, place: IntArray) -> None:
         call, active = scene.calls[index], place >= 0
         noise = self._run.doorway.noise_for(call.release.name)
         heard = _heard(scene.calls, index)[place[active]]
@@ -175,9 +173,7 @@ class FilteredRatio:
                 break
             wide = coordinate_variance(self._run.doorway.noise_for(call.release.name), call.release.size)
             there = np.unique(scene.copies.trial_of_row)
-            zero, one = (
-                log_gaussian(world[index][0][there], world[index][1][there] * wide) for world in implied
-            )
+            zero, one = (log_gaussian(world[index][0][there], world[index][1][there] * wide) for world in implied)
             self.score[there] += one - zero
 
 

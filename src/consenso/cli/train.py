@@ -29,14 +29,15 @@ def run(
         Path | None, typer.Option(help="Folder of the run; by default runs/ and the name of the study, beside it.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped in that folder.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.html.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON, without a progress bar.")] = False,
 ) -> None:
     """Train a study: read the table through its schema, charge the ledger, run, and write the folder of the run.
 
-    The folder gets study.toml, model.json, card.json, trace.json and, if the study names a public test file,
-    metrics.json. Nothing in it depends on private data but through the noise. Ctrl-C stops at the next checkpoint; the
-    checkpoint is private, and is removed when the run is complete. With seeded noise a resumed run gives the same model
-    as one that was never stopped; in every case the ledger is charged once.
+    The folder gets study.toml, model.json, card.json, trace.json, report.html and, if the study names a public test
+    file, metrics.json. Nothing in it depends on private data but through the noise. Ctrl-C stops at the next
+    checkpoint, which is private and is removed when the run is complete. With seeded noise a resumed run gives the same
+    model as one that was never stopped; in every case the ledger is charged once.
 
     Exit codes: 0 fine, 2 bad input (nothing was spent), 130 stopped by Ctrl-C (go on with --resume).
 
@@ -57,6 +58,10 @@ def run(
                 typer.echo(json.dumps({"folder": str(folder), "stopped": True, "resumable": saved}, indent=2))
             typer.secho(f"consenso: stopped; {told}", fg=typer.colors.YELLOW, err=True)
             raise typer.Exit(STOPPED) from None
+    if not no_report:
+        from consenso.report import write_report
+
+        write_report(found.folder)
     if as_json:
         typer.echo(json.dumps(summary(loaded, found), indent=2, allow_nan=False))
     else:

@@ -11,12 +11,13 @@ import logging
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from consenso.deployment.identity import allowance_of, disk_of, names_of, place_of, run_of
 from consenso.deployment.outcome import prepare, write
-from consenso.deployment.parts import parts_of
+from consenso.deployment.parts import Parts, parts_of
 from consenso.errors import InputError
 from consenso.runtime.flower import HUB, FlowerHub, answered, key_hash
 from consenso.runtime.hub import HubRun, check_star
@@ -183,8 +184,11 @@ def answer(message: Any, told: Mapping[str, Any]) -> Any:
     config = _checked(told)
     study, name, label = Study.load(config["study"]), config["party"], config.get("label", "1")
     index, run = place_of(study, name), run_of(study, label)
-    plan = study.plan()
-    parts, built = parts_of(plan), list[Party]()
+    built: list[Party] = []
+
+    @cache
+    def parts() -> Parts:
+        return parts_of(study.plan())
 
     def party() -> Party:
         disk = disk_of(study, Path(config["state"]), owner=name, label=label)
@@ -192,13 +196,14 @@ def answer(message: Any, told: Mapping[str, Any]) -> Any:
             ledger = Path(config["ledger"]) if "ledger" in config else None
             allowance = allowance_of(study, disk, ledger, label=label)
             shards = study.party_shards(name, Path(config["data"]) if "data" in config else None)
-            built.append(Party(plan, shards, index, disk, allowance=allowance, contributor=parts.contributor))
+            contributor = parts().contributor
+            built.append(Party(study.plan(), shards, index, disk, allowance=allowance, contributor=contributor))
         except BaseException:
             disk.close()
             raise
         return built[-1]
 
-    reply = answered(message, name, run=run, limit=parts.limit, party=party)
+    reply = answered(message, name, run=run, limit=lambda: parts().limit, party=party)
     for here in built:
         if here.finished and here.model is not None and "out" in config:
             folder = prepare(Path(config["out"]), again=run)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from consenso.estimators.classifiers import PrivateLinearSVC, PrivateLogisticRegression
+from consenso.estimators.bounds import PrivateBounds, private_bounds
+from consenso.estimators.least_squares import PrivateElasticNet, PrivateLasso, PrivateRidge
 from consenso.estimators.linear import SpendingWarning
-from consenso.estimators.regressors import (
-    PrivateElasticNet,
-    PrivateHuberRegressor,
-    PrivateLADRegressor,
-    PrivateLasso,
-    PrivateRidge,
-)
+from consenso.estimators.logistic import PrivateLogisticRegression
+from consenso.estimators.robust import PrivateHuberRegressor, PrivateLADRegressor
+from consenso.estimators.scaler import PrivateScaler
+from consenso.estimators.svc import PrivateLinearSVC
 
 __all__ = [
+    "PrivateBounds",
     "PrivateElasticNet",
     "PrivateHuberRegressor",
     "PrivateLADRegressor",
@@ -20,5 +19,7 @@ __all__ = [
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
     "PrivateRidge",
+    "PrivateScaler",
     "SpendingWarning",
+    "private_bounds",
 ]

@@ -110,7 +110,7 @@ def _exact(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any) -> 
         solver=EXACT,
         reason="exact: there is no budget to keep to.",
         steps=found.steps,
-        guarantee=_bare_guarantee(terms.adjacency),
+        guarantee=bare_guarantee(terms.adjacency),
         claims=Claims(plan=None, problem=problem, delta=terms.delta),
     )
 
@@ -152,7 +152,7 @@ def _fitted(task: Task, problem: Problem, model: Array, **rest: Any) -> Fitted:
 
 
 def penalty(alpha: float, l1_ratio: float) -> Regularizer:
-    """alpha * (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2)."""
+    """The regularizer alpha * (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2)."""
     if alpha == 0:
         return NoPenalty()
     if l1_ratio == 0:
@@ -175,7 +175,8 @@ def telling_level(slope_bound: float, row_bound: float, features: int, outputs: 
     return slope_bound * row_bound * spread * math.sqrt(2 * math.log(2 * features * outputs))
 
 
-def _bare_guarantee(adjacency: Adjacency) -> Guarantee:
+def bare_guarantee(adjacency: Adjacency) -> Guarantee:
+    """What a fit without privacy promises: nothing."""
     return Guarantee(event=_BARE, adjacency=adjacency, unit="record", observer=Public().key, theorem="none")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import numbers
 import warnings
 from typing import Any, Self
 
@@ -17,7 +16,7 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import Fitted
 from consenso.estimators.rows import constant_for
-from consenso.estimators.terms import check_terms
+from consenso.estimators.terms import check_terms, is_number
 from consenso.privacy.card import Card
 
 # Parameters that a search does not look for.
@@ -28,7 +27,7 @@ class SpendingWarning(UserWarning):
     """A search is fitting: every fit spends its own budget."""
 
 
-class PrivateLinearModel(BaseEstimator):
+class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     """Checks, the intercept's column, attributes and scores; not for direct use."""
 
     epsilon: float
@@ -62,13 +61,13 @@ class PrivateLinearModel(BaseEstimator):
     def _check_parameters(self) -> None:
         """Refuse what cannot be before data are looked at."""
         owner = type(self).__name__
-        check_terms(self)
+        check_terms(self, owner)
         private = math.isfinite(self.epsilon)
         if private and self.row_bound is None:
             raise InputError(
-                f"{owner}(row_bound=None): with a finite epsilon the 2-norm of every row needs a public bound, to which "
-                "longer rows are shortened; choose it from public knowledge (sqrt(features) for columns in [-1, 1]), or "
-                "spend budget with private_bounds(X, epsilon=...) or PrivateScaler."
+                f"{owner}(row_bound=None): with a finite epsilon the 2-norm of every row needs a public bound, to "
+                "which longer rows are shortened; choose it from public knowledge (sqrt(features) for columns in "
+                "[-1, 1]), or spend budget with private_bounds(X, epsilon=...) or PrivateScaler."
             )
         check_size(owner, "row_bound", self.row_bound, "a bound on the 2-norm of rows")
         if self.alpha is not None and not _is_strength(self.alpha):
@@ -97,7 +96,7 @@ class PrivateLinearModel(BaseEstimator):
                 f"spends its own epsilon={self.epsilon:g} on the rows it sees, and its cross-validated scores are "
                 "private; tune on public data, or pass ledger= to have every fit charged.",
                 SpendingWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def _validated(self, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
@@ -139,9 +138,9 @@ def check_size(owner: str, name: str, value: Any, meaning: str) -> None:
     """A bound is a positive finite number, or None."""
     if value is None:
         return
-    if not (isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < value < math.inf):
+    if not (is_number(value) and 0 < value < math.inf):
         raise InputError(f"{owner}({name}={value!r}): {name} is {meaning}, a positive finite number.")
 
 
 def _is_strength(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 <= value < math.inf
+    return is_number(value) and 0 <= value < math.inf

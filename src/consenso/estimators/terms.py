@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Protocol, get_args
 
 import numpy as np
 
@@ -51,15 +50,25 @@ class Terms:
         return calibrate_noise(lambda multiplier: Gaussian(multiplier, worlds), self.target) / self.records
 
 
-def check_terms(asked: Any) -> None:
+class Asked(Protocol):
+    """The parameters of an estimator, or of a function, that are about privacy."""
+
+    epsilon: float
+    delta: float | None
+    adjacency: Adjacency
+    records: int | None
+    ledger: Ledger | str | Path | None
+    random_state: Any
+
+
+def check_terms(asked: Asked, owner: str) -> None:
     """Refuse an epsilon, delta, adjacency, ledger or seed that cannot be, before any data are looked at."""
-    owner = type(asked).__name__
     epsilon, delta = asked.epsilon, asked.delta
-    if not _is_number(epsilon) or not epsilon > 0:
+    if not is_number(epsilon) or not epsilon > 0:
         raise InputError(
             f"{owner}(epsilon={epsilon!r}): epsilon is a number above 0; use float('inf') for a fit without privacy."
         )
-    if delta is not None and not (_is_number(delta) and 0 < delta < 1):
+    if delta is not None and not (is_number(delta) and 0 < delta < 1):
         raise InputError(
             f"{owner}(delta={delta!r}): a delta lies in (0, 1), far below 1 / records; leave it out for "
             f"min({LARGEST_DELTA:g}, 0.1 / records)."
@@ -68,9 +77,7 @@ def check_terms(asked: Any) -> None:
         choices = " or ".join(map(repr, get_args(Adjacency)))
         raise InputError(f"{owner}(adjacency={asked.adjacency!r}): neighbouring data sets differ by {choices}.")
     records = asked.records
-    if records is not None and (
-        not isinstance(records, numbers.Integral) or isinstance(records, bool) or not records >= 1
-    ):
+    if records is not None and not (isinstance(records, int | np.integer) and is_number(records) and records >= 1):
         raise InputError(f"{owner}(records={records!r}): a public number of records is a whole number above 0.")
     if asked.ledger is None:
         return
@@ -85,11 +92,14 @@ def check_terms(asked: Any) -> None:
         )
 
 
-def terms_of(asked: Any, rows: int) -> Terms:
-    """The terms of a fit to so many rows, which are public under replace-one and private under add-remove."""
-    owner = type(asked).__name__
+def terms_of(asked: Asked, owner: str, rows: int, *, divides: bool = True) -> Terms:
+    """The terms of a fit to so many rows, which are public under replace-one and private under add-remove.
+
+    divides: whether anything but the default delta depends on the number of records.
+    """
     private = math.isfinite(asked.epsilon)
-    records = _public_records(asked, rows) if private else rows
+    needed = private and (divides or asked.delta is None or asked.adjacency == "replace-one")
+    records = _public_records(asked, owner, rows) if needed else rows if not private else 1
     return Terms(
         owner=owner,
         epsilon=float(asked.epsilon),
@@ -120,8 +130,8 @@ def opened(ledger: Ledger | str | Path | None) -> Ledger | None:
     return Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
 
 
-def _public_records(asked: Any, rows: int) -> int:
-    owner, declared = type(asked).__name__, asked.records
+def _public_records(asked: Asked, owner: str, rows: int) -> int:
+    declared = asked.records
     if asked.adjacency == "replace-one":
         if declared is not None and declared != rows:
             raise InputError(
@@ -143,5 +153,6 @@ def _public_records(asked: Any, rows: int) -> int:
     return int(declared)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+def is_number(value: object) -> bool:
+    """Whether a parameter is a number, NaN included."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -209,10 +209,11 @@ class FlowerHub:
         self._nodes[numbers[name]] = node
 
     def _key_of(self, node: int) -> str:
-        for info in self._grid.get_nodes():
-            if info.node_id == node:
-                return key_hash(bytes(info.public_key))
-        return ""
+        found = [bytes(info.public_key) for info in self._grid.get_nodes() if info.node_id == node]
+        try:
+            return key_hash(found[0]) if found else ""
+        except InputError:
+            return ""
 
     def _message(self, node: int, kind: str, content: Mapping[str, Any]) -> Any:
         from flwr.app import ConfigRecord, Message, RecordDict
@@ -232,8 +233,10 @@ class FlowerHub:
         return envelope
 
 
-def answered(message: Any, name: str, *, run: str, limit: int, party: Callable[[], Party]) -> Any:
-    """A node's reply to one message. `party` builds the party from its disk; it is called for what is in order only."""
+def answered(message: Any, name: str, *, run: str, limit: Callable[[], int], party: Callable[[], Party]) -> Any:
+    """A node's reply to one message. `limit` is the most bytes of a question's content; `party` builds the party from
+    its disk, and is called for what is in order only.
+    """
     from flwr.app import ConfigRecord, Message, RecordDict
 
     if message.metadata.message_type == WHO:
@@ -243,13 +246,13 @@ def answered(message: Any, name: str, *, run: str, limit: int, party: Callable[[
     return Message(RecordDict({RECORD: ConfigRecord(told)}), reply_to=message)
 
 
-def _answer(message: Any, name: str, *, run: str, limit: int, party: Callable[[], Party]) -> Envelope:
+def _answer(message: Any, name: str, *, run: str, limit: Callable[[], int], party: Callable[[], Party]) -> Envelope:
     def refused(reason: str) -> Envelope:
         body = reason.encode("ascii", errors="replace")[:300]
         return Envelope(kind="refusal", run=run, sender=name, recipient=HUB, body=body)
 
     try:
-        envelope = unpack(_content(message, ENVELOPE, bytes), run=run, recipient=name, sender=HUB, limit=limit)
+        envelope = unpack(_content(message, ENVELOPE, bytes), run=run, recipient=name, sender=HUB, limit=limit())
         if envelope.kind not in ("ask", "end"):
             raise MessageError("a server asks and ends, and something else came.")
         here = party()
@@ -277,6 +280,7 @@ def _answer(message: Any, name: str, *, run: str, limit: int, party: Callable[[]
 
 def key_hash(key: bytes) -> str:
     """A name for a public key, whichever of the usual forms it is in."""
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import (
         Encoding,
         PublicFormat,
@@ -287,7 +291,7 @@ def key_hash(key: bytes) -> str:
     try:
         read = load_pem_public_key if key.lstrip().startswith(b"-----BEGIN") else load_ssh_public_key
         plain = read(key).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    except ValueError:
+    except (ValueError, UnsupportedAlgorithm):
         raise InputError("a public key is a PEM or OpenSSH text; give the file that ends in .pub.") from None
     return hashlib.sha256(plain).hexdigest()
 

@@ -48,7 +48,7 @@ class Conversation(Protocol):
     def ask(self, questions: Mapping[int, Question], check: Check, *, partial: bool) -> dict[int, bytes]:
         """Ask every party its question, again and again, until its answer passes the check.
 
-        With `partial`, go on without those who have not answered when the engine's patience ends.
+        With `partial`, go on without those who have not answered when the engine's patience ends; never without any.
         """
         ...
 
@@ -138,7 +138,8 @@ class HubRun:
                 party: Question(round=round_, stage=stage, body=body, counted=place["counted"][party])
                 for party, body in bodies.items()
             }
-            answers = conversation.ask(questions, check, partial=partial or self._partial)
+            # A run begins when everybody has come; afterwards it goes on without those who left.
+            answers = conversation.ask(questions, check, partial=partial or (self._partial and round_ > 0))
             silent.update(set(questions) - set(answers))
             return answers
 

@@ -8,8 +8,8 @@ What is smooth is taken as it is, so that smooth problems have one stage. A loss
 replaced by their Moreau envelopes around the last slopes (`consenso.subproblems.envelope`): the augmented Lagrangian
 method on the split scores = rows x, model = x, with semismooth Newton inside.
 
-*Certificate.* Let z be the point returned, s its scores, g_i a subgradient of the loss at p_i, q one of the penalty at z.
-Convexity at p_i and z, summed with the weights v_i of the records, gives for every x*
+*Certificate.* Let z be the point returned, s its scores, g_i a subgradient of the loss at p_i, q one of the penalty at
+z. Convexity at p_i and z, summed with the weights v_i of the records, gives for every x*
 
     F(z) - F(x*) <= sum_i v_i (phi(s_i) - phi(p_i) - g_i (s_i - p_i)) + <sum_i v_i g_i row_i + q, z - x*>.
 
@@ -31,7 +31,8 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.problem import Problem
 from consenso.shards import Shards
-from consenso.solvers.smooth import Penalty, Smoothed, descend, split
+from consenso.solvers.newton import descend
+from consenso.solvers.smooth import Penalty, Smoothed, split
 from consenso.subproblems.batch import Plain, Term
 from consenso.subproblems.envelope import Envelope
 from consenso.subproblems.pieces import Pieces, pieces

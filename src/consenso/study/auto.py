@@ -31,7 +31,7 @@ FEWEST, MOST = 10, 1000
 #: Beyond this ratio of noise to a second moment plain steps did better (Adult and digits, 5 to 100 parties).
 DROWNED = 3.0
 #: Consensus ADMM without noise: long steps, and rounds until nothing moves any more.
-EXACT_STEP, EXACT_ROUNDS = 64.0, 300
+EXACT_STEP, EXACT_ROUNDS = 64.0, 150
 #: Rounds of a named algorithm when nothing better is known, and passes over the parties where one acts in a round.
 USUAL_ROUNDS, USUAL_PASSES = 50, 10
 

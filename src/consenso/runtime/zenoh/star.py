@@ -69,21 +69,28 @@ class StarHub:
         """Ask every party its question until its answer passes the check."""
         answers: dict[int, bytes] = {}
         calls = {party: self._call(party, question, check, answers) for party, question in questions.items()}
-        waited = set(questions) - (self._away if partial else set())
+
+        def waited() -> set[int]:
+            """Who did not answer the last time and is not there is not waited for again."""
+            if not partial:
+                return set(questions)
+            return {party for party in questions if party not in self._away or self.lines.up[party]}
 
         def done() -> bool:
-            return self._stop.is_set() or waited <= set(answers)
+            return self._stop.is_set() or (bool(answers) and waited() <= set(answers))
 
-        in_time = self.lines.wait(done, self._patience if partial else None)
+        while not self.lines.wait(done, self._patience if partial else None) and not answers:
+            log.warning("nobody answers; the run goes on when somebody does")
         for call in calls.values():
             self.lines.drop(call)
         if self._stop.is_set():
             raise Stopped
-        if not in_time:
-            missing = sorted(self._names[party] for party in waited - set(answers))
-            log.warning("round goes on without %s, who did not answer in time", ", ".join(missing))
         if partial:
-            self._away = set(questions) - set(answers)
+            silent = set(questions) - set(answers)
+            if silent - self._away:
+                missing = sorted(self._names[party] for party in silent - self._away)
+                log.warning("the run goes on without %s, who did not answer in time", ", ".join(missing))
+            self._away = silent
         return dict(answers)
 
     def _call(self, party: int, question: Question, check: Check, answers: dict[int, bytes]) -> Call:

@@ -1,0 +1,102 @@
+"""Bounds on rows and targets for those who know none: private quantiles, charged."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_array, check_X_y
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.estimators.fitting import bare_guarantee
+from consenso.estimators.quantiles import exact_range, private_range
+from consenso.estimators.terms import check_terms, is_number, terms_of
+from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.ledger import Ledger
+from consenso.problem import Adjacency
+
+_OWNER = "private_bounds"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateBounds:
+    """Released bounds: for `row_bound=` and `target_bound=` of an estimator, and what they cost.
+
+    count_noise: standard deviation of the noise on every count of records; with few times as many records the bounds
+    say little.
+    """
+
+    row_bound: float
+    target_bound: float | None
+    guarantee: Guarantee
+    count_noise: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    epsilon: float
+    delta: float | None
+    adjacency: Adjacency
+    records: int | None
+    ledger: Ledger | str | Path | None
+    random_state: Any
+
+
+def private_bounds(
+    X: Any,
+    y: Any = None,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    quantile: float = 0.95,
+    adjacency: Adjacency = "replace-one",
+    records: int | None = None,
+    ledger: Ledger | str | Path | None = None,
+    random_state: Any = None,
+) -> PrivateBounds:
+    """A private quantile of the 2-norms of the rows of X, and of the sizes of the targets if y is given.
+
+    What it costs is spent in addition to what a model spends on the data: bounds.guarantee.compose(model.guarantee_).
+    epsilon, delta, adjacency, records, ledger and random_state as for the estimators; `records` is needed under
+    add-remove only for the default delta.
+    """
+    asked: Any = _Request(
+        epsilon=epsilon, delta=delta, adjacency=adjacency, records=records, ledger=ledger, random_state=random_state
+    )
+    check_terms(asked, _OWNER)
+    if not is_number(quantile) or not 0 < quantile <= 1:
+        raise InputError(f"{_OWNER}(quantile={quantile!r}): a quantile lies in (0, 1]; 0.95 clips one row in twenty.")
+    values = _sizes(X, y)
+    terms = terms_of(asked, _OWNER, len(values), divides=False)
+    tails = (0.0, float(quantile))
+    if terms.is_private:
+        _, high, counter = private_range(values, tails, terms, ranges=None, positive=True)
+        guarantee, noise = counter.guarantee(), counter.scale
+    else:
+        (_, high), guarantee, noise = exact_range(values, tails), bare_guarantee(adjacency), 0.0
+    return PrivateBounds(
+        row_bound=max(float(high[0]), math.ulp(0.0)),
+        target_bound=None if y is None else max(float(high[1]), math.ulp(0.0)),
+        guarantee=guarantee,
+        count_noise=noise,
+    )
+
+
+def _sizes(X: Any, y: Any) -> Array:
+    """Lengths of rows, and sizes of targets beside them, (records, 1 or 2)."""
+    dtype = [np.float64, np.float32]
+    if y is None:
+        X = check_array(X, accept_sparse="csr", dtype=dtype)
+    else:
+        X, y = check_X_y(X, y, accept_sparse="csr", dtype=dtype, y_numeric=True)
+    if sparse.issparse(X):
+        lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).reshape(-1))
+    else:
+        lengths = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+    columns = [lengths] if y is None else [lengths, np.abs(np.asarray(y, dtype=np.float64))]
+    return np.stack(columns, axis=1)

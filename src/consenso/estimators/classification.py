@@ -1,0 +1,119 @@
+"""What private classifiers share: public labels, coefficients, predictions."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.estimators.fitting import Task, fit
+from consenso.estimators.linear import PrivateLinearModel
+from consenso.estimators.terms import Terms, terms_of
+
+PUBLIC = "public"
+_LABELS_ARE_PUBLIC = "The set of labels that occur is public: it is the same in both data sets."
+
+
+class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
+    """Labels, coefficients and predictions; not for direct use."""
+
+    classes: ArrayLike | str | None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit within the budget. X: (records, features), dense or sparse; y: labels."""
+        self._check_parameters()
+        self._check_classes()
+        self._warn_of_search()
+        X, y = self._validated(X, y)
+        check_classification_targets(y)
+        classes, codes = self._encoded(y)
+        terms = terms_of(self, type(self).__name__, X.shape[0])
+        fitted = fit(self._task(terms, X.shape[1], len(classes)), terms, X, self._targets(codes, len(classes)))
+        self._keep(fitted)
+        if isinstance(self.classes, str):
+            texts = (*fitted.guarantee.assumptions, _LABELS_ARE_PUBLIC)
+            self.guarantee_ = dataclasses.replace(fitted.guarantee, assumptions=texts)
+        self.classes_ = classes
+        self.coef_ = np.ascontiguousarray(fitted.coefficients.T)
+        self.intercept_ = fitted.intercepts
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores of the second class, (records,), or of every class, (records, classes)."""
+        check_is_fitted(self)
+        scores = self._scores(X, self.coef_.T, self.intercept_)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label with the highest score."""
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[chosen]
+        return labels
+
+    @abstractmethod
+    def _task(self, terms: Terms, features: int, classes: int) -> Task:
+        """What is learnt, with this many columns and classes."""
+
+    @staticmethod
+    def _targets(codes: NDArray[Any], classes: int) -> NDArray[Any]:
+        return np.where(codes == 1, 1.0, -1.0) if classes == 2 else codes.astype(np.int64)
+
+    def _check_classes(self) -> None:
+        """The labels that occur are data, so they are public input wherever there is a guarantee."""
+        owner = type(self).__name__
+        if self.classes is None:
+            if math.isfinite(self.epsilon):
+                raise InputError(
+                    f"{owner}(classes=None): with a finite epsilon the set of labels is public input, because the "
+                    "labels that occur depend on the data; pass classes=[...], or classes='public' to declare that "
+                    "the labels that occur in y are public knowledge."
+                )
+            return
+        if isinstance(self.classes, str):
+            if self.classes != PUBLIC:
+                raise InputError(f"{owner}(classes={self.classes!r}): give a list of labels, or classes='public'.")
+            return
+        given = np.asarray(self.classes)
+        if given.ndim != 1 or len(given) < 2 or len(np.unique(given)) < len(given):
+            raise InputError(f"{owner}(classes={self.classes!r}): a list of at least two different labels is needed.")
+
+    def _encoded(self, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        owner = type(self).__name__
+        seen, codes = np.unique(y, return_inverse=True)
+        is_list = self.classes is not None and not isinstance(self.classes, str)
+        declared = np.unique(np.asarray(self.classes)) if is_list else None
+        classes = seen if declared is None else declared
+        if len(classes) < 2:
+            raise InputError(
+                f"{owner}.fit(y=...): labels of at least two classes are needed, and y has one class only; give "
+                "records of others, or declare all with classes=[...]."
+            )
+        if declared is not None:
+            place = np.clip(np.searchsorted(declared, seen), 0, len(declared) - 1)
+            strange = seen[declared[place] != seen]
+            if len(strange):
+                raise InputError(
+                    f"{owner}.fit(y=...): y has labels that are not among classes={declared.tolist()}; declare every "
+                    "label that may occur."
+                )
+            codes = place[codes]
+        self._check_count(len(classes))
+        return classes, codes
+
+    def _check_count(self, classes: int) -> None:
+        """Whether so many classes can be told apart."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = math.isfinite(self.epsilon)
+        return tags

@@ -1,0 +1,95 @@
+"""Private logistic and softmax regression."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, log_softmax, softmax
+
+from consenso.arrays import Array
+from consenso.estimators.classification import PrivateClassifier
+from consenso.estimators.fitting import Task, penalty, telling_level
+from consenso.estimators.terms import Terms
+from consenso.losses import Logistic, Loss, Softmax
+from consenso.privacy.ledger import Ledger
+from consenso.problem import Adjacency
+
+
+class PrivateLogisticRegression(PrivateClassifier):
+    """Logistic regression with differential privacy; several classes share one softmax.
+
+    Minimises mean log loss + alpha * (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2); the intercept is not penalized. At
+    epsilon=inf it equals LogisticRegression(C=1 / (alpha * records), l1_ratio=l1_ratio).
+
+    epsilon: the budget of a fit, inf for none. delta: None for min(1e-5, 0.1 / records). row_bound: public bound on the
+    2-norm of rows; longer rows are shortened to it. classes: the public labels, or "public" to declare those in y
+    public. alpha: None for 1 / records (scikit-learn's C=1), or with an L1 share and privacy the level below which
+    nothing can be told from noise. solver: "auto" or one of consenso.solvers.names(). adjacency: "replace-one" (the
+    number of records is public) or "add-remove" (it is not: `records` is a public upper bound). ledger: a Ledger or its
+    path, charged for every fit. random_state: None for noise that protects, a seed for a simulation.
+
+    Fitted: coef_, intercept_, classes_, guarantee_, card_, solver_, solver_reason_, n_iter_, n_features_in_.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        row_bound: float | None = None,
+        classes: ArrayLike | str | None = None,
+        alpha: float | None = None,
+        l1_ratio: float = 0.0,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        adjacency: Adjacency = "replace-one",
+        records: int | None = None,
+        ledger: Ledger | str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_bound = row_bound
+        self.classes = classes
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.adjacency = adjacency
+        self.records = records
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes, (records, classes)."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.stack([expit(-scores), expit(scores)], axis=1)
+        return np.asarray(softmax(scores, axis=1))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Their logarithms."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return -np.stack([np.logaddexp(0.0, scores), np.logaddexp(0.0, -scores)], axis=1)
+        return np.asarray(log_softmax(scores, axis=1))
+
+    def _task(self, terms: Terms, features: int, classes: int) -> Task:
+        loss: Loss = Logistic() if classes == 2 else Softmax(classes=classes)
+        return Task(
+            loss=loss,
+            penalty=penalty(self._strength(loss, terms, features), self.l1_ratio),
+            row_bound=self.row_bound if terms.is_private else None,
+            constant=self._constant(),
+            solver=self.solver,
+        )
+
+    def _strength(self, loss: Loss, terms: Terms, features: int) -> float:
+        if self.alpha is not None:
+            return float(self.alpha)
+        if self.l1_ratio == 0 or not terms.is_private or self.row_bound is None:
+            return 1.0 / terms.records
+        return telling_level(loss.slope_bound, self.row_bound, features, loss.outputs, terms)

@@ -1,0 +1,232 @@
+"""Private quantiles from noisy histograms, for those who have no public bounds.
+
+A record has k numbers (columns, or its length and the size of its target), and adds one to one bin of each of k
+histograms: adding or removing it moves the counts by sqrt(k) in the 2-norm, replacing it by sqrt(2k), because no more
+than one count of each histogram falls and one rises. The counts leave through the door with Gaussian noise.
+
+Where no range is public, a first histogram has bins between powers of two, 2^-30 to 2^30, of either sign: whatever the
+numbers are, a few bins hold them, and bins whose noisy count is no larger than noise alone would be are taken for
+empty. A second histogram has equal bins between the quantiles that the first one found; what follows from the counts is
+post-processing. The two share the budget equally.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.estimators.terms import Terms
+from consenso.facts import Facts
+from consenso.losses import Absolute
+from consenso.privacy.calibrate import calibrate_noise
+from consenso.privacy.events import Adjacency, Event, repeat
+from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.ledger import charges_of
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.observers import Eavesdropper, Observer, Public
+from consenso.privacy.release import Bounds, Doorway, Entry, Release, Vault, open_door
+from consenso.privacy.samplers import Sampler
+from consenso.privacy.theorems import Composition
+from consenso.problem import Problem
+from consenso.regularizers import NoPenalty
+
+FINE_BINS = 32
+EXPONENTS = np.arange(-30, 31)
+POWERS = np.ldexp(1.0, EXPONENTS)
+SIGNED_EDGES = np.concatenate([-POWERS[::-1], POWERS])
+POSITIVE_EDGES = np.concatenate([[0.0], POWERS])
+_COUNTS = "counts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counter:
+    """Histograms of k numbers of each record, released `stages` times within a budget. Everything in it is public."""
+
+    quantities: int
+    stages: int
+    terms: Terms
+    sampler: Sampler
+    noise: GaussianNoise
+    _entries: list[Entry] = field(default_factory=list, compare=False, repr=False)
+
+    @classmethod
+    def planned(cls, quantities: int, stages: int, terms: Terms) -> Counter:
+        """The least noise that keeps to the terms."""
+        assert terms.sampler is not None
+        sampler = terms.sampler
+
+        def at(multiplier: float) -> Counter:
+            noise = GaussianNoise(multiplier=multiplier)
+            return cls(quantities=quantities, stages=stages, terms=terms, sampler=sampler, noise=noise)
+
+        return at(calibrate_noise(lambda multiplier: at(multiplier).event(terms.adjacency), terms.target))
+
+    @property
+    def bounds(self) -> Bounds:
+        """What one record can do to the counts of a stage."""
+        return Bounds(record_add_remove=math.sqrt(self.quantities), record_replace_one=math.sqrt(2 * self.quantities))
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the noise on every count."""
+        return float(self.noise.scale(self._own_bound(), 0))
+
+    def event(self, adjacency: Adjacency) -> Event:
+        """What one record goes through in all stages."""
+        own, seen = self._own_bound(), float(self.bounds.at("record", adjacency))
+        largest = self.quantities * (len(SIGNED_EDGES) + 1)
+        return repeat(self.noise.event(own, seen, 0, self.sampler, largest), self.stages)
+
+    def guarantee(self, observer: Observer = Public(), adjacency: Adjacency | None = None) -> Guarantee:  # noqa: B008
+        """For whoever sees what was released, which anybody may."""
+        stated = adjacency or self.terms.adjacency
+        theorem = Composition(
+            released=self.event(stated),
+            why="A record adds one to one bin of each histogram (docs/estimators.md#private-bounds).",
+            adjacency=stated,
+            unit="record",
+        )
+        return Guarantee(
+            event=theorem.event(),
+            adjacency=stated,
+            unit="record",
+            observer=observer.key,
+            theorem=type(theorem).__name__,
+            assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
+        )
+
+    def count(self, stage: int, values: Array, edges: Array) -> Array:
+        """Noisy counts (quantities, bins) of values (records, quantities) between edges (quantities, bins + 1)."""
+        bins = edges.shape[1] - 1
+        exact = np.stack([_counts(values[:, which], edges[which]) for which in range(self.quantities)])
+        release = Release(
+            name=_COUNTS,
+            bounds=self.bounds,
+            why="a record adds one to one bin of each histogram",
+            size=self.quantities * bins,
+        )
+        facts = Facts.everyone(_facts_of(self.quantities, self.terms), rounds=self.stages).at(stage)
+        doorway = Doorway(
+            noise={_COUNTS: self.noise}, sampler=self.sampler, trust="curator", shares=1, equal_noise=False
+        )
+        door, close = open_door(
+            doorway,
+            facts,
+            (release,),
+            largest={_COUNTS: self._own_bound()},
+            vault=Vault(),
+            record=self._entries.append,
+        )
+        noisy = door(_COUNTS, exact.reshape(1, -1))
+        close()
+        return noisy.reshape(self.quantities, bins)
+
+    def _own_bound(self) -> float:
+        return float(self.bounds.at("record", self.terms.adjacency))
+
+    @contextmanager
+    def charged(self) -> Iterator[None]:
+        """Reserve all stages before the first, commit them after the last; nothing released is nothing charged."""
+        ledger = self.terms.ledger
+        if ledger is None:
+            yield
+            return
+        adjacencies: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+        guarantees = [self.guarantee(Eavesdropper(), adjacency) for adjacency in adjacencies]
+        run_id = f"{self.terms.owner}-{uuid.uuid4()}"
+        what = f"{self.terms.owner}: histograms of {self.quantities} numbers, {self.stages} stages"
+        ledger.reserve(run_id, charges_of(guarantees), what=what)
+        try:
+            yield
+        except BaseException as error:
+            if not self._entries:
+                reason = f"stopped by {type(error).__name__} before anything was released"
+                ledger.release(run_id, nothing_was_released=True, reason=reason)
+            raise
+        ledger.commit(run_id)
+
+
+def private_range(
+    values: Array, tails: tuple[float, float], terms: Terms, *, ranges: Array | None, positive: bool
+) -> tuple[Array, Array, Counter]:
+    """Noisy quantiles (low, high) of each column of values (records, quantities), each (quantities,).
+
+    ranges: public (quantities, 2), within which values are clipped; None searches powers of two. positive: values are
+    at least 0, and so is every low.
+    """
+    quantities = values.shape[1]
+    counter = Counter.planned(quantities, 2 if ranges is None else 1, terms)
+    with counter.charged():
+        if ranges is None:
+            edges = np.tile(POSITIVE_EDGES if positive else SIGNED_EDGES, (quantities, 1))
+            coarse = _told_from_noise(counter.count(0, values, edges), counter.scale)
+            ranges = np.stack([_support(coarse[k], edges[k], tails) for k in range(quantities)])
+            if positive:
+                ranges[:, 0] = 0.0
+        steps = np.linspace(0.0, 1.0, FINE_BINS + 1)
+        edges = ranges[:, :1] + (ranges[:, 1:] - ranges[:, :1]) * steps
+        counts = counter.count(counter.stages - 1, values, edges)
+    found = np.stack([_quantiles(counts[k], edges[k], tails, counter.scale) for k in range(quantities)])
+    return found[:, 0], found[:, 1], counter
+
+
+def exact_range(values: Array, tails: tuple[float, float]) -> tuple[Array, Array]:
+    """The quantiles themselves: not private."""
+    low, high = np.quantile(values, tails, axis=0)
+    return low, high
+
+
+def _counts(values: Array, edges: Array) -> Array:
+    """How many values lie between edges; what lies beyond is put into the outermost bins."""
+    place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    return np.bincount(place, minlength=len(edges) - 1).astype(np.float64)
+
+
+def _told_from_noise(counts: Array, scale: float) -> Array:
+    """Counts that noise alone does not reach in any bin; of each histogram at least the largest is kept."""
+    level = scale * math.sqrt(2 * math.log(counts.size))
+    kept = np.where(counts > level, counts, 0.0)
+    for row, given in zip(kept, counts, strict=True):
+        if not row.any():
+            row[given.argmax()] = 1.0
+    return kept
+
+
+def _support(counts: Array, edges: Array, tails: tuple[float, float]) -> Array:
+    """Edges of the bins in which the two quantiles lie: the lower edge of the first, the upper edge of the second."""
+    share = np.cumsum(counts) / counts.sum()
+    low = int(np.searchsorted(share, tails[0], side="right"))
+    high = int(np.searchsorted(share, tails[1], side="left"))
+    return np.array([edges[min(low, len(counts) - 1)], edges[min(high, len(counts) - 1) + 1]])
+
+
+def _quantiles(counts: Array, edges: Array, tails: tuple[float, float], scale: float) -> Array:
+    """The innermost edges beyond which there is no more than the tails, as far as can be told from noise.
+
+    Where so little can be told that the two would cross, the outermost edges.
+    """
+    bins = len(counts)
+    below = np.concatenate([[0.0], np.cumsum(counts)])
+    above, total = below[-1] - below, max(float(below[-1]), 0.0)
+    low = int(np.flatnonzero(below <= tails[0] * total + scale * np.sqrt(np.arange(bins + 1)))[-1])
+    high = int(np.flatnonzero(above <= (1.0 - tails[1]) * total + scale * np.sqrt(np.arange(bins, -1, -1)))[0])
+    return np.array([edges[low], edges[high]]) if low < high else edges[[0, -1]]
+
+
+def _facts_of(quantities: int, terms: Terms) -> Problem:
+    """What the door asks for: who protects what. Nothing is learnt."""
+    return Problem(
+        loss=Absolute(),
+        regularizer=NoPenalty(),
+        features=quantities,
+        sizes=np.array([terms.records]),
+        row_bound=1.0,
+        target_bound=1.0,
+        adjacency=terms.adjacency,
+    )

@@ -1,0 +1,104 @@
+"""What private regressors share: public bounds on targets and residuals, coefficients, predictions.
+
+*Squared losses.* One record can move the gradient of a squared loss without bound, so under privacy residuals are
+clipped: the loss is Huber's, with the public threshold `residual_bound`, and it is the squared loss up to there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.estimators.fitting import Task, fit, penalty, telling_level
+from consenso.estimators.linear import PrivateLinearModel, check_size
+from consenso.estimators.terms import Terms, terms_of
+from consenso.losses import Huber, Loss, Squared
+
+# The clip of residuals over the bound of targets.
+RESIDUAL_SHARE = 0.5
+
+
+class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
+    """Targets, coefficients and predictions; not for direct use."""
+
+    target_bound: float | None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit within the budget. X: (records, features), dense or sparse; y: real targets."""
+        self._check_parameters()
+        self._warn_of_search()
+        X, y = self._validated(X, y, y_numeric=True)
+        terms = terms_of(self, type(self).__name__, X.shape[0])
+        self._keep(fit(self._task(terms, X.shape[1]), terms, X, np.asarray(y, dtype=np.float64)))
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predictions, (records,)."""
+        check_is_fitted(self)
+        return self._scores(X, self.coef_, self.intercept_)
+
+    def _keep(self, fitted: Any) -> None:
+        super()._keep(fitted)
+        self.coef_ = np.array(fitted.coefficients[:, 0])
+        self.intercept_ = float(fitted.intercepts[0])
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        owner = type(self).__name__
+        if math.isfinite(self.epsilon) and self.target_bound is None:
+            raise InputError(
+                f"{owner}(target_bound=None): with a finite epsilon targets need a public bound, to which they are "
+                "clipped; choose it from public knowledge, or spend budget with private_bounds(X, y, epsilon=...)."
+            )
+        check_size(owner, "target_bound", self.target_bound, "a bound on the size of targets")
+
+    def _task(self, terms: Terms, features: int) -> Task:
+        loss, factor = self._loss(terms)
+        return Task(
+            loss=loss,
+            penalty=penalty(self._strength(loss, factor, terms, features), self._l1_ratio()),
+            row_bound=self.row_bound if terms.is_private else None,
+            target_bound=self.target_bound if terms.is_private else None,
+            constant=self._constant(),
+            solver=self.solver,
+        )
+
+    def _loss(self, terms: Terms) -> tuple[Loss, float]:
+        """The loss that is minimised, and what it is a multiple of: by default squares, clipped under privacy."""
+        if not terms.is_private:
+            return Squared(), 1.0
+        return Huber(threshold=self._share(getattr(self, "residual_bound", None), RESIDUAL_SHARE)), 1.0
+
+    def _share(self, given: float | None, share: float) -> float:
+        """A number in the units of the targets: as given, or a share of their public bound."""
+        if given is not None or self.target_bound is None:
+            return float(given or 1.0)
+        return share * float(self.target_bound)
+
+    def _l1_ratio(self) -> float:
+        return 0.0
+
+    def _strength(self, loss: Loss, factor: float, terms: Terms, features: int) -> float:
+        """The penalty asked for; else scikit-learn's default, or under privacy with an L1 share the telling level."""
+        if self.alpha is not None:
+            return factor * float(self.alpha)
+        if self._l1_ratio() == 0:
+            return factor / terms.records
+        if not terms.is_private or self.row_bound is None:
+            return factor * self._usual_alpha()
+        return telling_level(loss.slope_bound, self.row_bound, features, 1, terms)
+
+    def _usual_alpha(self) -> float:
+        """What scikit-learn takes, in this library's normalisation."""
+        return 1.0
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = math.isfinite(self.epsilon)
+        return tags

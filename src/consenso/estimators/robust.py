@@ -1,0 +1,171 @@
+"""Private Huber regression and least absolute deviations.
+
+*Absolute losses.* The slope of an absolute value jumps, which the solvers that need least noise cannot take. Under
+privacy its corner is rounded over residuals of at most `smoothing`: Huber's loss again, divided by its threshold, which
+is at most smoothing/2 below the absolute value.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from consenso.errors import InputError
+from consenso.estimators.fitting import Task, penalty
+from consenso.estimators.linear import check_size
+from consenso.estimators.regression import PrivateRegressor
+from consenso.estimators.scale import fit_with_scale
+from consenso.estimators.terms import Terms, terms_of
+from consenso.losses import Absolute, Huber, Loss
+from consenso.privacy.ledger import Ledger
+from consenso.problem import Adjacency
+
+# The spread of residuals, and the rounded corner of absolute values, over the bound of targets.
+SCALE_SHARE, SMOOTHING_SHARE = 0.25, 0.2
+
+
+class PrivateHuberRegressor(PrivateRegressor):
+    """Robust regression with differential privacy: squares for small residuals, absolute values for large ones.
+
+    Minimises mean of scale * h(r / scale) + alpha/2 |w|^2, where h(z) is z^2/2 up to the threshold and its tangents
+    beyond; the intercept is not penalized. scale=None at epsilon=inf estimates the scale too, adding scale/2 to the
+    objective: then it equals HuberRegressor(epsilon=threshold, alpha=alpha * records), whose objective is 2 * records
+    times this one, and the scale is scale_. Under privacy the scale is public input; None is target_bound / 4.
+
+    threshold: where squares end, in units of the scale. scale: the spread of residuals that are not outliers. alpha:
+    None for 1e-4 / records, as in HuberRegressor. The other parameters are those of PrivateRidge.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        row_bound: float | None = None,
+        target_bound: float | None = None,
+        alpha: float | None = None,
+        threshold: float = 1.35,
+        scale: float | None = None,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        adjacency: Adjacency = "replace-one",
+        records: int | None = None,
+        ledger: Ledger | str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_bound = row_bound
+        self.target_bound = target_bound
+        self.alpha = alpha
+        self.threshold = threshold
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.adjacency = adjacency
+        self.records = records
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit within the budget. X: (records, features), dense or sparse; y: real targets."""
+        if math.isfinite(self.epsilon) or self.scale is not None:
+            super().fit(X, y)
+            self.scale_ = self._public_scale()
+            return self
+        self._check_parameters()
+        X, y = self._validated(X, y, y_numeric=True)
+        terms = terms_of(self, type(self).__name__, X.shape[0])
+        y = np.asarray(y, dtype=np.float64)
+        fitted, self.scale_ = fit_with_scale(lambda scale: self._scaled_task(terms, scale), self.threshold, terms, X, y)
+        self._keep(fitted)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        owner = type(self).__name__
+        check_size(owner, "threshold", self.threshold, "where squares end, in units of the scale")
+        check_size(owner, "scale", self.scale, "the spread of residuals that are not outliers")
+        if self.threshold is None:
+            raise InputError(f"{owner}(threshold=None): give a positive number; 1.35 loses 5 % on Gaussian residuals.")
+
+    def _public_scale(self) -> float:
+        return self._share(self.scale, SCALE_SHARE)
+
+    def _task(self, terms: Terms, features: int) -> Task:
+        return self._scaled_task(terms, self._public_scale())
+
+    def _scaled_task(self, terms: Terms, scale: float) -> Task:
+        """The objective times the scale: Huber's loss in the units of the targets."""
+        alpha = 1e-4 / terms.records if self.alpha is None else float(self.alpha)
+        return Task(
+            loss=Huber(threshold=float(self.threshold) * scale),
+            penalty=penalty(alpha * scale, 0.0),
+            row_bound=self.row_bound if terms.is_private else None,
+            target_bound=self.target_bound if terms.is_private else None,
+            constant=self._constant(),
+            solver=self.solver,
+        )
+
+
+class PrivateLADRegressor(PrivateRegressor):
+    """Least absolute deviations (median regression) with differential privacy.
+
+    Minimises mean absolute residual + alpha * (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2); the intercept is not
+    penalized. At epsilon=inf and l1_ratio=1 it equals QuantileRegressor(quantile=0.5, alpha=alpha / 2), whose objective
+    is half of this one. alpha=None is 2 there, QuantileRegressor's default, 1 / records without an L1 share, and under
+    privacy the level below which a coefficient cannot be told from noise.
+
+    smoothing: under privacy, the corner of the absolute value is rounded over residuals of at most this public number;
+    None for target_bound / 5. The other parameters are those of PrivateRidge.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        row_bound: float | None = None,
+        target_bound: float | None = None,
+        alpha: float | None = None,
+        l1_ratio: float = 1.0,
+        smoothing: float | None = None,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        adjacency: Adjacency = "replace-one",
+        records: int | None = None,
+        ledger: Ledger | str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_bound = row_bound
+        self.target_bound = target_bound
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.smoothing = smoothing
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.adjacency = adjacency
+        self.records = records
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_size(type(self).__name__, "smoothing", self.smoothing, "the width of a rounded corner")
+
+    def _l1_ratio(self) -> float:
+        return float(self.l1_ratio)
+
+    def _usual_alpha(self) -> float:
+        return 2.0
+
+    def _loss(self, terms: Terms) -> tuple[Loss, float]:
+        if not terms.is_private:
+            return Absolute(), 1.0
+        width = self._share(self.smoothing, SMOOTHING_SHARE)
+        return Huber(threshold=width), width

@@ -1,0 +1,112 @@
+"""Columns scaled by private quantiles, so that rows have a public bound."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.estimators.fitting import bare_guarantee
+from consenso.estimators.linear import check_size
+from consenso.estimators.quantiles import exact_range, private_range
+from consenso.estimators.terms import check_terms, is_number, terms_of
+from consenso.privacy.ledger import Ledger
+from consenso.problem import Adjacency
+
+
+class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Maps each column from its private quantiles to [-1, 1] / sqrt(features) * row_bound, clipping what is beyond.
+
+    Rows then have a 2-norm of at most row_bound, whatever the data are: give the model after it the same row_bound. The
+    budget of the scaler is spent in addition to that of the model: scaler.guarantee_.compose(model.guarantee_).
+
+    tail: share of the records beyond either end of a column. ranges: public (low, high), numbers or one per column,
+    within which the quantiles are looked for; None looks for them among all powers of two, at half of the budget.
+    epsilon, delta, adjacency, records, ledger and random_state as for the estimators; `records` is needed under
+    add-remove only for the default delta.
+
+    Fitted: lower_, upper_, guarantee_, n_features_in_, and count_noise_, the standard deviation of the noise on every
+    count of records; with few times as many records the quantiles say little.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        tail: float = 0.01,
+        ranges: Any = None,
+        row_bound: float = 1.0,
+        adjacency: Adjacency = "replace-one",
+        records: int | None = None,
+        ledger: Ledger | str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.tail = tail
+        self.ranges = ranges
+        self.row_bound = row_bound
+        self.adjacency = adjacency
+        self.records = records
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the quantiles of the columns within the budget; y is not looked at."""
+        owner = type(self).__name__
+        check_terms(self, owner)
+        if not is_number(self.tail) or not 0 <= self.tail < 0.5:
+            raise InputError(f"{owner}(tail={self.tail!r}): the share beyond either end lies in [0, 0.5).")
+        if self.row_bound is None:
+            raise InputError(f"{owner}(row_bound=None): a bound for the scaled rows is needed; 1 is as good as any.")
+        check_size(owner, "row_bound", self.row_bound, "the 2-norm of scaled rows")
+        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        ranges = self._public_ranges(X.shape[1])
+        terms = terms_of(self, owner, X.shape[0], divides=False)
+        tails = (float(self.tail), 1.0 - float(self.tail))
+        if terms.is_private:
+            self.lower_, self.upper_, counter = private_range(X, tails, terms, ranges=ranges, positive=False)
+            self.guarantee_, self.count_noise_ = counter.guarantee(), counter.scale
+        else:
+            self.lower_, self.upper_ = exact_range(np.asarray(X, dtype=np.float64), tails)
+            self.guarantee_, self.count_noise_ = bare_guarantee(self.adjacency), 0.0
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Scaled rows, (records, features)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        middle, half = (self.lower_ + self.upper_) / 2, (self.upper_ - self.lower_) / 2
+        half = np.where(half > 0, half, 1.0)
+        side = float(self.row_bound) / math.sqrt(X.shape[1])
+        scaled: Array = np.clip((X - middle) / half, -1.0, 1.0) * side
+        return scaled.astype(X.dtype, copy=False)
+
+    def _public_ranges(self, features: int) -> Array | None:
+        if self.ranges is None:
+            return None
+        owner = type(self).__name__
+        try:
+            low, high = self.ranges
+            found = np.stack([np.broadcast_to(np.asarray(end, dtype=np.float64), features) for end in (low, high)], 1)
+        except (TypeError, ValueError):
+            found = np.full((features, 2), np.nan)
+        if not (np.isfinite(found).all() and (found[:, 0] < found[:, 1]).all()):
+            raise InputError(
+                f"{owner}(ranges=...): (low, high) is two numbers, or two lists with one number for each of the "
+                f"{features} columns, every low below its high."
+            )
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.non_deterministic = math.isfinite(self.epsilon) and self.random_state is None
+        return tags

@@ -1,0 +1,98 @@
+"""The private linear support vector machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from consenso.errors import InputError
+from consenso.estimators.classification import PrivateClassifier
+from consenso.estimators.fitting import Task, penalty
+from consenso.estimators.linear import check_size
+from consenso.estimators.terms import Terms
+from consenso.losses import Hinge, SmoothedHinge
+from consenso.privacy.ledger import Ledger
+from consenso.problem import Adjacency
+
+# The rounded corner of the hinge under privacy, in units of margin.
+SMOOTHING = 0.5
+
+
+class PrivateLinearSVC(PrivateClassifier):
+    """Linear support vector machine for two classes, with differential privacy.
+
+    Minimises mean hinge loss + alpha/2 (|w|^2 + (b / intercept_scaling)^2): as in LinearSVC the intercept b is
+    penalized, since it is the coefficient of a constant column of value intercept_scaling. At epsilon=inf it equals
+    LinearSVC(loss="hinge", C=1 / (alpha * records), intercept_scaling=intercept_scaling).
+
+    intercept_scaling: None for 1 at epsilon=inf, as in LinearSVC, and for row_bound / 2 under privacy, which costs
+    little noise. smoothing: under privacy the corner of the hinge is rounded over margins in [1 - smoothing, 1], since
+    the solvers that need least noise cannot take a jump of the slope; None for 1/2. The other parameters are those of
+    PrivateLogisticRegression.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        row_bound: float | None = None,
+        classes: ArrayLike | str | None = None,
+        alpha: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        smoothing: float | None = None,
+        solver: str = "auto",
+        adjacency: Adjacency = "replace-one",
+        records: int | None = None,
+        ledger: Ledger | str | Path | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_bound = row_bound
+        self.classes = classes
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.smoothing = smoothing
+        self.solver = solver
+        self.adjacency = adjacency
+        self.records = records
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_size(type(self).__name__, "intercept_scaling", self.intercept_scaling, "the value of a constant column")
+        check_size(type(self).__name__, "smoothing", self.smoothing, "the width of a rounded corner")
+
+    def _check_count(self, classes: int) -> None:
+        if classes > 2:
+            raise InputError(
+                "Only binary classification is supported. The type of the target is multiclass: PrivateLinearSVC has "
+                f"two classes, and there are {classes}; use PrivateLogisticRegression."
+            )
+
+    def _constant(self) -> float | None:
+        if self.fit_intercept and self.intercept_scaling is not None:
+            return float(self.intercept_scaling)
+        return super()._constant()
+
+    def _task(self, terms: Terms, features: int, classes: int) -> Task:
+        alpha = 1.0 / terms.records if self.alpha is None else float(self.alpha)
+        return Task(
+            loss=SmoothedHinge(smoothing=float(self.smoothing or SMOOTHING)) if terms.is_private else Hinge(),
+            penalty=penalty(alpha, 0.0),
+            row_bound=self.row_bound if terms.is_private else None,
+            constant=self._constant(),
+            penalizes_constant=True,
+            solver=self.solver,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

@@ -1,0 +1,52 @@
+"""Law 9: no attack beats what is reported, for any observer.
+
+Every discovered algorithm is attacked in every schedule and under every trust of its example, with linear losses, on
+which bounds that use a Lipschitz constant are nearly attained. A claim counts as beaten when its trade-off curve is
+refuted with confidence 1 - 1e-6: over all algorithms, settings and observers a false alarm has probability below 1e-3.
+`consenso audit --all` is the long version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from consenso.algorithms.shape import Example
+from consenso.audit import Effort, Finding, audit, linear
+from consenso.errors import ConsensoError
+from consenso.runtime.plan import Plan
+from consenso.testing.plans import planned
+
+TRIALS = 800
+# Of algorithms whose trials cannot be taken together.
+SLOW_TRIALS = 100
+CONFIDENCE = 1 - 1e-6
+
+
+def attacks_stay_below(example: Example, *, trials: int = TRIALS, slow_trials: int = SLOW_TRIALS) -> None:
+    """Law 9: with the attacker's choice of data, no observer learns more than the plan says."""
+    for made in attacked_plans(example):
+        for finding in findings(made, trials=trials, slow_trials=slow_trials):
+            assert not finding.refuted, finding.sentence()
+
+
+def attacked_plans(example: Example) -> Iterator[Plan]:
+    """The example with linear losses in its first schedule under every trust, and in every schedule under the first.
+
+    An algorithm that does not take such a loss is attacked with its own.
+    """
+    harsh = replace(example, problem=linear(example.problem))
+    settings = dict.fromkeys(
+        [(example.schedules[0], trust) for trust in example.trusts]
+        + [(schedule, example.trusts[0]) for schedule in example.schedules]
+    )
+    for schedule, trust in settings:
+        try:
+            yield planned(harsh, schedule=schedule, trust=trust)
+        except ConsensoError:
+            yield planned(example, schedule=schedule, trust=trust)
+
+
+def findings(made: Plan, *, trials: int, slow_trials: int, confidence: float = CONFIDENCE) -> list[Finding]:
+    """What attacking each observer's guarantee gave."""
+    return audit(made, Effort(trials=trials, slow_trials=slow_trials, confidence=confidence, family=False))

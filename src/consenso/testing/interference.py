@@ -1,0 +1,105 @@
+"""Law 3: nothing but the releases depends on the data."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from consenso.algorithms.shape import Example
+from consenso.privacy.release import Sealed
+from consenso.runtime.plan import Plan
+from consenso.shards import Shards
+from consenso.testing.plans import (
+    ADJACENCIES,
+    UNITS,
+    execute,
+    plan_with_noise_scaled,
+    settings_of,
+    shards_of,
+    silent,
+)
+from consenso.testing.worlds import Pair, pairs
+
+
+class _Listener(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(level=logging.DEBUG)
+        self.heard: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.heard.append(record.getMessage())
+
+
+def transcript(made: Plan, shards: Shards) -> list[bytes]:
+    """Everything that leaves when every release is answered with noise alone: messages, hub, model, ledger, log."""
+    seen: list[bytes] = []
+
+    def watch(round_: int, message: Any, hub: Any) -> None:
+        for record in (message, hub):
+            if record is not None:
+                seen.extend(np.asarray(getattr(record, each.name)).tobytes() for each in dataclasses.fields(record))
+
+    blind = replace(made, setting=replace(made.setting, doorway=replace(made.setting.doorway, probe=silent)))
+    listener, logger = _Listener(), logging.getLogger("consenso")
+    level = logger.level
+    logger.addHandler(listener)
+    logger.setLevel(logging.DEBUG)
+    try:
+        model, progress = execute(blind, shards, watch=watch)
+    finally:
+        logger.removeHandler(listener)
+        logger.setLevel(level)
+    seen.append(model.tobytes())
+    seen += [repr((e.round, e.name, np.asarray(e.scale).tolist(), e.bound, e.share)).encode() for e in progress.entries]
+    return seen + [line.encode() for line in listener.heard]
+
+
+def non_interference(example: Example, *, draws: int = 1) -> None:
+    """Law 3: with every release answered by noise alone, nothing that leaves tells neighbouring data sets apart."""
+    for made in settings_of(example):
+        # A branch on a private value shows only where it goes both ways: answers of different sizes lead there.
+        sizes = [plan_with_noise_scaled(made, factor) for factor in (1.0, 0.1, 0.01)]
+        for number, pair in enumerate(_all_pairs(example, draws)):
+            one, other = (transcript(sizes[number % len(sizes)], world) for world in (pair.one, pair.other))
+            assert one == other, f"something besides the releases depends on the data ({pair.what})"
+
+
+def messages_are_releases(example: Example) -> None:
+    """Law 3, for sums: where all noise is on sums, nothing but sealed contributions is sent.
+
+    A plain field would pass non-interference and still tell something, for instance how many were sampled.
+    """
+    for made in settings_of(example):
+        setting, algorithm = made.setting, made.algorithm
+        declared = [r for round_ in range(setting.rounds) for r in algorithm.releases(setting.facts.at(round_))]
+        if setting.shape == "peer" or setting.doorway.trust == "local" or any(r.at == "party" for r in declared):
+            continue
+        execute(replace(made, algorithm=_spying(algorithm)), shards_of(example))
+
+
+def _spying(algorithm: Any) -> Any:
+    """The same algorithm, whose messages are looked at."""
+    kind = type(algorithm)
+
+    def local(self: Any, *arguments: Any) -> Any:
+        state, up = kind.local(self, *arguments)
+        for each in dataclasses.fields(up):
+            assert isinstance(getattr(up, each.name), Sealed), f"field {each.name!r} of a message is not a release"
+        return state, up
+
+    spy: Any = object.__new__(type(kind.__name__, (kind,), {"local": local}))
+    spy.__dict__.update(algorithm.__dict__)
+    return spy
+
+
+def _all_pairs(example: Example, draws: int) -> Iterator[Pair]:
+    for unit in UNITS:
+        for adjacency in ADJACENCIES:
+            problem = replace(example.problem, unit=unit, adjacency=adjacency)
+            for seed in range(draws):
+                yield from pairs(problem, unit, adjacency, np.random.default_rng(seed))

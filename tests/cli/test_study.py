@@ -1,0 +1,53 @@
+"""`consenso study new` and `consenso study check`, run as programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from consenso.study import Study
+
+
+def test_new_asks_a_few_questions_and_writes_a_study_that_can_be_planned(tmp_path: Path, program: Any) -> None:
+    answers = ["digits", "", "", "0.7", "", "elsewhere", "federated", "12", "curator"]
+    made = program("study", "new", "mine.toml", at=tmp_path, typed="\n".join(answers) + "\n")
+    assert made.returncode == 0, made.stderr
+    assert "Choose one of central, federated, decentralized" in made.stdout
+    study = Study.load(tmp_path / "mine.toml")
+    assert (study.setting.kind, study.setting.trust, len(study.parties)) == ("federated", "curator", 12)
+    assert study.privacy.target is not None
+    assert study.privacy.target.limit == 0.7
+    assert type(study.model.loss).__name__ == "Softmax"
+    checked = program("study", "check", "mine.toml", "--json", at=tmp_path)
+    assert json.loads(checked.stdout)["digest"] == study.digest
+
+
+@pytest.mark.parametrize("setting", ["central", "federated", "decentralized"])
+def test_new_with_options_asks_nothing(setting: str, patients: Path, answers: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(patients)
+    options = ["--table", "table.csv", "--schema", "schema.toml", "--rows", "200", "--test", "test.csv"]
+    code, out, told = answers("study", "new", "new.toml", *options, "--setting", setting, "--seed", "3", "--json")
+    assert code == 0, told
+    assert json.loads(out)["setting"] == setting
+    assert Study.load(patients / "new.toml").simulation
+    code, _, told = answers("study", "new", "new.toml", *options, "--defaults")
+    assert (code, "the file exists" in told) == (2, True)
+    code, out, _ = answers("study", "check", "new.toml")
+    assert code == 0
+    assert "a sound study" in out
+
+
+def test_new_refuses_what_cannot_be_planned_and_writes_nothing(tmp_path: Path, answers: Any) -> None:
+    path = tmp_path / "new.toml"
+    code, _, told = answers("study", "new", path, "--dataset", "digits", "--loss", "squared", "--defaults")
+    assert (code, "multiclass" in told) == (2, True)
+    code, _, told = answers("study", "new", path, "--dataset", "california_housing", "--defaults")
+    assert (code, "--target-bound" in told) == (2, True)
+    code, _, told = answers("study", "new", path, "--table", "t.csv", "--schema", "s.toml", "--defaults")
+    assert (code, "--rows" in told) == (2, True)
+    code, _, told = answers("study", "new", path, "--dataset", "digits", "--epsilon", "-1", "--defaults")
+    assert (code, "privacy.epsilon" in told) == (2, True)
+    assert not path.exists()

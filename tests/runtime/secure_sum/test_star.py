@@ -1,0 +1,155 @@
+"""The secure sum over the Zenoh star, on loopback with mutual TLS."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from consenso.algorithms.dp_sgd import DPSGD
+from consenso.deployment import certs
+from consenso.deployment.parts import parts_of
+from consenso.runtime.disk import Disk
+from consenso.runtime.hub import HubRun
+from consenso.runtime.party import Party
+from consenso.runtime.plan import Plan
+from consenso.runtime.zenoh.star import StarHub, StarParty, Stopped
+from consenso.runtime.zenoh.tls import Credentials
+from consenso.schedules import PoissonSubset
+from consenso.shards import Shards
+from consenso.testing.laws import execute, planned
+from consenso.testing.worlds import draw
+
+RUN = "ab" * 32
+
+
+class World:
+    """A server and clients with their own sessions, certificates and disks; clients run in threads."""
+
+    def __init__(self, made: Plan, folder: Path) -> None:
+        self.made, self.folder = made, folder
+        self.names = {party: f"p{party}" for party in range(made.setting.parties)}
+        self.shards = Shards.from_parties(made.problem, draw(made.problem, np.random.default_rng(0)))
+        authority = certs.init(folder / "authority")
+        for name in ("server", *self.names.values()):
+            certs.issue(authority, name, out=folder / "certs" / name, hosts=["127.0.0.1"])
+        with contextlib.closing(socket.socket()) as found:
+            found.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{found.getsockname()[1]}"
+        self.clients: dict[int, tuple[StarParty, threading.Thread, Disk]] = {}
+        self.errors: list[Exception] = []
+        self.star: StarHub | None = None
+        self.hub: HubRun | None = None
+
+    def credentials(self, name: str) -> Credentials:
+        return Credentials.load(self.folder / "certs" / name, name=name)
+
+    def serve(self, **options: Any) -> tuple[HubRun, StarHub]:
+        parts = parts_of(self.made)
+        self.star = StarHub(
+            self.names,
+            run=RUN,
+            listen=self.address,
+            credentials=self.credentials("server"),
+            limit=parts.limit,
+            **options,
+        )
+        disk = Disk(self.folder / "hub", owner="hub", run=RUN, fingerprint="f")
+        self.hub = HubRun(self.made, disk, summation=parts.summation)
+        return self.hub, self.star
+
+    def join(self, party: int) -> None:
+        parts, name = parts_of(self.made), self.names[party]
+        disk = Disk(self.folder / name, owner=name, run=RUN, fingerprint="f")
+        here = Party(self.made, self.shards, party, disk, contributor=parts.contributor)
+        client = StarParty(
+            here, name, run=RUN, server=self.address, credentials=self.credentials(name), limit=parts.limit
+        )
+
+        def work() -> None:
+            try:
+                client.run()
+            except Stopped:
+                pass
+            except Exception as error:
+                self.errors.append(error)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        self.clients[party] = client, thread, disk
+
+    def leave(self, party: int) -> None:
+        client, thread, disk = self.clients.pop(party)
+        client.stop()
+        thread.join(30)
+        disk.close()
+
+    def close(self) -> None:
+        for party in list(self.clients):
+            self.leave(party)
+        if self.star is not None:
+            self.star.stop()
+            self.star.close()
+        if self.hub is not None:
+            self.hub.disk.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Any]:
+    logging.getLogger("consenso").setLevel(logging.CRITICAL)
+    made: list[World] = []
+
+    def make(plan: Plan) -> World:
+        made.append(World(plan, tmp_path))
+        return made[0]
+
+    try:
+        yield make
+    finally:
+        for each in made:
+            each.close()
+        logging.getLogger("consenso").setLevel(logging.NOTSET)
+
+
+def of_example(**changes: Any) -> Plan:
+    return planned(DPSGD.example(), **({"trust": "secure-sum", "rounds": 3} | changes))
+
+
+@pytest.mark.parametrize("changes", [{}, {"schedule": PoissonSubset(0.5), "colluders": 1}])
+def test_the_star_opens_the_sum_of_the_local_engine(world: Any, changes: dict[str, Any]) -> None:
+    made = of_example(**changes)
+    here = world(made)
+    hub, star = here.serve()
+    for party in here.names:
+        here.join(party)
+    told = list(hub.rounds(star))
+    assert not any(done.missing for done in told)
+    expected = execute(made, here.shards, one_by_one=True)[0]
+    np.testing.assert_allclose(hub.model(), expected, rtol=0, atol=1e-14)
+    assert star.end(hub.model_bytes(), seconds=20) == tuple(here.names)
+    assert not here.errors
+
+
+def test_a_party_that_leaves_is_done_without_and_comes_back(world: Any) -> None:
+    made = of_example(colluders=2, rounds=6)
+    here = world(made)
+    hub, star = here.serve(patience=1.5)
+    for party in here.names:
+        here.join(party)
+    rounds = hub.rounds(star)
+    assert next(rounds).missing == ()
+    here.leave(2)
+    missing = [next(rounds).missing for _ in range(2)]
+    assert missing == [(2,), (2,)]
+    here.join(2)
+    told = [done.missing for done in rounds]
+    assert told[-1] == ()  # it was asked for new keys in between, and is in the sum again
+    assert hub.disk.told("place")["counted"] == [5] * 6
+    assert not here.errors

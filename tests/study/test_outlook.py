@@ -1,0 +1,103 @@
+"""What is said of a run before it starts: guarantees as the card has them, a cost, and a bound that holds."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from consenso.runtime.run import objective, run
+from consenso.study import Study
+from consenso.study.cost import expected_cost
+from consenso.study.outlook import epsilon_for, outlook
+
+TABLES: dict[str, Any] = {
+    "data": {"dataset": "digits", "rows": 1400, "positive": [0, 2, 4, 6, 8]},
+    "model": {"loss": "logistic", "regularizer": {"kind": "l2", "strength": 0.2}},
+    "privacy": {"epsilon": 8.0, "delta": 1e-5, "seed": 0},
+    "setting": {"kind": "central"},
+}
+
+
+def study_of(**changes: Any) -> Study:
+    study = Study.from_tables(TABLES, folder=Path())
+    return study.changed({key.replace("__", "."): value for key, value in changes.items()})
+
+
+def test_the_outlook_is_json_and_its_figures_are_the_card_s() -> None:
+    found = outlook(study_of())
+    told = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert found.epsilon == epsilon_for(found.card, "public") == pytest.approx(8.0, rel=1e-4)
+    assert len(told["guarantees"]) == len(found.card.entries) == 8
+    for told_entry, entry in zip(told["guarantees"], found.card.entries, strict=True):
+        assert told_entry["epsilon"] == entry.epsilon
+        assert told_entry["theorem"]
+    bare = json.loads(json.dumps(outlook(study_of(privacy__epsilon=math.inf)).to_json(), allow_nan=False))
+    assert bare["epsilon"] == "inf"
+
+
+def test_the_predicted_error_is_above_what_the_steps_leave() -> None:
+    study = study_of()
+    prediction = outlook(study).prediction
+    assert prediction is not None
+    assert prediction.informative
+    # The bound is for proximal gradient steps of length 1/smoothness, which DP-SGD takes.
+    smoothness = float(np.mean(study.problem().smoothness))
+    gaps = []
+    for seed in range(5):
+        steps = study.changed(
+            {
+                "privacy.seed": seed,
+                "setting.algorithm": "DP-SGD",
+                "setting.rounds": prediction.rounds,
+                "setting.parameters": {"step": 1 / smoothness},
+            }
+        )
+        shards = steps.shards()
+        noisy = run(steps.plan(), shards).model
+        bare = steps.changed({"privacy.epsilon": math.inf, "setting.rounds": 400})
+        exact = run(bare.plan(), bare.shards()).model
+        gaps.append(objective(steps.plan(), shards, noisy) - objective(steps.plan(), shards, exact))
+    # The mean of five runs is below a bound on the expectation that is an order of magnitude above it.
+    assert 0 < np.mean(gaps) < prediction.excess_risk
+    assert prediction.excess_risk < prediction.at_zero == pytest.approx(math.log(2))
+
+
+def test_there_is_no_prediction_where_theory_has_none() -> None:
+    assert outlook(study_of(model__regularizer="none")).prediction is None
+    assert outlook(study_of(model__intercept=True)).prediction is None
+    lasso = outlook(study_of(model__regularizer={"kind": "elastic-net", "l1": 0.1, "l2": 0.2})).prediction
+    assert lasso is not None
+    assert lasso.excess_risk is None
+    weak = outlook(study_of(model__regularizer={"kind": "l2", "strength": 1e-4})).prediction
+    assert weak is not None
+    assert not weak.informative
+
+
+def test_more_costs_more_and_local_noise_predicts_a_larger_error() -> None:
+    central = outlook(study_of())
+    local = outlook(study_of(setting={"kind": "federated", "trust": "local", "split": {"parties": 50}}))
+    assert central.prediction is not None
+    assert local.prediction is not None
+    assert local.prediction.squared_distance > central.prediction.squared_distance
+    slow = study_of(setting={"kind": "central", "algorithm": "DP-SGD", "rounds": 100_000}, privacy__epsilon=math.inf)
+    assert expected_cost(slow.plan()).seconds > 3 * central.cost.seconds
+    safe = study_of(privacy__seed=None)
+    assert expected_cost(safe.plan()).seconds > central.cost.seconds
+
+
+def test_the_expected_time_is_of_the_right_order() -> None:
+    study = study_of(
+        setting={"kind": "central", "algorithm": "DP-SGD", "rounds": 3000}, privacy={"multiplier": 5.0, "seed": 0}
+    )
+    shards = study.shards()
+    run(study.changed({"setting.rounds": 2}).plan(), shards)
+    start = time.process_time()
+    run(study.plan(), shards)
+    taken = time.process_time() - start
+    assert taken / 10 < expected_cost(study.plan()).seconds < 10 * taken + 10

@@ -1,0 +1,154 @@
+"""The folder of a run: what is in it, what must not be, and how a run that was stopped goes on."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from consenso.errors import InputError
+from consenso.models import load_model
+from consenso.privacy.ledger import Budget, Ledger
+from consenso.runtime.checkpoint import Checkpoint
+from consenso.study import Study
+from consenso.study.folder import RunFolder
+from consenso.study.training import is_covered, train
+from consenso.study.verification import folder_faults
+
+TABLES: dict[str, Any] = {
+    "data": {"table": "table.csv", "schema": "schema.toml", "rows": 30},
+    "model": {"loss": "logistic", "regularizer": {"kind": "l2", "strength": 0.5}},
+    "privacy": {"epsilon": 3.0, "delta": 1e-4, "seed": 1},
+    "setting": {"kind": "central", "algorithm": "DP-SGD", "rounds": 12},
+    "output": {"checkpoint": 4},
+}
+HIDDEN: dict[str, Any] = {
+    "kind": "federated",
+    "algorithm": "000-3",
+    "rounds": 6,
+    "parameters": {"step": 0.5},
+    "split": {"kind": "equal", "parties": 6},
+}
+
+
+def study_of(folder: Path, **changes: Any) -> Study:
+    study = Study.from_tables(TABLES, folder=folder)
+    return study.changed({key.replace("__", "."): value for key, value in changes.items()})
+
+
+def test_a_trace_is_kept_only_where_a_guarantee_covers_it(table: Path) -> None:
+    seen = study_of(table)
+    assert is_covered(seen, seen.plan())
+    train(seen, table / "seen")
+    trace = json.loads((table / "seen" / "trace.json").read_text())
+    assert len(trace["columns"]["model movement"]) == trace["rounds run"] == 12
+    # The last mean hides more than the messages of all rounds do.
+    hidden = study_of(table, setting=HIDDEN, privacy__unit="user", privacy__observer="public")
+    assert not is_covered(hidden, hidden.plan())
+    train(hidden, table / "hidden")
+    trace = json.loads((table / "hidden" / "trace.json").read_text())
+    assert (trace["columns"], trace["traced"]) == ({}, False)
+    untraced = train(study_of(table, output__trace=False), table / "untraced")
+    assert json.loads((untraced.folder / "trace.json").read_text())["columns"] == {}
+
+
+def test_without_a_public_test_file_there_are_no_metrics(table: Path) -> None:
+    found = train(study_of(table), table / "run")
+    assert found.metrics is None
+    assert not (table / "run" / "metrics.json").exists()
+    assert folder_faults(table / "run") == []
+
+
+def test_neighbouring_tables_leave_the_same_files_but_for_what_the_noise_covers(table: Path) -> None:
+    train(study_of(table), table / "one")
+    lines = (table / "table.csv").read_text().splitlines()
+    (table / "table.csv").write_text("\n".join([*lines[:-1], "99.0,1.99,yes,no"]) + "\n")
+    train(study_of(table), table / "two")
+    names = {path.name for path in (table / "one").iterdir()}
+    assert names == {path.name for path in (table / "two").iterdir()}
+    for name in names - {"model.json", "trace.json"}:
+        assert (table / "one" / name).read_bytes() == (table / "two" / name).read_bytes()
+    traces = [json.loads((table / run / "trace.json").read_text()) for run in ("one", "two")]
+    assert {k: v for k, v in traces[0].items() if k != "columns"} == {
+        k: v for k, v in traces[1].items() if k != "columns"
+    }
+
+
+def test_stopped_at_any_checkpoint_a_seeded_run_ends_the_same(table: Path) -> None:
+    whole = train(study_of(table), table / "whole").model
+    for rounds in (4, 8):
+        out = table / f"parts-{rounds}"
+        done: list[int] = []
+        with pytest.raises(KeyboardInterrupt):
+            train(
+                study_of(table),
+                out,
+                progress=lambda now, _, done=done: done.append(now),
+                stop=lambda rounds=rounds, done=done: bool(done) and done[-1] >= rounds,
+            )
+        assert done[-1] == rounds
+        assert stat.S_IMODE((out / "checkpoint").stat().st_mode) == 0o700
+        parts = train(study_of(table), out, resume=True).model
+        np.testing.assert_array_equal(parts.coefficients, whole.coefficients)
+        assert RunFolder(path=out).complete
+
+
+def test_resume_refuses_another_study_and_a_complete_run(table: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        train(study_of(table), table / "run", stop=_after_reading())
+    with pytest.raises(InputError, match="belongs to another study"):
+        train(study_of(table, privacy__epsilon=4.0), table / "run", resume=True)
+    train(study_of(table), table / "run", resume=True)
+    with pytest.raises(InputError, match="complete"):
+        train(study_of(table), table / "run", resume=True)
+
+
+def _after_reading() -> Any:
+    asked = iter([False])
+    return lambda: next(asked, True)
+
+
+def test_stopped_before_anything_is_read_leaves_nothing(table: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        train(study_of(table), table / "run", stop=lambda: True)
+    assert not (table / "run").exists()
+
+
+def _ledger(folder: Path) -> Ledger:
+    budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=4.0, delta=1e-4)
+    return Ledger.create(folder / "budget.ledger", dataset="people", budgets=[budget])
+
+
+def test_a_run_that_failed_before_anything_was_released_starts_anew(table: Path, monkeypatch: Any) -> None:
+    ledger = _ledger(table)
+    study = study_of(table, privacy__seed=None, privacy__ledger="budget.ledger")
+    with monkeypatch.context() as broken:
+        broken.setattr(Checkpoint, "begin", _failing)
+        with pytest.raises(OSError, match="disk"):
+            train(study, table / "run")
+    assert [run.state for run in ledger.runs()] == ["released"]
+    train(study, table / "run", resume=True)
+    assert [run.state for run in ledger.runs()] == ["released", "committed"]
+    assert ledger.balances()[0].spent == pytest.approx(3.0, rel=1e-3)
+
+
+def _failing(*arguments: Any) -> None:
+    raise OSError("the disk is gone")
+
+
+def test_a_run_that_was_charged_and_lost_its_model_is_not_charged_again(table: Path, monkeypatch: Any) -> None:
+    ledger = _ledger(table)
+    study = study_of(table, privacy__seed=None, privacy__ledger="budget.ledger", output__checkpoint=5)
+    with monkeypatch.context() as broken:
+        broken.setattr("consenso.study.training.save_model", _failing)
+        with pytest.raises(OSError, match="disk"):
+            train(study, table / "run")
+    assert [run.state for run in ledger.runs()] == ["committed"]
+    rows = ledger.head().count
+    train(study, table / "run", resume=True)
+    assert ledger.head().count == rows
+    assert load_model(table / "run").card is not None
