@@ -113,8 +113,8 @@ PAPER = Paper(
     authors="François Gauthier, Cristiano Gratton, Naveen K. D. Venkategowda, Stefan Werner",
     reference="arXiv:2306.14012, 2023",
     about="Linearised ADMM on a graph with Gaussian noise that falls over the iterations, accounted in zCDP. Figures 1 "
-    "to 3 compare it on elastic net, least absolute deviations and ridge with its (epsilon, delta) version, subgradient "
-    "steps and exact ADMM.",
+    "to 3 compare it on elastic net, least absolute deviations and ridge with its (epsilon, delta) version, "
+    "subgradient steps and exact ADMM.",
     parameters=PARAMETERS,
     choices=CHOICES,
     flaws=FLAWS,

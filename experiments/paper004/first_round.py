@@ -1,7 +1,7 @@
 """What the first round of a published run really costs a record that the noise was not made for.
 
 Everything starts at zero, so the first gradient of a record (x, y) of the squared loss is -y x: replacing (x, 1) by
-(x, -10), with x of length 1, moves the sum by 11 / M whatever the bound was said to be. The release is Gaussian and
+(x, -100), with x of length 1, moves the sum by 101 / M whatever the bound was said to be. The release is Gaussian and
 nothing was released before it, so its epsilon is exact, and the run as a whole costs at least as much.
 """
 
@@ -17,7 +17,7 @@ from consenso.privacy.events import Gaussian
 from experiments.paper004.published import assumed_bound, multipliers
 from experiments.paper004.worlds import DELTA, OBSERVATIONS, world
 
-BEFORE, AFTER = 1.0, -10.0  # targets of a record whose row has length 1
+BEFORE, AFTER = 1.0, -100.0  # targets of a record whose row has length 1
 
 
 def cost(*, task: str, epsilon: float, seed: int) -> dict[str, Any]:

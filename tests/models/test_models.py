@@ -157,8 +157,8 @@ def test_a_table_is_mapped_by_the_schema_and_dropped_records_have_no_prediction(
     assert found.predictions.tolist() == ["yes", "no"]
     assert found.probabilities is not None
     np.testing.assert_allclose(found.probabilities[:, 1], 1 / (1 + np.exp([-(0.9 + 0.5 - 0.2), -(0.1 - 1 - 0.2)])))
+    (tmp_path / "bad.csv").write_text("who,age\n1,90\n")
     with pytest.raises(InputError, match="the schema has a column 'job'"):
-        (tmp_path / "bad.csv").write_text("who,age\n1,90\n")
         model.predict_table(tmp_path / "bad.csv")
 
 

@@ -312,7 +312,7 @@ def test_named_parties_bring_their_own_files(table: Path) -> None:
     assert study.sizes.tolist() == [12, 18]
     alone = study.party_shards("south", table / "south.csv")
     assert alone.parties.tolist() == [1]
-    with pytest.raises(InputError, match="data.tables"):
+    with pytest.raises(InputError, match=r"data\.tables"):
         study.shards()
     with pytest.raises(InputError, match="the study knows north, south"):
         study.party_shards("west", table / "south.csv")

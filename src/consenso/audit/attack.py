@@ -24,14 +24,16 @@ from consenso.runtime.plan import Plan
 
 # Trials of either world with which the worst neighbours are chosen, as a share of those that count.
 PILOT = 0.05
-FEWEST_PILOT = 60
+FEWEST_PILOT = 40
+# Pairs from which a definition that takes its trials one at a time has the worst chosen.
+SLOW_PAIRS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
     """How hard the attack tries.
 
-    trials: runs of either world. slow_trials: as many, and one pair of neighbours only, where a definition takes its
+    trials: runs of either world. slow_trials: as many, and two pairs of neighbours only, where a definition takes its
     trials one at a time; by default as many as elsewhere. confidence: that what is said to be refuted is false.
     workers: threads. family: bound epsilon within the claim's own family of trade-off curves as well, which takes a
     second or two where that is not Gaussian.
@@ -96,7 +98,7 @@ def _attacks(plan: Plan, targets: Sequence[Target], candidates: list[Neighbours]
     watches = [target.watch for target in targets if target.watch is not None]
     stacking, trials = stacking_of(plan, candidates[0].zero), effort.trials
     if stacking is Stacking.NOTHING and effort.slow_trials is not None:
-        trials, candidates = effort.slow_trials, candidates[:1]
+        trials, candidates = effort.slow_trials, candidates[:SLOW_PAIRS]
     best = _strongest(plan, watches, candidates, trials, effort, stacking)
     scores: dict[int, Scores] = {}
     for choice in sorted(set(best)):

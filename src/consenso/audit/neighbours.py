@@ -63,6 +63,7 @@ def unkind(problem: Problem, unit: Unit, adjacency: Adjacency, party: int) -> It
     if adjacency == "replace-one":
         pairs = [
             ("opposite gradients along one axis", silent, (axis, high), (axis, low)),
+            ("all or nothing", silent, (axis, high), None),
             ("opposite rows", silent, (axis, high), (-axis, high)),
             ("rows of other directions", silent, (axis, high), (flat, low)),
         ]

@@ -190,8 +190,8 @@ def _warn(gap: float) -> None:
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(
-        f"fit_exact: the objective may be {gap:.1e} of that of the zero model above its minimum; there may be none "
-        "(separable classes without a penalty): raise alpha, or scale the columns.",
+        f"fit_exact: the objective may be {gap:.1e} of that of the zero model above its minimum; raise the penalty, or "
+        "scale the columns.",
         ConvergenceWarning,
         stacklevel=3,
     )

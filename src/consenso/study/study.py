@@ -16,23 +16,22 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import IntArray
-from consenso.errors import ConsensoError, InputError
+from consenso.errors import InputError
 from consenso.privacy.card.plain import plain
-from consenso.privacy.observers import Server, members
 from consenso.problem import Problem
 from consenso.runtime.plan import Plan
 from consenso.shards import Shards
 from consenso.splits import Split, by_column
 from consenso.study.data import DataSection, read_data
-from consenso.study.graph import check_graph
 from consenso.study.keys import Faults, Keys
-from consenso.study.model import TASKS, ModelSection, read_model
+from consenso.study.model import ModelSection, read_model
 from consenso.study.output import OutputSection, read_output
-from consenso.study.parties import check_parties, deal, names_of, sizes_of, skewed
-from consenso.study.planning import Planned, observer_of, plan_of, problem_of
+from consenso.study.parties import deal, names_of, sizes_of, skewed
+from consenso.study.planning import Planned, plan_of, problem_of
 from consenso.study.privacy import PrivacySection, read_privacy
 from consenso.study.setting import SettingSection, read_setting
 from consenso.study.sources import Records, evaluation_records, file_records, model_rows, training_records
+from consenso.study.together import check_together
 from consenso.study.writing import write_toml
 
 SCHEMA = "schema.toml"  # the name of the copy in the folder of a run
@@ -109,7 +108,7 @@ class Study:
             folder=folder,
             tables=tables,
         )
-        _check_together(study, inner, faults)
+        check_together(study, inner, faults)
         faults.refuse(source)
         return study
 
@@ -277,51 +276,6 @@ def _section(top: Keys, name: str) -> Keys:
         # What is asked of an absent section is not a second fault.
         return Keys({}, name, Faults())
     return inner or Keys({}, name, Faults() if needed else top.faults)
-
-
-def _check_together(study: Study, inner: Mapping[str, Keys], faults: Faults) -> None:
-    """Faults that no section shows on its own."""
-    data, model, privacy, setting = study.data, study.model, study.privacy, study.setting
-    fits = TASKS[model.loss.targets]
-    if fits != data.task:
-        known = {"binary": "logistic or hinge", "multiclass": "softmax", "regression": "squared or huber"}
-        more = ", or name the classes that count as +1 in data.positive" if fits == "binary" else ""
-        inner["model"].wrong(
-            "loss", f"it is for a {fits} target and the data have a {data.task} one; take {known[data.task]}{more}"
-        )
-    drops = (
-        [] if data.schema is None else [c.name for c in data.schema.columns if getattr(c, "missing", "") == "drop-row"]
-    )
-    if drops and privacy.adjacency == "replace-one":
-        inner["privacy"].wrong(
-            "adjacency",
-            f"the column {drops[0]!r} drops records with missing values, so their number is not public; use "
-            '"add-remove", or another rule for missing values in the schema',
-        )
-    check_parties(data, privacy, setting, faults)
-    if faults.sentences:
-        return
-    if setting.topology is not None:
-        check_graph(inner["setting"], setting.topology, study.parties)
-    _check_observer(study, inner["privacy"])
-
-
-def _check_observer(study: Study, keys: Keys) -> None:
-    try:
-        observer = observer_of(study.privacy, study.setting, study.parties)
-    except (ConsensoError, OverflowError):
-        keys.wrong(
-            "observer",
-            "an observer is eavesdropper, server, public, peer:3, peer:name or coalition:1,4; name one of these",
-        )
-        return
-    kind, insiders = study.setting.kind, members(observer)
-    if isinstance(observer, Server) and kind != "federated":
-        keys.wrong("observer", f"a {kind} setting has no server; name eavesdropper or public")
-    elif insiders and kind == "central":
-        keys.wrong("observer", "the one party of a central setting has all data; name eavesdropper or public")
-    elif insiders and (max(insiders) >= len(study.parties) or len(insiders) == len(study.parties)):
-        keys.wrong("observer", f"parties are numbered from 0 to {len(study.parties) - 1}, and not all of them look on")
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -72,9 +72,13 @@ def decode(words: Words, column: Column) -> Array:
 
 def _modular(values: Array, step: float) -> Words:
     with np.errstate(over="ignore"):
-        steps = np.rint(values / step)
-    if not np.isfinite(steps).all():
+        steps = values / step
+        np.rint(steps, out=steps)
+    largest = float(np.abs(steps).max(initial=0.0))
+    if not math.isfinite(largest):
         raise PrivacyError("secure sum: a value that is not finite cannot be summed; check the step.")
+    if largest < _CAPACITY:
+        return steps.astype(np.int64).view(np.uint64)
     # fmod is exact, and the conversion of what is left to a word never overflows.
     steps = np.fmod(steps, 2.0**64)
     negative = steps < 0

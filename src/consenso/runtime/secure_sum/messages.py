@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ class Circle:
     members: IntArray
     keys: Bytes
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """What an advert names to say for whom its envelopes are."""
         whole = hashlib.sha256(self.run)
@@ -127,7 +128,7 @@ def rows(parts: list[bytes], width: int) -> Bytes:
 
 def row(table: Bytes, index: int) -> bytes:
     """One row as bytes."""
-    return bytes(table[index].tobytes())
+    return bytes(table[index])
 
 
 def require_table(what: str, table: Bytes, count: int, width: int) -> None:

@@ -7,7 +7,6 @@ message may have. Who sends, for which run and round, is on the envelope that an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,6 @@ from consenso.runtime.secure_sum.messages import (
     Shares,
     Survivors,
     row,
-    rows,
 )
 from consenso.runtime.secure_sum.sharing import SHARE_BYTES
 from consenso.runtime.secure_sum.terms import Occasion, Terms
@@ -169,30 +167,34 @@ class Wire:
 
     def _spread(self, members: IntArray, table: Bytes) -> IntArray:
         """The rows of some parties in a table of all."""
-        whole = _words(table.shape[1], self.terms.parties)
-        for index, member in enumerate(members):
-            whole[member] = _packed(row(table, index))
-        return whole
+        whole = np.zeros((self.terms.parties, _padded(table.shape[1])), dtype=np.uint8)
+        whole[members, : table.shape[1]] = table
+        return whole.view("<i8").astype(np.int64, copy=False)
+
+
+def _padded(width: int) -> int:
+    return -(-width // 8) * 8
 
 
 def _words(width: int, *count: int) -> IntArray:
-    return np.zeros((*count, -(-width // 8)), dtype=np.int64)
+    return np.zeros((*count, _padded(width) // 8), dtype=np.int64)
 
 
 def _packed(content: bytes) -> IntArray:
     """Bytes as 64-bit words, filled up with zeros."""
-    return np.frombuffer(content.ljust(-(-len(content) // 8) * 8, b"\0"), dtype="<i8").astype(np.int64)
+    return np.frombuffer(content.ljust(_padded(len(content)), b"\0"), dtype="<i8").astype(np.int64, copy=False)
 
 
 def _bytes(words: IntArray, width: int) -> bytes:
-    content = words.astype("<i8").tobytes()
-    if any(content[width:]):
+    return row(_table(words[None, :], width), 0)
+
+
+def _table(words: IntArray, width: int) -> Bytes:
+    """Rows of words as rows of `width` bytes."""
+    whole = np.ascontiguousarray(words, dtype="<i8").view(np.uint8)
+    if whole[:, width:].any():
         raise MessageError("a field of bytes is longer than it may be.")
-    return content[:width]
-
-
-def _table(words: Any, width: int) -> Bytes:
-    return rows([_bytes(each, width) for each in words], width)
+    return np.ascontiguousarray(whole[:, :width])
 
 
 def _members(flags: NDArray[np.bool_]) -> IntArray:
