@@ -6,6 +6,8 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -78,9 +80,10 @@ def seconds_of_work(cells: Sequence[Cell], folder: Path) -> float:
 
 
 def _in_processes(cells: Sequence[Cell], workers: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    others = set(multiprocessing.active_children())
     with _one_thread_each():
-        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-        waiting: dict[Future[dict[str, Any]], Cell] = {}
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker)
         try:
             waiting = {pool.submit(perform, cell): cell for cell in cells}
             while waiting:
@@ -88,8 +91,25 @@ def _in_processes(cells: Sequence[Cell], workers: int) -> Iterator[tuple[Cell, d
                 for future in done:
                     cell = waiting.pop(future)
                     yield cell, _answer(cell, future)
+        except BaseException:  # interrupted, or a cell failed: what is under way is given up
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    """An interruption is the parent's to handle, and a worker does not outlive its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _answer(cell: Cell, future: Future[dict[str, Any]]) -> dict[str, Any]:

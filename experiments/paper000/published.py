@@ -31,6 +31,7 @@ ITERATIONS, SAMPLE, DELTA = 1000, 100, 1e-6
 ADMM_RELAXATION, ADMM_STEP, ADMM_CLIP = 0.464159, 1.584893, 1.6
 SGD_STEP, SGD_CLIP = 0.31, 13.0
 START = 10.0  # times kappa
+TRAINING: dict[Law, int] = {"code": 800, "sphere": 1000}  # users whose records are trained on
 
 
 @lru_cache(maxsize=2)

@@ -35,7 +35,7 @@ def costs(
     kernel: bool,
     later: tuple[int, ...],
 ) -> dict[str, Any]:
-    """zCDP of a user after whom so many iterations follow, for each number of `later`."""
+    """Cost (zCDP) of a user after whom so many iterations follow, for each number of `later`."""
     iteration = GradientIteration(
         step=step,
         penalty=penalty,
@@ -92,7 +92,7 @@ def _scalar(step: float, penalty: float, std: float, gap: float, factor: float, 
 
 
 def _half_square(shift: Array, covariance: Array) -> float:
-    """shift' covariance^-1 shift / 2 where there is noise; what has no noise does not move either."""
+    """Half of shift' covariance^-1 shift where there is noise; what has no noise does not move either."""
     scale = np.sqrt(np.diag(covariance))
     noisy = scale > 1e-150
     correlation = covariance[np.ix_(noisy, noisy)] / np.outer(scale[noisy], scale[noisy])

@@ -36,11 +36,12 @@ class World:
     shards: Shards
     algorithm: GradientADMM
     data: Dataset
+    strength: float
 
     def objective(self, x: Array) -> float:
         """The exact objective: what an experiment may look at, and a deployment may not."""
         jumps = np.abs(np.diff(x)).sum()
-        return float(self.shards.cohort().value(x).mean() + self.problem.regularizer.value(x) + STRENGTH * jumps)
+        return float(self.shards.cohort().value(x).mean() + self.problem.regularizer.value(x) + self.strength * jumps)
 
     def gradient(self, user: int, x: Array) -> Array:
         """Of one user's loss, without the squared term, which the algorithm adds itself."""
@@ -61,9 +62,9 @@ class World:
             slopes = np.clip(X @ x - y, -THRESHOLD, THRESHOLD)
             gradient = X.T @ slopes / len(y) + convexity * x
             later = np.cumsum(gradient[::-1])[::-1]  # of everything to the right of a jump
-            smooth = self.objective(x) - STRENGTH * float(np.abs(up - down).sum())
-            pulled = np.concatenate([[later[0]], STRENGTH + later[1:], STRENGTH - later[1:]])
-            return smooth + STRENGTH * float((up + down).sum()), pulled
+            smooth = self.objective(x) - self.strength * float(np.abs(up - down).sum())
+            pulled = np.concatenate([[later[0]], self.strength + later[1:], self.strength - later[1:]])
+            return smooth + self.strength * float((up + down).sum()), pulled
 
         bounds = [(None, None)] + [(0.0, None)] * (2 * FEATURES - 2)
         options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-12}
@@ -72,7 +73,7 @@ class World:
 
 
 @lru_cache(maxsize=8)
-def world(users: int, convexity: float) -> World:
+def world(users: int, convexity: float, strength: float = STRENGTH) -> World:
     """So many users with one record each."""
     data = make_generalised_lasso(
         seed=DATA_SEED, records=users, test_records=1, features=FEATURES, pieces=PIECES, noise=LABEL_NOISE
@@ -89,11 +90,12 @@ def world(users: int, convexity: float) -> World:
     )
     smallest = float(np.linalg.svd(data.structure, compute_uv=False)[-1])
     algorithm = GradientADMM.generalised_lasso(
-        data.structure / smallest, strength=STRENGTH * smallest, penalty=PENALTY, step=STEP
+        data.structure / smallest, strength=strength * smallest, penalty=PENALTY, step=STEP
     )
     return World(
         problem=problem,
         shards=Shards.build(problem, data.X, data.y, np.arange(users + 1)),
         algorithm=algorithm,
         data=data,
+        strength=strength,
     )

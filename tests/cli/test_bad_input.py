@@ -84,6 +84,24 @@ STUDIES: list[tuple[str, str, str, str]] = [
         'kind = "federated"\nalgorithm = "stateless walk"\nsplit = {kind = "equal", parties = 4}',
         "StatelessWalk",
     ),
+    (
+        "a hub on a graph",
+        'kind = "central"',
+        'kind = "decentralized"\nalgorithm = "DP-SGD"\ntopology = "ring"\nsplit = {kind = "equal", parties = 4}',
+        "DPSGD has a hub",
+    ),
+    (
+        "peers with a server",
+        'kind = "central"',
+        'kind = "federated"\nalgorithm = "IPADMM"\nsplit = {kind = "equal", parties = 4}',
+        "IPADMM runs on a graph",
+    ),
+    (
+        "auto for a walk",
+        'kind = "central"',
+        'kind = "decentralized"\nschedule = "random-walk"\nsplit = {kind = "equal", parties = 4}',
+        "name the algorithm",
+    ),
     ("no ledger", '"budget.ledger"', '"other.ledger"', "other.ledger"),
     ("huge number", "rows = 200", f"rows = 1{'0' * 400}", "data.rows"),
 ]

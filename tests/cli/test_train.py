@@ -149,7 +149,7 @@ def test_compare_puts_budgets_and_runs_side_by_side(patients: Path, answers: Any
     code, out, _ = answers("compare", patients / "study.toml", "--epsilon", "0.5,1,3", "--json")
     assert code == 0
     rows = json.loads(out)
-    found = [row["epsilon of a record, replace-one"]["public"] for row in rows]
+    found = [row["epsilon"]["public"] for row in rows]
     assert found == pytest.approx([0.5, 1, 3], rel=1e-4)
     noise = [sum(row["noise"].values()) for row in rows]
     assert noise == sorted(noise, reverse=True)
@@ -161,6 +161,20 @@ def test_compare_puts_budgets_and_runs_side_by_side(patients: Path, answers: Any
     assert "accuracy" in shown.stdout
     code, _, told = answers("compare", patients / "study.toml", "--epsilon", "1,x")
     assert (code, "write 0.5,1,3" in told) == (2, True)
+
+
+def test_the_second_ctrl_c_stops_at_once(answers: Any) -> None:
+    answers("--help")  # loads the program as the others do
+    from consenso.cli.train import _interruptible
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), _interruptible(quiet=True) as stop:
+        assert not stop()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop()
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_verify_sees_what_does_not_belong_together(patients: Path, answers: Any) -> None:

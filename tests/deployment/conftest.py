@@ -61,7 +61,6 @@ schema = "schema.toml"
 [model]
 loss = "logistic"
 regularizer = {{kind = "l2", strength = 0.01}}
-intercept = true
 
 [privacy]
 {privacy}
@@ -94,8 +93,7 @@ def free_port() -> int:
 
 
 def numbers(model: Model) -> np.ndarray:
-    assert model.intercept is not None
-    return np.concatenate([model.coefficients, model.intercept[None]]).ravel()
+    return model.coefficients.ravel()
 
 
 @dataclass

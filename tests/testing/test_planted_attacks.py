@@ -254,7 +254,7 @@ class Theorem4(PrintedBound):
 
 @pytest.mark.parametrize("algorithm", [ConsensusADMM, Theorem2], ids=["ours", "printed"])
 def test_theorem_2(algorithm) -> None:
-    central = example(algorithm(step=0.5), parties=12, noise=2.0, rounds=8, trust="secure-sum")
+    central = example(algorithm(step=0.5), parties=12, noise=0.7, rounds=8, trust="secure-sum")
     laws.attacks_stay_below(central) if algorithm is ConsensusADMM else refuted(central)
 
 

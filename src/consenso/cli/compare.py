@@ -12,6 +12,7 @@ import typer
 from consenso.errors import InputError
 
 if TYPE_CHECKING:
+    from consenso.privacy.card import Card
     from consenso.study import Study
 
 
@@ -88,7 +89,7 @@ def _of_study(name: str, study: Study, out: Path | None) -> dict[str, Any]:
     from consenso.study.outlook import outlook
 
     found = outlook(study)
-    row = _row(name, found.to_json()["guarantees"], found.algorithm, found.rounds, found.delta, found.observer)
+    row = _row(name, found.card, found.observer)
     row["noise"] = {release: _finite(scale) for release, scale in found.noise.items()}
     row["predicted"] = None if found.prediction is None else found.prediction.excess_risk
     if out is not None:
@@ -103,11 +104,7 @@ def _of_run(name: str, path: Path) -> dict[str, Any]:
     from consenso.privacy.card import Card
 
     card = Card.load(path)
-    listed = [
-        {"observer": e.observer, "unit": e.unit, "adjacency": e.adjacency, "epsilon": _finite(e.epsilon)}
-        for e in card.entries
-    ]
-    row = _row(name, listed, card.algorithm, int(card.parameters["rounds"]), card.delta, None)
+    row = _row(name, card, None)
     row["folder"] = str(path)
     metrics = path / "metrics.json"
     if metrics.exists():
@@ -118,21 +115,21 @@ def _of_run(name: str, path: Path) -> dict[str, Any]:
     return row
 
 
-def _row(
-    name: str, guarantees: list[dict[str, Any]], algorithm: str, rounds: int, delta: float, observer: str | None
-) -> dict[str, Any]:
-    worst: dict[str, Any] = {}
-    for entry in guarantees:
-        if entry["unit"] == "record" and entry["adjacency"] == "replace-one":
-            worst[entry["observer"].partition(":")[0]] = entry["epsilon"]
+def _row(name: str, card: Card, observer: str | None) -> dict[str, Any]:
+    """What a card says, with epsilon by observer for the unit and adjacency that it was made for."""
+    unit, adjacency = card.data["unit"], card.data["adjacency"]
     return {
         "name": name,
-        "algorithm": algorithm,
-        "rounds": rounds,
-        "delta": delta,
+        "algorithm": card.algorithm,
+        "rounds": card.parameters["rounds"],
+        "delta": card.delta,
+        "protects": f"{unit}, {adjacency}",
         "observer": observer,
-        "epsilon of a record, replace-one": worst,
-        "guarantees": guarantees,
+        "epsilon": {
+            entry.observer.partition(":")[0]: _finite(entry.epsilon)
+            for entry in card.entries
+            if (entry.unit, entry.adjacency) == (unit, adjacency)
+        },
         "metrics": None,
     }
 
@@ -142,8 +139,8 @@ def _show(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     table = Table(title="Side by side", title_justify="left")
-    columns = ["algorithm", "rounds", "delta", "observer", "noise", "predicted", "folder"]
-    observers = sorted({who for row in rows for who in row["epsilon of a record, replace-one"]})
+    columns = ["algorithm", "rounds", "protects", "delta", "observer", "noise", "predicted", "folder"]
+    observers = sorted({who for row in rows for who in row["epsilon"]})
     figures = sorted({n for row in rows for n, v in (row["metrics"] or {}).items() if isinstance(v, int | float)})
     table.add_column("")
     for row in rows:
@@ -152,9 +149,7 @@ def _show(rows: list[dict[str, Any]]) -> None:
         if any(row.get(column) is not None for row in rows):
             table.add_row(column, *(_text(row.get(column)) for row in rows))
     for who in observers:
-        table.add_row(
-            f"epsilon of a record, {who}", *(_text(row["epsilon of a record, replace-one"].get(who)) for row in rows)
-        )
+        table.add_row(f"epsilon, {who}", *(_text(row["epsilon"].get(who)) for row in rows))
     for name in figures:
         table.add_row(name, *(_text((row["metrics"] or {}).get(name)) for row in rows))
     Console().print(table)

@@ -72,11 +72,11 @@ class PrivateHuberRegressor(PrivateRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit within the budget. X: (records, features), dense or sparse; y: real targets."""
+        self._check_parameters()
         if math.isfinite(self.epsilon) or self.scale is not None:
             super().fit(X, y)
             self.scale_ = self._public_scale()
             return self
-        self._check_parameters()
         X, y = self._validated(X, y, y_numeric=True)
         terms = terms_of(self, type(self).__name__, X.shape[0])
         y = np.asarray(y, dtype=np.float64)

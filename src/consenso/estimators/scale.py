@@ -11,8 +11,8 @@ from consenso.arrays import Array
 from consenso.estimators.fitting import Fitted, Task, fit
 from consenso.estimators.terms import Terms
 
-# HuberRegressor keeps its scale above this.
-LEAST_SCALE = 10 * float(np.finfo(np.float64).eps)
+# HuberRegressor keeps its scale above this; and below a billionth of the targets there is nothing but rounding.
+LEAST_SCALE, LEAST_SHARE = 10 * float(np.finfo(np.float64).eps), 1e-9
 
 
 def fit_with_scale(
@@ -35,10 +35,11 @@ def fit_with_scale(
         residuals = y - (np.asarray(X @ fitted.coefficients[:, 0]).reshape(-1) + fitted.intercepts[0])
         return 0.5 * (1.0 - float(np.mean(np.minimum(np.abs(residuals) / scale, threshold) ** 2)))
 
-    high = float(np.log(max(float(np.max(np.abs(y))), LEAST_SCALE) * 2))
+    largest = max(float(np.max(np.abs(y))), LEAST_SCALE)
+    high = float(np.log(2 * largest))
     while derivative(high) < 0:
         high += 1.0
-    low, least = high - 1.0, float(np.log(LEAST_SCALE))
+    low, least = high - 1.0, float(np.log(max(LEAST_SCALE, LEAST_SHARE * largest)))
     while low > least and derivative(low) > 0:
         high, low = low, low - 1.0
     best = max(low, least) if low <= least else float(brentq(derivative, low, high, xtol=1e-12, rtol=1e-14))

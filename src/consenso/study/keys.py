@@ -24,7 +24,7 @@ class Faults:
 
     def add(self, key: str, reason: str) -> None:
         """Note a fault of a key; `reason` says what must hold and what to do."""
-        self.sentences.append(f"{key}: {reason}.")
+        self.sentences.append(f"{key}: {reason}" + ("" if reason.endswith("?") else "."))
 
     def add_value(self, key: str, value: Any, reason: str) -> None:
         """Note a fault of a value."""
@@ -152,7 +152,7 @@ def shown(value: Any) -> str:
 def _nearest(given: str, known: list[str]) -> str:
     close = difflib.get_close_matches(given, known, n=1)
     if close:
-        return f"did you mean {close[0]!r}?".rstrip("?")
+        return f"did you mean {close[0]!r}?"
     return f"choose one of {', '.join(known)}" if known else "remove it"
 
 

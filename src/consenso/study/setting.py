@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from consenso.algorithms.shape import PeerAlgorithm
 from consenso.errors import InputError
 from consenso.privacy.release import Trust
 from consenso.problem import Weighting
@@ -101,6 +102,7 @@ def read_setting(keys: Keys) -> SettingSection | None:
 
 
 def _check(keys: Keys, section: SettingSection) -> None:
+    _check_shape(keys, section)
     if section.kind == "central":
         for name in ("split", "parties", "topology", "schedule"):
             if name in keys:
@@ -123,6 +125,27 @@ def _check(keys: Keys, section: SettingSection) -> None:
         keys.wrong("topology", 'a federation is a star around its server; remove it, or set kind = "decentralized"')
     if section.colluders and section.trust != "secure-sum":
         keys.wrong("colluders", 'only a secure sum shares its noise among parties; set trust = "secure-sum"')
+
+
+def _check_shape(keys: Keys, section: SettingSection) -> None:
+    """Whether the algorithm, the schedule and who is there fit each other."""
+    walks = isinstance(section.schedule, RandomWalk)
+    ordered = isinstance(section.schedule, Cyclic | RandomOrder | RandomStopping)
+    if section.algorithm is None:
+        if walks or ordered:
+            keys.wrong("algorithm", _WALKERS)
+        return
+    name = type(section.algorithm).__name__
+    if isinstance(section.algorithm, PeerAlgorithm):
+        if section.kind != "decentralized":
+            keys.wrong("algorithm", f'{name} runs on a graph of peers; set kind = "decentralized", or take another')
+    elif section.kind == "decentralized" and not walks:
+        keys.wrong("algorithm", f'{name} has a hub, which peers have only as a token; set schedule = "random-walk"')
+
+
+_WALKERS = (
+    'where one party acts at a time, name the algorithm: "stateless walk" or "000-4" for a walk, "001-1" for an order'
+)
 
 
 def _algorithm(keys: Keys) -> Any | None:

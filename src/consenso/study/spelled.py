@@ -119,7 +119,7 @@ def _nearest(given: str, known: Mapping[str, Any]) -> str:
     names = list(known)
     close = difflib.get_close_matches(plain_name(given), [plain_name(name) for name in names], n=1)
     if close:
-        return f"did you mean {next(name for name in names if plain_name(name) == close[0])!r}"
+        return f"did you mean {next(name for name in names if plain_name(name) == close[0])!r}?"
     return f"choose one of {', '.join(names)}" if names else "there is none to set"
 
 

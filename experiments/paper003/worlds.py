@@ -1,0 +1,60 @@
+"""MNIST for ten agents and FEMNIST for its writers, whole or a first part of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import Array, IntArray
+from consenso.datasets import load_femnist, load_mnist
+
+AGENTS = 10  # of MNIST
+SETS = ("MNIST", "FEMNIST")
+CLASSES = {"MNIST": 10, "FEMNIST": 62}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class World:
+    """Images agent after agent, rows within [0, 1] and single precision, as the public code has them."""
+
+    X: Any
+    y: IntArray
+    offsets: IntArray
+    X_test: Any
+    y_test: IntArray
+    classes: int
+
+    @property
+    def agents(self) -> int:
+        """How many agents hold the images."""
+        return len(self.offsets) - 1
+
+    def test_error(self, w: Array) -> float:
+        """Share of test images that a model (features, classes) gets wrong, in per cent."""
+        return float(100 * np.mean((self.X_test @ w).argmax(axis=1) != self.y_test))
+
+
+@cache
+def world(name: str, images: int) -> World:
+    """The first `images` of MNIST dealt to its agents in turn, or FEMNIST by writer (whole, whatever `images` says)."""
+    if name == "MNIST":
+        data = load_mnist()
+        X, y = np.asarray(data.X)[:images], np.asarray(data.y)[:images]
+        order = np.argsort(np.arange(images) % AGENTS, kind="stable")
+        sizes = np.bincount(np.arange(images) % AGENTS)
+    else:
+        data = load_femnist()
+        X, y, users = np.asarray(data.X), np.asarray(data.y), np.asarray(data.users)
+        order = np.argsort(users, kind="stable")
+        sizes = np.unique(users, return_counts=True)[1]
+    return World(
+        X=np.ascontiguousarray(X[order], dtype=np.float32),
+        y=y[order],
+        offsets=np.concatenate(([0], np.cumsum(sizes))),
+        X_test=np.asarray(data.X_test, dtype=np.float32),
+        y_test=np.asarray(data.y_test),
+        classes=CLASSES[name],
+    )

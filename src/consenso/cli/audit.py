@@ -1,0 +1,175 @@
+"""`consenso audit`: attack what a study or an algorithm promises."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from consenso.audit.attack import Effort
+    from consenso.audit.findings import Finding
+    from consenso.audit.table import Attacked
+    from consenso.runtime.plan import Plan
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(name="audit")(attack)
+
+
+def attack(
+    target: Annotated[
+        str | None, typer.Argument(help="A study file, or the name of an algorithm.", show_default=False)
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every algorithm.")] = False,
+    observer: Annotated[
+        list[str] | None, typer.Option(help="eavesdropper, server, public, peer:3, coalition:1,4; all if left out.")
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Runs of either world.", min=100)] = 5000,
+    slow_trials: Annotated[int, typer.Option(help="The same where runs cannot be taken together.", min=100)] = 200,
+    unit: Annotated[str | None, typer.Option(help="record or user; the plan's own if left out.")] = None,
+    adjacency: Annotated[
+        str | None, typer.Option(help="replace-one or add-remove; the plan's own if left out.")
+    ] = None,
+    delta: Annotated[float, typer.Option(help="At which epsilons are compared.")] = 1e-5,
+    confidence: Annotated[float, typer.Option(help="That a refuted claim is false.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Of the simulated noise.")] = 0,
+    own_loss: Annotated[
+        bool, typer.Option("--own-loss", help="Attack an algorithm's example as it is, not with linear losses.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Findings as JSON.")] = False,
+    out: Annotated[Path | None, typer.Option(help="A folder for findings and figures.", show_default=False)] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="A Markdown page whose table of attacks is written anew.", show_default=False)
+    ] = None,
+) -> None:
+    """Attack every guarantee of a plan and compare the epsilon that the attack proves with the one that is reported.
+
+    No data are needed: a guarantee holds for all data, and the attacker chooses the worst. The noise is simulated.
+
+    Exit codes: 0 no claim was refuted, 1 a claim was refuted, 2 bad input.
+
+    Example: consenso audit ConsensusADMM --observer server --trials 20000 --out audit/
+    """
+    from consenso.audit.attack import Effort
+    from consenso.audit.table import markdown, write_into
+
+    _checked(unit, adjacency, delta)
+    effort = Effort(trials=trials, slow_trials=slow_trials, confidence=confidence, seed=seed)
+    attacked: list[Attacked] = []
+    for plan in _plans(target, everything, own_loss):
+        found = _attacked(plan, effort, observer, unit, adjacency, delta)
+        if found is None:
+            continue
+        attacked.append(found)
+        if not as_json:
+            _show(found)
+        if out is not None:
+            _draw(found, out)
+    findings = [(each, finding) for each in attacked for finding in each.findings]
+    report = [finding.to_json() | {"setting": each.setting} for each, finding in findings]
+    if as_json:
+        typer.echo(json.dumps(report, indent=2))
+    if out is not None:
+        (out / "findings.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    if page is not None:
+        write_into(page, markdown(attacked))
+    refuted = [finding for _, finding in findings if finding.refuted]
+    for finding in refuted:
+        typer.secho(finding.sentence(), fg=typer.colors.RED, err=True)
+    if refuted:
+        raise typer.Exit(1)
+
+
+def _checked(unit: str | None, adjacency: str | None, delta: float) -> None:
+    from consenso.errors import InputError
+
+    if unit not in (None, "record", "user") or adjacency not in (None, "replace-one", "add-remove"):
+        raise InputError(
+            f"audit(--unit {unit}, --adjacency {adjacency}): a unit is record or user, an adjacency replace-one or "
+            "add-remove."
+        )
+    if not 0 < delta < 1:
+        raise InputError(f"audit(--delta {delta}): a delta lies in (0, 1); 1e-5 is usual.")
+
+
+def _plans(target: str | None, everything: bool, own_loss: bool) -> list[Plan]:
+    from consenso.algorithms import discover, find
+    from consenso.errors import InputError
+
+    if everything == (target is not None):
+        raise InputError("audit: name a study file or an algorithm, or give --all; one of the two.")
+    if target is not None and (target.endswith(".toml") or Path(target).is_file()):
+        from consenso.study import Study
+
+        return [Study.load(Path(target)).plan()]
+    definitions = discover().values() if target is None else [find(target)]
+    return [plan for definition in definitions for plan in _examples(definition, own_loss)]
+
+
+def _examples(definition: Any, own_loss: bool) -> list[Plan]:
+    from consenso.testing.attacks import attacked_plans
+    from consenso.testing.plans import settings_of
+
+    example = definition.example()
+    return list(settings_of(example) if own_loss else attacked_plans(example))
+
+
+def _attacked(
+    plan: Plan, effort: Effort, observer: list[str] | None, unit: Any, adjacency: Any, delta: float
+) -> Attacked | None:
+    from consenso.audit.attack import audit
+    from consenso.audit.table import Attacked
+    from consenso.privacy.observers import members, parse
+
+    wanted = None
+    if observer:
+        # A server is no observer of a run without one; a peer is one whoever it is.
+        there = {each.key for each in plan.observers()}
+        wanted = [each for each in map(parse, observer) if each.key in there or members(each)]
+        if not wanted:
+            return None
+    found = audit(plan, effort, observers=wanted, unit=unit, adjacency=adjacency, delta=delta)
+    return Attacked(plan=plan, findings=found)
+
+
+def _draw(attacked: Attacked, out: Path) -> None:
+    from consenso.audit.plot import draw
+
+    out.mkdir(parents=True, exist_ok=True)
+    for finding in attacked.findings:
+        if finding.evidence is not None:
+            where = f"{finding.algorithm}-{attacked.setting}-{finding.observer}".replace(", ", "-").replace(":", "-")
+            draw(finding, out / f"{where}.png")
+
+
+def _show(attacked: Attacked) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    first = attacked.findings[0]
+    scope = f"{first.unit}, {first.adjacency}: epsilon at delta {first.delta:g}"
+    table = Table(title=f"{first.algorithm} ({attacked.setting}), {scope}", title_justify="left")
+    for name in ("observer", "claimed", "at least", "gap", "verdict"):
+        table.add_column(name, no_wrap=True)
+    for finding in attacked.findings:
+        table.add_row(finding.observer, *_cells(finding))
+    console = Console()
+    console.print(table)
+    for how in dict.fromkeys(_how(finding) for finding in attacked.findings if finding.trials):
+        who = [finding.observer for finding in attacked.findings if _how(finding) == how]
+        console.print(f"{', '.join(who)}: {how}", highlight=False)
+
+
+def _how(finding: Finding) -> str:
+    return f"{finding.neighbours}; {finding.attack}; {finding.method}"
+
+
+def _cells(finding: Finding) -> list[str]:
+    if not finding.trials:
+        return ["inf", "-", "-", "nothing is claimed"]
+    numbers = [f"{value:.4g}" for value in (finding.claimed, finding.lower, finding.gap)]
+    return [*numbers, "REFUTED" if finding.refuted else "not refuted"]

@@ -1,0 +1,152 @@
+"""The best of many models, chosen by looking."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from consenso.lint.flow import called, last_name, scopes
+from consenso.lint.notice import Example, Rule
+
+BEST = ("min", "max", "argmin", "argmax", "amin", "amax", "nanmin", "nanmax", "nanargmin", "nanargmax")
+ADVICE = "release the last model or an average, or choose on data that are charged"
+
+
+def check(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Figures on test data that are collected in a loop and of which the best is kept."""
+    for body in scopes(tree):
+        collected: set[str] = set()
+        for node in _statements(body):
+            if isinstance(node, ast.For | ast.While):
+                collected |= _collected(node)
+                yield from _kept_best(node)
+            for call in _calls(node):
+                names = {part.id for each in call.args for part in ast.walk(each) if isinstance(part, ast.Name)}
+                if called(call) in BEST and names & collected:
+                    yield (
+                        call.lineno,
+                        f"of the models of a run the one is kept that does best on test data; {ADVICE}.",
+                    )
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        yield node
+        for inner in ("body", "orelse", "finalbody"):
+            if not isinstance(node, ast.For | ast.While):
+                yield from _statements(getattr(node, inner, []))
+
+
+def _calls(node: ast.stmt) -> Iterator[ast.Call]:
+    """Calls of simple statements; loops have been looked at."""
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr | ast.Return | ast.AugAssign):
+        yield from (part for part in ast.walk(node) if isinstance(part, ast.Call))
+
+
+def _on_test(node: ast.expr) -> bool:
+    """Whether an expression calls something with test data."""
+    return any(
+        isinstance(part, ast.Call)
+        and any(
+            isinstance(name, ast.Name) and "test" in name.id.lower()
+            for argument in [*part.args, *(each.value for each in part.keywords)]
+            for name in ast.walk(argument)
+        )
+        for part in ast.walk(node)
+    )
+
+
+def _figures(loop: ast.For | ast.While) -> set[str]:
+    """Names that hold figures on test data inside a loop."""
+    return {
+        target.id
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Assign) and _on_test(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _collected(loop: ast.For | ast.While) -> set[str]:
+    """Lists to which a loop appends figures on test data."""
+    figures, lists = _figures(loop), set()
+    for node in ast.walk(loop):
+        if (
+            isinstance(node, ast.Call)
+            and called(node) == "append"
+            and isinstance(node.func, ast.Attribute)
+            and node.args
+        ):
+            names = {part.id for part in ast.walk(node.args[0]) if isinstance(part, ast.Name)}
+            if _on_test(node.args[0]) or names & figures:
+                lists.add(last_name(node.func.value))
+    return lists
+
+
+def _kept_best(loop: ast.For | ast.While) -> Iterator[tuple[int, str]]:
+    """Inside a loop: if figure > best: best = figure."""
+    figures = _figures(loop)
+    for node in ast.walk(loop):
+        if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
+            continue
+        compared = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
+        kept = {
+            part.id
+            for inner in node.body
+            if isinstance(inner, ast.Assign)
+            for target in inner.targets
+            for part in ast.walk(target)
+            if isinstance(part, ast.Name)
+        }
+        if compared & figures and compared & kept:
+            yield node.lineno, f"a model is kept because it does best on test data so far; {ADVICE}."
+
+
+RULE = Rule(
+    name="best-on-test",
+    title="The best iterate, chosen on test data",
+    why="The best of many noisy models is not a model that the guarantee speaks of, and its figure is not one that "
+    "anybody will see again. If the test data are private, the choice is also a release without noise.",
+    python=check,
+    examples=(
+        Example(
+            language="python",
+            catches="""from consenso.runtime.run import run
+
+scores = []
+for rounds in range(1, 100):
+    model = run(plans[rounds], shards).model
+    scores.append(error(model, X_test, y_test))
+print(min(scores))
+""",
+            line=7,
+            leaves="""from consenso.runtime.run import run
+
+model = run(plan, shards).model
+print(error(model, X_test, y_test))
+""",
+        ),
+        Example(
+            language="python",
+            catches="""from consenso import PrivateRidge
+
+best = 0.0
+for alpha in (0.1, 1.0, 10.0):
+    model = PrivateRidge(epsilon=1.0, delta=1e-5, alpha=alpha, row_bound=1.0, target_bound=1.0).fit(X, y)
+    score = model.score(X_test, y_test)
+    if score > best:
+        best, chosen = score, model
+""",
+            line=7,
+            leaves="""from consenso import PrivateRidge
+
+table = {}
+for alpha in (0.1, 1.0, 10.0):
+    model = PrivateRidge(epsilon=1.0, delta=1e-5, alpha=alpha, row_bound=1.0, target_bound=1.0).fit(X, y)
+    table[alpha] = model.score(X_test, y_test)
+""",
+        ),
+    ),
+)
