@@ -29,7 +29,7 @@ class Cell:
         return cls(group=group, work=work, settings=tuple(sorted(settings.items())), seconds=seconds)
 
     def __post_init__(self) -> None:
-        if "." in getattr(self.work, "__qualname__", "."):
+        if set(".<") & set(getattr(self.work, "__qualname__", ".")):
             raise InputError(f"Cell(work={self.work!r}): worker processes need a function of module level.")
         if " at 0x" in repr(self.settings) or "array(" in repr(self.settings):
             raise InputError(

@@ -55,7 +55,7 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
 def inline(figure: Figure, folder: Path) -> str:
     """The SVG for a page that holds several: identifiers carry the figure's name, the size follows the page."""
     text = (folder / f"{figure.name}.svg").read_text(encoding="utf-8")
-    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{figure.name}-', text)
     text = text.replace("url(#", f"url(#{figure.name}-").replace('xlink:href="#', f'xlink:href="#{figure.name}-')
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 width="100%"', text, count=1)

@@ -18,13 +18,16 @@ HELP = """Private ADMM: train convex models on sensitive data, with guarantees f
 
 A study is one file that says what is learnt, from which table, for whom it is private, and how.
 
-[bold]consenso study new study.toml[/bold] asks a few questions and writes one.
-[bold]consenso plan study.toml[/bold] tells noise, rounds and guarantees before data are touched.
-[bold]consenso train study.toml[/bold] runs it: a model, a privacy card, a public trace.
-[bold]consenso verify runs/study[/bold] computes every number of the card again.
+- `consenso study new study.toml` asks a few questions and writes one.
+
+- `consenso plan study.toml` tells noise, rounds and guarantees before data are touched.
+
+- `consenso train study.toml` runs it: a model, a privacy card, a report.
+
+- `consenso verify runs/study` computes every number of the card again.
 
 Exit codes: 0 fine, 1 a check failed, 2 bad input, 130 stopped by Ctrl-C.
---install-completion adds completion to your shell.
+`--install-completion` adds completion to your shell.
 """
 
 
@@ -35,7 +38,7 @@ def build() -> typer.Typer:
         help=HELP,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
+        rich_markup_mode="markdown",
     )
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name):
         loaded = importlib.import_module(f"{__name__}.{module.name}")

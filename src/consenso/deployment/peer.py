@@ -69,6 +69,7 @@ class PeerMember:
             credentials=credentials,
             linger=told.linger,
             changed=self._changed,
+            refused=lambda who, reason: self.status.refused(names[int(who)], reason),
             advanced=lambda: self.status.advanced(self.worker.round + 1),
         )
 

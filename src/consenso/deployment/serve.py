@@ -62,6 +62,7 @@ class Server:
             limit=self._parts.limit,
             patience=told.patience,
             changed=lambda who, here: self.status.changed(self._names[int(who)], here),
+            refused=lambda who, reason: self.status.refused(self._names[int(who)], reason),
         )
         self.status.lines = self._star.lines
 

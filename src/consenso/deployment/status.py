@@ -51,6 +51,10 @@ class Status:
         self.up[who] = here
         self._tell("up" if here else "down")
 
+    def refused(self, who: str, reason: str) -> None:
+        """Somebody refuses, or is refused."""
+        self._tell("refused")
+
     def advanced(self, round_: int, missing: tuple[str, ...] = ()) -> None:
         """`round_` rounds are done; some did not answer in the last of them."""
         now = time.monotonic()

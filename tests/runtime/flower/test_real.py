@@ -207,6 +207,7 @@ def same(one: Model, other: Model) -> bool:
     return np.array_equal(one.coefficients, other.coefficients) and np.array_equal(one.intercept, other.intercept)
 
 
+@pytest.mark.slow
 def test_flower_gives_the_model_of_the_local_engine_bit_for_bit(flower: Flower) -> None:
     app = build(Study.load(flower.folder / "study.toml"), flower.folder / "app")
     flower.link()

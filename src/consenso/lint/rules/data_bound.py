@@ -48,12 +48,22 @@ def _of_call(node: ast.Call, flow: Flow) -> Tags:
     if name.startswith(ESTIMATOR):
         return frozenset(("private",))
     operands = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
-    if name in MEASURES and any(flow.is_data(operand) for operand in operands):
+    if name in MEASURES and not _within_records(node) and any(flow.is_data(operand) for operand in operands):
         return frozenset(("measured",))
     transforms = name in ("transform", "fit_transform") and isinstance(node.func, ast.Attribute)
     if transforms and "learner" in flow.tags(node.func) and any(flow.is_data(each) for each in node.args):
         return frozenset(("measured",))
     return NONE
+
+
+def _within_records(node: ast.Call) -> bool:
+    """Whether a call works on each record by itself, or compares numbers: max(a, b), or a norm along the features."""
+    axis = keyword(node, "axis")
+    if isinstance(axis, ast.UnaryOp) and isinstance(axis.op, ast.USub):
+        return True
+    if isinstance(axis, ast.Constant) and axis.value == 1:
+        return True
+    return isinstance(node.func, ast.Name) and len(node.args) > 1
 
 
 def check(tree: ast.Module) -> Iterator[tuple[int, str]]:

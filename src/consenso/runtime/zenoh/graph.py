@@ -43,6 +43,7 @@ class GraphPeer:
         credentials: Credentials,
         linger: float = 60.0,
         changed: Callable[[int | str, bool], None] | None = None,
+        refused: Callable[[int | str, str], None] | None = None,
         advanced: Callable[[], None] | None = None,
     ) -> None:
         check_names(names)
@@ -65,7 +66,7 @@ class GraphPeer:
         )
         others: dict[int | str, str] = {other: names[other] for other in worker.neighbours}
         self._identity = Identity(run=run, me=me, name=names[me], others=others)
-        self._changed = changed
+        self._changed, self._refused = changed, refused
         self._stop, self._failure = threading.Event(), list[Exception]()
         self._inbox: dict[tuple[int, int], bytes] = {}  # by neighbour and round
         self._calls: dict[tuple[object, ...], Call] = {}
@@ -79,7 +80,9 @@ class GraphPeer:
         session = open_session(self._config, self._stop)
         if session is None:
             raise Stopped
-        self.lines = lines = Lines(session, self._identity, limit=self._limit, changed=self._changed)
+        self.lines = lines = Lines(
+            session, self._identity, limit=self._limit, changed=self._changed, refused=self._refused
+        )
         try:
             self.worker.begin()
             self._progressed()

@@ -63,11 +63,12 @@ class Lines:
         limit: int,
         timeout: float = 60.0,
         changed: Callable[[int | str, bool], None] | None = None,
+        refused: Callable[[int | str, str], None] | None = None,
     ) -> None:
         self.identity, self.limit, self.traffic = identity, limit, Traffic()
         self.up: dict[int | str, bool] = dict.fromkeys(identity.others, False)
         self.refusals: dict[int | str, str] = {}
-        self._session, self._changed = session, changed
+        self._session, self._changed, self._refused = session, changed, refused
         self._condition = threading.Condition()
         self._calls: list[Call] = []
         self._declared: list[Any] = []
@@ -155,10 +156,13 @@ class Lines:
                 return
         except InputError as error:
             with self._condition:
-                if self.refusals.get(call.recipient) != str(error):
-                    log.warning("%s: %s", identity.others[call.recipient], error)
+                known = self.refusals.get(call.recipient)
                 self.refusals[call.recipient] = call.refusal = str(error)
                 self._condition.notify_all()
+            if known != str(error):
+                log.warning("%s: %s", identity.others[call.recipient], error)
+                if self._refused is not None:
+                    self._refused(call.recipient, str(error))
             return
         with self._condition:
             self.traffic.received += len(blob)

@@ -53,6 +53,7 @@ class StarHub:
         limit: int,
         patience: float = 60.0,
         changed: Callable[[int | str, bool], None] | None = None,
+        refused: Callable[[int | str, str], None] | None = None,
     ) -> None:
         check_names(names)
         if credentials.name != SERVER:
@@ -63,7 +64,7 @@ class StarHub:
             mode="peer", credentials=credentials, access=star_hub(names), listen=[listen], limit=limit
         )
         identity = Identity(run=run, me=HUB, name=SERVER, others=dict(names.items()))
-        self.lines = Lines(open_session(config), identity, limit=limit, changed=changed)
+        self.lines = Lines(open_session(config), identity, limit=limit, changed=changed, refused=refused)
 
     def ask(self, questions: Mapping[int, Question], check: Check, *, partial: bool) -> dict[int, bytes]:
         """Ask every party its question until its answer passes the check."""

@@ -1,0 +1,307 @@
+"""The framework of the reproductions: keys, kept results, interruptions, figures and pages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from experiments.definition import Cell, Choice, Flaw, Paper, Parameter, Reported
+from experiments.drawing import draw, inline
+from experiments.outcome import Curve, Figure, Level, Outcome, Panel, Spent, Table, Verdict, decide
+from experiments.paper000 import theorems
+from experiments.reproduction import forecast, reproduce
+from experiments.results import Results, plain
+from experiments.running import key, run_cells
+from experiments.writing import as_markdown, shown
+
+from consenso.errors import InputError, TamperError
+from experiments import index, report, source
+
+CALLS: list[int] = []
+
+
+def square(*, number: int) -> dict[str, object]:
+    CALLS.append(number)
+    return {"square": np.float64(number**2), "path": np.arange(number)}
+
+
+def fails(*, number: int) -> dict[str, object]:
+    raise ValueError(f"no {number}")
+
+
+def cells(grid) -> tuple[Cell, ...]:
+    return tuple(Cell.of("squares", square, number=number, seconds=2.0) for number in grid)
+
+
+def gather(grid, results) -> Outcome:
+    squares = [float(results.values("square", "squares", number=number)[0]) for number in grid]
+    table = Table(
+        name="results", title="Squares", columns=("number", "square"), rows=tuple(zip(grid, squares, strict=True))
+    )
+    panel = Panel(
+        title="squares",
+        x="number",
+        y="square",
+        curves=(
+            Curve(label="ours", x=grid, y=squares, low=squares, high=squares),
+            Curve(label="paper", x=grid, y=REPORTED.values, style="reported"),
+        ),
+        levels=(Level(label="one", y=1.0),),
+    )
+    return Outcome(
+        results=table,
+        figures=(Figure(name="squares", title="Squares", caption="They grow.", panels=(panel,)),),
+        verdicts=(
+            Verdict(
+                claim="squares grow",
+                source="Figure 1",
+                state=decide(published=squares[-1] > squares[0]),
+                reported=shown(REPORTED.values[-1]),
+                ours=shown(squares[-1]),
+                because="They do.",
+            ),
+        ),
+        spent=(
+            Spent(
+                run="squares",
+                version="as published",
+                nominal=1.0,
+                observer="public",
+                unit="record",
+                adjacency="replace-one",
+                epsilon=squares[-1],
+                at_least=squares[0],
+                delta=1e-5,
+                theorem="Composition",
+            ),
+        ),
+        changes=(f"The largest is {shown(squares[-1])}.",),
+    )
+
+
+REPORTED = Reported(name="squares", source="Table 1", values=(1.0, 4.0, 9.5), at=(1, 2, 3), axis="number")
+PAPER = Paper(
+    number="000",
+    title="On squares",
+    authors="A. Nobody",
+    reference="2026",
+    about="Squares <of> numbers.",
+    parameters=(Parameter(name="base", value=10, source="text"),),
+    choices=(Choice(what="start", chosen="one", why="unstated"),),
+    flaws=(Flaw(what="typo", consequence="none"),),
+    reported=(REPORTED,),
+    grids={"quick": (1, 2, 3)},
+    cells=cells,
+    gather=gather,
+)
+
+
+# --- cells ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_cell_is_known_by_function_settings_and_code(monkeypatch):
+    one, same = Cell.of("a", square, number=1), Cell.of("a", square, number=1, seconds=9.0)
+    assert one == same
+    assert hash(one) == hash(same)
+    assert key(one) == key(same)
+    assert key(one) != key(Cell.of("a", square, number=2))
+    assert key(one) != key(Cell.of("a", fails, number=1))
+    before = key(one)
+    monkeypatch.setattr("experiments.running.version", lambda module: "another version")
+    assert key(one) != before
+
+
+@pytest.mark.parametrize(
+    ("work", "settings"), [(lambda: {}, {}), (square, {"number": object()}), (square, {"number": np.zeros(2)})]
+)
+def test_cells_that_workers_or_keys_cannot_take_are_refused(work, settings):
+    with pytest.raises(InputError, match="Cell"):
+        Cell.of("a", work, **settings)
+
+
+def test_the_version_of_a_cell_follows_its_imports_and_nothing_else():
+    reached = {path.as_posix() for path in source.reached("experiments.paper000.theorems")}
+    assert any(path.endswith("paper000/claims.py") for path in reached)
+    assert any(path.endswith("privacy/theorems/walk.py") for path in reached)  # through a package
+    assert any(path.endswith("consenso/__init__.py") for path in reached)
+    for stranger in ("cli/reproduce.py", "paper000/gathering.py", "paper000/definition.py", "experiments/report.py"):
+        assert not any(path.endswith(stranger) for path in reached)
+
+
+def test_a_changed_source_is_another_version(tmp_path, monkeypatch):
+    (tmp_path / "work.py").write_text("from experiments.more import THING\n")
+    (tmp_path / "more.py").write_text("THING = 1\n")
+    monkeypatch.setitem(source.ROOTS, "experiments", tmp_path)
+    assert {path.name for path in source.reached("experiments.work")} == {"work.py", "more.py"}
+    before = source.version.__wrapped__("experiments.work")
+    (tmp_path / "more.py").write_text("THING = 2\n")
+    assert source.version.__wrapped__("experiments.work") != before
+
+
+def test_results_are_kept_and_an_interrupted_run_resumes(tmp_path):
+    CALLS.clear()
+    done = []
+
+    def interrupt(cell, kept):
+        done.append((dict(cell.settings)["number"], kept))
+        if len(done) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_cells(cells((1, 2, 3, 4)), tmp_path, workers=0, step=interrupt)
+    assert CALLS == [1, 2]
+    done.clear()
+    results = run_cells(cells((1, 2, 3, 4)), tmp_path, workers=0, step=lambda cell, kept: done.append(kept))
+    assert CALLS == [1, 2, 3, 4]
+    assert done == [True, True, False, False]
+    assert results.values("square", "squares").tolist() == [1, 4, 9, 16]
+    assert results[cells((3,))[0]]["path"] == [0, 1, 2]  # as JSON holds it, fresh or kept
+
+
+def test_the_longest_cells_are_begun_first(tmp_path):
+    CALLS.clear()
+    asked = [Cell.of("a", square, number=n, seconds=float(n)) for n in (1, 3, 2)]
+    results = run_cells(asked, tmp_path, workers=0)
+    assert CALLS == [3, 2, 1]
+    assert list(results) == asked
+
+
+def test_two_processes_give_what_one_gives(tmp_path):
+    asked = [Cell.of("a", theorems.centralized, parties=n, rounds=2) for n in (10, 20)]
+    asked.append(Cell.of("b", theorems.local, participations=3, std=2.0))
+    apart, here = run_cells(asked, tmp_path / "apart"), run_cells(asked, tmp_path / "here", workers=0)
+    assert {cell: apart[cell] for cell in asked} == {cell: here[cell] for cell in asked}
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_failing_cell_is_named(tmp_path, workers):
+    # With a worker the function must be importable there: a setting that the theorem refuses serves.
+    asked = Cell.of("b", theorems.local, participations=-1, std=2.0) if workers else Cell.of("b", fails, number=7)
+    with pytest.raises(ValueError) as caught:
+        run_cells([asked], tmp_path, workers=workers)
+    if workers:
+        assert "participations=-1" in "".join(caught.value.__notes__)
+    assert not list(tmp_path.glob("*"))
+
+
+def test_picking_from_results():
+    found = Results({cell: {"x": place} for place, cell in enumerate(cells((5, 6)))})
+    assert found.values("x", "squares").tolist() == [0, 1]
+    assert found.values("x", "squares", number=6).tolist() == [1]
+    assert found.distinct("number", "squares") == [5, 6]
+    with pytest.raises(InputError, match="no cell has these settings"):
+        found.rows("squares", number=7)
+    with pytest.raises(InputError, match="returned object"):
+        plain({"x": object()})
+
+
+# --- text, figures, pages -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.12345, "0.123"),
+        (1234.5, "1,234"),
+        (2.5e7, "2.50e+07"),
+        (1e-9, "1.00e-09"),
+        (float("inf"), "infinite"),
+        (None, "–"),
+        (True, "yes"),
+        (12_000, "12,000"),
+        ((1, 2.5), "1, 2.5"),
+        (0.0, "0"),
+    ],
+)
+def test_numbers_as_text(value, text):
+    assert shown(value) == text
+
+
+def test_a_table_as_markdown():
+    table = Table(name="t", title="T", columns=("a", "b"), rows=((1, "x|y"),), note="n")
+    assert as_markdown(table) == "### T\n\n| a | b |\n| --- | --- | \n| 1 | x\\|y |\n\nn\n"
+
+
+def test_figures_are_drawn_twice_and_fit_into_one_page(tmp_path):
+    figure = gather((1, 2, 3), run_cells(cells((1, 2, 3)), tmp_path, workers=0)).figures[0]
+    png, svg = draw(figure, tmp_path)
+    assert png.read_bytes().startswith(b"\x89PNG")
+    first = svg.read_bytes()
+    draw(figure, tmp_path)
+    assert svg.read_bytes() == first  # no dates, no random names
+    text = inline(figure, tmp_path)
+    assert text.startswith("<svg")
+    assert 'id="squares-' in text
+    assert 'width="100%"' in text
+    for label in ("ours", "paper", "one", "number"):
+        assert f">{label}</text>" in text
+
+
+@pytest.mark.parametrize(
+    ("published", "corrected", "state"),
+    [
+        (True, None, "reproduced"),
+        (False, None, "not reproduced"),
+        (True, True, "reproduced"),
+        (True, False, "only with the flaw"),
+        (False, True, "reproduced"),
+        (False, False, "not reproduced"),
+    ],
+)
+def test_verdicts(published, corrected, state):
+    assert decide(published=published, corrected=corrected) == state
+
+
+def test_a_reproduction_leaves_everything(tmp_path):
+    ahead = forecast(PAPER, "quick", tmp_path)
+    assert (ahead.cells, ahead.missing, ahead.seconds) == (3, 3, 3.0)
+    done = reproduce(PAPER, "quick", tmp_path, workers=0)
+    assert forecast(PAPER, "quick", tmp_path).missing == 0
+    folder = tmp_path / "000"
+    for name in ("results.csv", "results.md", "spent.csv", "summary.json", "squares.png", "squares.svg", "report.html"):
+        assert (folder / name).stat().st_size > 0
+    text = done.page.read_text()
+    for expected in (
+        "Squares &lt;of&gt; numbers",
+        "unstated",
+        "typo",
+        "Table 1",
+        "9.5",
+        "9 (at least 1)",
+        "reproduced",
+    ):
+        assert expected in text
+    assert "http" not in text.replace("http://www.w3.org", "")  # self-contained
+    for name in ("index.html", "summary.csv", "summary.md", "summary.html"):
+        assert (tmp_path / name).exists()
+    assert "squares grow" in (tmp_path / "summary.md").read_text()
+    assert json.loads((folder / "summary.json").read_text())["verdicts"][0]["ours"] == "9"
+
+
+def test_the_index_tells_what_was_not_run(tmp_path):
+    index.write({"000": PAPER, "001": replace(PAPER, number="001")}, tmp_path)
+    assert "consenso reproduce 001" in (tmp_path / "index.html").read_text()
+    assert len((tmp_path / "summary.csv").read_text().splitlines()) == 1
+
+
+def test_a_card_that_was_changed_stops_the_report(tmp_path):
+    from experiments.cards import checked
+    from experiments.totals import of_card
+
+    from consenso.algorithms.consensus import ConsensusADMM
+    from consenso.runtime.plan import plan
+
+    example = ConsensusADMM.example()
+    found = checked(plan(example.problem, example.algorithm, rounds=3, noise=example.noise).card(1e-5))
+    assert found["checked"] > 100
+    observers = [spent.observer for spent in of_card("run", found["card"], nominal=1.0)]
+    assert observers == ["eavesdropper", "server", "peer:0", "public"]
+    outcome = gather((1, 2, 3), run_cells(cells((1, 2, 3)), tmp_path / "cells", workers=0))
+    made = {"grid": "quick"}
+    report.write(PAPER, replace(outcome, cards={"run": found}), tmp_path / "good", made=made)
+    assert (tmp_path / "good" / "cards" / "run.json").exists()
+    forged = {**found, "card": {**found["card"], "delta": 1e-9}}
+    with pytest.raises(TamperError, match="digest"):
+        report.write(PAPER, replace(outcome, cards={"run": forged}), tmp_path / "bad", made=made)

@@ -1,0 +1,215 @@
+"""Paper 000 on a grid smaller than quick: the public code's numbers, true totals, orders, and a report made of results."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from experiments.paper000 import corrected, published, reported, spending, theorems
+from experiments.paper000.definition import PAPER, Grid, cells
+from experiments.reproduction import reproduce
+from experiments.results import Results
+from experiments.running import run_cells
+
+from consenso.privacy.card import Card
+from consenso.privacy.observers import Public
+from consenso.runtime.plan import plan
+from experiments import report
+
+LOW, HIGH = reported.EPSILONS[3], reported.EPSILONS[6]
+TINY = Grid(
+    epsilons=(LOW, HIGH),
+    seeds=3,
+    sphere_seeds=2,
+    corrected_epsilons=(LOW, HIGH),
+    corrected_seeds=2,
+    ways=("central-admm", "federated-admm", "federated-sgd"),
+    rounds=30,
+    sphere_epsilons=(HIGH,),
+    sphere_ways=("central-sgd",),
+    walk_epsilons=(HIGH,),
+    local_epsilons=(),
+    visits=60,
+)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Results:
+    return run_cells(cells(TINY), tmp_path_factory.mktemp("cells"), workers=0)
+
+
+def test_the_numbers_of_the_public_code(results):
+    # Same seeds, same draws: the first three of ten runs, so their mean is within the spread of the reported mean.
+    for method, told in (("admm", reported.ADMM), ("sgd", reported.SGD)):
+        for epsilon in (LOW, HIGH):
+            ours = results.values("best", f"published {method}", law="code", epsilon=epsilon)
+            mean = told.values[reported.EPSILONS.index(epsilon)]
+            assert abs(ours.mean() - mean) < 3 * ours.std(ddof=1)
+            assert ours.mean() == pytest.approx(mean, rel=0.25)
+    levels = results.rows("levels", law="code")[0][1]
+    assert levels["zero"] == pytest.approx(reported.ZERO.values[0], abs=5e-4)
+    assert levels["exact"] == pytest.approx(reported.EXACT.values[0], abs=5e-5)
+    assert levels["kappa"] == pytest.approx(reported.KAPPA.values[0], abs=5e-6)
+
+
+def test_users_drawn_twice_act_twice():
+    turns = published._turns(np.array([3, 1, 3, 3, 2]))
+    assert [turn.tolist() for turn in turns] == [[0, 1, 4], [2], [3]]
+
+
+def test_the_best_iterate_is_never_worse_than_the_last(results):
+    for _, values in results.rows("published admm") + results.rows("published sgd"):
+        assert values["best"] <= min(values["last"], np.inf)
+
+
+def test_true_totals(results):
+    for method in ("admm", "sgd"):
+        found = {asked["epsilon"]: values for asked, values in results.rows("spending", method=method)}
+        for epsilon, values in found.items():
+            assert epsilon < values["sums, at least"] < values["seen, at least"] <= values["at most"] * (1 + 1e-6)
+            # When it is seen who takes part, the proved bound is the exact one.
+            assert values["at most"] == pytest.approx(values["seen, at least"], rel=1e-2)
+        assert found[LOW]["at most"] < found[HIGH]["at most"]
+    # One participation costs more than the whole budget.
+    assert results.rows("spending", method="admm", epsilon=HIGH)[0][1]["one draw"] > 1e5
+
+
+def test_the_lower_bound_is_that_of_a_plain_gaussian_when_everybody_is_always_drawn():
+    # A chance of 1 makes both worlds Gaussian: shift 2 half sqrt(draws), for which epsilon is known.
+    from consenso.privacy.accountants import epsilon
+    from consenso.privacy.events import Gaussian
+
+    known = epsilon(Gaussian(std=1.0, sensitivity=2 * 0.3 * np.sqrt(9)), published.DELTA)
+    assert spending._from_the_total(0.3, 9, 1.0) == pytest.approx(known, rel=1e-3)
+    assert spending._when_seen(0.6, 9, 1.0) == pytest.approx(known, rel=1e-6)
+
+
+def test_printed_bounds_against_exact_ones(results):
+    for kind in ("centralized", "federated", "decentralized", "general"):
+        for _, values in results.rows(f"theorem {kind}"):
+            assert values["printed"] < values["exact"] <= values["ours"] * (1 + 1e-9)
+    (_, local), *_ = results.rows("theorem local")
+    assert local["printed"] == pytest.approx(local["exact"])
+    assert local["ours"] == pytest.approx(local["exact"])
+    assert theorems.federated(parties=1000, sampled=100, std=4.0)["exact"] == pytest.approx(1e-4, rel=0.05)
+
+
+def test_corrected_runs_keep_their_total(results):
+    rows = results.rows("corrected")
+    assert {asked["way"] for asked, _ in rows} >= {"central-admm", "federated-admm", "walk", "walk-local-admm"}
+    for asked, values in rows:
+        card = Card.from_json(values["card"])
+        mine = [
+            entry
+            for entry in card.entries
+            if entry.observer == corrected.WAYS[asked["way"]].observer.key
+            and (entry.unit, entry.adjacency) == ("user", "replace-one")
+        ]
+        assert mine[0].epsilon == pytest.approx(asked["epsilon"], rel=1e-3)
+        assert mine[0].epsilon <= asked["epsilon"] * (1 + 1e-9)
+        assert values["checked"] > 100
+
+
+def test_orders_at_equal_totals(results):
+    zero = results.values("zero", "levels", law="code")[0]
+    objective = {
+        (asked["way"], asked["epsilon"]): np.mean(values["objective"])
+        for asked, values in results.rows("corrected", law="code")
+    }
+    # More budget helps where a sum is trusted, and five is enough for a model that is better than none.
+    for way in ("central-admm", "federated-admm", "federated-sgd"):
+        assert objective[way, HIGH] < objective[way, LOW] < 1.2 * zero
+        assert objective[way, HIGH] < 0.3 * zero
+    # Nobody trusted, the same budget: far less.
+    assert objective["walk-local-admm", HIGH] > objective["central-admm", HIGH]
+
+
+def test_the_time_follows_from_the_budget():
+    asked = corrected.problem("code", 800)
+    times = []
+    for epsilon in (0.1, 1.0, 10.0):
+        way = corrected.WAYS["central-sgd"]
+        target = corrected.EpsilonDelta(epsilon=epsilon, delta=1e-6)
+        first = plan(asked, way.build(1.0), rounds=20, target=target, observer=Public(), trust="curator")
+        times.append(corrected.spent_time(way, first))
+    assert times == sorted(times)
+    assert times[0] < times[-1]
+
+
+# --- the report is made of results ----------------------------------------------------------------------------------
+
+
+def page(results: Results, folder) -> str:
+    outcome = PAPER.gather(TINY, results)
+    return report.write(PAPER, outcome, folder, made={"grid": "tiny"}).read_text()
+
+
+def changed(results: Results, group: str, factor: float) -> Results:
+    """The same results with every number of one experiment multiplied."""
+
+    def scaled(value):
+        if isinstance(value, list):
+            return [scaled(item) for item in value]
+        return value * factor if isinstance(value, float) else value
+
+    return Results(
+        {
+            cell: {name: value if name == "card" else scaled(value) for name, value in values.items()}
+            if cell.group == group
+            else values
+            for cell, values in results.items()
+        }
+    )
+
+
+def test_every_result_is_in_the_report(results, tmp_path):
+    before = page(results, tmp_path / "before")
+    assert page(results, tmp_path / "again") == before
+    for group in dict.fromkeys(cell.group for cell in results):
+        assert page(changed(results, group, 1.37), tmp_path / group) != before, group
+
+
+def test_verdicts_follow_the_results(results):
+    def states(found: Results) -> list[str]:
+        return [verdict.state for verdict in PAPER.gather(TINY, found).verdicts]
+
+    numbers, better, kept, *_ = states(results)
+    assert numbers == "reproduced"
+    assert better == "only with the flaw"
+    assert kept == "not reproduced"
+    assert states(changed(results, "published admm", 10.0))[0] == "not reproduced"
+    assert states(changed(results, "spending", 1e-9))[2] == "reproduced"
+    lucky = {
+        cell: {**values, "objective": [value / 3 for value in values["objective"]]}
+        if ("way", "federated-admm") in cell.settings
+        else values
+        for cell, values in results.items()
+    }
+    assert states(Results(lucky))[1] == "reproduced"
+
+
+def test_one_command_leaves_everything(results, tmp_path):
+    # Only cells that take no time, in two processes: the rest is kept by the fixture's run and not asked for here.
+    fast = replace(
+        PAPER,
+        grids={"tiny": TINY},
+        cells=lambda grid: tuple(cell for cell in cells(grid) if cell.group.startswith("theorem")),
+        gather=lambda grid, found: PAPER.gather(TINY, Results({**results, **found})),
+    )
+    done = reproduce(fast, "tiny", tmp_path, listed=(PAPER,))
+    folder = tmp_path / "000"
+    for name in ("figure1", "settings", "stopping", "sphere"):
+        assert (folder / f"{name}.png").stat().st_size > 10_000
+        assert f'id="{name}-' in done.page.read_text()
+    assert len((folder / "results.csv").read_text().splitlines()) > 10
+    assert len(list((folder / "cards").glob("*.json"))) == len(results.rows("corrected"))
+
+
+@pytest.mark.parametrize("grid", ["quick", "full"])
+def test_grids(grid):
+    made = PAPER.cells_of(grid)
+    assert len(set(made)) == len(made)
+    published_runs = [cell for cell in made if cell.group == "published admm" and ("law", "code") in cell.settings]
+    assert len(published_runs) == 7 * 10
+    assert (sum(cell.seconds for cell in made) / 2 < 300) is (grid == "quick")
