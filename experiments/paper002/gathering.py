@@ -148,8 +148,6 @@ def _compared(grid: Any, results: Results) -> Figure:
                 y="empirical risk (mean logistic loss)",
                 curves=(own, *curves),
                 levels=(Level(label="without privacy", y=_exact(results)),),
-                log_x=True,
-                log_y=True,
             ),
         ),
         across=1,

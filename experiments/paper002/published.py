@@ -18,8 +18,8 @@ from consenso.privacy.accountants import epsilon as epsilon_of
 from consenso.privacy.events import Gaussian
 
 NODES, PENALTY, STRENGTH, DELTA = 100, 0.001, 1e-4, 1e-5
-ROUNDS = 20
-GROWTH = 0.976  # eta_{k,r} = GROWTH sqrt(k r)
+ROUNDS = 50
+GROWTH = 0.05  # eta_{k,r} = GROWTH sqrt(k r)
 CONSTANT = 1.0  # c_0 of Theorem 6
 
 

@@ -128,7 +128,7 @@ def test_a_claim_of_half_the_epsilon_is_refuted() -> None:
 
 EVENTS = [
     Gaussian(1.0, 1.0),
-    Repeated(Laplace(1.0, 0.3), 4),
+    Laplace(1.0, 0.6),
     Pure(1.0),
     ZCDP(0.5),
     Repeated(Mixture((0.5, 0.5), (Nothing(), Gaussian(1.0, 1.0))), 3),

@@ -51,7 +51,7 @@ def test_trials_do_not_depend_on_what_they_are_run_beside(name: str) -> None:
     together = played(Trials(made, shards, count=6, seed=3, stacking=stacking))
     late = played(Trials(made, shards, count=2, first=4, seed=3, stacking=stacking))
     np.testing.assert_allclose(together[4:], late, rtol=1e-9, atol=1e-10)
-    assert np.abs(np.diff(together, axis=0)).min() > 0 or name == "DistributedADMM"
+    assert np.abs(np.diff(together, axis=0)).max(axis=1).min() > 0 or name == "DistributedADMM"
 
 
 @pytest.mark.parametrize("name", sorted(SLOW))
@@ -65,10 +65,10 @@ def test_a_follower_of_the_true_world_computes_what_the_party_did(name: str) -> 
     """And whoever follows the other world sends the same message, given the same answers: law 3 again."""
     example = discover()[name].example()
     for made in laws.settings_of(replace(example, problem=linear(example.problem))):
-        party = made.setting.parties - 1
+        party = 0
         pair = next(iter(unkind(made.problem, "user", "replace-one", party)))
         stacking = stacking_of(made, pair.one)
-        run = Trials(made, pair.one, count=1 if stacking is Stacking.NOTHING else 3, seed=5, stacking=stacking)
+        run = Trials(made, pair.one, count=1 if stacking is Stacking.NOTHING else 6, seed=5, stacking=stacking)
         shadows = Shadow(run, pair.zero, party), Shadow(run, pair.one, party)
         moved = 0.0
         for scene in run.rounds():

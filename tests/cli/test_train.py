@@ -140,7 +140,7 @@ def test_a_budget_that_does_not_allow_the_run_stops_it_before_it_starts(patients
     assert code == 2
     assert "budget" in told.lower()
     assert (patients / "budget.ledger").read_bytes() == before
-    assert not (patients / "dear" / "model.json").exists()
+    assert not (patients / "dear").exists()
 
 
 def test_compare_puts_budgets_and_runs_side_by_side(patients: Path, answers: Any, program: Any) -> None:

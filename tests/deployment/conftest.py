@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,6 +105,9 @@ class Federation:
     def write(self, name: str, text: str) -> Path:
         (self.folder / name).write_text(text, encoding="utf-8")
         return self.folder / name
+
+    def free_port(self) -> int:
+        return free_port()
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
         log = (self.folder / f"{arguments[0]}-{len(self.processes)}.log").open("w")
@@ -218,8 +219,3 @@ def federation(tmp_path: Path, authority: Path) -> Iterator[Callable[..., Federa
     finally:
         for each in made:
             each.close()
-
-
-def status_of(port: int) -> dict[str, Any]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
-        return json.loads(answer.read())

@@ -137,6 +137,8 @@ def test_data_that_cannot_be(name, rows, targets, message) -> None:
 def test_labels_that_were_not_declared() -> None:
     with pytest.raises(InputError, match=r"not among classes=\[0, 1\]"):
         made("PrivateLogisticRegression", random_state=0).fit(X, Y + 1)
+    with pytest.raises(InputError, match=r"not among classes=\['a', 'b'\]"):
+        made("PrivateLogisticRegression", classes=["a", "b"], random_state=0).fit(X, Y)
 
 
 def test_one_class_only() -> None:

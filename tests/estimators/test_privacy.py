@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -211,3 +212,17 @@ def test_solvers_by_name(solver) -> None:
     model = made("PrivateLogisticRegression", solver=solver, adjacency="add-remove", records=400).fit(X, LABELS)
     assert model.solver_ == solver
     assert model.guarantee_.epsilon(1e-5) <= 2.0
+
+
+def test_a_fit_needs_little_more_memory_than_the_data() -> None:
+    """One copy with the constant column, and blocks: with the table itself at most three times the data."""
+    rng = np.random.default_rng(6)
+    rows = rng.normal(size=(40_000, 60))
+    labels = rows[:, 0] > 0
+    model = consenso.PrivateLogisticRegression(epsilon=0.5, row_bound=8.0, classes=[False, True], random_state=0)
+    model.fit(rows[:100], labels[:100])  # what is loaded once is not counted
+    tracemalloc.start()
+    model.fit(rows, labels)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= 2 * rows.nbytes

@@ -110,7 +110,7 @@ def test_what_came_may_be_written_to_and_does_not_keep_the_message_alive():
     ],
 )
 def test_another_shape_or_type_is_refused(wrong):
-    with pytest.raises(MessageError, match="fields, types or shapes|bytes came where"):
+    with pytest.raises(MessageError, match=r"fields, types or shapes|bytes came where"):
         decode(Message, encode(message(**wrong)), Schema.of(message()))
 
 

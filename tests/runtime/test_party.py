@@ -25,6 +25,7 @@ from consenso.runtime.codec import MessageError, encode
 from consenso.runtime.coins import DrawnCoins
 from consenso.runtime.disk import Disk, DiskError, read_journal
 from consenso.runtime.hub import HubRun, Question
+from consenso.runtime.own_step import OwnStep
 from consenso.runtime.party import Party
 from consenso.schedules import Cyclic, FixedSubset, PoissonSubset, RandomWalk
 from consenso.shards import Shards
@@ -381,6 +382,14 @@ def test_the_journal_has_the_scales_of_the_plan_and_says_what_was_handed_over(tm
     assert all(each[0]["scale"] > 0 for each in added)
 
 
+def test_a_plan_without_a_source_of_noise_is_refused_by_hubs_and_parties(tmp_path):
+    made = replace(consensus(), sampler_chosen=False)
+    with pytest.raises(PrivacyError, match="no source of noise"):
+        Star(made, tmp_path)
+    with pytest.raises(PrivacyError, match="no source of noise"):
+        OwnStep(made, Shards.from_parties(made.problem, draw(made.problem, np.random.default_rng(0))), 0)
+
+
 # --- what a hub refuses -----------------------------------------------------------------------------------------------
 
 
@@ -403,6 +412,18 @@ def test_a_contribution_that_claims_another_cost_is_refused(tmp_path, offset):
     star = Forging(planned(PreconditionedFixedPoint.example(), trust="curator"), tmp_path)
     with pytest.raises(MessageError, match="not everybody's"):
         star.run()
+
+
+def test_nobody_sits_out_of_a_round_that_is_not_drawn_by_the_parties(tmp_path):
+    class Lazy(Star):
+        def ask(self, questions, check, *, partial):
+            check(0, b"")
+            raise KilledError
+
+    with pytest.raises(MessageError, match="empty message"):
+        Lazy(consensus(), tmp_path / "everyone").run()
+    with pytest.raises(KilledError):
+        Lazy(consensus(schedule=PoissonSubset(0.5)), tmp_path / "sampled").run()
 
 
 def test_a_plain_sum_refuses_what_must_be_masked(tmp_path):

@@ -159,22 +159,24 @@ def serve(app: Path, grid: Any, told: Mapping[str, Any]) -> Path:
     plan, label = study.plan(), str(told["label"])
     parts, names, run = parts_of(plan), names_of(study), run_of(study, label)
     folder = prepare(Path(str(told["out"])))
-    disk = disk_of(study, folder.checkpoint, owner=HUB, label=label)
-    hub = HubRun(plan, disk, summation=parts.summation)
     keys = tomllib.loads((app / KEYS).read_text(encoding="utf-8")) if (app / KEYS).exists() else None
     line = FlowerHub(grid, names, run=run, limit=parts.limit, patience=float(told["patience"]), keys=keys)
-    for done in hub.rounds(line):
-        away = ", ".join(names[party] for party in done.missing)
-        log.info("round %d of %d%s", done.round + 1, plan.setting.rounds, f", without {away}" if away else "")
-    missing: dict[str, list[int]] = {}
-    for row in disk.journal():
-        for party in row.get("missing", ()):
-            missing.setdefault(names[party], []).append(row["round"])
-    out = write(study, folder, hub.model(), rounds=hub.round, run=run, missing=missing)
-    heard = line.end(hub.model_bytes(), seconds=float(told["linger"]))
-    for party in set(names) - set(heard):
-        log.warning("%s did not take the model in time", names[party])
-    disk.close()
+    disk = disk_of(study, folder.checkpoint, owner=HUB, label=label)
+    try:
+        hub = HubRun(plan, disk, summation=parts.summation)
+        for done in hub.rounds(line):
+            away = ", ".join(names[party] for party in done.missing)
+            log.info("round %d of %d%s", done.round + 1, plan.setting.rounds, f", without {away}" if away else "")
+        missing: dict[str, list[int]] = {}
+        for row in disk.journal():
+            for party in row.get("missing", ()):
+                missing.setdefault(names[party], []).append(row["round"])
+        out = write(study, folder, hub.model(), rounds=hub.round, run=run, missing=missing)
+        heard = line.end(hub.model_bytes(), seconds=float(told["linger"]))
+        for party in set(names) - set(heard):
+            log.warning("%s did not take the model in time", names[party])
+    finally:
+        disk.close()
     folder.discard()
     return out
 

@@ -83,7 +83,7 @@ class Status:
             "seconds_left": self._seconds_left(),
             "parties": {name: "up" if here else "down" for name, here in sorted(self.up.items())},
             "missing": dict(self.missing),
-            "refused": {} if lines is None else {lines.identity.others[k]: v for k, v in lines.refusals.items()},
+            "refused": {} if lines is None else {lines.identity.others[k]: v for k, v in dict(lines.refusals).items()},
             "bytes_sent": 0 if lines is None else lines.traffic.sent,
             "bytes_received": 0 if lines is None else lines.traffic.received,
             "charged": {"delta": self.delta, "epsilon": dict(self.budget)},
@@ -94,7 +94,7 @@ class Status:
         if self._first is None or self.state == "ended":
             return 0.0 if self.state == "ended" else None
         since, done = time.monotonic() - self._first[0], self.round - self._first[1]
-        return None if done < 1 else round(since / done * (self.rounds - self.round), 1)
+        return None if done < 1 else round(since / done * (self.rounds - self.round), 3)
 
     def _tell(self, event: str) -> None:
         for listener in self.listeners:

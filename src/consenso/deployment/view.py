@@ -61,7 +61,7 @@ def _json(event: str, told: dict[str, Any]) -> str:
 
 def _line(event: str, told: dict[str, Any]) -> str:
     here = sum(state == "up" for state in told["parties"].values())
-    left = "" if told["seconds_left"] is None else f", {told['seconds_left']:g} s left"
+    left = "" if told["seconds_left"] is None else f", {told['seconds_left']:.1f} s left"
     sizes = f"{told['bytes_sent']} bytes sent, {told['bytes_received']} received"
     line = f"{event}: round {told['round']} of {told['rounds']}, {here} of {len(told['parties'])} there, {sizes}{left}"
     refused = "".join(f"; {name}: {why}" for name, why in told["refused"].items())
@@ -80,10 +80,11 @@ def table_of(told: dict[str, Any]) -> Table:
     """A status as a table for a terminal."""
     from rich.table import Table
 
-    table = Table(title=f"{told['role']} {told['name']}, run {told['run']}: {told['state']}", title_justify="left")
+    who = told["name"] if told["name"] == told["role"] else f"{told['role']} {told['name']}"
+    table = Table(title=f"{who}, run {told['run']}: {told['state']}", title_justify="left")
     table.add_column("what")
     table.add_column("now", overflow="fold")
-    left = "not known yet" if told["seconds_left"] is None else f"{told['seconds_left']:g} s"
+    left = "not known yet" if told["seconds_left"] is None else f"{told['seconds_left']:.1f} s"
     table.add_row("rounds", f"{told['round']} of {told['rounds']}, time left {left}")
     table.add_row("there", ", ".join(name for name, state in told["parties"].items() if state == "up") or "nobody")
     table.add_row("away", ", ".join(name for name, state in told["parties"].items() if state == "down") or "nobody")

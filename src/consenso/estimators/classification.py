@@ -99,14 +99,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
                 "records of others, or declare all with classes=[...]."
             )
         if declared is not None:
-            place = np.clip(np.searchsorted(declared, seen), 0, len(declared) - 1)
-            strange = seen[declared[place] != seen]
-            if len(strange):
+            place = {label: position for position, label in enumerate(declared.tolist())}
+            if any(label not in place for label in seen.tolist()):
                 raise InputError(
                     f"{owner}.fit(y=...): y has labels that are not among classes={declared.tolist()}; declare every "
                     "label that may occur."
                 )
-            codes = place[codes]
+            codes = np.array([place[label] for label in seen.tolist()])[codes]
         self._check_count(len(classes))
         return classes, codes
 

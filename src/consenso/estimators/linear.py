@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import warnings
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,8 @@ from consenso.estimators.fitting import Fitted
 from consenso.estimators.rows import constant_for
 from consenso.estimators.terms import check_terms, is_number
 from consenso.privacy.card import Card
+from consenso.privacy.ledger import Ledger
+from consenso.problem import Adjacency
 
 # Parameters that a search does not look for.
 _NOT_SEARCHED = frozenset({"random_state"})
@@ -36,6 +39,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     fit_intercept: bool
     solver: str
     alpha: float | None
+    adjacency: Adjacency
+    records: int | None
+    ledger: Ledger | str | Path | None
+    random_state: Any
 
     def __sklearn_clone__(self) -> Self:
         """A clone that knows it is one: searches fit clones whose parameters they have set."""
@@ -130,8 +137,6 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         # Noise of the operating system differs from fit to fit.
         tags.non_deterministic = math.isfinite(self.epsilon) and self.random_state is None
         return tags
-
-    random_state: Any
 
 
 def check_size(owner: str, name: str, value: Any, meaning: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from consenso.rows import BLOCK_NUMBERS
 from consenso.shards.intake import SLACK, bounded_rows
 
 # The value of the constant column over the bound of the rows.
@@ -44,6 +45,9 @@ def with_constant(X: Any, row_bound: float, constant: float, owner: str) -> Any:
     with np.errstate(over="ignore"):
         squared = np.einsum("ij,ij->i", X, X, dtype=np.float64)
     long = np.flatnonzero(~(squared <= (row_bound * (1 + SLACK)) ** 2))
-    if long.size:
-        out[long, :features] = bounded_rows(np.ascontiguousarray(X[long]), row_bound, owner)[0]
+    # A block at a time: where most rows are long, all of them at once would be another copy or two.
+    length = max(1, BLOCK_NUMBERS // features)
+    for start in range(0, len(long), length):
+        block = long[start : start + length]
+        out[block, :features] = bounded_rows(np.ascontiguousarray(X[block]), row_bound, owner)[0]
     return out

@@ -91,11 +91,15 @@ class FlowerHub:
             for party, question in questions.items()
         }
         readers = {party: reader(party, question) for party, question in questions.items()}
-        waited = set(questions) - (self._away if partial else set())
+
+        def waited() -> set[int]:
+            """All, or those that answered in time last or whose node is there again."""
+            return {party for party in questions if not partial or party not in self._away or party in self._nodes}
+
         self._converse(envelopes, readers, answers, waited, self._patience if partial else None)
         missing = set(questions) - set(answers)
-        if missing & waited:
-            log.warning("round goes on without %s", ", ".join(sorted(self._names[party] for party in missing)))
+        if missing - self._away:
+            log.warning("the run goes on without %s", ", ".join(sorted(self._names[party] for party in missing)))
         self._away = (self._away - set(questions)) | missing
         return answers
 
@@ -112,7 +116,8 @@ class FlowerHub:
             return read
 
         envelopes = {party: self._envelope(party, kind="end", body=model) for party in self._names}
-        self._converse(envelopes, {party: reader(party) for party in self._names}, know, set(self._names), seconds)
+        readers = {party: reader(party) for party in self._names}
+        self._converse(envelopes, readers, know, lambda: set(self._names), seconds)
         return tuple(sorted(know))
 
     # --- inside -------------------------------------------------------------------------------------------------
@@ -122,14 +127,14 @@ class FlowerHub:
         envelopes: Mapping[int, bytes],
         readers: Mapping[int, Callable[[bytes], None]],
         answers: Mapping[int, bytes],
-        waited: set[int],
+        waited: Callable[[], set[int]],
         seconds: float | None,
     ) -> None:
-        """Push, and pull until all that are waited for have answered or the time is over."""
+        """Push, and pull until somebody, and all that are waited for, have answered or the time is over."""
         start = time.monotonic()
         on_the_way: dict[str, _Sent] = {}
         due = dict.fromkeys(envelopes, start)
-        while not waited <= set(answers):
+        while envelopes and not (answers and waited() <= set(answers)):
             now = time.monotonic()
             if seconds is not None and now >= start + seconds:
                 return

@@ -11,7 +11,6 @@ the guarantee better: it is the schedule that hides a party, not its silence, so
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -25,6 +24,7 @@ from consenso.runtime.book import Book
 from consenso.runtime.codec import decode, encode, encode_values
 from consenso.runtime.coins import DrawnCoins
 from consenso.runtime.disk import Disk
+from consenso.runtime.own_step import require_sampler
 from consenso.runtime.party import NEVER
 from consenso.runtime.plan import Plan
 from consenso.runtime.rehearsal import HubRehearsal
@@ -66,11 +66,11 @@ class HubRun:
 
     def __init__(self, plan: Plan, disk: Disk, *, summation: Summation | None = None) -> None:
         check_star(plan)
+        require_sampler(plan)
         self.plan, self.disk = plan, disk
         self._summation = summation or plain_parts(plan)[0]
         self._rehearsal = HubRehearsal(plan)
         self._partial = own_coins(plan)
-        self._mutex = threading.Lock()
         if disk.told("place") is None:
             place = dict(_PLACE, counted=[NEVER] * plan.setting.parties)
             coins = self._coins(place)
@@ -105,10 +105,6 @@ class HubRun:
     def model_bytes(self) -> bytes:
         """The model as it is sent to the parties."""
         return encode_values("Model", {"model": np.asarray(self.model(), dtype=np.float64)})
-
-    def answer_limit(self) -> int:
-        """The most bytes that a plain answer of the next round may have."""
-        return self._rehearsal.at(min(self.round, self.plan.setting.rounds - 1)).up.schema.size
 
     # --- inside -------------------------------------------------------------------------------------------------
 

@@ -85,8 +85,13 @@ def _check(plan: Plan, shards: Shards, party: int) -> None:
         raise InputError("Party(shards=...): the rows belong to another problem; read them for the plan's problem.")
     if party not in shards.parties:
         raise InputError(f"Party(party={party}): no rows of this party are here; read its own file.")
+    require_sampler(plan)
+
+
+def require_sampler(plan: Plan) -> None:
+    """Refuse a plan that was made without saying where its noise comes from."""
     if not plan.sampler_chosen and not all(isinstance(n, NoNoise) for n in plan.setting.doorway.noise.values()):
         raise PrivacyError(
-            "Party(plan=...): no source of noise was chosen; plan with sampler=Safe() for noise that protects, or with "
-            "sampler=Seeded(seed) for a simulation."
+            f"{type(plan.algorithm).__name__}: no source of noise was chosen; plan with sampler=Safe() for noise that "
+            "protects, or with sampler=Seeded(seed) for a simulation."
         )

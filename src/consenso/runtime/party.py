@@ -81,10 +81,6 @@ class Party:
         blob = self.disk.kept("model")
         return None if blob is None else decode_values(blob, model_schema(self.plan))["model"]
 
-    def limit(self, round_: int) -> int:
-        """The most bytes that a question of a round may have."""
-        return self._rehearsal.at(min(max(round_, 0), self.plan.setting.rounds - 1)).down.size
-
     def answer(self, *, round_: int, stage: str, body: bytes, counted: int) -> bytes:
         """The answer to a question of the hub; the same question gets the same bytes.
 

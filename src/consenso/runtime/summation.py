@@ -104,18 +104,15 @@ class PlainSum:
     def gather(self, turn: HubTurn) -> Gathered:
         """One question to each party, one sum."""
         form = turn.rehearsal.at(turn.facts.round).up
-        expected = expected_costs(turn, form)
-        answers = turn.ask(
-            STEP,
-            dict.fromkeys((int(party) for party in turn.asked), turn.down_bytes),
-            lambda party, blob: None if not blob else checked_message(form, blob, expected),
-        )
-        return self.added(turn, form, expected, answers)
+        expected, may_sit_out = expected_costs(turn, form), own_coins(turn.plan)
 
-    def added(
-        self, turn: HubTurn, form: Form, expected: Mapping[str, tuple[float, float]], answers: Mapping[int, bytes]
-    ) -> Gathered:
-        """The total of what came."""
+        def check(party: int, blob: bytes) -> None:
+            if blob:
+                checked_message(form, blob, expected)
+            elif not may_sit_out:
+                raise MessageError("an empty message came in a round that everybody who was asked takes part in.")
+
+        answers = turn.ask(STEP, dict.fromkeys((int(party) for party in turn.asked), turn.down_bytes), check)
         setting, algorithm = turn.plan.setting, turn.plan.algorithm
         largest = largest_bounds(setting, algorithm.releases, turn.facts.round)
         total = Sum(setting, turn.facts, largest, turn.recorder)

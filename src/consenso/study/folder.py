@@ -86,6 +86,15 @@ class RunFolder:
         self.checkpoint.mkdir(mode=0o700)
         return self.note(digest)
 
+    def undo(self) -> None:
+        """Remove what `begin` made, unless a round was begun."""
+        if {path.name for path in self.checkpoint.iterdir()} != {NOTE}:
+            return
+        self.discard()
+        for name in (STUDY, SCHEMA):
+            (self.path / name).unlink(missing_ok=True)
+        self.path.rmdir()
+
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         """Write a public document."""
         text = json.dumps(content, indent=2, sort_keys=True, allow_nan=False, default=_plain)

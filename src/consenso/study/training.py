@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from consenso.errors import InputError
+from consenso.errors import ConsensoError, InputError
 from consenso.models import Model, save_model
 from consenso.privacy.card import Card
 from consenso.privacy.ledger import Ledger
@@ -16,6 +16,7 @@ from consenso.privacy.observers import Eavesdropper, Server
 from consenso.runtime.charge import Charge
 from consenso.runtime.plan import Plan
 from consenso.runtime.run import Result, run
+from consenso.shards import Shards
 from consenso.study.folder import CARD, METRICS, TRACE, RunFolder
 from consenso.study.metrics import measured
 from consenso.study.planning import observer_of
@@ -66,6 +67,26 @@ def train(
         raise KeyboardInterrupt
     if not resume:
         name = folder.begin(study)
+    try:
+        result, traced = _run(study, plan, shards, folder, ledger, name, progress, stop)
+    except ConsensoError:
+        # A budget that does not allow the run, for one: nothing began, and nothing is left behind.
+        if not resume:
+            folder.undo()
+        raise
+    return _written(study, folder, result, public, traced=traced)
+
+
+def _run(
+    study: Study,
+    plan: Plan,
+    shards: Shards,
+    folder: RunFolder,
+    ledger: Ledger | None,
+    name: str,
+    progress: Callable[[int, int], None] | None,
+    stop: Callable[[], bool] | None,
+) -> tuple[Result, bool]:
     charge = None if ledger is None else _charge(ledger, folder, name, study.digest)
     every = study.output.checkpoint or max(1, math.ceil(plan.setting.rounds / CHECKPOINTS))
 
@@ -78,7 +99,7 @@ def train(
 
     traced = study.output.trace and plan.setting.rounds <= LONGEST_TRACE and is_covered(study, plan)
     result = run(plan, shards, trace=traced, checkpoint=folder.checkpoint, every=every, progress=after, charge=charge)
-    return _written(study, folder, result, public, traced=traced)
+    return result, traced
 
 
 def is_covered(study: Study, plan: Plan) -> bool:

@@ -13,10 +13,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 import consenso
-from consenso.deployment.flower import PACKAGE, answer, build
+from consenso.deployment.flower import PACKAGE, answer, build, serve
 from consenso.errors import InputError
+from consenso.models import load_model
+from consenso.runtime import flower
+from consenso.runtime.disk import read_journal
 from consenso.runtime.flower import key_hash
+from consenso.runtime.run import run
 from consenso.study import Study
+from consenso.study.training import model_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what Flower and Typer import
@@ -60,6 +65,11 @@ rounds = 3
 ash = 3
 birch = 3
 """
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flower, "AFTER_REFUSAL", 0.05)
 
 
 def study(
@@ -222,3 +232,76 @@ def test_a_node_states_study_party_and_state_at_least(name: str, tmp_path: Path)
     stated = {key: value for key, value in told(tmp_path).items() if key != name}
     with pytest.raises(InputError, match=f'{name}="..." is missing'):
         answer(who(), stated)
+
+
+# --- the whole study, with the way through SuperLink and SuperNodes cut short -----------------------------------------
+
+
+class CrashError(Exception):
+    pass
+
+
+class Grid:
+    """Nodes that answer when they are pulled; `dies` ends the server at that message."""
+
+    def __init__(self, folder: Path, dies: int | None = None) -> None:
+        self.configs = {
+            10 + place: told(folder, party=name, state=str(folder / f"{name}.state"), out=str(folder / f"{name}.run"))
+            for place, name in enumerate(("ash", "birch"))
+        }
+        self.sent: list[Message] = []
+        self.waiting: dict[str, Message] = {}
+        self.dies = dies
+
+    def get_node_ids(self) -> list[int]:
+        return list(self.configs)
+
+    def push_messages(self, messages: Any) -> list[str]:
+        found = []
+        for message in messages:
+            if len(self.sent) == self.dies:
+                raise CrashError
+            message.metadata.__dict__["_message_id"] = str(len(self.sent))
+            self.sent.append(message)
+            self.waiting[message.metadata.message_id] = message
+            found.append(message.metadata.message_id)
+        return found
+
+    def pull_messages(self, message_ids: Any) -> list[Message]:
+        asked = [self.waiting.pop(message_id) for message_id in message_ids if message_id in self.waiting]
+        return [answer(message, self.configs[message.metadata.dst_node_id]) for message in asked]
+
+
+def test_a_server_that_was_stopped_goes_on_and_everybody_has_the_model(tmp_path: Path) -> None:
+    made = study(tmp_path)
+    app = build(made, tmp_path / "app") / PACKAGE
+    config = {"out": str(tmp_path / "run"), "label": "1", "patience": 20.0, "linger": 20.0}
+    with pytest.raises(CrashError):
+        serve(app, Grid(tmp_path, dies=5), config)  # two introductions, one round, and half of the next
+    assert not (tmp_path / "run" / "model.json").exists()
+    assert serve(app, Grid(tmp_path), config) == tmp_path / "run"
+    result = run(made.plan(), made.shards(), one_by_one=True)
+    expected = model_of(made, result, result.card(made.privacy.delta))
+    for folder in ("run", "ash.run", "birch.run"):
+        found = load_model(tmp_path / folder)
+        assert (found.coefficients == expected.coefficients).all()
+        assert (tmp_path / folder / "card.json").exists()
+    assert not (tmp_path / "run" / "checkpoint").exists()
+    for party in ("ash", "birch"):
+        steps = [row["round"] for row in read_journal(tmp_path / f"{party}.state") if row["what"] == "step"]
+        assert steps == [0, 1, 2]
+    with pytest.raises(InputError, match="a run is complete there"):
+        serve(app, Grid(tmp_path), config)
+
+
+def test_without_a_seed_a_node_needs_its_ledger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made = study(tmp_path, privacy="")
+    app = build(made, tmp_path / "app") / PACKAGE
+    grid = Grid(tmp_path)
+    config = {"out": str(tmp_path / "run"), "label": "1", "patience": 20.0, "linger": 20.0}
+    grid.dies = 6  # after the first refusals
+    with pytest.raises(CrashError):
+        serve(app, grid, config)
+    assert "this party cannot go on" in caplog.text
+    for party in ("ash", "birch"):
+        assert not read_journal(tmp_path / f"{party}.state")  # nothing left it

@@ -153,3 +153,30 @@ def test_a_party_that_leaves_is_done_without_and_comes_back(world: Any) -> None:
     assert told[-1] == ()  # it was asked for new keys in between, and is in the sum again
     assert hub.disk.told("place")["counted"] == [5] * 6
     assert not here.errors
+
+
+def test_with_one_more_missing_the_server_waits_and_opens_nothing(world: Any) -> None:
+    made = of_example(colluders=1)
+    here = world(made)
+    hub, star = here.serve(patience=0.5)
+    for party in here.names:
+        here.join(party)
+    rounds = hub.rounds(star)
+    next(rounds)
+    here.leave(1)
+    here.leave(4)
+    done: list[Any] = []
+    waiting = threading.Thread(target=lambda: done.append(next(rounds)))
+    waiting.start()
+    waiting.join(3.0)
+    assert waiting.is_alive()  # five are needed and four are here
+    assert hub.round == 1
+    for _, _, disk in here.clients.values():
+        assert not [row for row in disk.journal() if row["round"] == 1 and row.get("stage", "").startswith("reveal")]
+    here.join(4)
+    waiting.join(30.0)
+    assert not waiting.is_alive()
+    assert len(done) == 1
+    assert 1 in done[0].missing
+    assert hub.disk.told("place")["counted"] == [1, 0, 1, 1, 1, 1]
+    assert not here.errors

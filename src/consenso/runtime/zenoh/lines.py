@@ -133,7 +133,8 @@ class Lines:
             if call.in_flight or call.answered or call.dropped:
                 return
             call.in_flight = True
-            self.traffic.sent += len(call.blob)
+            if self.up[call.recipient]:
+                self.traffic.sent += len(call.blob)
         handler: Any = zenoh.handlers.Callback(lambda reply: self._heard(call, reply), lambda: self._hung_up(call))
         self._queriers[call.recipient].get(handler, payload=call.blob)
 

@@ -80,7 +80,6 @@ def open_session(config: dict[str, Any], stop: threading.Event | None = None) ->
         if stop is not None and stop.is_set():
             return None
     if isinstance(found[0], Exception):
-        raise InputError(
-            f"the network could not be opened ({str(found[0])[:200]}); check addresses and certificates."
-        ) from found[0]
+        why = str(found[0]).split(" at /")[0][:200]  # without the places in Zenoh's sources
+        raise InputError(f"the network could not be opened ({why}); check addresses and certificates.") from found[0]
     return found[0]

@@ -1,0 +1,205 @@
+"""What the network costs: a round of a star of processes over mutual TLS, beside the same round in one process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import Figure, seconds
+from consenso.algorithms.consensus import ConsensusADMM
+from consenso.deployment import certs
+from consenso.losses import Logistic
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.samplers import Seeded
+from consenso.problem import Problem
+from consenso.regularizers import L2
+from consenso.runtime.disk import Disk
+from consenso.runtime.hub import HubRun
+from consenso.runtime.local import LocalEngine
+from consenso.runtime.own_step import OwnStep
+from consenso.runtime.party import Party
+from consenso.runtime.plan import Plan, plan
+from consenso.runtime.rehearsal import HubRehearsal
+from consenso.runtime.run import coins_of
+from consenso.runtime.zenoh.star import SERVER, StarHub, StarParty
+from consenso.runtime.zenoh.tls import Credentials
+from consenso.shards import Shards
+
+CLIENTS, FLOATS, RECORDS, ROUNDS = 10, 10_000, 20, 40
+RUN = "be" * 32
+
+
+def run() -> Iterator[Figure]:
+    """All figures."""
+    yield from _star()
+    yield _idle()
+
+
+def _plan() -> Plan:
+    problem = Problem(
+        loss=Logistic(),
+        regularizer=L2(strength=1e-3),
+        features=FLOATS,
+        sizes=np.full(CLIENTS, RECORDS),
+        row_bound=1.0,
+        unit="user",
+    )
+    noise = GaussianNoise(multiplier=1.0)
+    return plan(problem, ConsensusADMM(), rounds=10_000, noise=noise, sampler=Seeded(0))
+
+
+def _table(party: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(party)
+    rows = rng.standard_normal((RECORDS, FLOATS)) / np.sqrt(FLOATS)
+    return rows, np.where(rows[:, 0] > 0, 1.0, -1.0)
+
+
+def client(party: int, address: str, folder: str) -> None:
+    """One client, in a process of its own; it ends when its standard input does."""
+    import threading
+
+    made, place = _plan(), Path(folder)
+    shards = Shards.from_parties(made.problem, [_table(party)], parties=[party])
+    name = f"p{party}"
+    own = Party(made, shards, party, Disk(place / f"{name}.state", owner=name, run=RUN, fingerprint="f"))
+    star = StarParty(
+        own,
+        name,
+        run=RUN,
+        server=address,
+        credentials=Credentials.load(place / name, name=name),
+        limit=HubRehearsal(made).largest(),
+    )
+
+    def watch() -> None:
+        sys.stdin.read()
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+    star.run()
+
+
+def _star() -> Iterator[Figure]:
+    made = _plan()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        place = Path(folder)
+        certs.init(place / "authority")
+        for name in (SERVER, *(f"p{party}" for party in range(CLIENTS))):
+            certs.issue(place / "authority", name, out=place / name, hosts=["127.0.0.1"])
+        address = f"127.0.0.1:{_port()}"
+        names = {party: f"p{party}" for party in range(CLIENTS)}
+        credentials = Credentials.load(place / SERVER, name=SERVER)
+        limit = HubRehearsal(made).largest()
+        star = StarHub(names, run=RUN, listen=address, credentials=credentials, limit=limit)
+        stack.callback(star.close)
+        for party in names:
+            code = f"from benchmarks.network import client; client({party}, {address!r}, {folder!r})"
+            stack.enter_context(_process([sys.executable, "-c", code]))
+        hub = HubRun(made, Disk(place / "hub", owner="hub", run=RUN, fingerprint="f"))
+        rounds = hub.rounds(star)
+        next(rounds)  # when it is over, everybody is there
+        alone, own = _in_process(made)
+        network, inside, step = _turns(rounds, alone, own)
+    yield Figure(
+        f"a star round, {CLIENTS} clients, {FLOATS:,} floats, over in-process round and a client's own step",
+        network / (inside + step),
+        limit=20,
+        note=f"{1e3 * network:.1f} ms over {1e3 * inside:.1f} + {1e3 * step:.1f} ms",
+    )
+
+
+def _turns(rounds: Any, alone: Any, own: Any) -> tuple[float, float, float]:
+    times = [(seconds(lambda: next(rounds)), seconds(alone), seconds(own)) for _ in range(ROUNDS)]
+    network, inside, step = (min(column) for column in zip(*times, strict=True))
+    return network, inside, step
+
+
+def _in_process(made: Plan) -> tuple[Any, Any]:
+    """A round of all parties in this process, and the step of one."""
+    tables = [_table(party) for party in range(CLIENTS)]
+    shards = Shards.from_parties(made.problem, tables)
+    engine = LocalEngine(stride=1)
+    progress = engine.start(made.algorithm, made.setting, shards)
+    rounds = engine.rounds(made.algorithm, made.setting, shards, progress, coins_of(made, progress))
+    step = OwnStep(made, Shards.from_parties(made.problem, [tables[0]], parties=[0]), 0)
+    down, state = made.algorithm.down(made.setting.facts, made.algorithm.start(made.setting.facts)), step.enroll()
+    return lambda: next(rounds), lambda: step.take(0, state, {}, down)
+
+
+STUDY = """
+[data]
+schema = "schema.toml"
+[model]
+loss = "logistic"
+[privacy]
+multiplier = 1.0
+delta = 1e-5
+seed = 0
+[setting]
+kind = "federated"
+algorithm = "ConsensusADMM"
+rounds = 5
+[setting.parties]
+a = 10
+b = 10
+"""
+SCHEMA = """
+[columns.x]
+kind = "numeric"
+low = 0
+high = 1
+[columns.y]
+kind = "label"
+classes = ["no", "yes"]
+"""
+
+
+def _idle() -> Figure:
+    """`consenso serve` while nobody is there: processor time over time."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        certs.init(place / "authority")
+        certs.issue(place / "authority", SERVER, out=place / SERVER, hosts=["127.0.0.1"])
+        (place / "study.toml").write_text(STUDY)
+        (place / "schema.toml").write_text(SCHEMA)
+        told = ["--listen", f"127.0.0.1:{_port()}", "--certs", SERVER, "--out", "run", "--json"]
+        command = [sys.executable, "-m", "consenso", "serve", "study.toml", *told]
+        with _process(command, cwd=place, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            server.stdout.readline()  # it waits
+            time.sleep(0.5)
+            before, began = _processor(server.pid), time.perf_counter()
+            time.sleep(4.0)
+            share = (_processor(server.pid) - before) / (time.perf_counter() - began)
+    return Figure("`consenso serve` without clients, share of a core", share, "cores", limit=0.05)
+
+
+def _processor(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def _process(command: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, **options)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _port() -> int:
+    with contextlib.closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

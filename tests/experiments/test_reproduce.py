@@ -1,0 +1,116 @@
+"""The command `consenso reproduce`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from dataclasses import replace
+
+import pytest
+from experiments.definition import Paper
+from experiments.outcome import Outcome, Table, Verdict
+
+import consenso
+from consenso.errors import TamperError
+from experiments import reproduction
+
+VERDICT = Verdict(claim="it holds", source="text", state="reproduced", reported="1", ours="1.02", because="It does.")
+
+
+def gather(grid, results) -> Outcome:
+    table = Table(name="results", title="Numbers", columns=("a",), rows=((1.0,),))
+    return Outcome(results=table, figures=(), verdicts=(VERDICT,), spent=(), changes=("Nothing.",))
+
+
+SMALL = Paper(
+    number="000",
+    title="Nothing",
+    authors="Nobody",
+    reference="",
+    about="",
+    parameters=(),
+    choices=(),
+    flaws=(),
+    reported=(),
+    grids={"quick": 1, "full": 2},
+    cells=lambda grid: (),
+    gather=gather,
+)
+
+
+@pytest.fixture
+def papers(monkeypatch):
+    found = {"000": SMALL, "001": replace(SMALL, number="001")}
+    monkeypatch.setattr(reproduction, "papers", lambda: found)
+    return found
+
+
+@pytest.fixture
+def invoke(capsys, monkeypatch):
+    """The program in this process: exit code, standard output, standard error."""
+
+    def reproduce(*arguments: str) -> tuple[int, str, str]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Typer imports what Click is about to drop
+            from consenso.cli import main
+
+        monkeypatch.setattr(sys, "argv", ["consenso", "reproduce", *arguments])
+        monkeypatch.setenv("COLUMNS", "160")
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), *capsys.readouterr()
+
+    return reproduce
+
+
+def test_one_paper(papers, invoke, tmp_path):
+    code, out, _ = invoke("000", "--out", str(tmp_path))
+    assert code == 0
+    assert "expected to take" in out
+    assert "1.02" in out
+    assert (tmp_path / "000" / "report.html").exists()
+    assert "Not run yet" in (tmp_path / "index.html").read_text()
+
+
+def test_all_papers_for_machines(papers, invoke, tmp_path):
+    code, out, _ = invoke("all", "--full", "--json", "--out", str(tmp_path))
+    assert code == 0
+    told = json.loads(out)
+    assert [entry["paper"] for entry in told] == ["000", "001"]
+    assert told[0]["verdicts"][0]["ours"] == "1.02"
+    assert json.loads((tmp_path / "001" / "summary.json").read_text())["made"]["grid"] == "full"
+    assert "Not run yet" not in (tmp_path / "index.html").read_text()
+
+
+def test_an_unknown_paper_is_refused(papers, invoke):
+    code, _, err = invoke("007")
+    assert code == 2
+    assert "'007'" in err
+    assert "000, 001" in err
+
+
+def test_without_a_checkout_there_is_nothing_to_run(monkeypatch, invoke, tmp_path):
+    monkeypatch.setattr(consenso, "__file__", str(tmp_path / "lib" / "site-packages" / "consenso" / "__init__.py"))
+    code, _, err = invoke("000")
+    assert code == 2
+    assert "checkout" in err
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (TamperError("a card is wrong"), 1)])
+def test_exit_codes(papers, monkeypatch, invoke, tmp_path, error, code):
+    def fails(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(reproduction, "reproduce", fails)
+    found, _, err = invoke("000", "--out", str(tmp_path))
+    assert found == code
+    assert ("resumes" if code == 130 else "a card is wrong") in err
+
+
+def test_the_papers_are_found():
+    found = reproduction.papers()
+    assert {"000", "001"} <= set(found)
+    for number, paper in found.items():
+        assert paper.number == number
+        assert {"quick", "full"} <= set(paper.grids)
