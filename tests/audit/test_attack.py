@@ -95,9 +95,7 @@ EXACT = {
 @pytest.mark.parametrize("case", EXACT)
 def test_the_likelihood_ratio_has_its_law(case: str) -> None:
     algorithm, trust, observer, gain = EXACT[case]
-    made = plan(
-        users(4), algorithm, rounds=ROUNDS, noise=GaussianNoise(multiplier=MULTIPLIER), trust=trust
-    )
+    made = plan(users(4), algorithm, rounds=ROUNDS, noise=GaussianNoise(multiplier=MULTIPLIER), trust=trust)
     kind = "filter" if "kept" in case else "ratio"
     zero, one = scores(made, observer, kind=kind)
     assert_gaussian(zero, one, gain * math.sqrt(ROUNDS) / MULTIPLIER)
@@ -196,9 +194,7 @@ def test_most_of_epsilon_one_is_reached(adjacency) -> None:
         observer=Peer(party=0),
         trust="curator",
     )
-    (finding,) = audit(
-        made, Effort(trials=20_000), observers=[Peer(party=0)], party=1, pairs=first_pair(made.problem)
-    )
+    (finding,) = audit(made, Effort(trials=20_000), observers=[Peer(party=0)], party=1, pairs=first_pair(made.problem))
     assert finding.claimed == pytest.approx(1.0, abs=1e-6)
     assert 0.85 <= finding.lower <= 1.0
     assert not finding.refuted
@@ -206,9 +202,7 @@ def test_most_of_epsilon_one_is_reached(adjacency) -> None:
 
 def test_a_hundred_audits_of_a_tight_claim_are_honest() -> None:
     """A true claim is refuted in at most 5 % of audits; 14 of 100 happen by chance with probability 3e-4."""
-    made = plan(
-        users(2), ConsensusADMM(step=0.5), rounds=2, noise=GaussianNoise(multiplier=1.5), trust="local"
-    )
+    made = plan(users(2), ConsensusADMM(step=0.5), rounds=2, noise=GaussianNoise(multiplier=1.5), trust="local")
     refuted = over = 0
     lowers = []
     for seed in range(100):
@@ -268,7 +262,11 @@ def test_every_loss_has_unkind_neighbours() -> None:
 def test_findings_for_machines() -> None:
     problem = users(3)
     made = plan(
-        problem, DualConsensusADMM(level="user", step=0.5), rounds=2, noise=GaussianNoise(multiplier=1.0), trust="curator"
+        problem,
+        DualConsensusADMM(level="user", step=0.5),
+        rounds=2,
+        noise=GaussianNoise(multiplier=1.0),
+        trust="curator",
     )
     findings = audit(made, Effort(trials=200), pairs=first_pair(problem))
     assert [finding.observer for finding in findings] == ["eavesdropper", "server", "peer:0", "public"]

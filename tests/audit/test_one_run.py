@@ -51,9 +51,7 @@ def silent(of: Problem):
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_a_run_at_epsilon_eight_is_seen_and_not_overrated(adjacency) -> None:
     chosen = problem(400, 400, adjacency=adjacency)
-    made = plan(
-        chosen, DPSGD(step=1.0), rounds=10, target=EpsilonDelta(epsilon=8.0, delta=1e-5), observer=Public()
-    )
+    made = plan(chosen, DPSGD(step=1.0), rounds=10, target=EpsilonDelta(epsilon=8.0, delta=1e-5), observer=Public())
     found = one_run(made, silent(chosen), canaries(chosen, 300, seed=1), seed=2)
     assert 1.0 < found.lower <= 8.0
     assert found.right > 0.75 * found.guesses
@@ -78,9 +76,7 @@ def test_forgotten_noise_is_caught_in_one_run() -> None:
 
 def test_real_data_in_several_parties() -> None:
     rng = np.random.default_rng(0)
-    chosen = Problem(
-        loss=Logistic(), regularizer=L2(strength=0.01), features=200, sizes=np.full(4, 100), row_bound=1.0
-    )
+    chosen = Problem(loss=Logistic(), regularizer=L2(strength=0.01), features=200, sizes=np.full(4, 100), row_bound=1.0)
     made = plan(
         chosen,
         DualConsensusADMM(step=1.0),
@@ -98,9 +94,7 @@ def test_real_data_in_several_parties() -> None:
 def test_honest_over_repetitions() -> None:
     """At epsilon 0.5 a bound above it has probability at most 5 %: 8 of 40 happen by chance less than once in 1e3."""
     chosen = problem(60, 120)
-    made = plan(
-        chosen, DPSGD(step=1.0), rounds=2, target=EpsilonDelta(epsilon=0.5, delta=1e-5), observer=Public()
-    )
+    made = plan(chosen, DPSGD(step=1.0), rounds=2, target=EpsilonDelta(epsilon=0.5, delta=1e-5), observer=Public())
     some = canaries(chosen, 60, seed=0)
     over = sum(one_run(made, silent(chosen), some, seed=seed).lower > 0.5 for seed in range(40))
     assert over <= 7
@@ -111,9 +105,7 @@ def test_refusals() -> None:
         canaries(problem(3, 10), 11, seed=0)
     with pytest.raises(InputError, match="ask for fewer"):
         canaries(
-            Problem(
-                loss=Logistic(), regularizer=NoPenalty(), features=2, sizes=np.array([1, 20]), row_bound=1.0
-            ),
+            Problem(loss=Logistic(), regularizer=NoPenalty(), features=2, sizes=np.array([1, 20]), row_bound=1.0),
             10,
             seed=0,
         )

@@ -38,7 +38,11 @@ def test_trial_0_is_the_run_of_the_engine(name: str) -> None:
         alone = played(Trials(made, shards, count=1, seed=7, stacking=Stacking.NOTHING))
         np.testing.assert_array_equal(alone[0], expected)
         stacking = stacking_of(made, shards)
-        models = played(Trials(made, shards, count=4, seed=7, stacking=stacking)) if stacking is not Stacking.NOTHING else alone
+        models = (
+            played(Trials(made, shards, count=4, seed=7, stacking=stacking))
+            if stacking is not Stacking.NOTHING
+            else alone
+        )
         np.testing.assert_allclose(models[0], expected, rtol=1e-9, atol=1e-10)
 
 

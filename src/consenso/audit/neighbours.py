@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.losses import Huber
@@ -20,6 +21,8 @@ from consenso.shards import Shards
 
 # Targets of the linear problem lie this far out: no iterate gets to where its loss bends.
 FAR = 1e4
+# Tables of more numbers are compressed.
+DENSE_NUMBERS = 1 << 18
 # How much of the row of a pushed party points where the others push.
 SHARE = 0.5
 
@@ -108,8 +111,15 @@ def neighbours(
             rows[which] = 0.0
         data = list(others)
         data[party] = (rows, targets)
-        worlds.append(Shards.from_parties(problem, data))
+        worlds.append(Shards.from_parties(problem, _compressed(data, problem)))
     return Neighbours(zero=worlds[0], one=worlds[1], party=party, unit=unit, adjacency=adjacency, what=what)
+
+
+def _compressed(data: list[tuple[Array, Any]], problem: Problem) -> list[tuple[Any, Any]]:
+    """Large tables without their zeros, of which the attacker's data mostly consist."""
+    if problem.records * problem.features <= DENSE_NUMBERS:
+        return list(data)
+    return [(sparse.csr_array(rows), targets) for rows, targets in data]
 
 
 def silence(problem: Problem, records: int) -> tuple[Array, Any]:

@@ -55,6 +55,9 @@ class PrivateRidge(PrivateRegressor):
         super()._check_parameters()
         check_size(type(self).__name__, "residual_bound", self.residual_bound, "the clip of residuals")
 
+    def _usual_alpha(self, records: int) -> float:
+        return 1.0 / records
+
 
 class PrivateElasticNet(PrivateRegressor):
     """Linear regression with an L1 and an L2 penalty and differential privacy.

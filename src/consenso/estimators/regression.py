@@ -76,9 +76,10 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return Huber(threshold=self._share(getattr(self, "residual_bound", None), RESIDUAL_SHARE)), 1.0
 
     def _share(self, given: float | None, share: float) -> float:
-        """A number in the units of the targets: as given, or a share of their public bound."""
-        if given is not None or self.target_bound is None:
-            return float(given or 1.0)
+        """A number in the units of the targets: as given, or under privacy a share of their public bound."""
+        if given is not None:
+            return float(given)
+        assert self.target_bound is not None, "checked with the parameters"
         return share * float(self.target_bound)
 
     def _l1_ratio(self) -> float:
@@ -88,14 +89,12 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         """The penalty asked for; else scikit-learn's default, or under privacy with an L1 share the telling level."""
         if self.alpha is not None:
             return factor * float(self.alpha)
-        if self._l1_ratio() == 0:
-            return factor / terms.records
-        if not terms.is_private or self.row_bound is None:
-            return factor * self._usual_alpha()
-        return telling_level(loss.slope_bound, self.row_bound, features, 1, terms)
+        if terms.is_private and self.row_bound is not None and self._l1_ratio() > 0:
+            return telling_level(loss.slope_bound, self.row_bound, features, 1, terms)
+        return factor * (1.0 / terms.records if terms.is_private else self._usual_alpha(terms.records))
 
-    def _usual_alpha(self) -> float:
-        """What scikit-learn takes, in this library's normalisation."""
+    def _usual_alpha(self, records: int) -> float:
+        """What scikit-learn takes by default, in this library's normalisation."""
         return 1.0
 
     def __sklearn_tags__(self) -> Any:

@@ -161,8 +161,8 @@ class PrivateLADRegressor(PrivateRegressor):
     def _l1_ratio(self) -> float:
         return float(self.l1_ratio)
 
-    def _usual_alpha(self) -> float:
-        return 2.0
+    def _usual_alpha(self, records: int) -> float:
+        return 2.0 if self.l1_ratio > 0 else 1.0 / records
 
     def _loss(self, terms: Terms) -> tuple[Loss, float]:
         if not terms.is_private:

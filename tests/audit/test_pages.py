@@ -1,0 +1,84 @@
+"""Figures and tables of findings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from consenso.algorithms.dual_consensus import DualConsensusADMM
+from consenso.audit import Effort, audit, linear, unkind
+from consenso.audit.plot import draw
+from consenso.audit.table import BEGIN, END, Attacked, markdown, write_into
+from consenso.errors import InputError
+from consenso.losses import Logistic
+from consenso.privacy.events import Bounded
+from consenso.privacy.noise import GaussianNoise
+from consenso.problem import Problem
+from consenso.regularizers import NoPenalty
+from consenso.runtime.plan import plan
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def attacked() -> Attacked:
+    problem = linear(
+        Problem(loss=Logistic(), regularizer=NoPenalty(), features=2, sizes=np.full(3, 1), row_bound=1.0, unit="user")
+    )
+    made = plan(
+        problem, DualConsensusADMM(level="user"), rounds=2, noise=GaussianNoise(multiplier=1.0), trust="curator"
+    )
+    pairs = lambda party: list(unkind(problem, "user", "replace-one", party))[:1]
+    return Attacked(plan=made, findings=audit(made, Effort(trials=300), pairs=pairs))
+
+
+def test_a_figure_is_written(attacked: Attacked, tmp_path: Path) -> None:
+    path = tmp_path / "peer.png"
+    draw(attacked.findings[2], path)
+    picture = matplotlib.image.imread(path)
+    assert picture.shape[0] > 300
+    assert picture.std() > 0.05
+
+
+def test_where_nothing_is_claimed_there_is_no_figure(attacked: Attacked, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing is claimed"):
+        draw(attacked.findings[0], tmp_path / "server.png")
+
+
+def test_the_table(attacked: Attacked) -> None:
+    *_, row = markdown([attacked]).splitlines()
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[:5] == ["DualConsensusADMM", "user, replace-one", "Everyone, curator", "inf", "inf"]
+    claimed, lower = map(float, cells[5].split(" / "))
+    assert 0 < lower <= claimed
+    assert "REFUTED" not in row
+
+
+def test_a_refuted_claim_stands_out(attacked: Attacked) -> None:
+    pairs = lambda party: list(unkind(attacked.plan.problem, "user", "replace-one", party))[:1]
+    wrong = audit(attacked.plan, Effort(trials=300), pairs=pairs, claim=lambda view: Bounded(0.01))
+    assert "REFUTED" in markdown([Attacked(plan=attacked.plan, findings=wrong)])
+
+
+def test_a_page_gets_its_table(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n\n{BEGIN}\nold\n{END}\n\nafter\n")
+    write_into(page, "new\n")
+    assert page.read_text() == f"before\n\n{BEGIN}\n\nnew\n\n{END}\n\nafter\n"
+    page.write_text("no markers")
+    with pytest.raises(InputError, match="lacks the lines"):
+        write_into(page, "new\n")
+    with pytest.raises(InputError, match="cannot be read"):
+        write_into(tmp_path / "none.md", "new\n")
+
+
+def test_the_page_of_attacks_has_a_row_for_every_algorithm() -> None:
+    from consenso.algorithms import discover
+
+    page = (ROOT / "docs" / "attacks.md").read_text(encoding="utf-8")
+    table = page.partition(BEGIN)[2].partition(END)[0]
+    assert all(f"| {name} |" in table for name in discover())
+    assert "REFUTED" not in table

@@ -1,0 +1,113 @@
+"""`consenso audit` as people run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STUDY = """
+title = "a small study"
+
+[data]
+dataset = "breast_cancer"
+rows = 60
+
+[model]
+loss = "logistic"
+
+[privacy]
+epsilon = 1.0
+delta = 1e-5
+"""
+
+
+def consenso(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from consenso.cli import main; main()", "audit", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_an_algorithm_by_a_paper_s_name(tmp_path: Path) -> None:
+    out = tmp_path / "audit"
+    done = consenso("PVP", "--trials", "200", "--observer", "eavesdropper", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "PrimalPerturbation" in done.stdout
+    assert "not refuted" in done.stdout
+    assert sorted(path.suffix for path in out.iterdir()) == [".json", ".png"]
+    (finding,) = json.loads((out / "findings.json").read_text())
+    assert finding["trials"] == 200
+    assert finding["lower"] <= finding["claimed"]
+
+
+def test_json_of_every_observer() -> None:
+    done = consenso("StatelessWalk", "--trials", "200", "--json")
+    assert done.returncode == 0, done.stderr
+    findings = json.loads(done.stdout)
+    assert [finding["observer"] for finding in findings] == ["eavesdropper", "server", "peer:0", "public"]
+
+
+def test_a_study(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    done = consenso(str(path), "--trials", "100", "--slow-trials", "100", "--json")
+    assert done.returncode == 0, done.stderr
+    findings = json.loads(done.stdout)
+    assert [finding["observer"] for finding in findings] == ["eavesdropper", "public"]
+    assert all(finding["claimed"] <= 1.0 + 1e-9 for finding in findings)
+
+
+def test_a_refuted_claim_is_exit_code_1(tmp_path: Path) -> None:
+    """A definition whose noise is a tenth of what it states, found by the command in its own folder."""
+    program = tmp_path / "wrong.py"
+    program.write_text(
+        """
+from dataclasses import dataclass, replace
+from consenso.algorithms.primal_perturbation import PrimalPerturbation
+from consenso.privacy.noise import GaussianNoise
+import consenso.algorithms as algorithms
+from consenso.cli import main
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whisper(GaussianNoise):
+    def sample(self, values, sensitivity, round, key, sampler):
+        return sampler.gaussian(values, self.scale(sensitivity, round) / 10, key, sensitivity=sensitivity)
+
+
+class Wrong(PrimalPerturbation):
+    @classmethod
+    def example(cls):
+        return replace(super().example(), noise=Whisper(multiplier=3.0))
+
+
+found = algorithms.discover()
+found["Wrong"] = Wrong
+main()
+"""
+    )
+    command = [sys.executable, str(program), "audit", "Wrong", "--trials", "200", "--observer", "eavesdropper"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 1
+    assert "REFUTED" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((), "name a study file"),
+        (("ConsensusADMM", "--all"), "name a study file"),
+        (("nosuch",), "there is no such definition"),
+        (("DPSGD", "--observer", "somebody"), "an observer is"),
+        (("DPSGD", "--unit", "house"), "record or user"),
+        (("DPSGD", "--delta", "2"), "(0, 1)"),
+        (("nowhere.toml",), "nowhere.toml"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, named: str) -> None:
+    done = consenso(*arguments)
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr
