@@ -1,4 +1,4 @@
-"""Attacks on plans whose privacy is known exactly: the scores have the law that they should have, no more and no less."""
+"""Attacks on plans whose privacy is known exactly: the scores have the law that they should have, no more, no less."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.stateless_walk import StatelessWalk
 from consenso.audit import Effort, audit, linear, unkind
 from consenso.audit.bounds import area
-from consenso.audit.simulate import Watch, simulate
+from consenso.audit.simulate import simulate
 from consenso.audit.targets import watch_of
 from consenso.errors import InputError
 from consenso.losses import Huber, Logistic, Softmax
@@ -280,7 +280,7 @@ def test_findings_for_machines() -> None:
 
 
 def test_the_plan_s_own_source_of_noise_is_claimed_and_not_run() -> None:
-    """A deployed plan draws discrete noise; its claim, which pays for the rounding, is attacked with simulated noise."""
+    """A deployed plan draws discrete noise; its claim, which pays for rounding, is attacked with simulated noise."""
     problem = users(3)
     made = plan(problem, ConsensusADMM(step=0.5), rounds=2, noise=GaussianNoise(multiplier=2.0), sampler=Safe())
     (finding,) = audit(made, Effort(trials=500), observers=[Server()], pairs=first_pair(problem))
@@ -305,9 +305,6 @@ def test_refusals() -> None:
         audit(made, Effort(trials=10))
     with pytest.raises(InputError, match="nobody is left"):
         audit(made, Effort(trials=100), observers=[Coalition(parties=(0, 1))])
+    walk = plan(users(3), StatelessWalk(step=1.0), rounds=2, noise=GaussianNoise(multiplier=1.0), schedule=RandomWalk())
     with pytest.raises(InputError, match="another kind"):
-        walk = plan(
-            users(3), StatelessWalk(step=1.0), rounds=2, noise=GaussianNoise(multiplier=1.0), schedule=RandomWalk()
-        )
         audit(walk, Effort(trials=100), observers=[Peer(party=0)], kind="token")
-    assert Watch(view=None, kind="model").hidden is False

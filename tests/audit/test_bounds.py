@@ -15,6 +15,7 @@ from consenso.privacy.accountants import epsilon
 from consenso.privacy.accountants.gaussian import epsilon as gaussian_epsilon
 from consenso.privacy.accountants.gaussian import fnr
 from consenso.privacy.events import (
+    ZCDP,
     Bounded,
     Gaussian,
     Laplace,
@@ -23,7 +24,6 @@ from consenso.privacy.events import (
     Pure,
     Repeated,
     Sampled,
-    ZCDP,
 )
 
 DELTA = 1e-5

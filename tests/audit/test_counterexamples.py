@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from experiments.paper000 import claims
 
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.general import GeneralADMM
@@ -22,7 +23,6 @@ from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
 from consenso.runtime.plan import plan
 from consenso.schedules import FixedSubset, PoissonSubset
-from experiments.paper000 import claims
 
 STEP, LIPSCHITZ = 0.5, 1.0
 

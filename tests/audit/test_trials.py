@@ -133,7 +133,7 @@ def test_sums_over_trials() -> None:
 
 
 def test_twenty_thousand_runs_take_less_than_a_minute_of_two_cores() -> None:
-    """20 rounds, 50 parties, 10 features: a tenth of the runs in a tenth of the processor time, which load leaves alone."""
+    """20 rounds, 50 parties, 10 features: a tenth of the runs in a tenth of the processor time, which load spares."""
     import time
 
     from consenso.algorithms.consensus import ConsensusADMM

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from experiments.paper000 import claims
 
 from consenso.algorithms.consensus import ConsensusADMM, State, Up
 from consenso.algorithms.dp_sgd import DPSGD
@@ -23,7 +24,6 @@ from consenso.regularizers import NoPenalty
 from consenso.schedules import Everyone, FixedSubset, Independent, PoissonSubset
 from consenso.subproblems import certified
 from consenso.testing import laws
-from experiments.paper000 import claims
 
 
 def example(algorithm, *, parties=4, noise=2.0, rounds=4, schedule=None, trust="local", records=1):
