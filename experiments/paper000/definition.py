@@ -37,10 +37,10 @@ class Grid:
     ways: tuple[str, ...] = HUB
     rounds: int = 400
     sphere_epsilons: tuple[float, ...] = reported.EPSILONS
-    sphere_ways: tuple[str, ...] = HUB
+    sphere_ways: tuple[str, ...] = HUB[:4]
     walk_epsilons: tuple[float, ...] = reported.EPSILONS
     local_epsilons: tuple[float, ...] = (20.0, 80.0)
-    visits: int = 20 * published.TRAINING["code"]
+    visits: int = 8 * published.TRAINING["code"]
 
 
 QUICK = Grid(

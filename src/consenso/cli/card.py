@@ -56,7 +56,16 @@ def _show_tables(card: Card, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from consenso.privacy.card.text import SCOPES, WARNING, Notes, facts_text, figures_text, overview, spread_text
+    from consenso.privacy.card.text import (
+        SCOPES,
+        WARNING,
+        Notes,
+        facts_text,
+        figures_text,
+        overview,
+        spread_text,
+        threat_text,
+    )
 
     if card.simulation:
         console.print(Panel(Text(WARNING, style="bold red"), border_style="red"))
@@ -67,6 +76,7 @@ def _show_tables(card: Card, console: Console) -> None:
         ("data", facts_text(card.data)),
         ("parameters", facts_text(card.parameters)),
         ("trust", card.trust),
+        *([("threat model", threat_text(card))] if card.trust == "secure-sum" else []),
         ("sampler", card.sampler),
         ("delta", f"{card.delta:g}"),
         ("versions", facts_text(card.versions)),

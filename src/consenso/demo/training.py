@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from consenso.privacy.card import Card
 from consenso.solvers.exact import fit_exact
 from consenso.study import Study
 from consenso.study.metrics import measured
+from consenso.study.training import model_with
 from consenso.study.training import train as train_study
 
 
@@ -68,7 +68,7 @@ def _train(name: str, study: Study, out: Path, bar: Progress) -> Trained:
     assert public is not None
     assert found.metrics is not None
     coefficients = fit_exact(study.problem(), study.shards()).reshape(-1, study.problem().outputs)
-    exact = dataclasses.replace(found.model, coefficients=coefficients[:-1], intercept=coefficients[-1])
+    exact = model_with(study, coefficients, None)
     measure, simplest = ("accuracy", "majority") if "accuracy" in found.metrics else ("rmse", "rmse of the mean")
     return Trained(
         name=name,

@@ -55,6 +55,7 @@ def run(
     progress: Callable[[int, int], None] | None = None,
     one_by_one: bool = False,
     charge: Charge | None = None,
+    history: Trace | None = None,
 ) -> Result:
     """Run a plan.
 
@@ -64,7 +65,7 @@ def run(
     trace: keep what the hub sees of each round (how far the model moved). diagnostics: also keep the exact objective
     and the distance between parties, which are private. checkpoint: a folder to resume from and to save to, every
     `every` rounds. progress: called with the rounds done and the rounds planned, after each round or, where many are
-    run at once, after the last of them.
+    run at once, after the last of them. history: what is traced is added here, so that `progress` can look at it.
     """
     _check(plan, shards)
     stride = 1 if trace or diagnostics else every if checkpoint is not None else None
@@ -73,7 +74,7 @@ def run(
     saved = Checkpoint(checkpoint, plan) if checkpoint is not None else None
     if saved is not None:
         at = saved.load(at) or at
-    history, before = Trace(), released_model(plan, at)
+    history, before = Trace() if history is None else history, released_model(plan, at)
     rounds = engine.rounds(plan.algorithm, plan.setting, shards, at, coins_of(plan, at))
     with charged(plan, charge, at):
         while True:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from consenso.solvers.choose import Prepared, names, prepare
+from consenso.solvers.exact import Exact, fit_exact, solve_exact
 
-__all__ = ["Prepared", "names", "prepare"]
+__all__ = ["Exact", "Prepared", "fit_exact", "names", "prepare", "solve_exact"]

@@ -15,7 +15,7 @@ from consenso.errors import InputError
 from consenso.study.study import SCHEMA, Study
 
 STUDY, CARD, MODEL, TRACE, METRICS = "study.toml", "card.json", "model.json", "trace.json", "metrics.json"
-CHECKPOINT, NOTE = "checkpoint", "run.json"
+CHECKPOINT, NOTE, STATUS = "checkpoint", "run.json", "status.json"
 
 
 @dataclass(frozen=True, kw_only=True)

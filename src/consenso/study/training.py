@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from consenso.arrays import Array
 from consenso.errors import ConsensoError, InputError
 from consenso.models import Model, save_model
 from consenso.privacy.card import Card
@@ -16,10 +17,12 @@ from consenso.privacy.observers import Eavesdropper, Server
 from consenso.runtime.charge import Charge
 from consenso.runtime.plan import Plan
 from consenso.runtime.run import Result, run
+from consenso.runtime.trace import Trace
 from consenso.shards import Shards
 from consenso.study.folder import CARD, METRICS, TRACE, RunFolder
 from consenso.study.metrics import measured
 from consenso.study.planning import observer_of
+from consenso.study.status import Status
 from consenso.study.study import Study
 
 #: A run is saved this often at most, so that a large state does not slow it down.
@@ -90,15 +93,28 @@ def _run(
     charge = None if ledger is None else _charge(ledger, folder, name, study.digest)
     every = study.output.checkpoint or max(1, math.ceil(plan.setting.rounds / CHECKPOINTS))
 
+    traced = study.output.trace and plan.setting.rounds <= LONGEST_TRACE and is_covered(study, plan)
+    history, status = Trace(), Status(folder=folder, study=study, plan=plan)
+
     def after(done: int, planned: int) -> None:
+        status.tell(done, planned, history.columns.get("model movement", []) if traced else [])
         if progress is not None:
             progress(done, planned)
         # At a checkpoint nothing is lost, whatever noise is drawn.
         if stop is not None and done % every == 0 and done < planned and stop():
             raise KeyboardInterrupt
 
-    traced = study.output.trace and plan.setting.rounds <= LONGEST_TRACE and is_covered(study, plan)
-    result = run(plan, shards, trace=traced, checkpoint=folder.checkpoint, every=every, progress=after, charge=charge)
+    result = run(
+        plan,
+        shards,
+        trace=traced,
+        checkpoint=folder.checkpoint,
+        every=every,
+        progress=after,
+        charge=charge,
+        history=history,
+    )
+    status.tell(result.rounds, result.rounds, history.columns.get("model movement", []) if traced else [], last=True)
     return result, traced
 
 
@@ -115,7 +131,12 @@ def is_covered(study: Study, plan: Plan) -> bool:
 
 def model_of(study: Study, result: Result, card: Card) -> Model:
     """The model of a result, with everything that is needed to use it."""
-    coefficients, intercept = result.coefficients, None
+    return model_with(study, result.coefficients, card)
+
+
+def model_with(study: Study, coefficients: Array, card: Card | None) -> Model:
+    """The model with coefficients (features, outputs) of the study's problem, the constant feature's among them."""
+    intercept = None
     if study.model.intercept:
         # The intercept is what the constant feature adds to a score.
         constant = study.model.constant(study.data.bound)
