@@ -4,12 +4,14 @@ The loss is Huber's, which is the squared loss with each record's residual clipp
 one record and may be replaced. Nothing is computed from private data without noise: kappa, bounds, steps and numbers of
 rounds follow from the law of the data, which is public here, and from the budget.
 
-One rule sets how far to go. A run of K rounds with steps t spends the time T = K t. With c the curvature of the mean
-loss and v^2 T the variance of the noise in a unit of time, all coordinates together, the expected squared error is
+One rule sets how far to go. A user's turns with steps t spend the time T = (number of turns) t. With c the curvature of
+the mean loss and v^2 T the variance of the noise in a unit of time, all coordinates together, the expected error is
 
     |w|^2 exp(-2 c T) + v^2 T (1 - exp(-2 c T)) / (2 c)
 
-(consenso.theory, for short steps), and T is where this is least.
+(consenso.theory, for short steps), and T is where this is least. The prox of one record with step t goes 1 / (1 + t
+|row|^2) of the way of a gradient step: for ADMM the exponent has the shorter time S = T / (1 + T |row|^2 / turns), and
+the second term T^2 / S in place of T.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ RATE = 0.1  # of the users, as in the paper
 COEFFICIENTS = math.sqrt(SUPPORT / 3)  # expected length of a model whose 8 coefficients are uniform on [0, 1]
 # Huber's threshold in standard deviations of the labels' signal, chosen on draws of the law with other seeds.
 SLOPE = 0.3
+SHORT = 0.1  # step of the walk, times |row|^2
 UNCLIPPED = math.erf(SLOPE / math.sqrt(2))  # share of residuals below it at the start, which alone have curvature
 
 
@@ -115,7 +118,7 @@ WAYS = {
         release="residual",
         observer=Eavesdropper(),
         trust="local",
-        schedule=PoissonSubset(RATE),
+        schedule=Everyone(),  # nothing is hidden by sampling from whoever sees every message
     ),
     "walk": Way(
         setting="decentralized",
@@ -162,12 +165,11 @@ def planned(name: str, law: Law, epsilon: float, users: int, rounds: int) -> Pla
     # The multiplier does not depend on the step, with which bounds grow in proportion.
     first = plan(asked, way.build(1.0), target=target, observer=way.observer, **common)
     noise = first.setting.doorway.noise_for(way.release)
-    time = spent_time(way, first)
-    return plan(asked, _at_time(way, time, rounds, asked), noise=noise, **common)
+    return plan(asked, at_time(way, best_time(way, first), rounds, asked), noise=noise, **common)
 
 
-def spent_time(way: Way, first: Plan) -> float:
-    """The time of the least expected error; the noise in a unit of time is that of K rounds with steps 1 / K."""
+def best_time(way: Way, first: Plan) -> float:
+    """The time of the least expected error; the noise in a unit of time is that of all turns with steps 1 / turns."""
     facts, rounds = first.setting.facts, first.setting.rounds
     contributors = _contributors(way, facts.parties)
     noise = facts.noise[way.release]
@@ -176,17 +178,34 @@ def spent_time(way: Way, first: Plan) -> float:
     variance = heard**2 * facts.dim / rounds
     curvature = UNCLIPPED * facts.problem.row_bound**2 / FEATURES
     times = np.geomspace(1e-6, 1.0, 2001) * LONGEST / curvature
-    left = np.exp(-2 * curvature * times)
-    errors = COEFFICIENTS**2 * left + variance * times * (1 - left) / (2 * curvature)
+    shorter = times / (1 + times * _damping(way, first))
+    left = np.exp(-2 * curvature * shorter)
+    errors = COEFFICIENTS**2 * left + variance * times**2 / shorter * (1 - left) / (2 * curvature)
     return float(times[np.argmin(errors)])
 
 
-def _at_time(way: Way, time: float, rounds: int, asked: Problem) -> Any:
+def at_time(way: Way, time: float, rounds: int, asked: Problem) -> Any:
+    """The algorithm whose turns spend this time."""
     if isinstance(way.build(1.0), StatelessWalk):
-        step = 0.1 / asked.row_bound**2  # short: its bias grows with the step
+        step = SHORT / asked.row_bound**2  # its bias grows with the step
         return StatelessWalk(step=step, relaxation=time * asked.parties / (2 * rounds * step))
-    share = 1.0 if _is_sum(way) else _contributors(way, asked.parties) / asked.parties
-    return way.build(time / (rounds * share))
+    return way.build(time / _turns(way, rounds, asked.parties))
+
+
+def _turns(way: Way, rounds: int, users: int) -> float:
+    """How many steps a run makes: rounds for a sum that is divided by its contributors, else the turns of a user."""
+    return rounds if _is_sum(way) else rounds * _contributors(way, users) / users
+
+
+def _damping(way: Way, first: Plan) -> float:
+    """By how much the prox of one record shortens a step, for a unit of time."""
+    squared = first.problem.row_bound**2
+    match first.algorithm:
+        case DPSGD():
+            return 0.0
+        case StatelessWalk():
+            return 0.0  # its step is short by itself
+    return squared / _turns(way, first.setting.rounds, first.setting.parties)
 
 
 def _contributors(way: Way, users: int) -> float:

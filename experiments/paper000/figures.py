@@ -5,6 +5,7 @@ from __future__ import annotations
 from consenso.arrays import Array
 from experiments.outcome import Curve, Figure, Level, Panel
 from experiments.paper000.corrected import WAYS
+from experiments.paper000.published import DELTA
 from experiments.paper000.reading import METHODS, TOLD, Right, Scores, curve, server
 from experiments.results import Results
 
@@ -56,10 +57,10 @@ def _figure_1(results: Results, scores: Scores, right: Right) -> Figure:
         "where they belong, at the epsilon of whoever sees every update, beside runs that keep to the stated total. "
         "Bands: all seeds.",
         panels=(
-            Panel(title="as published", x="epsilon as stated (delta 1e-6)", curves=published, **common),
+            Panel(title="as published", x=f"epsilon as stated (delta {DELTA:g})", curves=published, **common),
             Panel(
                 title="at the true total epsilon",
-                x="true total epsilon (delta 1e-6)",
+                x=f"true total epsilon (delta {DELTA:g})",
                 curves=true + corrected,
                 **common,
             ),
@@ -71,7 +72,7 @@ def _settings(results: Results, right: Right) -> Figure:
     def panel(title: str, names: tuple[str, ...]) -> Panel:
         return Panel(
             title=title,
-            x="total epsilon (delta 1e-6)",
+            x=f"total epsilon (delta {DELTA:g})",
             y="objective on the test set",
             curves=tuple(
                 _band(f"{WAYS[name].setting}: {WAYS[name].method}", curve(right, "code", name), hue=HUES[name])
@@ -113,7 +114,7 @@ def _stopping(results: Results) -> Figure:
         panels.append(
             Panel(
                 title=label,
-                x="epsilon as stated (delta 1e-6)",
+                x=f"epsilon as stated (delta {DELTA:g})",
                 y="objective on the test set",
                 curves=curves,
                 levels=_levels(results, "code"),
@@ -146,7 +147,7 @@ def _sphere(results: Results, scores: Scores, right: Right) -> Figure:
         panels=(
             Panel(
                 title="as published and corrected",
-                x="epsilon as stated; for corrected runs also the true total (delta 1e-6)",
+                x=f"epsilon as stated; for corrected runs also the true total (delta {DELTA:g})",
                 y="objective on the test set",
                 curves=published + corrected,
                 levels=levels,

@@ -72,6 +72,18 @@ def test_a_study(tmp_path: Path) -> None:
     assert min(finding["claimed"] for finding in findings) == pytest.approx(1.0, rel=1e-3)
 
 
+def test_one_run_with_canaries(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    done = consenso(str(path), "--canaries", "30", "--json")
+    assert done.returncode == 0, done.stderr
+    findings = json.loads(done.stdout)
+    assert [finding["view"] for finding in findings] == ["rounds", "model"]
+    assert all(finding["lower"] <= finding["claimed"] for finding in findings)
+    plain = consenso(str(path), "--canaries", "30")
+    assert plain.stdout.count("not refuted") == 2
+
+
 def test_a_refuted_claim_is_exit_code_1(tmp_path: Path) -> None:
     """A definition whose noise is a tenth of what it states, found by the command in its own folder."""
     program = tmp_path / "wrong.py"
@@ -111,12 +123,10 @@ main()
     ("arguments", "named"),
     [
         ((), "name a study file"),
-        (("ConsensusADMM", "--all"), "name a study file"),
         (("nosuch",), "there is no such definition"),
         (("DPSGD", "--observer", "somebody"), "an observer is"),
         (("DPSGD", "--unit", "house"), "record or user"),
         (("DPSGD", "--delta", "2"), "(0, 1)"),
-        (("nowhere.toml",), "nowhere.toml"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, named: str) -> None:

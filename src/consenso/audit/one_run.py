@@ -21,8 +21,9 @@ from scipy.stats import binom
 
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
-from consenso.audit.neighbours import extremes
+from consenso.audit.neighbours import extremes, silence
 from consenso.errors import InputError
+from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.runtime.local import LocalEngine
@@ -125,6 +126,25 @@ def one_run(
                 view=view,
             )
     return best
+
+
+def audit_once(
+    plan: Plan, count: int, *, delta: float = 1e-5, confidence: float = 0.95, seed: int = 0
+) -> list[tuple[str, float, OneRun]]:
+    """One run of a plan on canaries alone: observer, claimed epsilon and what the run proves.
+
+    Whoever sees the model of every round is compared with the strongest claim against such an observer, whoever sees
+    the final model with the public one.
+    """
+    data = [silence(plan.problem, int(size)) for size in plan.problem.sizes]
+    chosen = canaries(plan.problem, count, seed=seed)
+    found = []
+    for view, observers in (("rounds", [each for each in plan.observers() if each != Public()]), ("model", [Public()])):
+        claims = {each.key: plan.guarantee(each, delta).epsilon(delta) for each in observers}
+        observer = min(claims, key=lambda key: claims[key])
+        run = one_run(plan, data, chosen, delta=delta, confidence=confidence, seed=seed, view=view)  # type: ignore[arg-type]
+        found.append((observer, claims[observer], run))
+    return found
 
 
 def lower_bound(canaries: int, guesses: int, right: int, *, delta: float, confidence: float) -> float:

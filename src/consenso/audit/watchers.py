@@ -31,6 +31,9 @@ from consenso.privacy.setting import View
 from consenso.privacy.views import sight
 from consenso.schedules import Independent
 
+# Trials over which a mean says nothing about any one of them.
+MANY = 50
+
 
 @dataclass(frozen=True, eq=False)
 class Steps:
@@ -95,17 +98,17 @@ class LikelihoodRatio:
         call, active = scene.calls[index], place >= 0
         heard, others = self._heard_sum(index, scene)[trials], scene.copies.sums(call.exact)[trials]
         others[active] -= call.exact[place[active]]
+        there = gone = others
         if self._hidden and not self._poisson:
-            # The others' sample would tell the attacked party's: only what is expected of them may be used.
-            others = np.broadcast_to(others.mean(axis=0), others.shape)
+            there, gone = self._expected(others, active)
         shown = self._shown(scene, steps[1].inside, place) if self._hidden else np.ones(len(trials), dtype=np.bool_)
         logs = []
         for world, step in enumerate(steps):
             variance = self._variance(scene, step.inside.calls[index])[trials]
-            inside = self._density(call, heard - others - step.inside.calls[index].exact, variance)
-            absent = self._density(call, heard - others, variance)
+            inside = self._density(call, heard - there - step.inside.calls[index].exact, variance)
+            absent = self._density(call, heard - gone, variance)
             if step.outside is not None:
-                beside = self._density(call, heard - others - step.outside.calls[index].exact, variance)
+                beside = self._density(call, heard - there - step.outside.calls[index].exact, variance)
                 together = log_mixture(call.release.rate, inside, beside)
                 self.took_part[world][trials] = _posterior(call.release.rate, inside, together)
                 inside = together
@@ -114,6 +117,18 @@ class LikelihoodRatio:
                 self.took_part[world][trials] = _posterior(self._rate, inside, mixed)
             logs.append(np.where(shown, np.where(active, inside, absent), mixed))
         self.score[trials] += logs[1] - logs[0]
+
+    def _expected(self, others: Array, active: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """What the others are expected to add beside the attacked party, and without it.
+
+        In a sample of fixed size the others' sample tells the attacked party's, so a trial's own may not be used: these
+        are means over many trials, which whoever knows the plan can simulate.
+        """
+        means = []
+        for which in (active, ~active):
+            many = which.sum() >= MANY
+            means.append(np.broadcast_to(others[which].mean(axis=0) if many else 0.0 * others[0], others.shape))
+        return means[0], means[1]
 
     def _heard_sum(self, index: int, scene: Scene) -> Array:
         """The sum as it was heard, less what insiders know of its noise, (trials, size)."""

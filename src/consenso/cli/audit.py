@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +38,9 @@ def attack(
     delta: Annotated[float, typer.Option(help="At which epsilons are compared.")] = 1e-5,
     confidence: Annotated[float, typer.Option(help="That a refuted claim is false.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Of the simulated noise.")] = 0,
+    canaries: Annotated[
+        int | None, typer.Option(help="Run once, with so many canaries, instead of thousands of times.", min=1)
+    ] = None,
     own_loss: Annotated[
         bool, typer.Option("--own-loss", help="Attack an algorithm's example as it is, not with linear losses.")
     ] = False,
@@ -58,6 +62,9 @@ def attack(
     from consenso.audit.table import markdown, write_into
 
     _checked(unit, adjacency, delta)
+    if canaries is not None:
+        _once(_plans(target, everything, own_loss), canaries, delta, confidence, seed, as_json)
+        return
     effort = Effort(trials=trials, slow_trials=slow_trials, confidence=confidence, seed=seed)
     attacked: list[Attacked] = []
     for plan in _plans(target, everything, own_loss):
@@ -81,6 +88,40 @@ def attack(
     for finding in refuted:
         typer.secho(finding.sentence(), fg=typer.colors.RED, err=True)
     if refuted:
+        raise typer.Exit(1)
+
+
+def _once(plans: list[Plan], count: int, delta: float, confidence: float, seed: int, as_json: bool) -> None:
+    """One run of each plan with canaries in the place of data."""
+    from consenso.audit.one_run import audit_once
+
+    report = []
+    for plan in plans:
+        for observer, claimed, run in audit_once(plan, count, delta=delta, confidence=confidence, seed=seed):
+            report.append(
+                {
+                    "algorithm": type(plan.algorithm).__name__,
+                    "observer": observer,
+                    "view": run.view,
+                    "claimed": claimed if math.isfinite(claimed) else None,
+                    "lower": run.lower,
+                    "canaries": run.canaries,
+                    "guesses": run.guesses,
+                    "right": run.right,
+                    "refuted": run.lower > claimed,
+                }
+            )
+    if as_json:
+        typer.echo(json.dumps(report, indent=2))
+    else:
+        for each in report:
+            verdict = "REFUTED" if each["refuted"] else "not refuted"
+            typer.echo(
+                f"{each['algorithm']}, {each['observer']}: claimed epsilon {each['claimed']}, at least "
+                f"{each['lower']:.4g} with confidence {confidence:g} ({each['right']} of {each['guesses']} guesses "
+                f"right, {each['canaries']} canaries): {verdict}"
+            )
+    if any(each["refuted"] for each in report):
         raise typer.Exit(1)
 
 
