@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-utility audit clean
+.PHONY: demo test lint bench bench-utility audit faults clean
 .DEFAULT_GOAL := test
 
 $(INSTALLED): pyproject.toml
@@ -32,6 +32,14 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
+
+# Attack every algorithm and observer with many trials, and write the table of docs/attacks.md.
+audit: $(INSTALLED)
+	$(BIN)/consenso audit --all --trials 5000 --page docs/attacks.md
+
+# More than fifty random kills; about ten minutes.
+faults: $(INSTALLED)
+	CONSENSO_LONG=1 $(BIN)/python -m pytest tests/deployment/test_faults.py -k killed
 
 # Rivals need what the package does not: Opacus beside it, diffprivlib with the scikit-learn that it can import. A rival
 # that cannot be installed is left out, and the table says so by not naming it.

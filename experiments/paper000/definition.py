@@ -134,7 +134,7 @@ CHOICES = (
     ),
     Choice(
         what="Loss of the corrected runs",
-        chosen=f"Huber's, threshold {corrected.SLOPE:g} deviations of the signal: the squared loss with residuals clipped",
+        chosen=f"Huber's, threshold {corrected.SLOPE:g} deviations of the signal: the squared loss, residuals clipped",
         why="The squared loss has no Lipschitz constant, and clipping updates leaves no proof for sums.",
     ),
     Choice(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import matplotlib.image
@@ -73,6 +74,15 @@ def test_a_page_gets_its_table(tmp_path: Path) -> None:
         write_into(page, "new\n")
     with pytest.raises(InputError, match="cannot be read"):
         write_into(tmp_path / "none.md", "new\n")
+
+
+def test_the_code_of_the_page_runs(capsys) -> None:
+    page = (ROOT / "docs" / "attacks.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
+    exec(compile(block, "docs/attacks.md", "exec"), {})
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 4
+    assert all(line.endswith("not refuted.") for line in said)
 
 
 def test_the_page_of_attacks_has_a_row_for_every_algorithm() -> None:

@@ -13,6 +13,7 @@ from consenso.errors import InputError
 from consenso.models import save_model
 from consenso.runtime.run import Result
 from consenso.runtime.trace import Trace
+from consenso.schedules import Everyone
 from consenso.study import Study
 from consenso.study.folder import CARD, CHECKPOINT, METRICS, MODEL, STUDY, TRACE, RunFolder
 from consenso.study.metrics import measured
@@ -24,6 +25,10 @@ SAMPLED = (
     "A party that did not answer in time counted as one that was not sampled: it added zero, and sums were divided by "
     "what the plan says. The guarantee is that of the card, no better: the schedule's draw protects a party, not its "
     "silence, and every round is charged as planned."
+)
+DROPPED = (
+    "Parties that did not answer in time dropped out of the secure sum of their round. The plan counted on that: "
+    "enough noise shares are left, and the guarantee is that of the card, no better."
 )
 COMPLETE = "Every party that a round asked answered in it; the guarantee is that of the card."
 
@@ -82,6 +87,10 @@ def write(
     return folder.path
 
 
+def _is_sampled(study: Study) -> bool:
+    return not isinstance(study.setting.schedule or Everyone(), Everyone)
+
+
 def record_of(study: Study, *, rounds: int, run: str, missing: Mapping[str, list[int]]) -> dict[str, Any]:
     """How a run went, and what that means for the guarantee."""
     return {
@@ -92,5 +101,5 @@ def record_of(study: Study, *, rounds: int, run: str, missing: Mapping[str, list
         "parties": list(study.parties),
         "rounds": rounds,
         "missing": {name: list(which) for name, which in missing.items()},
-        "guarantee": SAMPLED if missing else COMPLETE,
+        "guarantee": COMPLETE if not missing else SAMPLED if _is_sampled(study) else DROPPED,
     }

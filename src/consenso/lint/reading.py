@@ -10,7 +10,7 @@ from pathlib import Path
 
 from consenso.errors import InputError
 from consenso.lint.flow import uses_library
-from consenso.lint.notice import Notice, Rule
+from consenso.lint.notice import Notice
 from consenso.lint.rules import RULES
 
 ALLOW = re.compile(r"#\s*consenso:\s*allow\s+([a-z-]+)\s*(.*)$")
@@ -100,8 +100,3 @@ def _unexplained(lines: list[str], path: Path) -> Iterator[Notice]:
             )
         elif comment and not comment[2].strip():
             yield Notice(path, number, UNEXPLAINED, f"say why {comment[1]!r} is allowed here, in the same comment.")
-
-
-def rule_of(name: str) -> Rule:
-    """A rule by its name."""
-    return next(rule for rule in RULES if rule.name == name)

@@ -159,7 +159,7 @@ class HubRun:
             place["counted"][party] = round_
         place.update(round=round_ + 1, previous=place["active"], spent=book.spent)
         place["active"] = self._active(place) if place["round"] < place["last"] else []
-        told = Round(round=round_, missing=tuple(sorted(silent)))
+        told = Round(round=round_, missing=tuple(sorted(set(silent) - set(gathered.counted))))
         row = {"what": "round", "round": round_, "missing": list(told.missing), "releases": book.releases}
         changes: dict[str, Any] = {f"memory/{name}": memory.get(name) for name in before | set(memory)}
         self.disk.commit({**changes, "hub": encode(after), "place": place}, [row])

@@ -79,7 +79,7 @@ def _automatic(request: Request) -> tuple[Rules, str]:
 
 def _named(solver: str, request: Request) -> tuple[Rules, str]:
     for rules in EVERY:
-        if rules.NAME == solver:
+        if solver == rules.NAME:
             refusal = rules.refusal(request)
             if refusal is not None:
                 raise PreconditionError(

@@ -21,7 +21,7 @@ class Request:
 
     problem: Problem
     target: Target
-    observer: Observer = Public()
+    observer: Observer = Public()  # noqa: RUF009 - frozen
     trust: Trust | None = None
     schedule: Schedule | None = None
 
