@@ -1,23 +1,15 @@
 """Noisy gradient steps in coordinates whitened by a released second moment (docs/privacy.md, "Preconditioned").
 
-    look 1:     S    = noisy sum over records of a a'                       (upper triangle, off-diagonals times sqrt 2)
-                Q    = max(S, 0)/n + floor
-    look 2:     S    = noisy sum of b b',   b = shortened(Q^(-1/2) a, C),   which sees what the first noise had hidden
-                Q   <- Q^(1/2) (max(S, 0)/n + floor) Q^(1/2)
-    a step:     G    = noisy sum of phi'(<a, x>, b) * shortened(Q^(-1/2) a, C)
-                v    = x - M^-1 (Q^(1/2) G / n + damping x),                M = curvature / step * Q + damping
-                x   <- argmin_x' r(x') + |x' - v|^2_M / 2
-    released:   the same prox of the average of the late v
+    round 0:    S    = noisy sum over records of a a'                       (upper triangle, off-diagonals times sqrt 2)
+                Q    = max(S, 0)/n + floor,   P = Q^(-1/2),   C = clip * sqrt(effective dimension)
+    round k:    G    = noisy sum of phi'(<a, x>, b) * shortened(P a, C)
+                x   <- argmin_x' r(x') + |x' - (x - step P G / n)|^2_Q / (2 step)
+    released:   the average of the second half of the iterates
 
-This is the noisy fixed-point iteration of Cyffers, Bellet and Basu 2023 (Algorithm 1) with R(u) = u - M^-1 gradient: in
-whitened coordinates the noise is spent where the data have information, and one step size fits every problem.
-Everything after a release is post-processing: Q, the clip, how many steps the budget is worth, how much to damp, a step
-that is halved when gradients turn against each other. `consenso.algorithms.noise_levels` has these rules. Whitened rows
+This is the noisy fixed-point iteration of Cyffers, Bellet and Basu 2023 (Algorithm 1) with R(u) = u - step Q^-1
+gradient: in whitened coordinates the noise is spent where the data have information, and one step size fits every
+problem. Everything after a release is post-processing: P, the clip, how many steps the budget is worth. Whitened rows
 are never formed: a row keeps the factor by which its whitened self is shortened.
-
-    a loss with kinks     its slopes are those of its Moreau envelope: `smoothing` is the width of a kink
-    a loss without bound  its slopes are clipped at the bound of the targets
-    both, targets real    after `pilot` steps the mean squared slope is released, and the width or the clip follows it
 
 Every release is a sum over records, so the model does not depend on how records are spread over parties.
 """
@@ -25,19 +17,17 @@ Every release is a sum over records, so the model does not depend on how records
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms.noise_levels import NoiseLevels, curvature_of, slope_limit
-from consenso.algorithms.record_moments import shortened_moments
 from consenso.algorithms.shape import Example, Source, per_row, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
-from consenso.metric import Metric, again, look, packed, unpacked
+from consenso.metric import Metric
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Door, Release
 from consenso.privacy.setting import Setting, View
@@ -47,30 +37,18 @@ from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
 
-# Of the budget of the second moments the first look gets this much: the second one is the one that counts.
-FIRST_LOOK = 1 / 3
-# Of the budget: the mean squared slope, one number; and, of that of the gradients, the steps before it is known.
-SCALE_SHARE, PILOT_SHARE = 0.02, 0.15
-
 
 @dataclass(frozen=True)
 class Hub:
-    """What the releases so far have told, and the iterates."""
+    """The metric, once it is known, and the iterates."""
 
-    vectors: Array  # eigenvectors of Q; empty while all directions are alike
+    vectors: Array  # eigenvectors of Q; empty before round 0 is over
     values: Array  # eigenvalues of Q
-    effective: float  # mean squared length of a whitened row
-    trace: float  # mean squared length of a row
     clip: float
-    steps: int  # how many gradient steps the budget is worth; 0 while it is not known
+    steps: int  # how many gradient steps the budget is worth
     taken: int
-    width: float  # of slopes, relative to where they started
-    step: float
-    damping: float
-    gradient: Array  # the last one, whitened
     x: Array
-    total: Array  # sum of the late points before the prox
-    late: int
+    total: Array  # sum of the iterates of the second half
 
 
 @dataclass(frozen=True)
@@ -81,8 +59,7 @@ class Down:
     vectors: Array
     values: Array
     clip: float
-    width: float
-    share: float  # of its cost that the release of this round is
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -94,87 +71,77 @@ class State:
 
 @dataclass(frozen=True)
 class Up:
-    """A party's share of the sum of the round: a second moment, a gradient or a squared slope."""
+    """A party's share of the sum of the round: a second moment or a gradient."""
 
     total: Array
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreconditionedFixedPoint:
-    """Preconditioned noisy gradient descent on losses of a margin. Every default is a rule from public facts.
+    """Preconditioned noisy gradient descent on smooth losses of a margin. Every default is a rule from public facts.
 
-    looks: how often the second moment is released; 0 for none. share: part of the squared budget that buys it.
-    steps: None lets the released spectrum and the noise decide. clip: None lets them decide, too.
-    pilot: steps before slopes are measured; 0 for never. smoothing: width of the kinks of the loss.
-    rounds of the plan: looks, the largest number of steps, and one if there is a pilot.
+    share: part of the squared budget that buys the second moment. steps: None lets the released spectrum and the noise
+    decide. rounds of the plan: one more than the largest number of steps.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
         Source(paper="000", algorithm="Algorithm 1, preconditioned", names=("preconditioned fixed point",)),
     )
 
-    looks: int = 1
     share: float = 0.1
     steps: int | None = None
-    fewest_steps: int = 6
-    clip: float | None = None
-    pilot: int = 0
-    smoothing: float = 0.0
-    damping: bool = True
+    fewest_steps: int = 5
+    clip: float = 0.8
     averaging: bool = True
 
     def __post_init__(self) -> None:
-        if self.clip is not None:
-            require_positive(self, clip=self.clip)
-        if self.looks not in (0, 1, 2):
-            raise InputError(f"PreconditionedFixedPoint(looks={self.looks}): the second moment is released 0 to 2 times.")
+        require_positive(self, clip=self.clip)
         if not 0 < self.share < 1:
             raise InputError(f"PreconditionedFixedPoint(share={self.share}): a share of the budget lies in (0, 1).")
-        if not 0 <= self.smoothing < np.inf:
-            raise InputError(f"PreconditionedFixedPoint(smoothing={self.smoothing}): a width is finite, 0 for none.")
         if (self.steps is not None and self.steps < 1) or self.fewest_steps < 1:
             raise InputError("PreconditionedFixedPoint(steps=..., fewest_steps=...): at least one step is taken.")
-        if not 0 <= self.pilot < (self.steps or self.fewest_steps):
-            raise InputError(f"PreconditionedFixedPoint(pilot={self.pilot}): steps must follow; take a smaller pilot.")
 
     @property
     def noise_weights(self) -> Mapping[str, float]:
-        """Multipliers of the releases relative to that of a single release with the whole budget."""
-        moment, scale = (self.share if self.looks else 0.0), (SCALE_SHARE if self.pilot else 0.0)
-        parts = {"second moment": moment, "scale": scale, "gradient": 1 - moment - scale}
-        return {name: part**-0.5 for name, part in parts.items() if part}
-
-    @property
-    def other_rounds(self) -> int:
-        """Rounds that are no steps."""
-        return self.looks + (self.pilot > 0)
+        """Multipliers of the two releases relative to that of a single release with the whole budget."""
+        return {"second moment": self.share**-0.5, "gradient": (1 - self.share) ** -0.5}
 
     def check(self, setting: Setting) -> None:
         """Bounded slopes, a step size from the smoothness, everybody in every round."""
         problem = setting.facts.problem
-        if not (self.pilot and problem.target_bound is not None):
-            require_lipschitz(problem.loss, problem.row_bound, "PreconditionedFixedPoint without a pilot")
-        if not self.smoothing:
-            require_smooth(problem.loss, problem.row_bound, "PreconditionedFixedPoint without smoothing")
+        require_lipschitz(problem.loss, problem.row_bound, "PreconditionedFixedPoint")
+        require_smooth(problem.loss, problem.row_bound, "PreconditionedFixedPoint")
         if not isinstance(setting.schedule, Everyone):
             raise InputError(
                 "PreconditionedFixedPoint(schedule=...): every party takes part in every round; use Everyone()."
             )
-        least = self.other_rounds + (self.steps or self.fewest_steps)
-        if setting.rounds < least:
+        if setting.rounds < 1 + (self.steps or self.fewest_steps):
             raise InputError(
-                f"PreconditionedFixedPoint(rounds={setting.rounds}): one round for each second moment, for the pilot's "
-                f"scale and for each step are needed, {least} at least."
+                f"PreconditionedFixedPoint(rounds={setting.rounds}): one round for the second moment and one for each "
+                f"step are needed, {1 + (self.steps or self.fewest_steps)} at least."
             )
 
     def releases(self, facts: Facts) -> tuple[Release, ...]:
-        """Second moments, then a gradient a round, which share one cost, and among them the scale of slopes."""
-        kind = self._kind(facts.round)
-        if kind == "second moment":
-            return (_moment_release(facts, several=self.looks > 1),)
-        if kind == "scale":
-            return (_scale_release(facts),)
-        slope = slope_limit(facts.problem)
+        """The second moment in round 0, then a gradient a round, which share one cost."""
+        p = facts.problem.features
+        if facts.round == 0:
+            one = facts.problem.row_bound**2
+            return (
+                Release(
+                    name="second moment",
+                    size=p * (p + 1) // 2,
+                    at="sum",
+                    bounds=Bounds(
+                        record_add_remove=one,
+                        record_replace_one=np.sqrt(2) * one,
+                        user_add_remove=one * facts.sizes.astype(float),
+                        # Two positive semidefinite matrices of Frobenius norm m R^2 are at most sqrt(2) m R^2 apart.
+                        user_replace_one=np.sqrt(2) * one * facts.sizes.astype(float),
+                    ),
+                    why="a row contributes a a' of Frobenius norm |a|^2 (docs/privacy.md#preconditioned-fixed-point)",
+                ),
+            )
+        slope = facts.problem.loss.slope_bound
         return (
             Release(
                 name="gradient",
@@ -187,36 +154,14 @@ class PreconditionedFixedPoint:
             ),
         )
 
-    def _kind(self, round_: int) -> str:
-        if round_ < self.looks:
-            return "second moment"
-        return "scale" if self.pilot and round_ == self.looks + self.pilot else "gradient"
-
     def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
         """None beyond composing Gaussian sums."""
         return ()
 
     def start(self, facts: Facts) -> Hub:
-        """The zero model; before a look all directions are alike."""
-        bound = facts.problem.row_bound**2
-        metric, zero = Metric.round(bound), np.zeros(facts.dim)
-        hub = Hub(
-            vectors=metric.vectors,
-            values=metric.values,
-            effective=1.0,
-            trace=bound,
-            clip=1.0,
-            steps=0,
-            taken=0,
-            width=1.0,
-            step=1.0,
-            damping=0.0,
-            gradient=zero,
-            x=zero,
-            total=zero,
-            late=0,
-        )
-        return hub if self.looks else self._ready(facts, hub)
+        """The zero model, no metric yet."""
+        empty, zero = np.empty((0, 0)), np.zeros(facts.dim)
+        return Hub(vectors=empty, values=np.empty(0), clip=1.0, steps=0, taken=0, x=zero, total=zero)
 
     def enroll(self, facts: Facts, f: Cohort) -> State:
         """Nothing is shortened yet."""
@@ -224,103 +169,116 @@ class PreconditionedFixedPoint:
 
     def down(self, facts: Facts, hub: Hub) -> Down:
         """The model and the metric."""
-        if facts.round < self.looks:
-            share = 1.0 if self.looks == 1 else (FIRST_LOOK, 1 - FIRST_LOOK)[facts.round]
-        else:
-            share = self._share(hub)
-        return Down(x=hub.x, vectors=hub.vectors, values=hub.values, clip=hub.clip, width=hub.width, share=share)
+        return Down(x=hub.x, vectors=hub.vectors, values=hub.values, clip=hub.clip, steps=hub.steps)
 
     def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
-        """A second moment, a gradient over whitened and shortened rows, or squared slopes."""
-        metric, kind = Metric(down.vectors, down.values), self._kind(facts.round)
-        if kind == "second moment" and facts.round == 0:
-            return state, Up(total=door("second moment", packed(f.second_moment()), share=down.share))
-        if facts.round in (1, self.looks) and facts.round <= self.looks:
-            state = State(factor=_factors(f, metric, down.clip))
-        if kind == "second moment":
-            root = metric.power(-0.5)
-            moment = packed(root @ shortened_moments(f, state.factor) @ root)
-            bound = (down.clip / facts.problem.row_bound) ** 2
-            return state, Up(total=door("second moment", moment, bound=bound, share=down.share))
-        slopes = self._slopes(facts, f, f.scores(down.x), down.width)
-        if kind == "scale":
-            limit = slope_limit(facts.problem) * (1.0 if self.smoothing else down.width)
-            squares = f.sums((slopes / limit) ** 2)[:, None]
-            return state, Up(total=door("scale", squares))
-        pulled = f.pull(slopes * (state.factor if slopes.ndim == 1 else state.factor[:, None]))
-        bound = down.clip * (1.0 if self.smoothing else down.width)
-        return state, Up(total=door("gradient", metric.apply(pulled, -0.5), bound=bound, share=down.share))
-
-    def _slopes(self, facts: Facts, f: Cohort, scores: Array, width: float) -> Array:
-        if self.smoothing:
-            return f.prox_slopes(scores, self.smoothing * width)
-        slopes, limit = f.slopes(scores), slope_limit(facts.problem) * width
-        return slopes if facts.problem.loss.slope_bound <= limit else np.clip(slopes, -limit, limit)
+        """A second moment, or a gradient over whitened and shortened rows."""
+        if facts.round == 0:
+            return state, Up(total=door("second moment", _packed(f.second_moment())))
+        metric = Metric(down.vectors, down.values)
+        factor = state.factor
+        if facts.round == 1:
+            whitener = metric.vectors / np.sqrt(metric.values)
+            lengths = np.sqrt(f.transformed_squared_norms(whitener))
+            factor = np.minimum(1.0, down.clip / np.maximum(lengths, np.finfo(float).tiny))
+        slopes = f.slopes(f.scores(down.x))
+        pulled = f.pull(slopes * (factor if slopes.ndim == 1 else factor[:, None]))
+        whitened = np.stack([metric.apply(each, -0.5) for each in pulled]) if len(pulled) else pulled
+        return State(factor=factor), Up(total=door("gradient", whitened, bound=down.clip, share=1.0 / down.steps))
 
     def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
         """Read the metric off the second moment; then preconditioned proximal steps."""
-        kind = self._kind(facts.round)
-        if kind == "second moment":
-            return self._looked(facts, hub, total.total)
-        if kind == "scale":
-            mean = float(total.total[0]) / facts.problem.records
-            return replace(hub, width=self._levels(facts, hub).width(mean, self.smoothing > 0))
-        return self._stepped(facts, hub, total.total / facts.problem.records)
-
-    def _looked(self, facts: Facts, hub: Hub, upper: Array) -> Hub:
-        problem, floor = facts.problem, NoiseLevels.floor
-        moment = unpacked(upper, problem.features) / problem.records
-        noise = facts.noise["second moment"] / problem.records
         if facts.round == 0:
-            seen = look(moment, noise / np.sqrt(FIRST_LOOK if self.looks > 1 else 1), floor, 1e-9 * problem.row_bound**2)
-            hub = replace(hub, trace=max(seen.trace, 1e-3 * problem.row_bound**2))
-        else:
-            noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_LOOK)
-            seen = again(Metric(hub.vectors, hub.values), moment, noise, floor, 1e-9)
-        hub = replace(hub, vectors=seen.metric.vectors, values=seen.metric.values, effective=seen.effective)
-        return self._ready(facts, hub)
-
-    def _ready(self, facts: Facts, hub: Hub) -> Hub:
-        """Clip and steps for a metric that is now known."""
-        levels = self._levels(facts, hub)
-        longest = facts.problem.row_bound / float(np.sqrt(hub.values.min()))
-        clip = (levels.clip if self.clip is None else self.clip) * float(np.sqrt(hub.effective))
-        steps = self.steps or min(max(levels.steps, self.fewest_steps), facts.rounds - self.other_rounds)
-        return replace(hub, clip=min(clip, longest), steps=steps)
-
-    def _levels(self, facts: Facts, hub: Hub) -> NoiseLevels:
-        return NoiseLevels.of(facts, self.smoothing, effective=hub.effective, clip=self.clip)
-
-    def _share(self, hub: Hub) -> float:
-        """Equal parts, those of the pilot smaller."""
-        if not self.pilot:
-            return 1.0 / hub.steps
-        if hub.taken < self.pilot:
-            return PILOT_SHARE / self.pilot
-        return (1 - PILOT_SHARE) / (hub.steps - self.pilot)
-
-    def _stepped(self, facts: Facts, hub: Hub, gradient: Array) -> Hub:
-        problem, levels = facts.problem, self._levels(facts, hub)
+            return self._with_metric(facts, hub, total.total)
         metric = Metric(hub.vectors, hub.values)
-        narrowed = 1.0 if self.smoothing else hub.width
-        whole = facts.noise["gradient"] * hub.clip * narrowed / problem.records  # of a gradient with the whole budget
-        noise = whole / float(np.sqrt(self._share(hub)))
-        weight = min(1.0, hub.clip / float(np.sqrt(hub.effective)))
-        curvature = weight * curvature_of(problem.loss, self.smoothing * hub.width)
-        step = levels.shorter(hub.step, gradient, hub.gradient, noise)
-        damping = hub.damping
-        if self.damping and hub.taken in (0, self.pilot):
-            damping = levels.damping(gradient, hub, noise, whole, curvature, first=hub.taken == 0)
-        bent = metric.plus(curvature / step, damping)
-        moved = hub.x - bent.apply(metric.apply(gradient, 0.5) + damping * hub.x, -1.0)
-        late = hub.taken >= max(hub.steps // 2, self.pilot)
-        return replace(
-            hub,
+        step = 1.0 / facts.problem.loss.smoothness(1.0)
+        moved = hub.x - step * metric.apply(total.total, -0.5) / facts.problem.records
+        x = metric.prox(facts.problem.regularizer, moved, step)
+        late = hub.taken >= hub.steps // 2
+        return Hub(
+            vectors=hub.vectors,
+            values=hub.values,
+            clip=hub.clip,
+            steps=hub.steps,
             taken=hub.taken + 1,
-            step=step,
-            damping=damping,
-            gradient=gradient,
-            x=bent.prox(problem.regularizer, moved, 1.0, tolerance=1e-9),
-            total=hub.total + moved if late else hub.total,
-            late=hub.late + late,
+            x=x,
+            total=hub.total + x if late else hub.total,
         )
+
+    def _with_metric(self, facts: Facts, hub: Hub, packed: Array) -> Hub:
+        """Public rules: the floor hides the noise of the matrix, the clip follows the effective dimension."""
+        problem = facts.problem
+        p, n = problem.features, problem.records
+        spectrum, vectors = np.linalg.eigh(_unpacked(packed, p) / n)
+        # A symmetric Gaussian matrix whose packed entries have std s has a spectral norm of about s sqrt(2 p).
+        floor = 0.5 * facts.noise["second moment"] * np.sqrt(2 * p) / n
+        values = np.maximum(spectrum, 0.0) + max(floor, 1e-9 * problem.row_bound**2)
+        effective = float(np.sum(np.maximum(spectrum, 0.0) / values))
+        longest = problem.row_bound / float(np.sqrt(values.min()))
+        clip = min(self.clip * np.sqrt(max(effective, 1.0)), longest)
+        return Hub(
+            vectors=vectors,
+            values=values,
+            clip=float(clip),
+            steps=self._worthwhile(facts, clip),
+            taken=0,
+            x=hub.x,
+            total=hub.total,
+        )
+
+    def _worthwhile(self, facts: Facts, clip: float) -> int:
+        """More steps average no more noise away once each moves the model by less than its noise does."""
+        if self.steps is not None:
+            return self.steps
+        problem = facts.problem
+        budget = problem.loss.slope_bound / max(facts.noise["gradient"], 1e-12)  # mu of all gradients together
+        step = 1.0 / problem.loss.smoothness(1.0)
+        ideal = 4 * budget * problem.records / (clip * np.sqrt(problem.dim) * step)
+        return int(np.clip(ideal, self.fewest_steps, facts.rounds - 1))
+
+    def finished(self, facts: Facts, hub: Hub) -> bool:
+        """All steps were taken."""
+        return hub.steps > 0 and hub.taken >= hub.steps
+
+    def model(self, facts: Facts, hub: Hub) -> Array:
+        """The average of the second half, or the last iterate."""
+        late = hub.taken - hub.steps // 2
+        return hub.total / late if self.averaging and late > 0 else hub.x
+
+    @classmethod
+    def example(cls) -> Example:
+        """Six parties of five records, logistic loss."""
+        return Example(
+            algorithm=cls(steps=7),
+            problem=Problem(
+                loss=Logistic(), regularizer=L2(strength=0.1), features=3, sizes=np.full(6, 5), row_bound=1.0
+            ),
+            noise={"second moment": GaussianNoise(multiplier=2.0), "gradient": GaussianNoise(multiplier=1.0)},
+            trusts=("curator", "secure-sum", "local"),
+            exact=cls(steps=149, clip=1e6, averaging=False),
+            exact_rounds=150,
+            regularizers=(
+                NoPenalty(),
+                L1(strength=0.02),
+                L2(strength=0.1),
+                ElasticNet(l1=0.01, l2=0.05),
+                Box(low=-0.5, high=0.3),
+            ),
+        )
+
+
+def _packed(matrices: Array) -> Array:
+    """Upper triangles (parties, p(p+1)/2), off-diagonals times sqrt 2: Euclidean norms are Frobenius norms."""
+    p = matrices.shape[-1]
+    rows, columns = np.triu_indices(p)
+    weights = np.where(rows == columns, 1.0, np.sqrt(2.0))
+    packed: Array = matrices[:, rows, columns] * weights
+    return packed
+
+
+def _unpacked(packed: Array, p: int) -> Array:
+    """The symmetric matrix of a packed one."""
+    rows, columns = np.triu_indices(p)
+    matrix = np.zeros((p, p))
+    matrix[rows, columns] = packed / np.where(rows == columns, 1.0, np.sqrt(2.0))
+    return matrix + np.triu(matrix, 1).T
