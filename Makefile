@@ -35,7 +35,7 @@ bench: $(INSTALLED)
 
 # Attack every algorithm and observer with many trials, and write the table of docs/attacks.md.
 audit: $(INSTALLED)
-	$(BIN)/consenso audit --all --trials 5000 --page docs/attacks.md
+	$(BIN)/consenso audit --all --trials 20000 --slow-trials 1000 --page docs/attacks.md --out audit
 
 # More than fifty random kills; about ten minutes.
 faults: $(INSTALLED)

@@ -24,7 +24,7 @@ th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ccc; 
 .reproduced { border-color: #009e73; } .flaw { border-color: #e69f00; } .not { border-color: #d55e00; }
 .state { font-weight: 600; } svg { max-width: 100%; } @media print { body { margin: 0; } }
 """
-LONG = 40  # a table with more rows is folded
+LONG = 40  # a table with more rows can be folded
 MARKS = {"reproduced": "reproduced", "only with the flaw": "flaw", "not reproduced": "not"}
 
 
@@ -133,7 +133,7 @@ def _page(paper: Paper, outcome: Outcome, folder: Path, made: dict[str, Any], ca
         "<h2>What changes when it is done right</h2><ul>",
         *(f"<li>{escape(sentence)}</li>" for sentence in outcome.changes),
         "</ul>",
-        _section(by_observer(outcome)),
+        _section(by_observer(outcome), opened=True),
         _section(outcome.results),
         *(_section(table) for table in outcome.tables),
         *(_section(table) for table in _metadata(paper) if table.rows),
@@ -157,10 +157,10 @@ def _verdict(v: Verdict) -> str:
     )
 
 
-def _section(table: Table) -> str:
+def _section(table: Table, *, opened: bool = False) -> str:
     body = as_html(table)
     if len(table.rows) > LONG:
-        body = f"<details><summary>{len(table.rows)} rows</summary>{body}</details>"
+        body = f"<details{' open' if opened else ''}><summary>{len(table.rows)} rows</summary>{body}</details>"
     return f"<h2>{escape(table.title)}</h2>{body}"
 
 

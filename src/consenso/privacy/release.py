@@ -332,7 +332,7 @@ def checked(release: Release, value: Array, facts: Facts, bound: float, share: f
 def clip(value: Array, bound: float, norm: int) -> Array:
     """Each row scaled down to the bound where it is longer."""
     lengths = np.abs(value).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", value, value))
-    factors = np.minimum(1.0, bound / np.maximum(lengths, np.finfo(float).tiny))
+    factors = np.divide(bound, lengths, out=np.ones_like(lengths), where=lengths > bound)
     return value if factors.min(initial=1.0) == 1.0 else value * factors[:, None]
 
 
