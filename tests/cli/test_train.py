@@ -34,8 +34,8 @@ def test_a_study_is_planned_trained_shown_verified_and_used(patients: Path, prog
     assert answer["metrics"]["accuracy"] > answer["metrics"]["majority"] + 0.05
     run = patients / "run"
     found = {path.name for path in run.iterdir()}
-    kept = {"study.toml", "schema.toml", "card.json", "model.json", "trace.json", "metrics.json", "report.html"}
-    assert found == kept
+    outcome = {"card.json", "model.json", "trace.json", "status.json", "metrics.json", "report.html"}
+    assert found == {"study.toml", "schema.toml", *outcome}
     assert Study.load(run / "study.toml").digest == answer["study"]
     (spent,) = Ledger.open(patients / "budget.ledger").runs()
     assert spent.state == "committed"

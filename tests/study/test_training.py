@@ -70,12 +70,19 @@ def test_neighbouring_tables_leave_the_same_files_but_for_what_the_noise_covers(
     train(study_of(table), table / "two")
     names = {path.name for path in (table / "one").iterdir()}
     assert names == {path.name for path in (table / "two").iterdir()}
-    for name in names - {"model.json", "trace.json"}:
+    covered = {"trace.json": "columns", "status.json": "movement"}
+    for name in names - {"model.json", *covered}:
         assert (table / "one" / name).read_bytes() == (table / "two" / name).read_bytes()
-    traces = [json.loads((table / run / "trace.json").read_text()) for run in ("one", "two")]
-    assert {k: v for k, v in traces[0].items() if k != "columns"} == {
-        k: v for k, v in traces[1].items() if k != "columns"
-    }
+    for name, noisy in covered.items():
+        one, two = (json.loads((table / run / name).read_text()) for run in ("one", "two"))
+        assert one.pop(noisy) != two.pop(noisy)
+        assert one == two
+
+
+def test_the_status_shows_no_movement_that_no_guarantee_covers(table: Path) -> None:
+    hidden = study_of(table, setting=HIDDEN, privacy__unit="user", privacy__observer="public")
+    train(hidden, table / "hidden")
+    assert json.loads((table / "hidden" / "status.json").read_text())["movement"] == []
 
 
 def test_stopped_at_any_checkpoint_a_seeded_run_ends_the_same(table: Path) -> None:
