@@ -1,4 +1,7 @@
-"""Proxes of a regularizer in the metric of a symmetric matrix: public computations on public matrices."""
+"""Lengths that follow the data: symmetric matrices, read off noisy ones, and proxes in their metric.
+
+Public computations on public matrices.
+"""
 
 from __future__ import annotations
 
@@ -7,38 +10,131 @@ from dataclasses import dataclass
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.regularizers import NoPenalty, Regularizer
+from consenso.regularizers import L2, NoPenalty, Regularizer
+
+# Over-relaxation and the balance of the two residuals of ADMM, as Boyd et al. 2011 (3.4) advise.
+RELAXATION, UNBALANCED, CORRECTION = 1.6, 10.0, 2.0
 
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A symmetric positive definite matrix over features, V diag(values) V', shared by all outputs of a model."""
+    """A symmetric positive definite matrix over features, V diag(values) V', shared by all outputs of a model.
+
+    Without vectors, of shape (0, 0), it is a multiple of the identity and `values` has one entry.
+    """
 
     vectors: Array  # (features, features)
     values: Array  # (features,)
 
+    @classmethod
+    def round(cls, value: float) -> Metric:
+        """A multiple of the identity, whatever the number of features."""
+        return cls(np.empty((0, 0)), np.array([value]))
+
+    @classmethod
+    def of(cls, matrix: Array) -> Metric:
+        """A matrix by its eigenvectors."""
+        values, vectors = np.linalg.eigh(matrix)
+        return cls(vectors, values)
+
+    @property
+    def is_round(self) -> bool:
+        """Whether all directions are alike."""
+        return not self.vectors.size
+
+    def plus(self, scale: float, shift: float) -> Metric:
+        """Scale times the matrix plus shift times the identity."""
+        return Metric(self.vectors, scale * self.values + shift)
+
+    def power(self, exponent: float) -> Array:
+        """The matrix to a power, (features, features); not for a round one, which has no size."""
+        product: Array = (self.vectors * self.values**exponent) @ self.vectors.T
+        return product
+
     def apply(self, x: Array, power: float) -> Array:
-        """The matrix to a power, times a flat model (features * outputs,)."""
-        table = x.reshape(len(self.values), -1)
-        product: Array = self.vectors @ (self.values[:, None] ** power * (self.vectors.T @ table))
-        return product.ravel()
+        """The matrix to a power, times flat models (..., features * outputs)."""
+        if self.is_round:
+            return x * float(self.values[0] ** power)
+        tables = x.reshape(*x.shape[:-1], len(self.values), -1)
+        product: Array = self.vectors @ (self.values[:, None] ** power * (self.vectors.T @ tables))
+        return product.reshape(x.shape)
 
     def prox(self, regularizer: Regularizer, v: Array, step: float, *, tolerance: float = 1e-10) -> Array:
         """argmin_x r(x) + (x - v)' Q (x - v) / (2 step), by ADMM on the split x = y with Q kept diagonal."""
         if isinstance(regularizer, NoPenalty):
             return v
+        if self.is_round:
+            return regularizer.prox(v, step / float(self.values[0]))
         curvature = self.values / step
-        penalty = float(np.sqrt(curvature.min() * curvature.max()))
         outputs = v.size // len(self.values)
         target = curvature[:, None] * (self.vectors.T @ v.reshape(-1, outputs))
+        if isinstance(regularizer, L2):
+            return (self.vectors @ (target / (curvature[:, None] + regularizer.strength))).ravel()
+        return self._split(regularizer, v, curvature, target, tolerance)
+
+    def _split(self, regularizer: Regularizer, v: Array, curvature: Array, target: Array, tolerance: float) -> Array:
+        """ADMM; since Q is diagonal in its own basis, a new penalty costs nothing."""
+        penalty = float(np.sqrt(curvature.min() * curvature.max()))
+        shape = target.shape
         y = regularizer.prox(v, 1.0 / penalty)
         dual = np.zeros_like(v)
-        for _ in range(2000):
-            pull = target + penalty * (self.vectors.T @ (y - dual).reshape(-1, outputs))
+        for count in range(2000):
+            pull = target + penalty * (self.vectors.T @ (y - dual).reshape(shape))
             x = (self.vectors @ (pull / (curvature[:, None] + penalty))).ravel()
-            before, y = y, regularizer.prox(x + dual, 1.0 / penalty)
-            dual = dual + x - y
-            size = 1.0 + float(np.abs(y).max())
-            if max(np.abs(x - y).max(), np.abs(y - before).max()) <= tolerance * size:
+            relaxed = RELAXATION * x + (1 - RELAXATION) * y
+            before, y = y, regularizer.prox(relaxed + dual, 1.0 / penalty)
+            dual = dual + relaxed - y
+            apart, moved = float(np.abs(x - y).max()), float(np.abs(y - before).max())
+            if max(apart, moved) <= tolerance * (1.0 + float(np.abs(y).max())):
                 break
+            if count % 10 == 9 and not apart / UNBALANCED <= moved <= apart * UNBALANCED:
+                factor = CORRECTION if apart > moved else 1 / CORRECTION
+                penalty, dual = penalty * factor, dual / factor
         return y
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A metric as a noisy second moment shows it."""
+
+    metric: Metric
+    effective: float  # directions that stand out: the mean squared length of a row in the metric
+    trace: float  # of the noisy matrix
+
+
+def look(moment: Array, noise: float, floor: float, least: float) -> Look:
+    """The metric of a noisy mean second moment whose packed entries have noise of standard deviation `noise`.
+
+    A symmetric Gaussian matrix of that noise has a spectral norm of about noise * sqrt(2 p). Eigenvalues are lifted by
+    a share `floor` of it, so that no direction that hides below the noise is taken for an empty one, and by `least`.
+    """
+    spectrum, vectors = np.linalg.eigh(moment)
+    found = np.maximum(spectrum, 0.0)
+    values = found + max(floor * noise * np.sqrt(2.0 * len(moment)), least)
+    effective = float(np.sum(found / values))
+    return Look(metric=Metric(vectors, values), effective=max(effective, 1.0), trace=float(spectrum.sum()))
+
+
+def again(before: Metric, moment: Array, noise: float, floor: float, least: float) -> Look:
+    """The metric of a second look: a noisy mean second moment of rows that were whitened by the metric before."""
+    seen = look(moment, noise, floor, least)
+    root = before.power(0.5)
+    matrix = root @ seen.metric.power(1.0) @ root
+    return Look(metric=Metric.of((matrix + matrix.T) / 2), effective=seen.effective, trace=seen.trace)
+
+
+def packed(matrices: Array) -> Array:
+    """Upper triangles (parties, p(p+1)/2), off-diagonals times sqrt 2: Euclidean norms are Frobenius norms."""
+    p = matrices.shape[-1]
+    rows, columns = np.triu_indices(p)
+    weights = np.where(rows == columns, 1.0, np.sqrt(2.0))
+    upper: Array = matrices[:, rows, columns] * weights
+    return upper
+
+
+def unpacked(upper: Array, p: int) -> Array:
+    """The symmetric matrix of a packed one."""
+    rows, columns = np.triu_indices(p)
+    matrix = np.zeros((p, p))
+    matrix[rows, columns] = upper / np.where(rows == columns, 1.0, np.sqrt(2.0))
+    return matrix + np.triu(matrix, 1).T

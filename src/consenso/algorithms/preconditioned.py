@@ -1,15 +1,23 @@
 """Noisy gradient steps in coordinates whitened by a released second moment (docs/privacy.md, "Preconditioned").
 
-    round 0:    S    = noisy sum over records of a a'                       (upper triangle, off-diagonals times sqrt 2)
-                Q    = max(S, 0)/n + floor,   P = Q^(-1/2),   C = clip * sqrt(effective dimension)
-    round k:    G    = noisy sum of phi'(<a, x>, b) * shortened(P a, C)
-                x   <- argmin_x' r(x') + |x' - (x - step P G / n)|^2_Q / (2 step)
-    released:   the average of the second half of the iterates
+    look 1:     S    = noisy sum over records of a a'                       (upper triangle, off-diagonals times sqrt 2)
+                Q    = max(S, 0)/n + floor
+    look 2:     S    = noisy sum of b b',   b = shortened(Q^(-1/2) a, C),   which sees what the first noise had hidden
+                Q   <- Q^(1/2) (max(S, 0)/n + floor) Q^(1/2)
+    a step:     G    = noisy sum of phi'(<a, x>, b) * shortened(Q^(-1/2) a, C)
+                v    = x - M^-1 (Q^(1/2) G / n + damping x),                M = curvature / step * Q + damping
+                x   <- argmin_x' r(x') + |x' - v|^2_M / 2
+    released:   the same prox of the average of the late v
 
-This is the noisy fixed-point iteration of Cyffers, Bellet and Basu 2023 (Algorithm 1) with R(u) = u - step Q^-1
-gradient: in whitened coordinates the noise is spent where the data have information, and one step size fits every
-problem. Everything after a release is post-processing: P, the clip, how many steps the budget is worth. Whitened rows
+This is the noisy fixed-point iteration of Cyffers, Bellet and Basu 2023 (Algorithm 1) with R(u) = u - M^-1 gradient: in
+whitened coordinates the noise is spent where the data have information, and one step size fits every problem.
+Everything after a release is post-processing: Q, the clip, how many steps the budget is worth, how much to damp, a step
+that is halved when gradients turn against each other. `consenso.algorithms.noise_levels` has these rules. Whitened rows
 are never formed: a row keeps the factor by which its whitened self is shortened.
+
+    a loss with kinks     its slopes are those of its Moreau envelope: `smoothing` is the width of a kink
+    a loss without bound  its slopes are clipped at the bound of the targets
+    both, targets real    after `pilot` steps the mean squared slope is released, and the width or the clip follows it
 
 Every release is a sum over records, so the model does not depend on how records are spread over parties.
 """
@@ -17,17 +25,20 @@ Every release is a sum over records, so the model does not depend on how records
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
+from consenso.algorithms import noise_levels
+from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
+from consenso.algorithms.record_moments import shortened_moments
 from consenso.algorithms.shape import Example, Source, per_row, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
-from consenso.metric import Metric
+from consenso.metric import Metric, again, look, packed, unpacked
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Door, Release
 from consenso.privacy.setting import Setting, View
@@ -37,18 +48,30 @@ from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
 
+# Of the budget of the second moments the first look gets this much: the second one is the one that counts.
+FIRST_LOOK = 1 / 3
+# Of the budget: the mean squared slope, one number; and, of that of the gradients, the steps before it is known.
+SCALE_SHARE, PILOT_SHARE = 0.02, 0.15
+
 
 @dataclass(frozen=True)
 class Hub:
-    """The metric, once it is known, and the iterates."""
+    """What the releases so far have told, and the iterates."""
 
-    vectors: Array  # eigenvectors of Q; empty before round 0 is over
+    vectors: Array  # eigenvectors of Q; empty while all directions are alike
     values: Array  # eigenvalues of Q
+    effective: float  # mean squared length of a whitened row
+    trace: float  # mean squared length of a row
     clip: float
-    steps: int  # how many gradient steps the budget is worth
+    steps: int  # how many gradient steps the budget is worth; 0 while it is not known
     taken: int
+    width: float  # of slopes, relative to where they started
+    step: float  # relative to the inverse curvature
+    variance: float  # of scores that the first gradient spoke for
+    gradient: Array  # the last one, whitened
     x: Array
-    total: Array  # sum of the iterates of the second half
+    total: Array  # sum of the late points before the prox
+    late: int
 
 
 @dataclass(frozen=True)
@@ -59,7 +82,8 @@ class Down:
     vectors: Array
     values: Array
     clip: float
-    steps: int
+    width: float
+    share: float  # of its cost that the release of this round is
 
 
 @dataclass(frozen=True)
@@ -71,77 +95,89 @@ class State:
 
 @dataclass(frozen=True)
 class Up:
-    """A party's share of the sum of the round: a second moment or a gradient."""
+    """A party's share of the sum of the round: a second moment, a gradient or a squared slope."""
 
     total: Array
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreconditionedFixedPoint:
-    """Preconditioned noisy gradient descent on smooth losses of a margin. Every default is a rule from public facts.
+    """Preconditioned noisy gradient descent on losses of a margin. Every default is a rule from public facts.
 
-    share: part of the squared budget that buys the second moment. steps: None lets the released spectrum and the noise
-    decide. rounds of the plan: one more than the largest number of steps.
+    looks: how often the second moment is released; 0 for none. share: part of the squared budget that buys it.
+    steps: None lets the released spectrum and the noise decide. clip: None lets them decide, too.
+    pilot: steps before slopes are measured; 0 for never. smoothing: width of the kinks of the loss.
+    rounds of the plan: looks, the largest number of steps, and one if there is a pilot.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
         Source(paper="000", algorithm="Algorithm 1, preconditioned", names=("preconditioned fixed point",)),
     )
 
+    looks: int = 1
     share: float = 0.1
     steps: int | None = None
-    fewest_steps: int = 5
-    clip: float = 0.8
+    fewest_steps: int = 6
+    clip: float | None = None
+    pilot: int = 0
+    smoothing: float = 0.0
+    damping: bool = True
     averaging: bool = True
 
     def __post_init__(self) -> None:
-        require_positive(self, clip=self.clip)
+        if self.clip is not None:
+            require_positive(self, clip=self.clip)
+        if self.looks not in (0, 1, 2):
+            raise InputError(
+                f"PreconditionedFixedPoint(looks={self.looks}): the second moment is released 0 to 2 times."
+            )
         if not 0 < self.share < 1:
             raise InputError(f"PreconditionedFixedPoint(share={self.share}): a share of the budget lies in (0, 1).")
+        if not 0 <= self.smoothing < np.inf:
+            raise InputError(f"PreconditionedFixedPoint(smoothing={self.smoothing}): a width is finite, 0 for none.")
         if (self.steps is not None and self.steps < 1) or self.fewest_steps < 1:
             raise InputError("PreconditionedFixedPoint(steps=..., fewest_steps=...): at least one step is taken.")
+        if not 0 <= self.pilot < (self.steps or self.fewest_steps):
+            raise InputError(f"PreconditionedFixedPoint(pilot={self.pilot}): steps must follow; take a smaller pilot.")
 
     @property
     def noise_weights(self) -> Mapping[str, float]:
-        """Multipliers of the two releases relative to that of a single release with the whole budget."""
-        return {"second moment": self.share**-0.5, "gradient": (1 - self.share) ** -0.5}
+        """Multipliers of the releases relative to that of a single release with the whole budget."""
+        moment, scale = (self.share if self.looks else 0.0), (SCALE_SHARE if self.pilot else 0.0)
+        parts = {"second moment": moment, "scale": scale, "gradient": 1 - moment - scale}
+        return {name: part**-0.5 for name, part in parts.items() if part}
+
+    @property
+    def other_rounds(self) -> int:
+        """Rounds that are no steps."""
+        return self.looks + (self.pilot > 0)
 
     def check(self, setting: Setting) -> None:
         """Bounded slopes, a step size from the smoothness, everybody in every round."""
         problem = setting.facts.problem
-        require_lipschitz(problem.loss, problem.row_bound, "PreconditionedFixedPoint")
-        require_smooth(problem.loss, problem.row_bound, "PreconditionedFixedPoint")
+        if not (self.pilot and problem.target_bound is not None):
+            require_lipschitz(problem.loss, problem.row_bound, "PreconditionedFixedPoint without a pilot")
+        if not self.smoothing:
+            require_smooth(problem.loss, problem.row_bound, "PreconditionedFixedPoint without smoothing")
         if not isinstance(setting.schedule, Everyone):
             raise InputError(
                 "PreconditionedFixedPoint(schedule=...): every party takes part in every round; use Everyone()."
             )
-        if setting.rounds < 1 + (self.steps or self.fewest_steps):
+        least = self.other_rounds + (self.steps or self.fewest_steps)
+        if setting.rounds < least:
             raise InputError(
-                f"PreconditionedFixedPoint(rounds={setting.rounds}): one round for the second moment and one for each "
-                f"step are needed, {1 + (self.steps or self.fewest_steps)} at least."
+                f"PreconditionedFixedPoint(rounds={setting.rounds}): one round for each second moment, for the pilot's "
+                f"scale and for each step are needed, {least} at least."
             )
 
     def releases(self, facts: Facts) -> tuple[Release, ...]:
-        """The second moment in round 0, then a gradient a round, which share one cost."""
-        p = facts.problem.features
-        if facts.round == 0:
-            one = facts.problem.row_bound**2
-            return (
-                Release(
-                    name="second moment",
-                    size=p * (p + 1) // 2,
-                    at="sum",
-                    bounds=Bounds(
-                        record_add_remove=one,
-                        record_replace_one=np.sqrt(2) * one,
-                        user_add_remove=one * facts.sizes.astype(float),
-                        # Two positive semidefinite matrices of Frobenius norm m R^2 are at most sqrt(2) m R^2 apart.
-                        user_replace_one=np.sqrt(2) * one * facts.sizes.astype(float),
-                    ),
-                    why="a row contributes a a' of Frobenius norm |a|^2 (docs/privacy.md#preconditioned-fixed-point)",
-                ),
-            )
-        slope = facts.problem.loss.slope_bound
+        """Second moments, then a gradient a round, which share one cost, and among them the scale of slopes."""
+        kind = self._kind(facts.round)
+        if kind == "second moment":
+            return (_moment_release(facts, several=self.looks > 1),)
+        if kind == "scale":
+            return (_scale_release(facts),)
+        slope = slope_limit(facts.problem)
         return (
             Release(
                 name="gradient",
@@ -154,14 +190,36 @@ class PreconditionedFixedPoint:
             ),
         )
 
+    def _kind(self, round_: int) -> str:
+        if round_ < self.looks:
+            return "second moment"
+        return "scale" if self.pilot and round_ == self.looks + self.pilot else "gradient"
+
     def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
         """None beyond composing Gaussian sums."""
         return ()
 
     def start(self, facts: Facts) -> Hub:
-        """The zero model, no metric yet."""
-        empty, zero = np.empty((0, 0)), np.zeros(facts.dim)
-        return Hub(vectors=empty, values=np.empty(0), clip=1.0, steps=0, taken=0, x=zero, total=zero)
+        """The zero model; before a look all directions are alike."""
+        bound = facts.problem.row_bound**2
+        metric, zero = Metric.round(bound), np.zeros(facts.dim)
+        hub = Hub(
+            vectors=metric.vectors,
+            values=metric.values,
+            effective=1.0,
+            trace=bound,
+            clip=1.0,
+            steps=0,
+            taken=0,
+            width=1.0,
+            step=noise_levels.STEP,
+            variance=0.0,
+            gradient=zero,
+            x=zero,
+            total=zero,
+            late=0,
+        )
+        return hub if self.looks else self._ready(facts, hub)
 
     def enroll(self, facts: Facts, f: Cohort) -> State:
         """Nothing is shortened yet."""
@@ -169,81 +227,143 @@ class PreconditionedFixedPoint:
 
     def down(self, facts: Facts, hub: Hub) -> Down:
         """The model and the metric."""
-        return Down(x=hub.x, vectors=hub.vectors, values=hub.values, clip=hub.clip, steps=hub.steps)
+        if facts.round < self.looks:
+            share = 1.0 if self.looks == 1 else (FIRST_LOOK, 1 - FIRST_LOOK)[facts.round]
+        else:
+            share = self._share(hub)
+        return Down(x=hub.x, vectors=hub.vectors, values=hub.values, clip=hub.clip, width=hub.width, share=share)
 
     def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
-        """A second moment, or a gradient over whitened and shortened rows."""
-        if facts.round == 0:
-            return state, Up(total=door("second moment", _packed(f.second_moment())))
-        metric = Metric(down.vectors, down.values)
-        factor = state.factor
-        if facts.round == 1:
-            whitener = metric.vectors / np.sqrt(metric.values)
-            lengths = np.sqrt(f.transformed_squared_norms(whitener))
-            factor = np.minimum(1.0, down.clip / np.maximum(lengths, np.finfo(float).tiny))
-        slopes = f.slopes(f.scores(down.x))
-        pulled = f.pull(slopes * (factor if slopes.ndim == 1 else factor[:, None]))
-        whitened = np.stack([metric.apply(each, -0.5) for each in pulled]) if len(pulled) else pulled
-        return State(factor=factor), Up(total=door("gradient", whitened, bound=down.clip, share=1.0 / down.steps))
+        """A second moment, a gradient over whitened and shortened rows, or squared slopes."""
+        metric, kind = Metric(down.vectors, down.values), self._kind(facts.round)
+        if kind == "second moment" and facts.round == 0:
+            return state, Up(total=door("second moment", packed(f.second_moment()), share=down.share))
+        if facts.round in (1, self.looks) and facts.round <= self.looks:
+            state = State(factor=_factors(f, metric, down.clip))
+        if kind == "second moment":
+            root = metric.power(-0.5)
+            moment = packed(root @ shortened_moments(f, state.factor) @ root)
+            bound = (down.clip / facts.problem.row_bound) ** 2
+            return state, Up(total=door("second moment", moment, bound=bound, share=down.share))
+        slopes = self._slopes(facts, f, f.scores(down.x), down.width)
+        if kind == "scale":  # the width is still that of the start
+            return state, Up(total=door("scale", f.sums((slopes / slope_limit(facts.problem)) ** 2)[:, None]))
+        pulled = f.pull(slopes * (state.factor if slopes.ndim == 1 else state.factor[:, None]))
+        bound = down.clip * (1.0 if self.smoothing else down.width)
+        return state, Up(total=door("gradient", metric.apply(pulled, -0.5), bound=bound, share=down.share))
+
+    def _slopes(self, facts: Facts, f: Cohort, scores: Array, width: float) -> Array:
+        if self.smoothing:
+            return f.prox_slopes(scores, self.smoothing * width)
+        slopes, limit = f.slopes(scores), slope_limit(facts.problem) * width
+        return slopes if facts.problem.loss.slope_bound <= limit else noise_levels.clipped(slopes, limit)
 
     def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
         """Read the metric off the second moment; then preconditioned proximal steps."""
+        records, kind = facts.problem.records, self._kind(facts.round)
+        if kind == "second moment":
+            return self._looked(facts, hub, total.total / records)
+        if kind == "scale":
+            mean, noise = float(total.total[0]) / records, facts.noise["scale"] / records
+            return replace(hub, width=self._levels(facts, hub).width(mean, noise, kinks=self.smoothing > 0))
+        return self._stepped(facts, hub, total.total / records)
+
+    def _looked(self, facts: Facts, hub: Hub, upper: Array) -> Hub:
+        problem, least = facts.problem, 1e-9
+        moment, noise = unpacked(upper, problem.features), facts.noise["second moment"] / problem.records
         if facts.round == 0:
-            return self._with_metric(facts, hub, total.total)
-        metric = Metric(hub.vectors, hub.values)
-        step = 1.0 / facts.problem.loss.smoothness(1.0)
-        moved = hub.x - step * metric.apply(total.total, -0.5) / facts.problem.records
-        x = metric.prox(facts.problem.regularizer, moved, step)
-        late = hub.taken >= hub.steps // 2
-        return Hub(
-            vectors=hub.vectors,
-            values=hub.values,
-            clip=hub.clip,
-            steps=hub.steps,
+            noise /= np.sqrt(FIRST_LOOK if self.looks > 1 else 1.0)
+            seen = look(moment, noise, NoiseLevels.floor, least * problem.row_bound**2)
+            hub = replace(hub, trace=max(seen.trace, 1e-3 * problem.row_bound**2))
+        else:
+            noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_LOOK)
+            seen = again(Metric(hub.vectors, hub.values), moment, noise, NoiseLevels.floor, least)
+        return self._ready(
+            facts, replace(hub, vectors=seen.metric.vectors, values=seen.metric.values, effective=seen.effective)
+        )
+
+    def _ready(self, facts: Facts, hub: Hub) -> Hub:
+        """Clip and steps for a metric that is now known."""
+        levels = self._levels(facts, hub)
+        longest = facts.problem.row_bound / float(np.sqrt(hub.values.min()))
+        clip = levels.clip if self.clip is None else self.clip
+        if facts.round + 1 < self.looks:
+            clip = max(clip, noise_levels.LOOKED_AT)
+        clip *= float(np.sqrt(hub.effective))
+        # Real targets have residuals, whose size is measured or part of the loss.
+        residuals = facts.problem.loss.targets == "real"
+        width = 1.0 if residuals or self.smoothing else levels.slopes
+        most = facts.rounds - self.other_rounds
+        steps = self.steps or int(min(max(levels.steps(width, residuals=residuals), self.fewest_steps), most))
+        return replace(hub, clip=min(clip, longest), width=width, steps=steps)
+
+    def _levels(self, facts: Facts, hub: Hub) -> NoiseLevels:
+        curvature = noise_levels.curvature_of(facts.problem.loss, self.smoothing)
+        return NoiseLevels.of(facts, curvature, hub.effective)
+
+    def _share(self, hub: Hub) -> float:
+        """Equal parts, those of the pilot smaller."""
+        if not self.pilot:
+            return 1.0 / hub.steps
+        early = hub.taken < self.pilot
+        return PILOT_SHARE / self.pilot if early else (1 - PILOT_SHARE) / (hub.steps - self.pilot)
+
+    def _noise(self, facts: Facts, hub: Hub) -> float:
+        """Of a mean gradient that has the whole budget."""
+        width = 1.0 if self.smoothing else hub.width
+        return facts.noise["gradient"] * hub.clip * width / facts.problem.records
+
+    def _curvature(self, facts: Facts, hub: Hub) -> float:
+        """Of the loss over shortened rows, in the metric."""
+        weight = min(1.0, hub.clip / float(np.sqrt(hub.effective)))
+        return weight * noise_levels.curvature_of(facts.problem.loss, self.smoothing * hub.width)
+
+    def _later_curvature(self, facts: Facts, hub: Hub) -> float:
+        return noise_levels.flattened(facts.problem.loss) * self._curvature(facts, hub)
+
+    def _damping(self, facts: Facts, hub: Hub) -> float:
+        if not self.damping:
+            return 0.0
+        noise, curvature = self._noise(facts, hub), self._later_curvature(facts, hub)
+        return noise_levels.damping(noise, curvature, hub.variance / hub.trace)
+
+    def _bent(self, facts: Facts, hub: Hub) -> Metric:
+        """M."""
+        return Metric(hub.vectors, hub.values).plus(self._curvature(facts, hub) / hub.step, self._damping(facts, hub))
+
+    def _stepped(self, facts: Facts, hub: Hub, gradient: Array) -> Hub:
+        noise = self._noise(facts, hub) / float(np.sqrt(self._share(hub)))
+        if hub.taken == 0:
+            curvature = self._later_curvature(facts, hub)
+            variance = noise_levels.score_variance(gradient, noise, curvature, facts.problem.outputs)
+            hub = replace(hub, variance=variance)
+        hub = replace(hub, step=noise_levels.shorter(hub.step, gradient, hub.gradient, noise), gradient=gradient)
+        bent, metric = self._bent(facts, hub), Metric(hub.vectors, hub.values)
+        moved = hub.x - bent.apply(metric.apply(gradient, 0.5) + self._damping(facts, hub) * hub.x, -1.0)
+        late = hub.taken >= max(hub.steps // 2, self.pilot) if self.averaging else hub.taken == hub.steps - 1
+        return replace(
+            hub,
             taken=hub.taken + 1,
-            x=x,
-            total=hub.total + x if late else hub.total,
+            x=bent.prox(facts.problem.regularizer, moved, 1.0),
+            total=hub.total + moved if late else hub.total,
+            late=hub.late + late,
         )
-
-    def _with_metric(self, facts: Facts, hub: Hub, packed: Array) -> Hub:
-        """Public rules: the floor hides the noise of the matrix, the clip follows the effective dimension."""
-        problem = facts.problem
-        p, n = problem.features, problem.records
-        spectrum, vectors = np.linalg.eigh(_unpacked(packed, p) / n)
-        # A symmetric Gaussian matrix whose packed entries have std s has a spectral norm of about s sqrt(2 p).
-        floor = 0.5 * facts.noise["second moment"] * np.sqrt(2 * p) / n
-        values = np.maximum(spectrum, 0.0) + max(floor, 1e-9 * problem.row_bound**2)
-        effective = float(np.sum(np.maximum(spectrum, 0.0) / values))
-        longest = problem.row_bound / float(np.sqrt(values.min()))
-        clip = min(self.clip * np.sqrt(max(effective, 1.0)), longest)
-        return Hub(
-            vectors=vectors,
-            values=values,
-            clip=float(clip),
-            steps=self._worthwhile(facts, clip),
-            taken=0,
-            x=hub.x,
-            total=hub.total,
-        )
-
-    def _worthwhile(self, facts: Facts, clip: float) -> int:
-        """More steps average no more noise away once each moves the model by less than its noise does."""
-        if self.steps is not None:
-            return self.steps
-        problem = facts.problem
-        budget = problem.loss.slope_bound / max(facts.noise["gradient"], 1e-12)  # mu of all gradients together
-        step = 1.0 / problem.loss.smoothness(1.0)
-        ideal = 4 * budget * problem.records / (clip * np.sqrt(problem.dim) * step)
-        return int(np.clip(ideal, self.fewest_steps, facts.rounds - 1))
 
     def finished(self, facts: Facts, hub: Hub) -> bool:
         """All steps were taken."""
-        return hub.steps > 0 and hub.taken >= hub.steps
+        return hub.taken > 0 and hub.taken >= hub.steps
 
     def model(self, facts: Facts, hub: Hub) -> Array:
-        """The average of the second half, or the last iterate."""
-        late = hub.taken - hub.steps // 2
-        return hub.total / late if self.averaging and late > 0 else hub.x
+        """The prox of the average of the late points, which is as sparse as a prox is; or the last iterate."""
+        if not hub.late:
+            return hub.x
+        regularizer = facts.problem.regularizer
+        x = self._bent(facts, hub).prox(regularizer, hub.total / hub.late, 1.0)
+        if not self.damping or regularizer.is_constraint:
+            return x
+        size = float(np.sum(Metric(hub.vectors, hub.values).apply(x, 0.5) ** 2))
+        moved = self._noise(facts, hub) / self._later_curvature(facts, hub)
+        return x * noise_levels.kept(size, 2 * hub.effective * facts.problem.outputs * moved**2)
 
     @classmethod
     def example(cls) -> Example:
@@ -267,18 +387,41 @@ class PreconditionedFixedPoint:
         )
 
 
-def _packed(matrices: Array) -> Array:
-    """Upper triangles (parties, p(p+1)/2), off-diagonals times sqrt 2: Euclidean norms are Frobenius norms."""
-    p = matrices.shape[-1]
-    rows, columns = np.triu_indices(p)
-    weights = np.where(rows == columns, 1.0, np.sqrt(2.0))
-    packed: Array = matrices[:, rows, columns] * weights
-    return packed
+def _moment_release(facts: Facts, *, several: bool) -> Release:
+    p, one = facts.problem.features, facts.problem.row_bound**2
+    return Release(
+        name="second moment",
+        size=p * (p + 1) // 2,
+        at="sum",
+        adaptive=several,
+        parts=several,
+        bounds=Bounds(
+            record_add_remove=one,
+            record_replace_one=np.sqrt(2) * one,
+            user_add_remove=one * facts.sizes.astype(float),
+            # Two positive semidefinite matrices of Frobenius norm m R^2 are at most sqrt(2) m R^2 apart.
+            user_replace_one=np.sqrt(2) * one * facts.sizes.astype(float),
+        ),
+        why="a row contributes a a' of Frobenius norm |a|^2 (docs/privacy.md#preconditioned-fixed-point)",
+    )
 
 
-def _unpacked(packed: Array, p: int) -> Array:
-    """The symmetric matrix of a packed one."""
-    rows, columns = np.triu_indices(p)
-    matrix = np.zeros((p, p))
-    matrix[rows, columns] = packed / np.where(rows == columns, 1.0, np.sqrt(2.0))
-    return matrix + np.triu(matrix, 1).T
+def _scale_release(facts: Facts) -> Release:
+    users = facts.sizes.astype(float)
+    return Release(
+        name="scale",
+        size=1,
+        at="sum",
+        bounds=Bounds(record_add_remove=1.0, record_replace_one=1.0, user_add_remove=users, user_replace_one=users),
+        why="squared slopes over their squared bound lie in [0, 1] (docs/privacy.md#adaptive-bounds)",
+    )
+
+
+def _factors(f: Cohort, metric: Metric, clip: float) -> Array:
+    """How much each whitened row is shortened."""
+    if metric.is_round:
+        squares = f.squared_norms / metric.values[0]
+    else:
+        squares = f.transformed_squared_norms(metric.vectors / np.sqrt(metric.values))
+    factors: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(squares), np.finfo(float).tiny))
+    return factors

@@ -1,28 +1,80 @@
-"""Rules of PreconditionedFixedPoint."""
+"""Rules of PreconditionedFixedPoint: how often to look at the second moment, and what to do about kinks and residuals.
+
+What depends on released values (steps, clip, damping) is decided while it runs: consenso.algorithms.noise_levels.
+"""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from consenso.algorithms.noise_levels import NoiseLevels
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.facts import Facts
+from consenso.losses import Squared
 from consenso.solvers.request import Recipe, Request
 
 NAME = "preconditioned"
-MOST_STEPS = 100
+FEWEST_STEPS, MOST_STEPS = 6, 80
+# A second moment of more columns costs more time than the fit.
+MOST_FEATURES = 1200
+# Shares of the squared budget for one look at the second moment, and for two.
+ONE_LOOK, TWO_LOOKS = 0.1, 0.15
+# Two looks pay when the noise of the second, over all directions, is at most this much of what it looks at.
+CLEAR = 1.5
+# One look pays when its noise leaves at least the largest direction visible.
+VISIBLE = 0.5
+# Steps before the size of residuals is measured, and how wide the kink of a hinge is made.
+PILOT, AFTER_PILOT, HINGE_WIDTH = 3, 9, 0.5
 
 
 def refusal(request: Request) -> str | None:
-    """Bounded slopes and curvature, everybody in every round."""
+    """Slopes that are bounded, or can be clipped at the bound of the targets; everybody in every round."""
     loss = request.problem.loss
-    if math.isinf(loss.slope_bound):
+    if math.isinf(loss.slope_bound) and not isinstance(loss, Squared):
         return f"the slope of the {loss.name} loss is unbounded"
-    if math.isinf(loss.curvature_bound):
-        return f"the slope of the {loss.name} loss jumps"
     if not request.takes_everyone:
         return "it needs every party in every round"
     return None
 
 
 def recipe(request: Request) -> Recipe:
-    """One round for the second moment, then steps."""
-    return Recipe(algorithm=PreconditionedFixedPoint(), rounds=1 + MOST_STEPS)
+    """As many looks as can be told from noise, then steps."""
+    problem, loss = request.problem, request.problem.loss
+    looks = _looks(request)
+    smoothing = 0.0
+    if math.isinf(loss.curvature_bound):
+        smoothing = HINGE_WIDTH if problem.target_bound is None else problem.target_bound
+    measured = loss.targets == "real" and (math.isinf(loss.slope_bound) or smoothing > 0)
+    algorithm = PreconditionedFixedPoint(
+        looks=looks,
+        share=TWO_LOOKS if looks == 2 else ONE_LOOK,
+        pilot=PILOT if measured else 0,
+        fewest_steps=PILOT + AFTER_PILOT if measured else FEWEST_STEPS,
+        smoothing=smoothing,
+    )
+    return Recipe(algorithm=algorithm, rounds=algorithm.other_rounds + MOST_STEPS)
+
+
+def _looks(request: Request) -> int:
+    """0, 1 or 2 by the noise of a mean second moment relative to the largest that it can be, in the spectral norm."""
+    features = request.problem.features
+    if features > MOST_FEATURES:
+        return 0
+    noise = moment_noise(request) * math.sqrt(2 * features)
+    if NoiseLevels.floor * noise > VISIBLE:
+        return 0
+    # In the second look a typical whitened row has the squared length of as many directions as stand out.
+    return 2 if noise * features <= CLEAR else 1
+
+
+def moment_noise(request: Request) -> float:
+    """Noise of one entry of a mean second moment, over the squared bound on rows, if it gets its share."""
+    problem = request.problem
+    (release,) = PreconditionedFixedPoint().releases(Facts.everyone(problem, rounds=2))
+    bounds = np.broadcast_to(release.bounds.at(problem.unit, problem.adjacency), (problem.parties,))
+    trust = request.trust or ("curator" if request.is_central else "local")
+    # Under local trust every party adds its own noise, and the hub hears all of them.
+    bound = float(np.linalg.norm(bounds)) if trust == "local" and not request.is_central else float(bounds.max())
+    return bound / (request.mu * math.sqrt(ONE_LOOK) * problem.records * problem.row_bound**2)

@@ -1,0 +1,141 @@
+"""What noise is worth: public rules for clip, steps and damping, from how far the noise will move a score.
+
+    score noise = (noise of the gradients with the whole budget, whitened) * (effective dimension) / (n * curvature)
+
+is the standard deviation that the noise gives to the score of a typical record, in units in which scores matter: 1 for
+labels, a share of the bound for real targets. It does not depend on the clip, since shortening all rows scales noise
+and curvature alike. Every rule is a function of it:
+
+steps       The iterates wander by about sqrt(steps) times as much as their average, and slopes are not linear: enough
+            steps to converge, but not so many that they wander further than slopes are straight.
+clip        Short clips only reweigh records, and the noise falls until all whitened rows have one length; where there
+            is hardly any noise, the reweighing is what is left to lose, and the clip is raised.
+slopes      Few records have slopes near the bound, and those are the ones that the model gets most wrong: clipping
+            slopes a little costs little bias and takes its share off the noise.
+damping     A square in the model's own coordinates, with the weight of a prior whose variance is read off the first
+            gradient, its noise subtracted (James and Stein): directions that say less than the noise are left alone.
+shorter     A step is halved when two gradients in a row turn against each other and do not get shorter.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.facts import Facts
+from consenso.losses import Loss
+from consenso.problem import Problem
+
+# Steps are this much of the inverse curvature at the start. Losses of labels flatten as models learn, to about this.
+STEP, FLATTENED = 1.2, 0.4
+# The score noise at which the clip begins to rise, and how far the clip goes, in typical lengths of whitened rows.
+# Rows that a second moment is made of are not reweighed that much: it is to show the lengths that rows have.
+QUIET, SHORTEST, LONGEST, LOOKED_AT = 0.05, 0.4, 2.0, 0.8
+# How much of the slopes of labels is given up where noise is loud, and the score noise at which half of that is.
+GIVEN_UP, HALF_WAY = 0.35, 0.05
+# Variance that the iterates may add to a score; residuals are soon much smaller than the targets.
+WANDERING, WANDERING_RESIDUAL = 0.5, 0.1
+# Steps in which the distance to the optimum falls by a factor of e in most directions.
+CONVERGED = 16
+# Residuals matter on this share of the bound on the targets.
+RESIDUAL = 0.2
+# Residuals are clipped at this many times their root mean square, kinks of absolute residuals smoothed over so many.
+CLIPPED, CLIPPED_LESS, SMOOTHED, NARROWEST = 1.5, 2.5, 1.0, 0.05
+# A hinge bends where records are, not everywhere: as much as this on average.
+HINGE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseLevels:
+    """The rules at one score noise."""
+
+    floor: ClassVar[float] = 0.3  # of the noise of a second moment's spectrum, under its eigenvalues
+
+    score: float
+
+    @classmethod
+    def of(cls, facts: Facts, curvature: float, effective: float) -> NoiseLevels:
+        """From the noise of the gradients."""
+        problem = facts.problem
+        unit = 1.0 if problem.target_bound is None else RESIDUAL * problem.target_bound
+        noise = facts.noise.get("gradient", 0.0)  # not known yet while a plan is made
+        return cls(score=noise * effective / (problem.records * flattened(problem.loss) * curvature * unit))
+
+    @property
+    def slopes(self) -> float:
+        """Where slopes of labels are clipped, relative to their bound."""
+        return 1.0 - GIVEN_UP * self.score / (self.score + HALF_WAY)
+
+    def steps(self, width: float, *, residuals: bool) -> float:
+        """How many steps the budget is worth, with slopes of this width."""
+        if self.score == 0:
+            return math.inf
+        score, wandering = self.score * width, WANDERING_RESIDUAL if residuals else WANDERING
+        return min(2 * wandering / FLATTENED / score**2, CONVERGED * math.log(1 / min(score, 0.5)))
+
+    @property
+    def clip(self) -> float:
+        """In units of a whitened row's typical length."""
+        return LONGEST if self.score == 0 else min(max(SHORTEST * QUIET / self.score, SHORTEST), LONGEST)
+
+    def width(self, mean_square: float, noise: float, *, kinks: bool) -> float:
+        """The width of slopes after the pilot, relative to that before; noise is added, never subtracted."""
+        quiet = HALF_WAY / (self.score + HALF_WAY)
+        times = SMOOTHED if kinks else CLIPPED + quiet * (CLIPPED_LESS - CLIPPED)
+        return min(1.0, times * math.sqrt(max(mean_square + noise, NARROWEST**2)))
+
+
+def curvature_of(loss: Loss, smoothing: float) -> float:
+    """How much a loss bends at the zero model, averaged over records; `smoothing` is the width of its kinks."""
+    bound = 1.0 / smoothing if smoothing else loss.curvature_bound
+    if loss.outputs > 1:
+        return 2 * bound / loss.outputs  # a score of each of so many classes that are equally likely
+    return min(bound, HINGE) if loss.targets == "sign" else bound
+
+
+def flattened(loss: Loss) -> float:
+    """The part of that curvature which is left at a model that has learnt."""
+    return 1.0 if loss.targets == "real" else FLATTENED
+
+
+def slope_limit(problem: Problem) -> float:
+    """A bound on slopes: that of the loss, or where they are clipped, at the largest that the zero model can have."""
+    bound = problem.loss.slope_bound
+    return float(problem.target_bound or 1.0) if math.isinf(bound) else bound
+
+
+def clipped(slopes: Array, limit: float) -> Array:
+    """Slopes (rows,), or (rows, outputs) by their lengths, no longer than the limit."""
+    if slopes.ndim == 1:
+        return np.clip(slopes, -limit, limit)
+    lengths = np.sqrt(np.einsum("ij,ij->i", slopes, slopes))
+    short: Array = slopes * np.minimum(1.0, limit / np.maximum(lengths, np.finfo(float).tiny))[:, None]
+    return short
+
+
+def score_variance(gradient: Array, noise: float, curvature: float, outputs: int) -> float:
+    """Variance of the scores that the first gradient speaks for, its noise subtracted."""
+    power, dim = float(gradient @ gradient), len(gradient)
+    signal = max(power - dim * noise**2, math.sqrt(2 * dim) * noise**2)
+    return signal / curvature**2 / max(outputs - 1, 1)
+
+
+def damping(noise: float, curvature: float, variance: float) -> float:
+    """The weight of the square that minimises the mean squared error, for a prior of this variance per coordinate."""
+    return 0.0 if noise == 0 else 2 * noise**2 / (curvature * variance)  # half of the steps are averaged
+
+
+def kept(size: float, noise: float) -> float:
+    """How much of a model of this squared size is kept, noise having added `noise` to it (James and Stein)."""
+    return 1.0 if noise == 0 else max(0.0, 1.0 - noise / max(size, noise))
+
+
+def shorter(step: float, gradient: Array, before: Array, noise: float) -> float:
+    """The step, or half of it after two gradients that turn against each other by more than noise explains."""
+    inner, sizes = float(gradient @ before), (float(np.linalg.norm(gradient)), float(np.linalg.norm(before)))
+    unexplained = 3 * noise * (sizes[0] + sizes[1]) + 3 * noise**2 * math.sqrt(len(gradient))
+    return step / 2 if inner < -unexplained and sizes[0] > 0.8 * sizes[1] and sizes[1] > 0 else step
