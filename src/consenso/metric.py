@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.regularizers import L2, NoPenalty, Regularizer
+from consenso.regularizers import L2, NoPenalty, Regularizer, Unpenalized
 
 # Over-relaxation and the balance of the two residuals of ADMM, as Boyd et al. 2011 (3.4) advise.
 RELAXATION, UNBALANCED, CORRECTION = 1.6, 10.0, 2.0
@@ -60,17 +60,36 @@ class Metric:
         return product.reshape(x.shape)
 
     def prox(self, regularizer: Regularizer, v: Array, step: float, *, tolerance: float = 1e-10) -> Array:
-        """argmin_x r(x) + (x - v)' Q (x - v) / (2 step), by ADMM on the split x = y with Q kept diagonal."""
-        if isinstance(regularizer, NoPenalty):
+        """argmin_x r(x) + (x - v)' Q (x - v) / (2 step).
+
+        Squares have a formula; the others take ADMM on the split x = y, with Q kept diagonal.
+        """
+        inner = regularizer.inner if isinstance(regularizer, Unpenalized) else regularizer
+        if isinstance(inner, NoPenalty):
             return v
         if self.is_round:
             return regularizer.prox(v, step / float(self.values[0]))
         curvature = self.values / step
         outputs = v.size // len(self.values)
         target = curvature[:, None] * (self.vectors.T @ v.reshape(-1, outputs))
-        if isinstance(regularizer, L2):
-            return (self.vectors @ (target / (curvature[:, None] + regularizer.strength))).ravel()
+        free, rest = divmod(regularizer.last, outputs) if isinstance(regularizer, Unpenalized) else (0, 0)
+        if isinstance(inner, L2) and not rest:
+            return self._squares(inner.strength, free, curvature, target)
         return self._split(regularizer, v, curvature, target, tolerance)
+
+    def _squares(self, strength: float, free: int, curvature: Array, target: Array) -> Array:
+        """The prox of a square on all features but the last `free` ones, by the formula of Woodbury.
+
+        The penalty is strength times (identity - E E') with E the unit vectors of the free features; what the formula
+        inverts, E' (Q / (Q + strength)) E, is written so that a large strength cancels nothing.
+        """
+        bent = curvature[:, None] + strength
+        x = target / bent
+        if free:
+            units = self.vectors[-free:].T
+            inverted = np.linalg.solve(units.T @ (curvature[:, None] / bent * units), units.T @ x)
+            x = x + strength / bent * (units @ inverted)
+        return (self.vectors @ x).ravel()
 
     def _split(self, regularizer: Regularizer, v: Array, curvature: Array, target: Array, tolerance: float) -> Array:
         """ADMM; since Q is diagonal in its own basis, a new penalty costs nothing."""

@@ -24,6 +24,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict
     return folder, json.loads(done.stdout)["studies"]
 
 
+def test_the_sparse_regression_uses_few_columns(demo) -> None:
+    folder, _ = demo
+    model = json.loads((folder / "ward" / "model.json").read_text())
+    used = [name for name, (weight,) in zip(model["features"], model["coefficients"], strict=True) if weight != 0]
+    assert 4 <= len(used) < len(model["features"])
+
+
 def test_every_model_beats_the_simplest_guess_and_not_the_exact_fit_by_much(demo) -> None:
     _, figures = demo
     assert tuple(figures) == NAMES

@@ -14,6 +14,7 @@ slopes      Few records have slopes near the bound, and those are the ones that 
             slopes a little costs little bias and takes its share off the noise.
 damping     A square in the model's own coordinates, with the weight of a prior whose variance is read off the first
             gradient, its noise subtracted (James and Stein): directions that say less than the noise are left alone.
+sparser     A 1-norm is strengthened by the noise of a coordinate when the model is released: what is smaller is noise.
 shorter     A step is halved when two gradients in a row turn against each other and do not get shorter.
 """
 
@@ -29,6 +30,7 @@ from consenso.arrays import Array
 from consenso.facts import Facts
 from consenso.losses import Loss
 from consenso.problem import Problem
+from consenso.regularizers import L1, ElasticNet, Regularizer, Unpenalized
 
 # Steps are this much of the inverse curvature at the start. Losses of labels flatten as models learn, to about this.
 STEP, FLATTENED = 1.2, 0.4
@@ -132,6 +134,17 @@ def damping(noise: float, curvature: float, variance: float) -> float:
 def kept(size: float, noise: float) -> float:
     """How much of a model of this squared size is kept, noise having added `noise` to it (James and Stein)."""
     return 1.0 if noise == 0 else max(0.0, 1.0 - noise / max(size, noise))
+
+
+def sparser(regularizer: Regularizer, noise: float) -> Regularizer:
+    """The regularizer, its 1-norm strengthened by the noise of a coordinate of the gradient."""
+    if isinstance(regularizer, L1):
+        return L1(strength=regularizer.strength + noise)
+    if isinstance(regularizer, ElasticNet) and regularizer.l1:
+        return ElasticNet(l1=regularizer.l1 + noise, l2=regularizer.l2)
+    if isinstance(regularizer, Unpenalized):
+        return Unpenalized(inner=sparser(regularizer.inner, noise), last=regularizer.last)
+    return regularizer
 
 
 def shorter(step: float, gradient: Array, before: Array, noise: float) -> float:

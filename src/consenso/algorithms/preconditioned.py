@@ -6,7 +6,7 @@
                 Q   <- Q^(1/2) (max(S, 0)/n + floor) Q^(1/2)
     a step:     G    = noisy sum of phi'(<a, x>, b) * shortened(Q^(-1/2) a, C)
                 v    = x - M^-1 (Q^(1/2) G / n + damping x),                M = curvature / step * Q + damping
-                x   <- argmin_x' r(x') + |x' - v|^2_M / 2
+                x   <- argmin_x' weight r(x') + |x' - v|^2_M / 2,           weight = how much a typical row is shortened
     released:   the same prox of the average of the late v
 
 This is the noisy fixed-point iteration of Cyffers, Bellet and Basu 2023 (Algorithm 1) with R(u) = u - M^-1 gradient: in
@@ -32,15 +32,22 @@ import numpy as np
 
 from consenso.algorithms import noise_levels
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
-from consenso.algorithms.record_moments import shortened_moments
 from consenso.algorithms.shape import Example, Source, per_row, require_positive
+from consenso.algorithms.whitening import (
+    Hub,
+    factors,
+    gradient_release,
+    moment_release,
+    scale_release,
+    shortened_moments,
+)
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.metric import Metric, again, look, packed, unpacked
 from consenso.privacy.noise import GaussianNoise
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Door, Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -52,26 +59,6 @@ from consenso.shards import Cohort
 FIRST_LOOK = 1 / 3
 # Of the budget: the mean squared slope, one number; and, of that of the gradients, the steps before it is known.
 SCALE_SHARE, PILOT_SHARE = 0.02, 0.15
-
-
-@dataclass(frozen=True)
-class Hub:
-    """What the releases so far have told, and the iterates."""
-
-    vectors: Array  # eigenvectors of Q; empty while all directions are alike
-    values: Array  # eigenvalues of Q
-    effective: float  # mean squared length of a whitened row
-    trace: float  # mean squared length of a row
-    clip: float
-    steps: int  # how many gradient steps the budget is worth; 0 while it is not known
-    taken: int
-    width: float  # of slopes, relative to where they started
-    step: float  # relative to the inverse curvature
-    variance: float  # of scores that the first gradient spoke for
-    gradient: Array  # the last one, whitened
-    x: Array
-    total: Array  # sum of the late points before the prox
-    late: int
 
 
 @dataclass(frozen=True)
@@ -155,8 +142,8 @@ class PreconditionedFixedPoint:
     def check(self, setting: Setting) -> None:
         """Bounded slopes, a step size from the smoothness, everybody in every round."""
         problem = setting.facts.problem
-        if not (self.pilot and problem.target_bound is not None):
-            require_lipschitz(problem.loss, problem.row_bound, "PreconditionedFixedPoint without a pilot")
+        if problem.target_bound is None:
+            require_lipschitz(problem.loss, problem.row_bound, "PreconditionedFixedPoint without a target bound")
         if not self.smoothing:
             require_smooth(problem.loss, problem.row_bound, "PreconditionedFixedPoint without smoothing")
         if not isinstance(setting.schedule, Everyone):
@@ -174,21 +161,10 @@ class PreconditionedFixedPoint:
         """Second moments, then a gradient a round, which share one cost, and among them the scale of slopes."""
         kind = self._kind(facts.round)
         if kind == "second moment":
-            return (_moment_release(facts, several=self.looks > 1),)
+            return (moment_release(facts, several=self.looks > 1),)
         if kind == "scale":
-            return (_scale_release(facts),)
-        slope = slope_limit(facts.problem)
-        return (
-            Release(
-                name="gradient",
-                size=facts.dim,
-                at="sum",
-                adaptive=True,
-                parts=True,
-                bounds=Bounds.of_contributions(record=slope, user=slope * facts.sizes.astype(float)),
-                why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
-            ),
-        )
+            return (scale_release(facts),)
+        return (gradient_release(facts),)
 
     def _kind(self, round_: int) -> str:
         if round_ < self.looks:
@@ -239,7 +215,7 @@ class PreconditionedFixedPoint:
         if kind == "second moment" and facts.round == 0:
             return state, Up(total=door("second moment", packed(f.second_moment()), share=down.share))
         if facts.round in (1, self.looks) and facts.round <= self.looks:
-            state = State(factor=_factors(f, metric, down.clip))
+            state = State(factor=factors(f, metric, down.clip))
         if kind == "second moment":
             root = metric.power(-0.5)
             moment = packed(root @ shortened_moments(f, state.factor) @ root)
@@ -277,7 +253,7 @@ class PreconditionedFixedPoint:
             hub = replace(hub, trace=max(seen.trace, 1e-3 * problem.row_bound**2))
         else:
             noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_LOOK)
-            seen = again(Metric(hub.vectors, hub.values), moment, noise, NoiseLevels.floor, least)
+            seen = again(hub.metric, moment, noise, NoiseLevels.floor, least)
         return self._ready(
             facts, replace(hub, vectors=seen.metric.vectors, values=seen.metric.values, effective=seen.effective)
         )
@@ -315,8 +291,7 @@ class PreconditionedFixedPoint:
 
     def _curvature(self, facts: Facts, hub: Hub) -> float:
         """Of the loss over shortened rows, in the metric."""
-        weight = min(1.0, hub.clip / float(np.sqrt(hub.effective)))
-        return weight * noise_levels.curvature_of(facts.problem.loss, self.smoothing * hub.width)
+        return hub.weight * noise_levels.curvature_of(facts.problem.loss, self.smoothing * hub.width)
 
     def _later_curvature(self, facts: Facts, hub: Hub) -> float:
         return noise_levels.flattened(facts.problem.loss) * self._curvature(facts, hub)
@@ -329,7 +304,7 @@ class PreconditionedFixedPoint:
 
     def _bent(self, facts: Facts, hub: Hub) -> Metric:
         """M."""
-        return Metric(hub.vectors, hub.values).plus(self._curvature(facts, hub) / hub.step, self._damping(facts, hub))
+        return hub.metric.plus(self._curvature(facts, hub) / hub.step, self._damping(facts, hub))
 
     def _stepped(self, facts: Facts, hub: Hub, gradient: Array) -> Hub:
         noise = self._noise(facts, hub) / float(np.sqrt(self._share(hub)))
@@ -338,13 +313,13 @@ class PreconditionedFixedPoint:
             variance = noise_levels.score_variance(gradient, noise, curvature, facts.problem.outputs)
             hub = replace(hub, variance=variance)
         hub = replace(hub, step=noise_levels.shorter(hub.step, gradient, hub.gradient, noise), gradient=gradient)
-        bent, metric = self._bent(facts, hub), Metric(hub.vectors, hub.values)
+        bent, metric = self._bent(facts, hub), hub.metric
         moved = hub.x - bent.apply(metric.apply(gradient, 0.5) + self._damping(facts, hub) * hub.x, -1.0)
         late = hub.taken >= max(hub.steps // 2, self.pilot) if self.averaging else hub.taken == hub.steps - 1
         return replace(
             hub,
             taken=hub.taken + 1,
-            x=bent.prox(facts.problem.regularizer, moved, 1.0),
+            x=bent.prox(facts.problem.regularizer, moved, hub.weight),
             total=hub.total + moved if late else hub.total,
             late=hub.late + late,
         )
@@ -358,10 +333,14 @@ class PreconditionedFixedPoint:
         if not hub.late:
             return hub.x
         regularizer = facts.problem.regularizer
-        x = self._bent(facts, hub).prox(regularizer, hub.total / hub.late, 1.0)
+        if self.damping:
+            # Noise of a coordinate of the averaged gradient: half of the steps are averaged.
+            entry = self._noise(facts, hub) * float(np.sqrt(2 * hub.trace / facts.problem.features))
+            regularizer = noise_levels.sparser(regularizer, entry / hub.weight)
+        x = self._bent(facts, hub).prox(regularizer, hub.total / hub.late, hub.weight)
         if not self.damping or regularizer.is_constraint:
             return x
-        size = float(np.sum(Metric(hub.vectors, hub.values).apply(x, 0.5) ** 2))
+        size = float(np.sum(hub.metric.apply(x, 0.5) ** 2))
         moved = self._noise(facts, hub) / self._later_curvature(facts, hub)
         return x * noise_levels.kept(size, 2 * hub.effective * facts.problem.outputs * moved**2)
 
@@ -385,43 +364,3 @@ class PreconditionedFixedPoint:
                 Box(low=-0.5, high=0.3),
             ),
         )
-
-
-def _moment_release(facts: Facts, *, several: bool) -> Release:
-    p, one = facts.problem.features, facts.problem.row_bound**2
-    return Release(
-        name="second moment",
-        size=p * (p + 1) // 2,
-        at="sum",
-        adaptive=several,
-        parts=several,
-        bounds=Bounds(
-            record_add_remove=one,
-            record_replace_one=np.sqrt(2) * one,
-            user_add_remove=one * facts.sizes.astype(float),
-            # Two positive semidefinite matrices of Frobenius norm m R^2 are at most sqrt(2) m R^2 apart.
-            user_replace_one=np.sqrt(2) * one * facts.sizes.astype(float),
-        ),
-        why="a row contributes a a' of Frobenius norm |a|^2 (docs/privacy.md#preconditioned-fixed-point)",
-    )
-
-
-def _scale_release(facts: Facts) -> Release:
-    users = facts.sizes.astype(float)
-    return Release(
-        name="scale",
-        size=1,
-        at="sum",
-        bounds=Bounds(record_add_remove=1.0, record_replace_one=1.0, user_add_remove=users, user_replace_one=users),
-        why="squared slopes over their squared bound lie in [0, 1] (docs/privacy.md#adaptive-bounds)",
-    )
-
-
-def _factors(f: Cohort, metric: Metric, clip: float) -> Array:
-    """How much each whitened row is shortened."""
-    if metric.is_round:
-        squares = f.squared_norms / metric.values[0]
-    else:
-        squares = f.transformed_squared_norms(metric.vectors / np.sqrt(metric.values))
-    factors: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(squares), np.finfo(float).tiny))
-    return factors

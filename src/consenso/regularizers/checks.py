@@ -33,9 +33,9 @@ def check_positive(owner: str, parameter: str, value: float, advice: str) -> Non
         raise InputError(f"{owner}({parameter}={value!r}): a {parameter} is a finite number above 0; {advice}.")
 
 
-def check_step(owner: str, step: float) -> None:
+def check_step(owner: object, step: float) -> None:
     """A step of a prox is a finite number of at least 0, one for the whole batch."""
     if not (is_finite(step) and step >= 0):
         raise InputError(
-            f"{owner}.prox(step={step!r}): a step is one finite number of at least 0; call once for each step."
+            f"{owner!r}.prox(step={step!r}): a step is one finite number of at least 0; call once for each step."
         )

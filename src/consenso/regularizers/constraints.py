@@ -51,7 +51,7 @@ class Box(Regularizer):
 
     def prox(self, v: Array, step: float) -> Array:
         """Clip every coordinate."""
-        check_step(repr(self), step)
+        check_step(self, step)
         return np.clip(v, self.low, self.high)
 
     def subgradient(self, x: Array) -> Array:
@@ -85,7 +85,7 @@ class Ball(Regularizer):
 
     def prox(self, v: Array, step: float) -> Array:
         """Scale to the radius what is longer."""
-        check_step(repr(self), step)
+        check_step(self, step)
         norms = np.linalg.norm(v, axis=-1, keepdims=True)
         projected: Array = v * (self.radius / np.maximum(norms, self.radius))
         return projected
@@ -122,7 +122,7 @@ class Simplex(Regularizer):
 
     def prox(self, v: Array, step: float) -> Array:
         """The projection max(v - level, 0), with the level found by sorting."""
-        check_step(repr(self), step)
+        check_step(self, step)
         # The level lies within `total` below the largest entry: what is lower ends at 0 wherever it was, and cutting
         # it off keeps the sums exact to rounding of `total` rather than of v.
         lowered = np.maximum(v - np.max(v, axis=-1, keepdims=True), -self.total)

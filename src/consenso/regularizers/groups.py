@@ -50,7 +50,7 @@ class GroupL1(Regularizer):
 
     def prox(self, v: Array, step: float) -> Array:
         """Move every group towards 0 by step * strength in norm, stopping at 0."""
-        check_step(repr(self), step)
+        check_step(self, step)
         sizes = self._sizes(v)
         norms = self._norms(v, sizes)
         kept = np.maximum(norms - step * self.strength, 0.0)

@@ -37,7 +37,7 @@ class NoPenalty(Regularizer):
 
     def prox(self, v: Array, step: float) -> Array:
         """A copy of v."""
-        check_step(repr(self), step)
+        check_step(self, step)
         return np.array(v, dtype=np.float64)
 
     def subgradient(self, x: Array) -> Array:
@@ -72,7 +72,7 @@ class L1(Regularizer):
 
     def prox(self, v: Array, step: float) -> Array:
         """Soft threshold."""
-        check_step(repr(self), step)
+        check_step(self, step)
         return soften(v, step * self.strength)
 
     def subgradient(self, x: Array) -> Array:
@@ -108,7 +108,7 @@ class L2(Regularizer):
 
     def prox(self, v: Array, step: float) -> Array:
         """Shrinkage."""
-        check_step(repr(self), step)
+        check_step(self, step)
         return v / (1.0 + step * self.strength)
 
     def subgradient(self, x: Array) -> Array:
@@ -145,7 +145,7 @@ class ElasticNet(Regularizer):
 
     def prox(self, v: Array, step: float) -> Array:
         """Soft threshold, then shrinkage."""
-        check_step(repr(self), step)
+        check_step(self, step)
         return soften(v, step * self.l1) / (1.0 + step * self.l2)
 
     def subgradient(self, x: Array) -> Array:

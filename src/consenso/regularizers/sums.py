@@ -74,7 +74,7 @@ class Sum(Regularizer):
 
     def prox(self, v: Array, step: float) -> Array:
         """The square first, then the proxes of the other parts, one after the other."""
-        check_step(repr(self), step)
+        check_step(self, step)
         scale = 1.0 + step * self._square
         x: Array = np.asarray(v, dtype=np.float64) / scale
         for part in self._chain:

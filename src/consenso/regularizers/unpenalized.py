@@ -43,7 +43,7 @@ class Unpenalized(Regularizer):
 
     def prox(self, v: Array, step: float) -> Array:
         """The inner prox of the first coordinates, beside the last ones."""
-        check_step(repr(self), step)
+        check_step(self, step)
         return np.concatenate([self.inner.prox(self._first(v), step), v[..., -self.last :]], axis=-1)
 
     def subgradient(self, x: Array) -> Array:

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from consenso.algorithms.noise_levels import NoiseLevels
+from consenso.algorithms.noise_levels import RESIDUAL, NoiseLevels
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.facts import Facts
 from consenso.losses import Squared
@@ -25,8 +25,12 @@ ONE_LOOK, TWO_LOOKS = 0.1, 0.15
 CLEAR = 1.5
 # One look pays when its noise leaves at least the largest direction visible.
 VISIBLE = 0.5
-# Steps before the size of residuals is measured, and how wide the kink of a hinge is made.
-PILOT, AFTER_PILOT, HINGE_WIDTH = 3, 9, 0.5
+# Steps before the size of residuals is measured, and at least so many after.
+PILOT, AFTER_PILOT = 1, 2
+# A pilot pays while the noise of all directions moves a score by less than so many residuals that matter.
+PILOT_PAYS = 1.8
+# How wide the kink of a hinge is made.
+HINGE_WIDTH = 0.5
 
 
 def refusal(request: Request) -> str | None:
@@ -46,12 +50,14 @@ def recipe(request: Request) -> Recipe:
     smoothing = 0.0
     if math.isinf(loss.curvature_bound):
         smoothing = HINGE_WIDTH if problem.target_bound is None else problem.target_bound
-    measured = loss.targets == "real" and (math.isinf(loss.slope_bound) or smoothing > 0)
+    residuals = loss.targets == "real" and (math.isinf(loss.slope_bound) or smoothing > 0)
+    pilot = PILOT if residuals and residual_noise(request) < PILOT_PAYS else 0
+    fewest = (pilot + AFTER_PILOT if pilot else 1) if residuals else FEWEST_STEPS
     algorithm = PreconditionedFixedPoint(
         looks=looks,
         share=TWO_LOOKS if looks == 2 else ONE_LOOK,
-        pilot=PILOT if measured else 0,
-        fewest_steps=PILOT + AFTER_PILOT if measured else FEWEST_STEPS,
+        pilot=pilot,
+        fewest_steps=fewest,
         smoothing=smoothing,
     )
     return Recipe(algorithm=algorithm, rounds=algorithm.other_rounds + MOST_STEPS)
@@ -69,12 +75,26 @@ def _looks(request: Request) -> int:
     return 2 if noise * features <= CLEAR else 1
 
 
+def residual_noise(request: Request) -> float:
+    """How far noise will move a score if no direction is empty, in units in which residuals matter.
+
+    Slopes as large as the targets and a curvature of 1, or slopes of 1 and kinks as wide as the targets: the same.
+    """
+    problem = request.problem
+    return _loudest(request) * problem.features / (request.mu * problem.records * RESIDUAL)
+
+
 def moment_noise(request: Request) -> float:
     """Noise of one entry of a mean second moment, over the squared bound on rows, if it gets its share."""
+    return _loudest(request) / (request.mu * math.sqrt(ONE_LOOK) * request.problem.records)
+
+
+def _loudest(request: Request) -> float:
+    """What the noise of a sum must hide, in units of one row's share of a second moment."""
     problem = request.problem
     (release,) = PreconditionedFixedPoint().releases(Facts.everyone(problem, rounds=2))
     bounds = np.broadcast_to(release.bounds.at(problem.unit, problem.adjacency), (problem.parties,))
     trust = request.trust or ("curator" if request.is_central else "local")
     # Under local trust every party adds its own noise, and the hub hears all of them.
     bound = float(np.linalg.norm(bounds)) if trust == "local" and not request.is_central else float(bounds.max())
-    return bound / (request.mu * math.sqrt(ONE_LOOK) * problem.records * problem.row_bound**2)
+    return bound / problem.row_bound**2

@@ -1,0 +1,86 @@
+"""Metrics: powers, proxes against their optimality conditions, and what a noisy second moment shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from consenso.metric import Metric, again, look, packed, unpacked
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Unpenalized
+
+
+def matrix_of(features: int, condition: float, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    basis, _ = np.linalg.qr(rng.normal(size=(features, features)))
+    return (basis * np.geomspace(1.0, 1.0 / condition, features)) @ basis.T
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("strength", [1e-8, 0.3, 1e9])
+@pytest.mark.parametrize("free", [0, 1, 2])
+def test_the_prox_of_a_square_solves_its_equations(free: int, strength: float, outputs: int) -> None:
+    features, step = 7, 0.4
+    matrix, v = matrix_of(features, 1e4), np.random.default_rng(1).normal(size=features * outputs)
+    square: Regularizer = L2(strength=strength)
+    regularizer = Unpenalized(inner=square, last=free * outputs) if free else square
+    x = Metric.of(matrix).prox(regularizer, v, step).reshape(features, outputs)
+    penalty = strength * (np.arange(features) < features - free)
+    expected = np.linalg.solve(matrix / step + np.diag(penalty), matrix @ v.reshape(features, outputs) / step)
+    assert x == pytest.approx(expected, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        L1(strength=0.05),
+        ElasticNet(l1=0.05, l2=0.2),
+        Box(low=-0.3, high=0.2),
+        Unpenalized(inner=L1(strength=0.05), last=1),
+        Unpenalized(inner=L2(strength=0.3), last=1),
+    ],
+    ids=repr,
+)
+def test_no_point_near_a_prox_is_better(regularizer: Regularizer) -> None:
+    rng, step = np.random.default_rng(2), 0.7
+    matrix, v = matrix_of(6, 50.0), rng.normal(size=6)
+
+    def objective(x: np.ndarray) -> float:
+        inside = regularizer.prox(x, 1.0) if regularizer.is_constraint else x
+        return float(regularizer.value(inside) + (inside - v) @ matrix @ (inside - v) / (2 * step))
+
+    x = Metric.of(matrix).prox(regularizer, v, step)
+    for scale in (1e-4, 1e-2, 1.0):
+        for move in rng.normal(size=(200, 6)) * scale:
+            assert objective(x + move) >= objective(x) - 1e-9
+
+
+def test_a_round_metric_is_the_ordinary_prox() -> None:
+    v = np.array([1.0, -0.2, 3.0])
+    assert Metric.round(2.0).prox(L1(strength=0.5), v, 1.0) == pytest.approx(L1(strength=0.5).prox(v, 0.5))
+    assert Metric.round(2.0).prox(Unpenalized(inner=NoPenalty(), last=1), v, 1.0) == pytest.approx(v)
+
+
+def test_powers_undo_each_other() -> None:
+    matrix, x = matrix_of(5, 100.0), np.arange(10.0)
+    metric = Metric.of(matrix)
+    assert metric.apply(metric.apply(x, -0.5), 0.5) == pytest.approx(x)
+    assert metric.apply(x, 1.0) == pytest.approx((matrix @ x.reshape(5, 2)).ravel())
+    assert metric.power(0.5) @ metric.power(0.5) == pytest.approx(matrix)
+
+
+def test_packing_keeps_lengths_and_can_be_undone() -> None:
+    matrix = matrix_of(6, 10.0)
+    upper = packed(matrix[None])
+    assert float(np.linalg.norm(upper)) == pytest.approx(float(np.linalg.norm(matrix)))
+    assert unpacked(upper[0], 6) == pytest.approx(matrix)
+
+
+def test_two_looks_see_the_matrix_that_one_exact_look_sees() -> None:
+    matrix = matrix_of(8, 1e3)
+    first = look(matrix, 0.0, 0.3, 1e-12)
+    assert first.metric.power(1.0) == pytest.approx(matrix, abs=1e-9)
+    assert first.effective == pytest.approx(8.0)
+    # A first look whose noise hides small directions is mended by a second one in its coordinates.
+    hidden = look(matrix, 0.05, 0.3, 1e-12).metric
+    whitened = hidden.power(-0.5) @ matrix @ hidden.power(-0.5)
+    assert again(hidden, whitened, 0.0, 0.3, 1e-12).metric.power(1.0) == pytest.approx(matrix, abs=1e-9)
