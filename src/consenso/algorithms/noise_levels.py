@@ -55,7 +55,7 @@ HINGE = 0.5
 class NoiseLevels:
     """The rules at one score noise."""
 
-    floor: ClassVar[float] = 0.3  # of the noise of a second moment's spectrum, under its eigenvalues
+    floor: ClassVar[float] = 0.5  # of the noise of a second moment's spectrum, under its eigenvalues
 
     score: float
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from consenso.algorithms.noise_levels import RESIDUAL, NoiseLevels
+from consenso.algorithms.noise_levels import RESIDUAL
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.facts import Facts
 from consenso.losses import Squared
@@ -23,8 +23,8 @@ MOST_FEATURES = 1200
 ONE_LOOK, TWO_LOOKS = 0.1, 0.15
 # Two looks pay when the noise of the second, over all directions, is at most this much of what it looks at.
 CLEAR = 1.5
-# One look pays when its noise leaves at least the largest direction visible.
-VISIBLE = 0.5
+# One look pays when its noise is at most this much of the largest direction that there can be.
+VISIBLE = 1.6
 # Steps before the size of residuals is measured, and at least so many after.
 PILOT, AFTER_PILOT = 1, 2
 # A pilot pays while the noise of all directions moves a score by less than so many residuals that matter.
@@ -69,7 +69,7 @@ def _looks(request: Request) -> int:
     if features > MOST_FEATURES:
         return 0
     noise = moment_noise(request) * math.sqrt(2 * features)
-    if NoiseLevels.floor * noise > VISIBLE:
+    if noise > VISIBLE:
         return 0
     # In the second look a typical whitened row has the squared length of as many directions as stand out.
     return 2 if noise * features <= CLEAR else 1

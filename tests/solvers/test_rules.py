@@ -1,0 +1,152 @@
+"""The choice of a solver and its hyperparameters: public facts only, told, and refused where nothing applies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from consenso.algorithms.noise_levels import NoiseLevels, damping, kept, score_variance, shorter, sparser
+from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.errors import InputError, PreconditionError
+from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
+from consenso.privacy.calibrate import EpsilonDelta, PureEpsilon
+from consenso.privacy.noise import NoNoise
+from consenso.privacy.observers import Public
+from consenso.privacy.samplers import Seeded
+from consenso.problem import Problem
+from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Unpenalized
+from consenso.runtime.plan import plan
+from consenso.runtime.run import run
+from consenso.shards import Shards
+from consenso.solvers import names, prepare
+from consenso.solvers.preconditioned import _looks, recipe, residual_noise
+from consenso.solvers.request import Request
+
+
+def problem(loss=None, *, records=10_000, features=20, parties=1, **rest) -> Problem:
+    loss = Logistic() if loss is None else loss
+    return Problem(
+        loss=loss,
+        regularizer=rest.pop("regularizer", L2(strength=1e-3)),
+        features=features,
+        sizes=np.full(parties, records // parties),
+        row_bound=rest.pop("row_bound", 1.0),
+        target_bound=2.0 if loss.targets == "real" else None,
+        adjacency=rest.pop("adjacency", "add-remove"),
+        **rest,
+    )
+
+
+def request(epsilon: float, **rest) -> Request:
+    return Request(problem=problem(**rest), target=EpsilonDelta(epsilon=epsilon, delta=1e-5))
+
+
+@pytest.mark.parametrize(
+    "loss", [Logistic(), Hinge(), Softmax(classes=3), Squared(), Huber(), Absolute()], ids=lambda loss: loss.name
+)
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("epsilon", [0.05, 10.0])
+def test_every_loss_has_a_plan_that_keeps_the_budget(loss, adjacency, epsilon) -> None:
+    chosen = prepare(problem(loss, adjacency=adjacency), EpsilonDelta(epsilon=epsilon, delta=1e-5))
+    assert chosen.name == "preconditioned"
+    promised = chosen.plan.guarantee(Public(), 1e-5)
+    assert (promised.unit, promised.adjacency) == ("record", adjacency)
+    assert 0.97 * epsilon < promised.epsilon(1e-5) <= epsilon
+
+
+def test_a_solver_that_does_not_apply_says_why() -> None:
+    target = EpsilonDelta(epsilon=1.0, delta=1e-5)
+    with pytest.raises(PreconditionError, match="one score a record"):
+        prepare(problem(Softmax(classes=3)), target, solver="objective-perturbation")
+    with pytest.raises(PreconditionError, match="added or removed"):
+        prepare(problem(adjacency="replace-one"), target, solver="objective-perturbation")
+    with pytest.raises(InputError, match="did you mean 'dual-admm'"):
+        prepare(problem(), target, solver="dual-adm")
+    with pytest.raises(InputError, match="use EpsilonDelta"):
+        prepare(problem(), PureEpsilon(epsilon=1.0))
+
+
+def test_every_named_solver_can_be_asked_for() -> None:
+    for name in names():
+        chosen = prepare(problem(), EpsilonDelta(epsilon=1.0, delta=1e-5), solver=name)
+        assert (chosen.name, chosen.reason) == (name, f"{name}: asked for by name.")
+
+
+def test_looks_follow_the_noise_of_a_second_moment() -> None:
+    assert _looks(request(10.0, records=100_000)) == 2
+    assert _looks(request(0.1, records=3000)) == 1
+    assert _looks(request(0.05, records=1000, features=200)) == 0
+    assert _looks(request(10.0, records=100_000, features=1201)) == 0
+
+
+def test_a_pilot_is_left_out_where_it_would_be_noise() -> None:
+    quiet, loud = (request(epsilon, loss=Squared(), records=1000, features=20) for epsilon in (1.0, 0.05))
+    assert residual_noise(quiet) < residual_noise(loud)
+    assert recipe(quiet).algorithm.pilot == 1
+    assert (recipe(loud).algorithm.pilot, recipe(loud).algorithm.fewest_steps) == (0, 1)
+    assert recipe(request(1.0)).algorithm.pilot == 0  # labels have no residuals
+
+
+def test_rules_go_from_short_and_damped_to_long_and_free() -> None:
+    loud, quiet = NoiseLevels(score=1.0), NoiseLevels(score=0.001)
+    assert loud.steps(1.0, residuals=False) < quiet.steps(1.0, residuals=False)
+    assert loud.clip < quiet.clip
+    assert loud.slopes < quiet.slopes <= 1.0
+    assert loud.width(0.01, 0.0, kinks=False) < quiet.width(0.01, 0.0, kinks=False) <= 1.0
+    assert NoiseLevels(score=0.0).steps(1.0, residuals=True) == np.inf
+    assert damping(0.0, 1.0, 1.0) == 0.0
+    assert damping(0.2, 1.0, 1.0) > damping(0.1, 1.0, 1.0) > 0
+    assert kept(1.0, 0.0) == 1.0
+    assert kept(1.0, 2.0) == 0.0
+    assert 0 < kept(4.0, 1.0) < kept(100.0, 1.0) < 1
+
+
+def test_the_variance_of_scores_is_found_under_the_noise() -> None:
+    rng = np.random.default_rng(0)
+    signal = np.full(2000, 0.5)
+    for noise in (0.01, 0.5):
+        found = score_variance(signal + noise * rng.normal(size=2000), noise, 1.0, 1)
+        assert found == pytest.approx(signal @ signal, rel=0.2)
+
+
+def test_a_step_is_halved_only_when_gradients_turn_by_more_than_noise() -> None:
+    forth = np.array([1.0, 0.0, 0.0])
+    assert shorter(1.2, -forth, forth, 0.0) == 0.6
+    assert shorter(1.2, -0.5 * forth, forth, 0.0) == 1.2  # it gets shorter: convergence
+    assert shorter(1.2, forth, forth, 0.0) == 1.2
+    assert shorter(1.2, -forth, forth, 1.0) == 1.2  # noise explains it
+
+
+def test_only_one_norms_are_strengthened() -> None:
+    stronger = sparser(L1(strength=0.25), 0.5)
+    assert stronger == L1(strength=0.75)
+    assert sparser(ElasticNet(l1=0.25, l2=0.5), 0.5) == ElasticNet(l1=0.75, l2=0.5)
+    assert sparser(Unpenalized(inner=L1(strength=0.25), last=1), 0.5) == Unpenalized(inner=stronger, last=1)
+    for other in (ElasticNet(l1=0.0, l2=0.5), L2(strength=0.1), NoPenalty()):
+        assert sparser(other, 0.5) == other
+
+
+def test_a_plan_knows_nothing_of_the_data_and_a_fit_only_what_was_released() -> None:
+    """Rows that no noise can hide change the model; the plan, the card and what every release costs stay the same."""
+    rng, asked = np.random.default_rng(3), problem(records=400, features=4)
+    chosen = prepare(asked, EpsilonDelta(epsilon=1.0, delta=1e-5), sampler=Seeded(0))
+    rows = rng.uniform(-0.5, 0.5, size=(400, 4))
+    one = run(chosen.plan, Shards.from_parties(asked, [(rows, np.sign(rows[:, 0]))]))
+    two = run(chosen.plan, Shards.from_parties(asked, [(0 * rows, np.ones(400))]))
+    assert not np.allclose(one.model, two.model)
+    assert one.card(1e-5) == two.card(1e-5)
+
+
+def test_shortened_rows_do_not_make_the_penalty_heavier() -> None:
+    """Without noise, a clip that shortens every row alike leaves the optimum where it is."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(500, 4))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    labels = np.where(rng.random(500) < 1 / (1 + np.exp(-4 * rows[:, 0])), 1.0, -1.0)
+    asked = problem(records=500, features=4, regularizer=L2(strength=0.05))
+    found = []
+    for clip in (0.3, 10.0):
+        made = PreconditionedFixedPoint(looks=0, steps=400, clip=clip, averaging=False, damping=False)
+        exact = plan(asked, made, rounds=400, noise={"gradient": NoNoise()}, sampler=Seeded(0))
+        found.append(run(exact, Shards.from_parties(asked, [(rows, labels)])).model)
+    assert found[0] == pytest.approx(found[1], abs=1e-3)
