@@ -1,0 +1,96 @@
+"""Every form that the solvers' rules give to PreconditionedFixedPoint obeys the laws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.algorithms.shape import Example
+from consenso.errors import ConsensoError, InputError
+from consenso.losses import Absolute, Hinge, Huber, Softmax, Squared
+from consenso.privacy.noise import GaussianNoise
+from consenso.runtime.plan import plan
+from consenso.shards import Shards
+from consenso.testing import laws
+from consenso.testing.attacks import attacks_stay_below
+from consenso.testing.plans import execute, planned
+from consenso.testing.worlds import draw
+
+CHECKED = tuple(law for law in laws.EVERY if law.__name__ not in ("reaches_optimum", "attacks_stay_below"))
+
+
+def form(loss, **parameters) -> Example:
+    """The discovered example with another loss and other parameters."""
+    given = PreconditionedFixedPoint.example()
+    made = PreconditionedFixedPoint(**{"steps": 5, **parameters})
+    problem = replace(given.problem, loss=loss, target_bound=2.0 if loss.targets == "real" else None)
+    noise = {name: GaussianNoise(multiplier=2.0) for name in made.noise_weights}
+    return replace(
+        given, algorithm=made, problem=problem, noise=noise, exact=None, rounds=made.other_rounds + 5, regularizers=()
+    )
+
+
+FORMS = {
+    "no look": lambda: form(Huber(), looks=0),
+    "two looks": lambda: form(Softmax(classes=3), looks=2),
+    "slopes clipped": lambda: form(Squared(), looks=1),
+    "pilot": lambda: form(Squared(), looks=2, pilot=1),
+    "kinks": lambda: form(Hinge(), looks=1, smoothing=0.5),
+    "kinks and pilot": lambda: form(Absolute(), looks=1, pilot=2, smoothing=2.0),
+}
+
+
+@pytest.mark.parametrize("law", CHECKED, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_obeys_the_law(name: str, law: laws.Law) -> None:
+    law(FORMS[name]())
+
+
+@pytest.mark.parametrize("name", ["two looks", "pilot"])
+def test_attacks_on_a_form_stay_below_its_claim(name: str) -> None:
+    example = FORMS[name]()
+    attacks_stay_below(replace(example, trusts=("curator",)), trials=4000, slow_trials=1000)
+
+
+def test_bad_parameters_are_refused() -> None:
+    for bad in (
+        {"looks": 3},
+        {"share": 0.0},
+        {"share": 1.0},
+        {"steps": 0},
+        {"fewest_steps": 0},
+        {"clip": 0.0},
+        {"clip": np.nan},
+        {"smoothing": -1.0},
+        {"smoothing": np.inf},
+        {"pilot": 6},
+        {"pilot": -1},
+    ):
+        with pytest.raises(InputError):
+            PreconditionedFixedPoint(**bad)
+
+
+def test_a_loss_that_needs_smoothing_or_a_bound_is_refused_without() -> None:
+    example = PreconditionedFixedPoint.example()
+    for problem in (
+        replace(example.problem, loss=Hinge()),
+        replace(example.problem, loss=Absolute(), target_bound=1.0),
+    ):
+        with pytest.raises(ConsensoError, match="without smoothing"):
+            plan(problem, PreconditionedFixedPoint(steps=3), rounds=4, noise=example.noise)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_model_does_not_depend_on_how_records_are_spread(name: str) -> None:
+    example = FORMS[name]()
+    parties = draw(example.problem, np.random.default_rng(0))
+    together = [tuple(np.concatenate([party[part] for party in parties]) for part in (0, 1))]
+    models = []
+    for data in (parties, together):
+        problem = replace(example.problem, sizes=np.array([len(targets) for _, targets in data]))
+        made = planned(replace(example, problem=problem), trust="curator")
+        models.append(execute(made, Shards.from_parties(problem, data))[0])
+    assert models[0] == pytest.approx(models[1], rel=1e-8)
