@@ -66,6 +66,20 @@ def test_a_solver_that_does_not_apply_says_why() -> None:
         prepare(problem(), PureEpsilon(epsilon=1.0))
 
 
+def test_many_columns_are_left_to_those_who_do_not_look_at_them_all() -> None:
+    wide = {"features": 1500, "records": 5000}
+
+    def chosen(loss, epsilon: float, **rest):
+        return prepare(problem(loss, **(wide | rest)), EpsilonDelta(epsilon=epsilon, delta=1e-5))
+
+    assert chosen(Logistic(), 10.0).name == "objective-perturbation"
+    assert "is weak here (a second moment of 1500 columns" in chosen(Logistic(), 10.0).reason
+    assert chosen(Logistic(), 0.1).name == "dp-sgd"
+    assert chosen(Hinge(), 1.0).name == "dual-admm"
+    assert chosen(Softmax(classes=3), 10.0).name == "dp-sgd"
+    assert chosen(Hinge(), 1.0, features=50).name == "preconditioned"
+
+
 def test_every_named_solver_can_be_asked_for() -> None:
     for name in names():
         chosen = prepare(problem(), EpsilonDelta(epsilon=1.0, delta=1e-5), solver=name)

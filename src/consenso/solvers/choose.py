@@ -19,7 +19,6 @@ from consenso.solvers.request import Request, Rules
 
 # The order in which "auto" asks.
 EVERY = cast(tuple[Rules, ...], (preconditioned, objective_perturbation, dual_admm, dp_sgd))
-AUTO = cast(tuple[Rules, ...], (preconditioned, objective_perturbation, dp_sgd))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +67,12 @@ def prepare(
 
 def _automatic(request: Request) -> tuple[Rules, str]:
     passed: list[str] = []
-    for rules in AUTO:
-        refusal = rules.refusal(request)
-        if refusal is None:
+    for rules in EVERY:
+        refusal, weakness = rules.refusal(request), rules.weakness(request)
+        if refusal is None and weakness is None:
             because = "; ".join(passed)
             return rules, f"{rules.NAME}: chosen because {because}." if because else f"{rules.NAME}: the first choice."
-        passed.append(f"{rules.NAME} does not apply ({refusal})")
+        passed.append(f"{rules.NAME} " + (f"does not apply ({refusal})" if refusal else f"is weak here ({weakness})"))
     raise PreconditionError(f"prepare(solver='auto'): no solver applies: {'; '.join(passed)}.")
 
 

@@ -15,6 +15,11 @@ def refusal(request: Request) -> str | None:
     return None
 
 
+def weakness(request: Request) -> str | None:
+    """It is asked last."""
+    return None
+
+
 def recipe(request: Request) -> Recipe:
     """Full batches; squared losses are clipped at the largest gradient of the zero model."""
     problem = request.problem

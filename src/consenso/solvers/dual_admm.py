@@ -20,6 +20,12 @@ def refusal(request: Request) -> str | None:
     return None
 
 
+def weakness(request: Request) -> str | None:
+    """Proxes beat gradients where slopes jump; elsewhere its steps are no better and cost more."""
+    loss = request.problem.loss
+    return None if math.isinf(loss.curvature_bound) else f"the {loss.name} loss has no kinks"
+
+
 def recipe(request: Request) -> Recipe:
     """Records as units of consensus."""
     problem = request.problem

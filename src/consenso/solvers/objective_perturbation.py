@@ -10,6 +10,8 @@ from consenso.privacy.calibrate import EpsilonDelta
 from consenso.solvers.request import Recipe, Request
 
 NAME = "objective-perturbation"
+# Noise of a release of the whole model, per record: beyond it few noisy steps do better than an exact solution.
+LOUD = 0.3
 
 
 def refusal(request: Request) -> str | None:
@@ -30,6 +32,12 @@ def refusal(request: Request) -> str | None:
     if not request.takes_everyone:
         return "it has one round, in which everybody takes part"
     return None
+
+
+def weakness(request: Request) -> str | None:
+    """Its noise is that of an exact solution in all directions at once."""
+    noise = request.problem.dim / (request.mu * request.problem.records)
+    return f"its noise would outweigh what {request.problem.records} records say" if noise > LOUD else None
 
 
 def recipe(request: Request) -> Recipe:

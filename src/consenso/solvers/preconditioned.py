@@ -43,6 +43,12 @@ def refusal(request: Request) -> str | None:
     return None
 
 
+def weakness(request: Request) -> str | None:
+    """Without a second moment it is plain gradient descent, with steps for the largest direction there could be."""
+    features = request.problem.features
+    return f"a second moment of {features} columns costs more than the fit" if features > MOST_FEATURES else None
+
+
 def recipe(request: Request) -> Recipe:
     """As many looks as can be told from noise, then steps."""
     problem, loss = request.problem, request.problem.loss

@@ -65,6 +65,10 @@ class Rules(Protocol):
         """Why the solver cannot do this, as the end of a sentence; None when it can."""
         ...
 
+    def weakness(self, request: Request) -> str | None:
+        """Why another solver is the better choice here, or None; whoever asks by name gets this one all the same."""
+        ...
+
     def recipe(self, request: Request) -> Recipe:
         """The algorithm that the rules make for a request that is not refused."""
         ...
