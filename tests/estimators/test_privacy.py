@@ -12,9 +12,9 @@ from sklearn.base import clone
 
 import consenso
 from consenso.errors import InputError
-from consenso.estimators.rows import CONSTANT_SHARE, with_constant
 from consenso.privacy.verify import first_failure, verify
 from consenso.runtime.replan import differences
+from consenso.shards.constant import CONSTANT_SHARE, with_constant
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(400, 4)) * [1.0, 0.5, 2.0, 1.0]

@@ -17,7 +17,6 @@ from consenso.runtime.checkpoint import fingerprint
 from consenso.runtime.run import run
 from consenso.schedules import PoissonSubset, RandomWalk
 from consenso.study import Study
-from consenso.study.model import CONSTANT_SHARE
 from consenso.study.outlook import outlook
 from consenso.study.planning import observer_of
 from consenso.study.training import train
@@ -261,9 +260,7 @@ def test_without_privacy_auto_reaches_the_exact_model(tmp_path: Path) -> None:
 
 def test_a_central_study_is_the_fit_of_the_estimator(tmp_path: Path) -> None:
     from consenso.estimators import PrivateLogisticRegression
-    from consenso.estimators.rows import CONSTANT_SHARE as ESTIMATORS_SHARE
 
-    assert CONSTANT_SHARE == ESTIMATORS_SHARE
     study = digits()
     model = train(study, tmp_path / "run").model
     records = study._records()

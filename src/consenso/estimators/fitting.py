@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.estimators.rows import NO_BOUND, whole_bound, with_constant
 from consenso.estimators.terms import Terms
 from consenso.losses import Loss
 from consenso.privacy.card import Card
@@ -23,6 +22,7 @@ from consenso.problem import Problem
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Unpenalized
 from consenso.runtime.plan import Plan
 from consenso.shards import Shards
+from consenso.shards.constant import NO_BOUND, whole_bound, with_constant
 
 EXACT = "exact"
 _BARE = Unbounded("the exact minimiser is released")

@@ -16,11 +16,11 @@ from sklearn.utils.validation import validate_data
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import Fitted
-from consenso.estimators.rows import constant_for
 from consenso.estimators.terms import check_terms, is_number
 from consenso.privacy.card import Card
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
+from consenso.shards.constant import constant_for
 
 # Parameters that a search does not look for.
 _NOT_SEARCHED = frozenset({"random_state"})

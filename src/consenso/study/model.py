@@ -9,6 +9,7 @@ from consenso import losses, regularizers
 from consenso.errors import InputError
 from consenso.losses import Loss
 from consenso.regularizers import NoPenalty, Regularizer
+from consenso.shards.constant import constant_for
 from consenso.study.keys import Keys
 from consenso.study.spelled import plain_name, spell
 
@@ -32,9 +33,6 @@ REGULARIZERS: dict[str, type[Any]] = {
     "box": regularizers.Box,
     "simplex": regularizers.Simplex,
 }
-#: The constant feature of an intercept over the bound of rows. The estimators have the same rule in a module that takes
-#: scikit-learn to import, which a plan does not wait for; a test compares the two.
-CONSTANT_SHARE = 0.5
 #: Which targets each loss fits, in the words of the catalogue.
 TASKS = {"sign": "binary", "class": "multiclass", "real": "regression"}
 
@@ -50,7 +48,7 @@ class ModelSection:
 
     def constant(self, row_bound: float) -> float:
         """The value of the constant feature: a public rule that wastes little noise on it."""
-        return CONSTANT_SHARE * row_bound
+        return constant_for(row_bound)
 
 
 def read_model(keys: Keys, classes: tuple[str, ...] | None, *, intercept: bool) -> ModelSection | None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.errors import InputError
+from consenso.shards.constant import with_constant
 from consenso.study.data import DataSection
 from consenso.study.model import ModelSection
 
@@ -76,8 +77,6 @@ def model_rows(X: Any, data: DataSection, model: ModelSection) -> Any:
     """Rows as the problem takes them: within the bound, with the constant column if the model has an intercept."""
     if not model.intercept:
         return X
-    from consenso.estimators.rows import with_constant
-
     return with_constant(X, data.bound, model.constant(data.bound), "records")
 
 
