@@ -14,7 +14,8 @@ import numpy as np
 
 from consenso.arrays import IntArray
 from consenso.errors import InputError, PrivacyError, TamperError
-from consenso.runtime.secure_sum.masks import Blender, KeyPair, Words, commit, derive, name, seal, unseal
+from consenso.runtime.fixed_point import Words
+from consenso.runtime.secure_sum.masks import Blender, KeyPair, commit, derive, name, seal, unseal
 from consenso.runtime.secure_sum.messages import (
     PACKET_BYTES,
     Advert,

@@ -14,12 +14,10 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from numpy.typing import NDArray
 
 from consenso.errors import TamperError
+from consenso.runtime.fixed_point import Words
 from consenso.runtime.secure_sum.sharing import Entropy
-
-Words = NDArray[np.uint64]  # integers modulo 2^64
 
 KEY_BYTES = 32
 _NONCE_BYTES, _TAG_BYTES = 12, 16

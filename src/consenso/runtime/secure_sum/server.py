@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from consenso.errors import InputError, PrivacyError, TamperError
+from consenso.runtime.fixed_point import Words
 from consenso.runtime.secure_sum.client import add_pair_mask
-from consenso.runtime.secure_sum.masks import KEY_BYTES, Blender, KeyPair, Words, commit, derive, name
+from consenso.runtime.secure_sum.masks import KEY_BYTES, Blender, KeyPair, commit, derive, name
 from consenso.runtime.secure_sum.messages import (
     PACKET_BYTES,
     Advert,

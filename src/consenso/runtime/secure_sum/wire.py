@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from consenso.arrays import IntArray
 from consenso.runtime.codec import MessageError, Schema, decode_values, encode_values
-from consenso.runtime.secure_sum.masks import KEY_BYTES, Words
+from consenso.runtime.fixed_point import Words
+from consenso.runtime.secure_sum.masks import KEY_BYTES
 from consenso.runtime.secure_sum.messages import (
     PACKET_BYTES,
     Advert,
