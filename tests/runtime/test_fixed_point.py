@@ -21,7 +21,7 @@ from consenso.privacy.samplers import Safe, Seeded
 from consenso.privacy.setting import largest_bounds
 from consenso.runtime.codec import decode_values
 from consenso.runtime.disk import Disk
-from consenso.runtime.fixed_point import Column, Grids, check, decode, encode, total
+from consenso.runtime.fixed_point import Column, check, decode, encode, encode_rows, grids_of
 from consenso.runtime.hub import HubRun, Question
 from consenso.runtime.party import Party
 from consenso.runtime.plan import plan
@@ -70,9 +70,13 @@ def test_the_order_of_addition_does_not_matter(values: list[float], words: Any, 
     rows = np.array(values)[:, None]
     shuffled = rows[chance.sample(range(len(values)), len(values))]
     cut = chance.randrange(len(values) + 1)
-    whole = total(rows, column)
+
+    def total(some: np.ndarray) -> np.ndarray:
+        return encode_rows(some, column).sum(axis=0, dtype=np.uint64)
+
+    whole = total(rows)
     assert np.array_equal(whole, sum((encode(row, column) for row in rows), np.zeros(words, dtype=np.uint64)))
-    assert np.array_equal(whole, total(shuffled[:cut], column) + total(shuffled[cut:], column))
+    assert np.array_equal(whole, total(shuffled[:cut]) + total(shuffled[cut:]))
 
 
 def test_what_does_not_fit_wraps_around_and_never_fails() -> None:
@@ -144,7 +148,7 @@ def test_a_sum_that_may_not_fit_is_refused_when_it_is_planned() -> None:
     )
     with pytest.raises(PreconditionError, match=r"can reach .* steps of the grid of its noise, and 9.22e\+18 fit"):
         check(made.setting, made.algorithm.releases)
-    assert not Grids(made.setting, made.algorithm.releases, 0).fit()
+    assert grids_of(made.setting, made.algorithm.releases, 0) is None
     fewer = replace(made, setting=planned(example, trust="secure-sum", sampler=Safe()).setting)
     check(fewer.setting, made.algorithm.releases)
 
@@ -158,7 +162,7 @@ def test_a_contribution_without_a_public_bound_is_refused() -> None:
 
     with pytest.raises(PreconditionError, match="no public bound on a whole contribution to 'gradient'"):
         check(made.setting, unbounded)
-    assert not Grids(made.setting, unbounded, 0).fit()  # in one process it is added up as it is
+    assert grids_of(made.setting, unbounded, 0) is None  # in one process it is added up as it is
 
 
 class Allowed:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.errors import PreconditionError, PrivacyError
-from consenso.privacy.release import Release
+from consenso.privacy.release import Contribution, Release
 from consenso.privacy.setting import Declaration, Setting, largest_bounds
 
 Words = NDArray[np.uint64]  # integers modulo 2^64
@@ -57,31 +57,29 @@ class Column:
 def encode(values: Array, column: Column) -> Words:
     """Values as whole steps modulo 2^64, flat; coarse ones first where a value has two words."""
     flat = np.asarray(values, dtype=np.float64).ravel()
-    return np.concatenate(_words(flat, column)) if column.words == 2 else _modular(flat, column.grid)
+    return _modular(flat, column.grid) if column.words == 1 else encode_rows(flat[None, :], column)[0]
 
 
-def total(values: Array, column: Column) -> Words:
-    """The sum of what `encode` gives for each row of values (parties, ...)."""
+def encode_rows(values: Array, column: Column) -> Words:
+    """What `encode` gives for each row of values (parties, ...), as (parties, size)."""
     rows = np.asarray(values, dtype=np.float64).reshape(len(values), math.prod(column.shape))
-    return np.concatenate([words.sum(axis=0, dtype=np.uint64) for words in _words(rows, column)])
-
-
-def _words(values: Array, column: Column) -> list[Words]:
     if column.words == 1:
-        return [_modular(values, column.grid)]
+        return _modular(rows, column.grid)
     coarse = column.grid * _FINE
     with np.errstate(over="ignore", invalid="ignore"):
-        rest = values - np.rint(values / coarse) * coarse  # exact: both are multiples of the value's last bit
-    return [_modular(values, coarse), _modular(rest, column.grid)]
+        rest = rows - np.rint(rows / coarse) * coarse  # exact: both are multiples of the value's last bit
+    return np.concatenate([_modular(rows, coarse), _modular(rest, column.grid)], axis=1)
 
 
 def decode(words: Words, column: Column) -> Array:
-    """The sum of a column as numbers; exact below 2^53 steps, and rounded once where a value has two words."""
+    """Sums (..., size) of a column as numbers; exact below 2^53 steps, rounded once where a value has two words."""
     steps = words.view(np.int64).astype(np.float64)
     if column.words == 1:
-        return (steps * column.grid).reshape(column.shape)
-    coarse, fine = np.split(steps, 2)
-    return (coarse * (column.grid * _FINE) + fine * column.grid).reshape(column.shape)
+        found = steps * column.grid
+    else:
+        coarse, fine = np.split(steps, 2, axis=-1)
+        found = coarse * (column.grid * _FINE) + fine * column.grid
+    return found.reshape((*words.shape[:-1], *column.shape))
 
 
 def _modular(values: Array, step: float) -> Words:
@@ -110,6 +108,12 @@ class Grids:
         # Those of the whole federation: what a cohort declares has the bounds of its own members.
         self._releases = {release.name: release for release in declaration(setting.representatives().at(round_))}
 
+    def check(self) -> None:
+        """Refuse a round whose sums may not fit into 64 bits."""
+        for release in self._releases.values():
+            if release.at == "sum":
+                _check_fits(self._setting, release, self._largest, self._round)
+
     def contribution(self, release: str, bound: float, share: float) -> float:
         """The grid of the contributions to a release, with the bound and the share that they name."""
         return _sum_grid(self._setting, self._releases[release], self._largest, self._round, bound, share)
@@ -118,15 +122,27 @@ class Grids:
         """The fine grid of everything else; such a column has two words."""
         return _own_grid(self._setting, self._declaration, self._largest, self._round)
 
-    def fit(self) -> bool:
-        """Whether public bounds rule out that a sum of this round goes over."""
-        try:
-            for release in self._releases.values():
-                if release.at == "sum":
-                    _check_fits(self._setting, release, self._largest, self._round)
-        except PreconditionError:
-            return False
-        return True
+    def column(self, name: str, value: Array, part: Contribution | None) -> Column:
+        """How a field (parties, ...) is summed; `part` where it is a contribution to a release."""
+        if part is None:
+            return Column(name=name, shape=value.shape[1:], grid=self.own(), words=2)
+        grid = self.contribution(part.release.name, part.bound, part.share)
+        return Column(name=name, shape=value.shape[1:], grid=grid)
+
+
+def grids_of(setting: Setting, declaration: Declaration, round_: int) -> Grids | None:
+    """The grids of a round's sums under a secure sum; None for another trust.
+
+    None too for a plan whose sums may go over: those who mask refuse it, and in one process it is simulated as it is.
+    """
+    if setting.doorway.trust != "secure-sum":
+        return None
+    grids = Grids(setting, declaration, round_)
+    try:
+        grids.check()
+    except PreconditionError:
+        return None
+    return grids
 
 
 def check(setting: Setting, declaration: Declaration) -> None:
@@ -138,10 +154,7 @@ def check(setting: Setting, declaration: Declaration) -> None:
         if (releases, scales) in seen:
             continue
         seen.add((releases, scales))
-        largest = largest_bounds(setting, declaration, round_)
-        for release in releases:
-            if release.at == "sum":
-                _check_fits(setting, release, largest, round_)
+        Grids(setting, declaration, round_).check()
 
 
 def _check_fits(setting: Setting, release: Release, largest: Mapping[str, float], round_: int) -> None:

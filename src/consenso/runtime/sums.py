@@ -12,7 +12,7 @@ from consenso.arrays import Array
 from consenso.facts import Facts
 from consenso.privacy.release import Contribution, Sealed, Vault, open_sum, silent_share
 from consenso.privacy.setting import Declaration, Setting
-from consenso.runtime.fixed_point import Column, Grids, Words, decode, total
+from consenso.runtime.fixed_point import Column, Words, decode, encode_rows, grids_of
 from consenso.runtime.step import Recorder
 
 
@@ -38,11 +38,7 @@ class Sum:
         self._kind: type[Any] | None = None
         self._fields: dict[str, _Total] = {}
         self._sealed: dict[str, Contribution] = {}
-        self._grids: Grids | None = None
-        if declaration is not None and setting.doorway.trust == "secure-sum":
-            grids = Grids(setting, declaration, facts.round)
-            # A plan whose sums may go over is refused by those who mask; in one process it can still be simulated.
-            self._grids = grids if grids.fit() else None
+        self._grids = None if declaration is None else grids_of(setting, declaration, facts.round)
 
     def add(self, up: Any, weight: float = 1.0) -> None:
         """The message of a cohort."""
@@ -80,11 +76,7 @@ class Sum:
         """How a field is summed in whole steps; None where it is summed as it is."""
         if self._grids is None or not np.issubdtype(value.dtype, np.floating):
             return None
-        part = self._sealed.get(name)
-        if part is None:
-            return Column(name=name, shape=value.shape[1:], grid=self._grids.own(), words=2)
-        grid = self._grids.contribution(part.release.name, part.bound, part.share)
-        return Column(name=name, shape=value.shape[1:], grid=grid)
+        return self._grids.column(name, value, self._sealed.get(name))
 
 
 class _Total:
@@ -101,7 +93,7 @@ class _Total:
             summed = weight * values.sum(axis=0)
             self._sum = summed if self._sum is None else self._sum + summed
         else:
-            words = total(weight * values, self._column)
+            words: Words = encode_rows(weight * values, self._column).sum(axis=0, dtype=np.uint64)
             self._words = words if self._words is None else self._words + words
 
     def value(self) -> Array:
