@@ -143,10 +143,12 @@ class FlowerHub:
             for message_id, party in self._pushed(open_, envelopes).items():
                 on_the_way[message_id] = _Sent(party, now + self._patience, readers[party])
             for message_id in self._pulled(on_the_way):
-                due[on_the_way.pop(message_id).party] = now + AFTER_REFUSAL
+                party = on_the_way.pop(message_id).party
+                due[party] = now + AFTER_REFUSAL if party in self._nodes else now
             for message_id, sent in list(on_the_way.items()):
                 if sent.until <= now:  # expired at the node as well: it will not be answered any more
                     del on_the_way[message_id]
+                    self._nodes.pop(sent.party, None)
             time.sleep(self._pause)
 
     def _pushed(self, parties: list[int], envelopes: Mapping[int, bytes]) -> dict[str, int]:
@@ -173,6 +175,9 @@ class FlowerHub:
             if sent is None:
                 continue
             found.append(message_id)
+            if reply.has_error():
+                # Flower lists a dead node for up to a minute. The party may be there again as another one: look for it.
+                self._nodes.pop(sent.party, None)
             try:
                 sent.read(_content(reply, ENVELOPE, bytes))
             except MessageError as error:

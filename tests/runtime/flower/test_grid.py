@@ -216,6 +216,30 @@ def test_a_node_that_comes_back_under_another_number_is_found(tmp_path: Path) ->
     assert count["asked"] == 1
 
 
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_dead_node_that_flower_still_lists_is_given_up(silent: bool, tmp_path: Path) -> None:
+    """Flower lists it until its heartbeat expires, and says at some time that a message could not be delivered."""
+    world = World(of_example("DPSGD"), tmp_path)
+    handler = world.grid.nodes[102]
+
+    def dead(message: Message) -> Message | None:
+        return None if silent else Message(Error(code=3, reason="expired"), reply_to=message)
+
+    def dies(message: Message) -> Message | None:
+        if message.metadata.message_type != "train":
+            return handler(message)
+        handler(message)  # the step is on the disk, and its answer is lost
+        world.grid.nodes[102], world.grid.nodes[777] = dead, handler
+        return dead(message)
+
+    world.grid.nodes[102] = dies
+    assert np.array_equal(world.run(patience=0.5 if silent else 30.0), world.local())
+    here = world.party(2)
+    steps = [row["round"] for row in here.disk.journal() if row["what"] == "step"]
+    here.disk.close()
+    assert steps == [0, 1]
+
+
 def test_a_node_that_died_after_it_answered_repeats_its_answer(tmp_path: Path) -> None:
     world = World(of_example("ConsensusADMM"), tmp_path)
     handler, lost = world.grid.nodes[101], {"answers": 0}

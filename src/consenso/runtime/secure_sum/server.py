@@ -225,7 +225,8 @@ class Server:
         if pair.public != adverts[missing].key:
             raise TamperError(_wrong_secret("key", missing, now.occasion))
         for survivor in now.survivors:
-            add_pair_mask(blender, pair, adverts[survivor].key, self.terms, now.occasion, own=missing, other=survivor)
+            agreed = pair.agree(adverts[survivor].key)
+            add_pair_mask(blender, agreed, self.terms, now.occasion, own=missing, other=survivor)
 
     def _enough(self, what: str, count: int) -> None:
         if count < self.terms.threshold:
