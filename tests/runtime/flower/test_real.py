@@ -61,7 +61,7 @@ ash = 12
 birch = 12
 """
 PARTIES = ("ash", "birch")
-PATIENCE = 20.0  # seconds that a message lives, and so until a dead node is given up
+PATIENCE = 30.0  # seconds that a message lives, and so until a dead node is given up
 BIN = Path(sys.executable).parent
 
 
