@@ -70,6 +70,7 @@ class Client:
         self.channel = channel or KeyPair.draw(entropy)  # for envelopes, of a whole run
         self.known_circle: Circle | None = None
         self._common: dict[bytes, bytes] = {}  # by the other's key; agreed and extracted once for a whole run
+        self._drawn: KeyPair | None = None  # the last one that was advertised, ready for use
         self._accepted: _Accepted | None = None  # the last call that was in order
         self.engagements: dict[Occasion, Engagement] = {}
         self.latest: Occasion | None = None  # the last occasion whose masks were used
@@ -132,6 +133,7 @@ class Client:
             commitment=commit(seed, self._context(occasion, self.party, self.party)),
             packets=rows(packets, PACKET_BYTES),
         )
+        self._drawn = pair
         self.engagements[occasion] = Engagement(
             occasion=occasion, circle=circle, key=pair.secret, seed=seed, advert=advert
         )
@@ -142,7 +144,8 @@ class Client:
         occasion, own = self._checked(call)
         if self._accepted is not None and self._accepted.call is call:
             return
-        held, pair = self._opened(call, occasion), KeyPair(own.key)
+        held = self._opened(call, occasion)
+        pair = self._drawn if self._drawn is not None and self._drawn.secret == own.key else KeyPair(own.key)
         agreed = {
             int(member): pair.agree(row(call.keys, index))
             for index, member in enumerate(call.roster)
