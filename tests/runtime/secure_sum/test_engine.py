@@ -140,7 +140,8 @@ SETTINGS = [
     for schedule in cls.example().schedules
     if isinstance(schedule, Everyone | PoissonSubset)
 ]
-ROUNDS = {"PreconditionedFixedPoint": 8}  # that of its example: one round more than its steps
+NEEDED = "PreconditionedFixedPoint"  # one round more than its steps
+ROUNDS = {NEEDED: discover()[NEEDED].example().rounds}
 
 
 def of_example(cls: Any, **changes: Any) -> Plan:
