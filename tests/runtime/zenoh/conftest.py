@@ -112,7 +112,8 @@ class World:
 
     def client(self, party: int, *, run: str = RUN, **options: Any) -> StarParty:
         parts, disk = parts_of(self.made), self.disk(f"p{party}")
-        made = Party(self.made, self.shards(party), party, disk, contributor=parts.contributor, **options)
+        told = {"contributor": parts.contributor} | options
+        made = Party(self.made, self.shards(party), party, disk, **told)
         name = self.names[party]
         return self.spawn(
             StarParty(made, name, run=run, server=self.address, credentials=self.authority(name), limit=parts.limit)
