@@ -1,20 +1,23 @@
-"""What the network costs: a round of a star of processes over mutual TLS, beside the same round in one process."""
+"""What the network costs: a round of a star of processes over mutual TLS, beside the same round in one process and a
+round over Flower, all in one run.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import flower_round
 from benchmarks.measure import Figure, seconds
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.deployment import certs
@@ -24,6 +27,7 @@ from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L2
 from consenso.runtime.disk import Disk
+from consenso.runtime.flower import FlowerHub, answered
 from consenso.runtime.hub import HubRun
 from consenso.runtime.local import LocalEngine
 from consenso.runtime.own_step import OwnStep
@@ -36,21 +40,23 @@ from consenso.runtime.zenoh.tls import Credentials
 from consenso.shards import Shards
 
 CLIENTS, FLOATS, RECORDS, ROUNDS = 10, 10_000, 20, 40
+FLOWER_CLIENTS, FLOWER_ROUNDS = 2, 3  # fewer clients are in Flower's favour: it starts a process for each message
 RUN = "be" * 32
 
 
 def run() -> Iterator[Figure]:
     """All figures."""
-    yield from _star()
+    network = yield from _star()
+    yield _flower(network)
     yield _idle()
 
 
-def _plan() -> Plan:
+def _plan(clients: int = CLIENTS) -> Plan:
     problem = Problem(
         loss=Logistic(),
         regularizer=L2(strength=1e-3),
         features=FLOATS,
-        sizes=np.full(CLIENTS, RECORDS),
+        sizes=np.full(clients, RECORDS),
         row_bound=1.0,
         unit="user",
     )
@@ -89,14 +95,15 @@ def client(party: int, address: str, folder: str) -> None:
     star.run()
 
 
-def _star() -> Iterator[Figure]:
+def _star() -> Generator[Figure, None, float]:
+    """Seconds of a round of the star, after the figure that compares it with one process."""
     made = _plan()
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         place = Path(folder)
         certs.init(place / "authority")
         for name in (SERVER, *(f"p{party}" for party in range(CLIENTS))):
             certs.issue(place / "authority", name, out=place / name, hosts=["127.0.0.1"])
-        address = f"127.0.0.1:{_port()}"
+        address = f"127.0.0.1:{flower_round.free_port()}"
         names = {party: f"p{party}" for party in range(CLIENTS)}
         credentials = Credentials.load(place / SERVER, name=SERVER)
         limit = HubRehearsal(made).largest()
@@ -116,6 +123,41 @@ def _star() -> Iterator[Figure]:
         limit=20,
         note=f"{1e3 * network:.1f} ms over {1e3 * inside:.1f} + {1e3 * step:.1f} ms",
     )
+    return network
+
+
+def _flower(network: float) -> Figure:
+    """The same hub, parties and disks, with Flower in between."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = flower_round.times(Path(folder), clients=FLOWER_CLIENTS, rounds=FLOWER_ROUNDS)
+    return Figure(
+        f"a Flower round, {FLOWER_CLIENTS} clients only, over a star round, {CLIENTS} clients; {FLOATS:,} floats",
+        min(found) / network,
+        limit=100,
+        at_most=False,
+        note=f"{min(found):.2f} s over {1e3 * network:.1f} ms",
+    )
+
+
+def flower_hub(grid: Any, folder: str, rounds: int) -> None:
+    """The ServerApp: times its rounds."""
+    made, place = _plan(FLOWER_CLIENTS), Path(folder)
+    names = {party: f"p{party}" for party in range(FLOWER_CLIENTS)}
+    line = FlowerHub(grid, names, run=RUN, limit=HubRehearsal(made).largest(), patience=flower_round.PATIENCE)
+    hub = HubRun(made, Disk(place / "hub", owner="hub", run=RUN, fingerprint="f"))
+    found = flower_round.timed(hub.rounds(line), rounds)
+    (place / "times.json").write_text(json.dumps(found))
+
+
+def flower_party(message: Any, party: int, folder: str) -> Any:
+    """The ClientApp of one party."""
+
+    def built() -> Party:
+        made, name = _plan(FLOWER_CLIENTS), f"p{party}"
+        shards = Shards.from_parties(made.problem, [_table(party)], parties=[party])
+        return Party(made, shards, party, Disk(Path(folder) / name, owner=name, run=RUN, fingerprint="f"))
+
+    return answered(message, f"p{party}", run=RUN, limit=HubRehearsal(_plan(FLOWER_CLIENTS)).largest, party=built)
 
 
 def _turns(rounds: Any, alone: Any, own: Any) -> tuple[float, float, float]:
@@ -172,7 +214,7 @@ def _idle() -> Figure:
         certs.issue(place / "authority", SERVER, out=place / SERVER, hosts=["127.0.0.1"])
         (place / "study.toml").write_text(STUDY)
         (place / "schema.toml").write_text(SCHEMA)
-        told = ["--listen", f"127.0.0.1:{_port()}", "--certs", SERVER, "--out", "run", "--json"]
+        told = ["--listen", f"127.0.0.1:{flower_round.free_port()}", "--certs", SERVER, "--out", "run", "--json"]
         command = [sys.executable, "-m", "consenso", "serve", "study.toml", *told]
         with _process(command, cwd=place, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
@@ -197,9 +239,3 @@ def _process(command: list[str], **options: Any) -> Iterator[subprocess.Popen[An
     finally:
         process.kill()
         process.communicate()
-
-
-def _port() -> int:
-    with contextlib.closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

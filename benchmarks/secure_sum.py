@@ -28,11 +28,11 @@ from consenso.problem import Problem
 from consenso.regularizers import L2
 from consenso.runtime.codec import Schema, decode_values, encode_values
 from consenso.runtime.disk import Disk
+from consenso.runtime.fixed_point import Column, decode, encode
 from consenso.runtime.hub import HubRun, Question
 from consenso.runtime.party import Party
 from consenso.runtime.plan import Plan, plan
 from consenso.runtime.secure_sum import Client, Occasion, Server, Terms, secure_parts
-from consenso.runtime.secure_sum.fixed_point import Column, decode, encode
 from consenso.runtime.secure_sum.wire import Wire
 from consenso.runtime.summation import Check, plain_parts
 from consenso.shards import Shards

@@ -14,10 +14,13 @@ import resource
 import signal
 import time
 import urllib.request
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+
+from consenso.privacy.ledger import Budget, Ledger
 
 NAMES = ("ash", "birch", "cedar")
 LONG = os.environ.get("CONSENSO_LONG") == "1"
@@ -128,6 +131,29 @@ def test_peers_and_the_holder_of_the_token_are_killed_at_random(federation, walk
             assert steps(made, name) == list(range(rounds))
     if walk:
         assert sorted(round_ for name in NAMES for round_ in steps(made, name)) == list(range(rounds))
+
+
+def test_killed_processes_are_charged_once(federation):
+    """With noise that cannot be drawn again, and a ledger of each party."""
+    rounds = 20
+    made = federation(rounds=rounds, privacy="multiplier = 2.0")
+    budget = Budget(observer="eavesdropper", unit="record", adjacency="replace-one", epsilon=1000.0, delta=1e-5)
+    for name in NAMES:
+        Ledger.create(made.folder / f"{name}.ledger", dataset=name, budgets=[budget])
+
+    def join(*more: str, name: str) -> Any:
+        return made.join(name, "--ledger", f"{name}.ledger", *more)
+
+    watched = Watched({"server": made.serve} | {name: partial(join, name=name) for name in NAMES})
+    for moment, victim in ((3, "birch"), (8, "server"), (13, "birch")):
+        assert watched.reach(moment)
+        watched.kill(victim)
+    made.wait(*watched.processes.values(), seconds=120)
+    for name in NAMES:
+        (charged,) = Ledger.open(made.folder / f"{name}.ledger").runs()
+        assert charged.state == "committed"
+        assert steps(made, name) == list(range(rounds))
+        assert np.array_equal(made.model(f"{name}.run"), made.model("run"))
 
 
 def until(port: int, holds: Any, seconds: float = 60.0) -> dict[str, Any]:

@@ -11,15 +11,18 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.facts import Facts
+
+_Number = TypeVar("_Number", np.float64, np.uint64)
 
 
 class Stacking(Enum):
@@ -37,16 +40,16 @@ class Copied:
     trials: int
     trial_of_row: IntArray  # (rows,), ascending
 
-    def sums(self, values: Array) -> Array:
+    def sums(self, values: NDArray[_Number]) -> NDArray[_Number]:
         """Sums over the rows of each trial, (trials, ...)."""
         if len(values) and len(values) % self.trials == 0:
             each = len(values) // self.trials
             if self.trial_of_row[each - 1] == 0 and self.trial_of_row[-each] == self.trials - 1:
                 counts = np.bincount(self.trial_of_row, minlength=self.trials)
                 if (counts == each).all():
-                    total: Array = values.reshape(self.trials, each, *values.shape[1:]).sum(axis=1)
+                    total: NDArray[_Number] = values.reshape(self.trials, each, *values.shape[1:]).sum(axis=1)
                     return total
-        out = np.zeros((self.trials, *values.shape[1:]))
+        out = np.zeros((self.trials, *values.shape[1:]), dtype=values.dtype)
         if len(values):
             first = np.flatnonzero(np.diff(self.trial_of_row, prepend=-1))
             out[self.trial_of_row[first]] = np.add.reduceat(values, first, axis=0)

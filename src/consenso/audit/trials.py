@@ -24,6 +24,7 @@ from consenso.privacy.release import HUB, Contribution, Doorway, Entry, Sealed, 
 from consenso.privacy.samplers import Key, Seeded
 from consenso.privacy.setting import largest_bounds
 from consenso.runtime.coins import SCHEDULE_STREAM
+from consenso.runtime.fixed_point import Column, decode, encode_rows, grids_of
 from consenso.runtime.plan import Plan
 from consenso.runtime.records import own, put, take
 from consenso.schedules import Everyone, RandomStopping
@@ -158,19 +159,21 @@ class Trials:
     ) -> tuple[Any, dict[tuple[str, int], Array], dict[tuple[str, int], Array]]:
         """The sums of what was sent, sealed ones opened as the library does it."""
         total, sums, shares = {}, {}, {}
+        grids = grids_of(replace(self.plan.setting, doorway=self.doorway), self.plan.algorithm.releases, facts.round)
         for each in dataclasses.fields(up):
             value = getattr(up, each.name)
             if not isinstance(value, Sealed):
-                total[each.name] = copies.sums(value[: len(rows)])
+                column = None if grids is None else grids.column(each.name, value, None)
+                total[each.name] = _summed([(copies, value[: len(rows)])], column)
                 continue
             sent = vault.take(value)
-            key = (sent.release.name, sent.repetition)
-            heard = copies.sums(sent.value[: len(rows)])
+            key, here = (sent.release.name, sent.repetition), sent.value[: len(rows)]
+            column = None if grids is None else grids.column(each.name, here, sent)
             if self.doorway.trust == "curator":
-                heard = self._with_noise(facts, sent, heard, largest)
+                heard = self._with_noise(facts, sent, copies.sums(here), largest)
             else:
-                shares[key] = sent.value[: len(rows)] - _exact(door.calls, key, len(rows), sent.release.size)
-                heard = heard + self._silence(facts, sent, rows, largest)
+                shares[key] = here - _exact(door.calls, key, len(rows), sent.release.size)
+                heard = _summed([(copies, here), self._silence(facts, sent, rows, largest)], column)
             total[each.name] = sums[key] = heard
         return type(up)(**total), sums, shares
 
@@ -183,13 +186,16 @@ class Trials:
             total, sensitivity * sent.bound / np.sqrt(sent.share), facts.round, key, self.doorway.sampler
         )
 
-    def _silence(self, facts: Facts, sent: Contribution, rows: IntArray, largest: dict[str, float]) -> Array:
+    def _silence(
+        self, facts: Facts, sent: Contribution, rows: IntArray, largest: dict[str, float]
+    ) -> tuple[Copied, Array]:
         """The noise shares of parties that were not sampled."""
         silent = np.setdiff1d(np.arange(self.count * self.parties, dtype=np.int64), rows)
+        copies = Copied(self.count, silent // self.parties)
         if not len(silent):
-            return np.zeros((self.count, sent.release.size))
+            return copies, np.zeros((0, sent.release.size))
         drawing = replace(facts, cohort=silent + self.first * self.parties)
-        return Copied(self.count, silent // self.parties).sums(silent_share(self.doorway, drawing, sent, largest))
+        return copies, silent_share(self.doorway, drawing, sent, largest)
 
     def _peer_round(self, facts: Facts, alive: IntArray) -> Scene:
         setting, algorithm = self.plan.setting, self.plan.algorithm
@@ -235,6 +241,15 @@ def hubs_of(plan: Plan, count: int, stacking: Stacking) -> Hubs | None:
     if stacking is Stacking.HUBS and not isinstance(plan.setting.schedule, RandomStopping):
         return StackedHubs(plan.algorithm, facts, count)
     return ListedHubs(plan.algorithm, facts, count, alone=stacking is Stacking.NOTHING)
+
+
+def _summed(parts: list[tuple[Copied, Array]], column: Column | None) -> Array:
+    """The sums of each trial; in whole steps of the column's grid, as the library adds under a secure sum."""
+    if column is None:
+        first, *others = (copies.sums(values) for copies, values in parts)
+        return sum(others, first)
+    words = [copies.sums(encode_rows(values, column)) for copies, values in parts]
+    return decode(np.sum(words, axis=0, dtype=np.uint64), column)
 
 
 def _exact(calls: list[Call], key: tuple[str, int], rows: int, size: int) -> Array:

@@ -15,12 +15,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from consenso.deployment.engines import server_parts
 from consenso.deployment.identity import allowance_of, disk_of, names_of, place_of, run_of
 from consenso.deployment.outcome import prepare, write
 from consenso.deployment.parts import Parts, parts_of
 from consenso.errors import InputError
 from consenso.runtime.flower import HUB, FlowerHub, answered, key_hash
-from consenso.runtime.hub import HubRun, check_star
+from consenso.runtime.hub import HubRun
 from consenso.runtime.party import Party
 from consenso.study import Study
 from consenso.study.study import LOCAL, SCHEMA
@@ -145,9 +146,7 @@ def build(study: Study, out: Path, *, name: str | None = None, keys: Path | None
 
 def check(study: Study) -> None:
     """Refuse what a ServerApp and its ClientApps cannot run, before anything starts."""
-    plan = study.plan()
-    check_star(plan)
-    parts_of(plan)
+    server_parts(study.plan())
     if HUB in study.parties:
         raise InputError(f"party {HUB!r}: that is the server's own name; rename the party.")
 

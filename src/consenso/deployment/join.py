@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from consenso.deployment.engines import server_parts
 from consenso.deployment.identity import allowance_of, disk_of, place_of, run_of
 from consenso.deployment.outcome import prepare, write
-from consenso.deployment.parts import parts_of
 from consenso.deployment.status import Status, budget_of
-from consenso.runtime.hub import check_star
 from consenso.runtime.party import Party
 from consenso.runtime.zenoh.access import HUB
 from consenso.runtime.zenoh.star import SERVER, StarParty
@@ -39,8 +38,7 @@ class Member:
         self.told, study = told, told.study
         index = place_of(study, told.party)
         plan = study.plan()
-        check_star(plan)
-        parts, run = parts_of(plan), run_of(study, told.label)
+        parts, run = server_parts(plan), run_of(study, told.label)
         credentials = Credentials.load(told.certs, name=told.party)
         self._run, self._folder = run, prepare(told.out, again=run)
         shards = study.party_shards(told.party, told.data)

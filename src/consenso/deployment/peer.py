@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from consenso.deployment.engines import peer_kind
 from consenso.deployment.identity import allowance_of, disk_of, names_of, place_of, read_addresses, run_of
 from consenso.deployment.outcome import prepare, write
 from consenso.deployment.status import Status, budget_of
-from consenso.runtime.node import Node, check_graph
-from consenso.runtime.walker import Walker, check_walk
+from consenso.runtime.node import Node
+from consenso.runtime.walker import Walker
 from consenso.runtime.zenoh.graph import GraphPeer
 from consenso.runtime.zenoh.tls import Credentials
-from consenso.schedules import RandomWalk
 from consenso.study import Study
 
 
@@ -39,15 +39,13 @@ class PeerMember:
         self.told, study = told, told.study
         index, names = place_of(study, told.name), names_of(study)
         plan = study.plan()
-        walks = isinstance(plan.setting.schedule, RandomWalk)
-        (check_walk if walks else check_graph)(plan)
+        kind = peer_kind(plan)
         addresses = read_addresses(told.addresses, names)
         credentials = Credentials.load(told.certs, name=told.name)
         self._run, self._folder = run_of(study, told.label), prepare(told.out, again=run_of(study, told.label))
         shards = study.party_shards(told.name, told.data)
         disk = disk_of(study, told.state, owner=told.name, label=told.label)
         allowance = allowance_of(study, disk, told.ledger, label=told.label)
-        kind = Walker if walks else Node
         self.worker: Node | Walker = kind(plan, shards, index, disk, allowance=allowance)
         self.status = Status(
             role="peer",

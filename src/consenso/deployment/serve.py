@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from consenso.deployment.engines import server_parts
 from consenso.deployment.identity import disk_of, names_of, run_of
 from consenso.deployment.outcome import prepare, write
-from consenso.deployment.parts import parts_of
 from consenso.deployment.status import Status, budget_of
-from consenso.runtime.hub import HubRun, check_star
+from consenso.runtime.hub import HubRun
 from consenso.runtime.zenoh.star import SERVER, StarHub
 from consenso.runtime.zenoh.tls import Credentials
 from consenso.study import Study
@@ -37,8 +37,8 @@ class Server:
     def __init__(self, told: Federation) -> None:
         self.told, study = told, told.study
         self.plan = study.plan()
-        check_star(self.plan)
-        self._parts, self._names, self._run = parts_of(self.plan), names_of(study), run_of(study, told.label)
+        self._parts = server_parts(self.plan)
+        self._names, self._run = names_of(study), run_of(study, told.label)
         credentials = Credentials.load(told.certs, name=SERVER)
         self._folder: RunFolder = prepare(told.out)
         disk = disk_of(study, self._folder.checkpoint, owner=SERVER, label=told.label)

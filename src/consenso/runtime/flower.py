@@ -34,6 +34,7 @@ class _Sent:
     """A question on its way."""
 
     party: int
+    node: int
     until: float
     read: Callable[[bytes], None]
 
@@ -62,6 +63,7 @@ class FlowerHub:
         self._grid, self._names, self._run, self._limit = grid, names, run, limit
         self._patience, self._pause, self._keys = patience, pause, keys or {}
         self._nodes: dict[int, int] = {}  # of each party
+        self._doubted: set[int] = set()  # parties whose node let a question expire: they may be here as another node
         self._asked_who: dict[int, tuple[str, float]] = {}  # by node: the message, and when to ask again
         self._away: set[int] = set()  # parties that did not answer in time and have not been heard since
 
@@ -141,22 +143,25 @@ class FlowerHub:
             busy = {sent.party for sent in on_the_way.values()}
             open_ = [party for party in envelopes if party not in answers and party not in busy and due[party] <= now]
             for message_id, party in self._pushed(open_, envelopes).items():
-                on_the_way[message_id] = _Sent(party, now + self._patience, readers[party])
+                on_the_way[message_id] = _Sent(party, self._nodes[party], now + self._patience, readers[party])
             for message_id in self._pulled(on_the_way):
                 due[on_the_way.pop(message_id).party] = now + AFTER_REFUSAL
             for message_id, sent in list(on_the_way.items()):
-                if sent.until <= now:  # expired at the node as well: it will not be answered any more
+                if sent.node != self._nodes.get(sent.party):  # the party is another node now, or none
                     del on_the_way[message_id]
+                elif sent.until <= now:  # expired at the node as well: it will not be answered any more
+                    del on_the_way[message_id]
+                    self._doubted.add(sent.party)
             time.sleep(self._pause)
 
     def _pushed(self, parties: list[int], envelopes: Mapping[int, bytes]) -> dict[str, int]:
         """Send the envelopes of those whose nodes are known, and look for the others' nodes."""
-        online = set(self._grid.get_node_ids()) if parties else set()
-        for party in list(self._nodes):
-            if parties and self._nodes[party] not in online:
+        if parties or self._doubted:
+            online = set(self._grid.get_node_ids())
+            for party in [party for party, node in self._nodes.items() if node not in online]:
                 del self._nodes[party]
-        if any(party not in self._nodes for party in parties):
-            self._meet(online)
+            if self._doubted or any(party not in self._nodes for party in parties):
+                self._meet(online)
         ready = [party for party in parties if party in self._nodes]
         messages = [self._message(self._nodes[party], ASK, {ENVELOPE: envelopes[party]}) for party in ready]
         ids = list(self._grid.push_messages(messages)) if messages else []
@@ -173,6 +178,8 @@ class FlowerHub:
             if sent is None:
                 continue
             found.append(message_id)
+            # Flower lists a dead node for up to a minute, and says only that a message could not be delivered.
+            (self._doubted.add if reply.has_error() else self._doubted.discard)(sent.party)
             try:
                 sent.read(_content(reply, ENVELOPE, bytes))
             except MessageError as error:
@@ -204,7 +211,7 @@ class FlowerHub:
             numbers = {each: party for party, each in self._names.items()}
             if name not in numbers:
                 raise MessageError("it is no party of this study.")
-            if numbers[name] in self._nodes:
+            if numbers[name] in self._nodes and numbers[name] not in self._doubted:
                 raise MessageError(f"it says that it is {name}, whose node is here already.")
             if self._keys and self._key_of(node) != self._keys.get(name):
                 raise MessageError(f"it says that it is {name} and does not have the key of {name}.")
@@ -212,6 +219,7 @@ class FlowerHub:
             log.warning("node %d is not talked to: %s", node, error)
             return
         self._nodes[numbers[name]] = node
+        self._doubted.discard(numbers[name])
 
     def _key_of(self, node: int) -> str:
         found = [bytes(info.public_key) for info in self._grid.get_nodes() if info.node_id == node]

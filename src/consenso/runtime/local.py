@@ -122,7 +122,8 @@ class LocalEngine:
         progress.previous = active
         facts = setting.facts.at(round_)
         down = algorithm.down(facts, progress.hub)
-        gathered = Sum(setting, facts, largest_bounds(setting, algorithm.releases, round_), progress)
+        largest = largest_bounds(setting, algorithm.releases, round_)
+        gathered = Sum(setting, facts, largest, progress, declaration=algorithm.releases)
         for cohort in self._cohorts(active, facts):
             here = facts.only(cohort)
             before = take(progress.state, cohort, shards.offsets)

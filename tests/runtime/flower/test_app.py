@@ -16,6 +16,7 @@ import consenso
 from consenso.deployment.flower import PACKAGE, answer, build, serve
 from consenso.errors import InputError
 from consenso.models import load_model
+from consenso.privacy.ledger import Budget, Ledger
 from consenso.runtime import flower
 from consenso.runtime.disk import read_journal
 from consenso.runtime.flower import key_hash
@@ -25,7 +26,7 @@ from consenso.study.training import model_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what Flower and Typer import
-    from flwr.app import ConfigRecord, Message, RecordDict
+    from flwr.app import ConfigRecord, Error, Message, RecordDict
     from flwr.cli.build import build_fab_from_disk
     from flwr.cli.config_utils import load_and_validate
     from flwr.supercore.task_identity import TaskIdentity
@@ -305,3 +306,40 @@ def test_without_a_seed_a_node_needs_its_ledger(tmp_path: Path, caplog: pytest.L
     assert "this party cannot go on" in caplog.text
     for party in ("ash", "birch"):
         assert not read_journal(tmp_path / f"{party}.state")  # nothing left it
+
+
+def test_a_node_whose_replies_are_lost_is_charged_once(tmp_path: Path) -> None:
+    """Every message is answered by a process of its own, and some of these die before their reply is out."""
+    made = study(tmp_path, privacy="")
+    app = build(made, tmp_path / "app") / PACKAGE
+    lost = {"replies": 0}
+
+    class Losing(Grid):
+        def pull_messages(self, message_ids: Any) -> list[Message]:
+            replies = []
+            for reply, sent in (
+                (reply, self.by_id[reply.metadata.reply_to_message_id]) for reply in self.pulled(message_ids)
+            ):
+                if sent.metadata.message_type == "train" and lost["replies"] % 3 < 2:
+                    reply = Message(Error(code=8, reason="killed"), reply_to=sent)
+                lost["replies"] += 1
+                replies.append(reply)
+            return replies
+
+        def pulled(self, message_ids: Any) -> list[Message]:
+            self.by_id = {message.metadata.message_id: message for message in self.sent}
+            return super().pull_messages(message_ids)
+
+    grid = Losing(tmp_path)
+    budget = Budget(observer="eavesdropper", unit="record", adjacency="replace-one", epsilon=1000.0, delta=1e-5)
+    for config in grid.configs.values():
+        ledger = tmp_path / f"{config['party']}.ledger"
+        Ledger.create(ledger, dataset=config["party"], budgets=[budget])
+        config["ledger"] = str(ledger)
+    serve(app, grid, {"out": str(tmp_path / "run"), "label": "1", "patience": 20.0, "linger": 20.0})
+    assert lost["replies"] > 3 * 2 + 2  # some were asked for again
+    for party in ("ash", "birch"):
+        (charged,) = Ledger.open(tmp_path / f"{party}.ledger").runs()
+        assert charged.state == "committed"
+        steps = [row["round"] for row in read_journal(tmp_path / f"{party}.state") if row["what"] == "step"]
+        assert steps == [0, 1, 2]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,18 +19,20 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from consenso.algorithms import discover
+from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.deployment.engines import refusal, server_parts
 from consenso.deployment.parts import parts_of
 from consenso.errors import BudgetError, InputError
 from consenso.runtime import flower
 from consenso.runtime.codec import Envelope, pack, unpack
 from consenso.runtime.disk import Disk
 from consenso.runtime.flower import FlowerHub, answered, key_hash
-from consenso.runtime.hub import HubRun, check_star
+from consenso.runtime.hub import HubRun
 from consenso.runtime.party import Party
 from consenso.runtime.plan import Plan
 from consenso.schedules import Everyone, PoissonSubset
 from consenso.shards import Shards
-from consenso.testing.laws import execute, planned
+from consenso.testing.laws import execute, planned, settings_of
 from consenso.testing.worlds import draw
 
 with warnings.catch_warnings():
@@ -85,6 +87,7 @@ class World:
     """A hub and nodes that build their party from its disk for every message, as Flower's processes do."""
 
     def __init__(self, made: Plan, folder: Path) -> None:
+        server_parts(made)
         self.made, self.folder, self.grid = made, folder, Grid()
         self.names = {party: f"p{party}" for party in range(made.setting.parties)}
         self.shards = Shards.from_parties(made.problem, draw(made.problem, np.random.default_rng(0)))
@@ -137,22 +140,40 @@ def of_example(name: str, **changes: Any) -> Plan:
     return planned(discover()[name].example(), **({"rounds": 2} | changes))
 
 
-STARS = ["ConsensusADMM", "DualConsensusADMM", "DPSGD", "GradientADMM"]
+# Law 1: every discovered algorithm, in every schedule and under every trust of its example, runs or is refused.
+# Three rounds have all that a message can be, and parties are built anew for each; some algorithms need more.
+ROUNDS = {"PreconditionedFixedPoint": PreconditionedFixedPoint.example().rounds, "ObjectivePerturbation": 1}
+PLANS = [
+    pytest.param(made, id=f"{name}-{type(made.setting.schedule).__name__}-{made.setting.doorway.trust}")
+    for name, definition in discover().items()
+    for made in settings_of(replace(definition.example(), rounds=ROUNDS.get(name, 3)))
+]
+FLOWER = "`consenso flower`"
+RUN_BY_FLOWER = [each for each in PLANS if refusal(FLOWER, each.values[0]) is None]
+REFUSED = [each for each in PLANS if refusal(FLOWER, each.values[0]) is not None]
 
 
-@pytest.mark.parametrize("name", STARS)
-def test_flower_messages_carry_the_local_engines_model(name: str, tmp_path: Path) -> None:
-    made = of_example(name)
-    check_star(made)
+@pytest.mark.parametrize("made", RUN_BY_FLOWER)
+def test_flower_messages_carry_the_local_engines_model(made: Plan, tmp_path: Path) -> None:
     world = World(made, tmp_path)
     model = world.run()
     assert np.array_equal(model, world.local())
     assert all(np.array_equal(world.model(party), model) for party in world.names)
 
 
-def test_a_secure_sum_runs_over_flower_too(tmp_path: Path) -> None:
-    world = World(of_example("DPSGD", trust="secure-sum", colluders=1), tmp_path)
-    np.testing.assert_allclose(world.run(), world.local(), rtol=0, atol=1e-14)
+@pytest.mark.parametrize("made", REFUSED)
+def test_what_flower_does_not_run_is_refused_with_a_reason_before_anything_starts(made: Plan, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no hub|a walk goes|its own curator|cannot draw for themselves") as refused:
+        World(made, tmp_path)
+    assert "; " in str(refused.value)
+    assert not any(tmp_path.iterdir())
+
+
+def test_every_algorithm_with_a_hub_runs_over_flower_in_some_setting() -> None:
+    ran = {type(each.values[0].algorithm).__name__ for each in RUN_BY_FLOWER}
+    hubs = {type(each.values[0].algorithm).__name__ for each in PLANS if each.values[0].setting.shape == "hub"}
+    assert hubs - ran == {"StatelessWalk"}
+    assert len(ran) >= 10
 
 
 def test_every_message_has_a_time_to_live(tmp_path: Path) -> None:
@@ -193,6 +214,30 @@ def test_a_node_that_comes_back_under_another_number_is_found(tmp_path: Path) ->
     # A message to the old node is given up when its time is over.
     assert np.array_equal(world.run(patience=0.5), world.local())
     assert count["asked"] == 1
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_dead_node_that_flower_still_lists_is_given_up(silent: bool, tmp_path: Path) -> None:
+    """Flower lists it until its heartbeat expires, and says at some time that a message could not be delivered."""
+    world = World(of_example("DPSGD"), tmp_path)
+    handler = world.grid.nodes[102]
+
+    def dead(message: Message) -> Message | None:
+        return None if silent else Message(Error(code=3, reason="expired"), reply_to=message)
+
+    def dies(message: Message) -> Message | None:
+        if message.metadata.message_type != "train":
+            return handler(message)
+        handler(message)  # the step is on the disk, and its answer is lost
+        world.grid.nodes[102], world.grid.nodes[777] = dead, handler
+        return dead(message)
+
+    world.grid.nodes[102] = dies
+    assert np.array_equal(world.run(patience=0.5 if silent else 30.0), world.local())
+    here = world.party(2)
+    steps = [row["round"] for row in here.disk.journal() if row["what"] == "step"]
+    here.disk.close()
+    assert steps == [0, 1]
 
 
 def test_a_node_that_died_after_it_answered_repeats_its_answer(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""A SuperLink, SuperNodes and `flwr run`, as an organisation starts them, on loopback."""
+"""A SuperLink, SuperNodes and `flwr run`, as an organisation starts them, on loopback.
+
+One run has it all, since Flower takes its time: a node is killed and started again, and the model is the same as ever.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +22,7 @@ import numpy as np
 import pytest
 
 from consenso.deployment.flower import build
+from consenso.errors import InputError
 from consenso.models import Model, load_model
 from consenso.runtime.disk import read_journal
 from consenso.runtime.run import run
@@ -56,6 +61,7 @@ ash = 12
 birch = 12
 """
 PARTIES = ("ash", "birch")
+PATIENCE = 30.0  # seconds that a message lives, and so until a dead node is given up
 BIN = Path(sys.executable).parent
 
 
@@ -91,6 +97,7 @@ class Flower:
     folder: Path
     port: int = field(default_factory=free_port)
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    nodes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -135,16 +142,40 @@ class Flower:
         }
         config = " ".join(f'{name}="{value}"' for name, value in (told | changes).items())
         address = ("--superlink", f"127.0.0.1:{self.port}", "--port", str(free_port()))
-        self.start(f"node-{party}", "flower-supernode", "--insecure", *address, "--node-config", config)
+        name = f"node-{party}-{len(self.processes)}"
+        self.nodes[party] = self.start(name, "flower-supernode", "--insecure", *address, "--node-config", config)
 
-    def run(self, app: Path, seconds: float) -> None:
+    def kill(self, party: str) -> None:
+        """What a machine that loses its power does to a node and to the processes that it started."""
+        node = self.nodes.pop(party)
+        for pid in (node.pid, *descendants(node.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        node.wait()
+
+    def steps(self, party: str, what: str = "step") -> list[int]:
+        """The rounds that a party has in its journal so far."""
+        try:
+            return [row["round"] for row in read_journal(self.folder / f"{party}.state") if row["what"] == what]
+        except (InputError, sqlite3.OperationalError):  # not there, or not yet filled
+            return []
+
+    def until(self, holds: Callable[[], bool], seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < end, self.logs()
+            time.sleep(0.02)
+
+    def submit(self, app: Path) -> subprocess.Popen[bytes]:
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         (home / "config.toml").write_text(
             f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "127.0.0.1:{self.port}"\ninsecure = true\n'
         )
-        config = f'out="{self.folder}/run" patience=60.0 linger=60.0'
-        process = self.start("run", "flwr", "run", str(app), "here", "--stream", "--run-config", config)
+        config = f'out="{self.folder}/run" patience={PATIENCE} linger=60.0'
+        return self.start("run", "flwr", "run", str(app), "here", "--stream", "--run-config", config)
+
+    def wait(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -208,21 +239,25 @@ def same(one: Model, other: Model) -> bool:
 
 
 @pytest.mark.slow
-def test_flower_gives_the_model_of_the_local_engine_bit_for_bit(flower: Flower) -> None:
+def test_a_node_is_killed_and_the_model_is_that_of_the_local_engine_bit_for_bit(flower: Flower) -> None:
     app = build(Study.load(flower.folder / "study.toml"), flower.folder / "app")
     flower.link()
     for party in PARTIES:
         flower.node(party)
-    flower.run(app, seconds=480)
+    run_of_flower = flower.submit(app)
+    # Its step is on its disk, and the answer may or may not be on its way.
+    flower.until(lambda: flower.steps("birch") == [0], seconds=240)
+    flower.kill("birch")
+    assert run_of_flower.poll() is None
+    flower.node("birch")
+    flower.wait(run_of_flower, seconds=300)
     expected = local_model(flower.folder)
     assert (flower.folder / "run" / "model.json").exists(), flower.logs()
     assert same(load_model(flower.folder / "run"), expected)
     told = json.loads((flower.folder / "run" / "run.json").read_text())
     assert (told["rounds"], told["missing"]) == (2, {})
     for party in PARTIES:
-        # Every party has the model too, and on its own disk exactly what left it.
+        # Every party has the model too, and on its own disk exactly what left it: no second noise for a step.
         assert same(load_model(flower.folder / f"{party}.run"), expected)
-        journal = read_journal(flower.folder / f"{party}.state")
-        assert [row["round"] for row in journal if row["what"] == "step"] == [0, 1]
-        assert [row["round"] for row in journal if row["what"] == "sent"] == [0, 1]
-        assert journal[-1]["what"] == "ended"
+        assert flower.steps(party) == flower.steps(party, "sent") == [0, 1]
+        assert read_journal(flower.folder / f"{party}.state")[-1]["what"] == "ended"

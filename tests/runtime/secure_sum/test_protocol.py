@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from consenso.errors import ConsensoError, InputError, PrivacyError, TamperError
 from consenso.runtime.secure_sum import Client, DiscardedError, Occasion, Server, Terms
+from consenso.runtime.secure_sum.masks import derive
 from consenso.runtime.secure_sum.messages import Call, Shares, Survivors
 
 RUN = bytes(range(32))
@@ -259,8 +262,26 @@ def test_a_client_refuses_a_call_that_is_not_in_order(change: Callable[[Call], C
     made, calls = masked_round()
     client = made.clients[1]
     with pytest.raises(ConsensoError, match=reason):
+        client.check(change(calls[1]))  # before there are integers
+    with pytest.raises(ConsensoError, match=reason):
         client.mask(change(calls[1]), made.values[1])
     client.mask(calls[1], made.values[1])  # a refusal changes nothing
+
+
+def test_a_call_that_was_accepted_does_not_stand_in_for_another() -> None:
+    made, calls = masked_round()
+    client = made.clients[1]
+    client.check(calls[1])
+    with pytest.raises(ConsensoError, match="does not open"):
+        client.mask(replace(calls[1], packets=flipped(calls[1].packets, (2, 20))), made.values[1])
+    sent = client.mask(calls[1], made.values[1])
+    assert (sent.words != made.values[1]).any()
+
+
+def test_keys_are_derived_by_hkdf() -> None:
+    info = b"consenso secure sum 1|pair|here|there"
+    expected = HKDF(algorithm=hashes.SHA256(), length=32, salt=bytes(range(32)), info=info).derive(b"agreed" * 5)
+    assert derive(b"agreed" * 5, bytes(range(32)), "pair", b"here", b"there") == expected
 
 
 def test_masks_are_used_once() -> None:

@@ -56,9 +56,8 @@ class Seen:
             blender.add(derive(seed, RUN, "self", self.occasion.tag, name(party)), negative=True)
         for other, key in keys.items():
             # The other's part of a common mask is the opposite of the party's.
-            add_pair_mask(
-                blender, KeyPair(key), self.public_key(party), self.terms, self.occasion, own=other, other=party
-            )
+            agreed = KeyPair(key).agree(self.public_key(party))
+            add_pair_mask(blender, agreed, self.terms, self.occasion, own=other, other=party)
         return words
 
     def keys(self, parties: Iterable[int]) -> dict[int, bytes]:
@@ -179,16 +178,15 @@ def test_a_recovered_key_opens_no_earlier_round() -> None:
     for other in (0, 1, 3, 4):
         for occasion in (before.occasion, after.occasion):
             trial = words.copy()
-            public = before.public_key(other)
-            add_pair_mask(Blender(trial), KeyPair(recovered[2]), public, before.terms, occasion, own=2, other=other)
+            agreed = KeyPair(recovered[2]).agree(before.public_key(other))
+            add_pair_mask(Blender(trial), agreed, before.terms, occasion, own=2, other=other)
             assert is_uniform(trial)
     # The control: with the key of that round the vector lies open.
     pair = KeyPair(before.clients[2].engagements[before.occasion].key)
     for other in (0, 1, 3, 4):
         words_of_pair = np.zeros_like(words)
-        add_pair_mask(
-            Blender(words_of_pair), pair, before.public_key(other), before.terms, before.occasion, own=2, other=other
-        )
+        agreed = pair.agree(before.public_key(other))
+        add_pair_mask(Blender(words_of_pair), agreed, before.terms, before.occasion, own=2, other=other)
         np.subtract(words, words_of_pair, out=words)
     assert not words.any()
 

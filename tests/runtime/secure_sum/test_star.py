@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -132,8 +133,55 @@ def test_the_star_opens_the_sum_of_the_local_engine(world: Any, changes: dict[st
     told = list(hub.rounds(star))
     assert not any(done.missing for done in told)
     expected = execute(made, here.shards, one_by_one=True)[0]
-    np.testing.assert_allclose(hub.model(), expected, rtol=0, atol=1e-14)
+    assert np.array_equal(hub.model(), expected)
     assert star.end(hub.model_bytes(), seconds=20) == tuple(here.names)
+    assert not here.errors
+
+
+def test_a_party_refuses_what_is_not_in_order_and_carries_on(world: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Malformed, of another round, of a stage that is not due: nothing is released, and nothing is quoted."""
+    made = of_example(colluders=1)
+    here = world(made)
+    hub, star = here.serve()
+    asked: dict[tuple[int, str], bytes] = {}
+    ask = star.ask
+
+    def recorded(questions: Any, check: Any, *, partial: bool) -> dict[int, bytes]:
+        asked.update(
+            {(question.round, question.stage.partition("/")[0]): questions[0].body for question in [questions[0]]}
+        )
+        return ask(questions, check, partial=partial)
+
+    star.ask = recorded  # type: ignore[method-assign]
+    for party in here.names:
+        here.join(party)
+    rounds = hub.rounds(star)
+    next(rounds)
+    _, _, disk = here.clients[0]
+    before = disk.journal()
+    bad = [
+        ("step", b"x" * 4000, "not a message of this library"),
+        ("step", asked[0, "step"], "with the key that it advertised"),  # the call of the round before
+        ("advert", asked[0, "advert"][:-8], "bytes"),
+        ("reveal/0", asked[0, "reveal"], "did not advertise for it, or its masks are used up"),
+        ("reveal/0", b"", "broke off"),
+        ("unheard-of", b"", "a stage that a secure sum does not have"),
+    ]
+    logging.getLogger("consenso").setLevel(logging.WARNING)
+    with caplog.at_level(logging.WARNING):
+        for stage, body, reason in bad:
+            envelope = star.lines.envelope(0, kind="ask", round=1, stage=stage, body=body, counted=0)
+            call = star.lines.call(0, envelope, lambda answer: True)
+            assert star.lines.wait(lambda call=call: call.refusal is not None, 20.0), f"{stage} was not refused"
+            star.lines.drop(call)
+            assert re.search(reason, call.refusal or "")
+    logging.getLogger("consenso").setLevel(logging.CRITICAL)
+    assert disk.journal() == before
+    told = " ".join(record.getMessage() for record in caplog.records)
+    assert "refused a message of server" in told
+    assert "xxxx" not in told
+    assert len(list(rounds)) == 2
+    assert np.array_equal(hub.model(), execute(made, here.shards, one_by_one=True)[0])
     assert not here.errors
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from consenso.deployment import certs
+from consenso.deployment.parts import parts_of
 from consenso.runtime.disk import Disk
 from consenso.runtime.hub import HubRun
 from consenso.runtime.node import Node
 from consenso.runtime.party import Party
 from consenso.runtime.plan import Plan
-from consenso.runtime.rehearsal import HubRehearsal
 from consenso.runtime.walker import Walker
 from consenso.runtime.zenoh.graph import GraphPeer
 from consenso.runtime.zenoh.star import StarHub, StarParty, Stopped
@@ -103,19 +103,20 @@ class World:
     # --- star ---------------------------------------------------------------------------------------------------
 
     def hub(self, run: str = RUN, **options: Any) -> tuple[HubRun, StarHub]:
-        limit = HubRehearsal(self.made).largest()
+        parts = parts_of(self.made)
         star = StarHub(
-            self.names, run=run, listen=self.address, credentials=self.authority("server"), limit=limit, **options
+            self.names, run=run, listen=self.address, credentials=self.authority("server"), limit=parts.limit, **options
         )
         self.running.append(star)
-        return HubRun(self.made, self.disk("hub")), star
+        return HubRun(self.made, self.disk("hub"), summation=parts.summation), star
 
     def client(self, party: int, *, run: str = RUN, **options: Any) -> StarParty:
-        made = Party(self.made, self.shards(party), party, self.disk(f"p{party}"), **options)
-        limit = HubRehearsal(self.made).largest()
+        parts, disk = parts_of(self.made), self.disk(f"p{party}")
+        told = {"contributor": parts.contributor} | options
+        made = Party(self.made, self.shards(party), party, disk, **told)
         name = self.names[party]
         return self.spawn(
-            StarParty(made, name, run=run, server=self.address, credentials=self.authority(name), limit=limit)
+            StarParty(made, name, run=run, server=self.address, credentials=self.authority(name), limit=parts.limit)
         )
 
     # --- graph --------------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ import numpy as np
 
 from consenso.arrays import IntArray
 from consenso.errors import InputError, PrivacyError, TamperError
-from consenso.runtime.secure_sum.masks import Blender, KeyPair, Words, commit, derive, name, seal, unseal
+from consenso.runtime.fixed_point import Words
+from consenso.runtime.secure_sum.masks import Blender, KeyPair, commit, derive, expand, extract, name, seal, unseal
 from consenso.runtime.secure_sum.messages import (
     PACKET_BYTES,
     Advert,
@@ -47,6 +48,15 @@ class Engagement:
     held: tuple[bytes, ...] = ()  # for each of the roster, a share of its seed and one of its key
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Accepted:
+    """A call that is in order, with what its envelopes hold and the secrets that its keys agree on."""
+
+    call: Call
+    held: tuple[bytes, ...]
+    agreed: dict[int, bytes]  # by member
+
+
 class Client:
     """One party in one run. Secrets are drawn from the operating system unless a test gives another `entropy`."""
 
@@ -59,7 +69,9 @@ class Client:
         self._entropy = entropy
         self.channel = channel or KeyPair.draw(entropy)  # for envelopes, of a whole run
         self.known_circle: Circle | None = None
-        self._common: dict[bytes, bytes] = {}  # by the other's key; agreed once for a whole run
+        self._common: dict[bytes, bytes] = {}  # by the other's key; agreed and extracted once for a whole run
+        self._drawn: KeyPair | None = None  # the last one that was advertised, ready for use
+        self._accepted: _Accepted | None = None  # the last call that was in order
         self.engagements: dict[Occasion, Engagement] = {}
         self.latest: Occasion | None = None  # the last occasion whose masks were used
         self.agreed: tuple[int, bytes] | None = None  # a round and the survivors that were agreed to in it
@@ -121,6 +133,7 @@ class Client:
             commitment=commit(seed, self._context(occasion, self.party, self.party)),
             packets=rows(packets, PACKET_BYTES),
         )
+        self._drawn = pair
         self.engagements[occasion] = Engagement(
             occasion=occasion, circle=circle, key=pair.secret, seed=seed, advert=advert
         )
@@ -128,24 +141,35 @@ class Client:
 
     def check(self, call: Call) -> None:
         """Refuse a call that is not in order; `mask` checks it too, but by then the integers have been made."""
-        self._opened(call, self._checked(call)[0])
+        occasion, own = self._checked(call)
+        if self._accepted is not None and self._accepted.call is call:
+            return
+        held = self._opened(call, occasion)
+        pair = self._drawn if self._drawn is not None and self._drawn.secret == own.key else KeyPair(own.key)
+        agreed = {
+            int(member): pair.agree(row(call.keys, index))
+            for index, member in enumerate(call.roster)
+            if member != self.party
+        }
+        self._accepted = _Accepted(call=call, held=tuple(held), agreed=agreed)
 
     def mask(self, call: Call, integers: Words) -> Masked:
         """The party's integers modulo 2^64 (uint64) under its masks. Once for each occasion: keep the answer."""
-        occasion, own = self._checked(call)
-        roster = [int(member) for member in call.roster]
-        held = self._opened(call, occasion)
+        self.check(call)
+        accepted, self._accepted = self._accepted, None
+        assert accepted is not None
+        occasion = occasion_of(call)
+        own = self.engagements[occasion]
         words = np.array(integers, dtype=np.uint64)
         if words.ndim != 1:
             raise InputError(f"Client.mask(integers of shape {words.shape}): a sum is of flat vectors.")
-        blender, pair = Blender(words), KeyPair(own.key)
+        blender = Blender(words)
         blender.add(derive(own.seed, self.terms.run, "self", occasion.tag, name(self.party)))
-        for index, member in enumerate(roster):
-            if member != self.party:
-                add_pair_mask(blender, pair, row(call.keys, index), self.terms, occasion, own=self.party, other=member)
+        for member, secret in accepted.agreed.items():
+            add_pair_mask(blender, secret, self.terms, occasion, own=self.party, other=member)
         # Masks are used up from here on, and what came before can no longer be unmasked by this party's mistake.
         self.engagements = {at: made for at, made in self.engagements.items() if at > occasion}
-        self.engagements[occasion] = replace(own, roster=call.roster, held=tuple(held))
+        self.engagements[occasion] = replace(own, roster=call.roster, held=accepted.held)
         self.latest = occasion
         return Masked(run=self.terms.run, round=occasion.round, attempt=occasion.attempt, party=self.party, words=words)
 
@@ -229,8 +253,8 @@ class Client:
         assert self.known_circle is not None
         key = row(self.known_circle.keys, place)
         if key not in self._common:
-            self._common[key] = self.channel.agree(key)
-        return derive(self._common[key], self.terms.run, "envelope", occasion.tag, name(sender), name(receiver))
+            self._common[key] = extract(self.channel.agree(key), self.terms.run)
+        return expand(self._common[key], "envelope", occasion.tag, name(sender), name(receiver))
 
     def _context(self, occasion: Occasion, sender: int, receiver: int) -> bytes:
         return self.terms.run + occasion.tag + name(sender) + name(receiver)
@@ -244,12 +268,10 @@ class Client:
             raise PrivacyError(_not_now("a call or an advert", occasion, self.latest))
 
 
-def add_pair_mask(
-    blender: Blender, pair: KeyPair, public: bytes, terms: Terms, occasion: Occasion, *, own: int, other: int
-) -> None:
+def add_pair_mask(blender: Blender, agreed: bytes, terms: Terms, occasion: Occasion, *, own: int, other: int) -> None:
     """Add the mask that `own` has in common with `other`, of which one adds it and the other takes it away."""
     parties = (name(min(own, other)), name(max(own, other)))
-    blender.add(derive(pair.agree(public), terms.run, "pair", occasion.tag, *parties), negative=own > other)
+    blender.add(derive(agreed, terms.run, "pair", occasion.tag, *parties), negative=own > other)
 
 
 def _too_few(what: str, count: int, terms: Terms) -> str:

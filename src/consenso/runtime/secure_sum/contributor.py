@@ -9,12 +9,12 @@ import numpy as np
 
 from consenso.errors import InputError, PrivacyError
 from consenso.runtime.codec import MessageError, decode_values
+from consenso.runtime.fixed_point import Words, encode
 from consenso.runtime.plan import Plan
 from consenso.runtime.rehearsal import BOUND, SHARE, Form
 from consenso.runtime.secure_sum.client import Client
-from consenso.runtime.secure_sum.fixed_point import columns, encode
+from consenso.runtime.secure_sum.columns import columns
 from consenso.runtime.secure_sum.kept import keep, restore
-from consenso.runtime.secure_sum.masks import Words
 from consenso.runtime.secure_sum.sharing import SHARE_BYTES
 from consenso.runtime.secure_sum.terms import Occasion, Terms
 from consenso.runtime.secure_sum.wire import Wire

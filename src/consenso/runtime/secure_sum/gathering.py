@@ -26,11 +26,11 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.runtime.checkpoint import fingerprint
 from consenso.runtime.codec import MessageError
+from consenso.runtime.fixed_point import Column, Words, check, decode
 from consenso.runtime.plan import Plan
 from consenso.runtime.rehearsal import BOUND, SHARE, HubRehearsal
+from consenso.runtime.secure_sum.columns import columns
 from consenso.runtime.secure_sum.contributor import ADVERT, HELLO, RECALL, REVEAL, SecureContributor
-from consenso.runtime.secure_sum.fixed_point import Column, check, columns, decode
-from consenso.runtime.secure_sum.masks import Words
 from consenso.runtime.secure_sum.messages import Hello, Masked, row
 from consenso.runtime.secure_sum.server import DiscardedError, Server
 from consenso.runtime.secure_sum.terms import Occasion, Terms

@@ -6,20 +6,18 @@ Every derived key names its purpose, the run, the occasion and the two parties, 
 from __future__ import annotations
 
 import hashlib
+import hmac
+from functools import cached_property
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from numpy.typing import NDArray
 
 from consenso.errors import TamperError
+from consenso.runtime.fixed_point import Words
 from consenso.runtime.secure_sum.sharing import Entropy
-
-Words = NDArray[np.uint64]  # integers modulo 2^64
 
 KEY_BYTES = 32
 _NONCE_BYTES, _TAG_BYTES = 12, 16
@@ -32,7 +30,11 @@ class KeyPair:
     def __init__(self, secret: bytes) -> None:
         self.secret = secret
         self._private = X25519PrivateKey.from_private_bytes(secret)
-        self.public = self._private.public_key().public_bytes_raw()
+
+    @cached_property
+    def public(self) -> bytes:
+        """The public half, 32 bytes."""
+        return self._private.public_key().public_bytes_raw()
 
     @classmethod
     def draw(cls, entropy: Entropy) -> KeyPair:
@@ -49,8 +51,18 @@ class KeyPair:
 
 def derive(secret: bytes, run: bytes, purpose: str, *context: bytes) -> bytes:
     """A key for one purpose. Parts of the context have fixed lengths, so that no two contexts read the same."""
+    return expand(extract(secret, run), purpose, *context)
+
+
+def extract(secret: bytes, run: bytes) -> bytes:
+    """The first half of HKDF-SHA256, once for a secret from which many keys are derived."""
+    return hmac.digest(run, secret, "sha256")
+
+
+def expand(extracted: bytes, purpose: str, *context: bytes) -> bytes:
+    """The second half, for keys of one hash's length."""
     info = b"consenso secure sum 1|" + purpose.encode() + b"|" + b"|".join(context)
-    return HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=run, info=info).derive(secret)
+    return hmac.digest(extracted, info + b"\1", "sha256")
 
 
 def name(party: int) -> bytes:

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from consenso.arrays import IntArray
 from consenso.errors import InputError
-from consenso.runtime.secure_sum.masks import ENVELOPE_BYTES, KEY_BYTES, Words
+from consenso.runtime.fixed_point import Words
+from consenso.runtime.secure_sum.masks import ENVELOPE_BYTES, KEY_BYTES
 from consenso.runtime.secure_sum.sharing import SHARE_BYTES
 from consenso.runtime.secure_sum.terms import Occasion
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from consenso.errors import InputError, PrivacyError, TamperError
+from consenso.runtime.fixed_point import Words
 from consenso.runtime.secure_sum.client import add_pair_mask
-from consenso.runtime.secure_sum.masks import KEY_BYTES, Blender, KeyPair, Words, commit, derive, name
+from consenso.runtime.secure_sum.masks import KEY_BYTES, Blender, KeyPair, commit, derive, name
 from consenso.runtime.secure_sum.messages import (
     PACKET_BYTES,
     Advert,
@@ -224,7 +225,8 @@ class Server:
         if pair.public != adverts[missing].key:
             raise TamperError(_wrong_secret("key", missing, now.occasion))
         for survivor in now.survivors:
-            add_pair_mask(blender, pair, adverts[survivor].key, self.terms, now.occasion, own=missing, other=survivor)
+            agreed = pair.agree(adverts[survivor].key)
+            add_pair_mask(blender, agreed, self.terms, now.occasion, own=missing, other=survivor)
 
     def _enough(self, what: str, count: int) -> None:
         if count < self.terms.threshold:

@@ -22,7 +22,7 @@ def split(secret: bytes, holders: int, threshold: int, entropy: Entropy) -> list
             f"split(secret of {len(secret)} bytes, holders={holders}, threshold={threshold}): secrets have "
             f"{SECRET_BYTES} bytes and a threshold lies between 1 and the number of holders."
         )
-    coefficients = [_residue(entropy) for _ in range(threshold - 1)]
+    coefficients = _residues(threshold - 1, entropy)
     constant = int.from_bytes(secret, "big")
     shares = []
     for at in range(1, holders + 1):
@@ -65,9 +65,13 @@ def _weights(holders: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(weights)
 
 
-def _residue(entropy: Entropy) -> int:
+def _residues(count: int, entropy: Entropy) -> list[int]:
     """Uniform below the prime, by rejection: every second draw of 257 bits is below it."""
-    while True:
-        value = int.from_bytes(entropy(SHARE_BYTES), "big") & (2**257 - 1)
-        if value < PRIME:
-            return value
+    found: list[int] = []
+    while len(found) < count:
+        drawn = entropy(2 * (count - len(found)) * SHARE_BYTES)  # one call to the operating system mostly suffices
+        for start in range(0, len(drawn), SHARE_BYTES):
+            value = int.from_bytes(drawn[start : start + SHARE_BYTES], "big") & (2**257 - 1)
+            if value < PRIME:
+                found.append(value)
+    return found[:count]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from consenso.errors import InputError
 from consenso.privacy.threshold import least_threshold
@@ -26,7 +27,7 @@ class Occasion:
                 f"Occasion(round={self.round}, attempt={self.attempt}): rounds and attempts are counted from 0."
             )
 
-    @property
+    @cached_property
     def tag(self) -> bytes:
         """The occasion as bytes that enter every derived key."""
         return self.round.to_bytes(8, "big") + self.attempt.to_bytes(4, "big")

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from consenso.arrays import IntArray
 from consenso.runtime.codec import MessageError, Schema, decode_values, encode_values
-from consenso.runtime.secure_sum.masks import KEY_BYTES, Words
+from consenso.runtime.fixed_point import Words
+from consenso.runtime.secure_sum.masks import KEY_BYTES
 from consenso.runtime.secure_sum.messages import (
     PACKET_BYTES,
     Advert,
@@ -37,6 +38,7 @@ class Wire:
         self.terms, n = terms, terms.parties
         key, keys, packets = _words(KEY_BYTES), _words(KEY_BYTES, n), _words(PACKET_BYTES, n)
         shares, members = _words(SHARE_BYTES, n), np.zeros(n, dtype=bool)
+        self._masked: dict[tuple[int, tuple[str, ...]], Schema] = {}  # rounds have a few shapes at most
         self.hello = Schema.of_values("Hello", {"key": key})
         self.circle = Schema.of_values("Circle", {"keys": keys})
         self.advert = Schema.of_values("Advert", {"circle": key, "key": key, "commitment": key, "packets": packets})
@@ -46,7 +48,11 @@ class Wire:
 
     def masked(self, size: int, costs: Iterable[str]) -> Schema:
         """Masked integers with the public costs that their release named."""
-        return Schema.of_values("Masked", {"words": np.zeros(size, dtype=np.int64), **dict.fromkeys(costs, 1.0)})
+        what = (size, tuple(costs))
+        if what not in self._masked:
+            words = np.empty(size, dtype=np.int64)
+            self._masked[what] = Schema.of_values("Masked", {"words": words, **dict.fromkeys(what[1], 1.0)})
+        return self._masked[what]
 
     # --- writing ------------------------------------------------------------------------------------------------
 

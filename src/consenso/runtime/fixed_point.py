@@ -1,5 +1,8 @@
 """Numbers as integers modulo 2^64: the form in which they are masked and summed.
 
+The in-process engine adds in this form too where the trust is a secure sum, though it masks nothing: integers give the
+same sum in any order, so that a simulation and a deployment of one seed agree to the last bit.
+
 A value is a whole number of steps of a public grid. For a release with discrete noise it is the grid of that noise
 (`Sampler.grid`): value and noise share are whole numbers of steps already, so nothing is rounded here and the sum of
 what the parties hold is exact. A seeded simulation has no grid: its values are rounded to the finest one on which the
@@ -18,13 +21,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.errors import PreconditionError, PrivacyError
-from consenso.privacy.release import Release
+from consenso.privacy.release import Contribution, Release
 from consenso.privacy.setting import Declaration, Setting, largest_bounds
-from consenso.runtime.rehearsal import BOUND, SHARE, Form
-from consenso.runtime.secure_sum.masks import Words
+
+Words = NDArray[np.uint64]  # integers modulo 2^64
 
 _CAPACITY = 2.0**63  # sums lie strictly between minus and plus this many steps
 # Noise beyond this many standard deviations has a probability below 1e-300.
@@ -53,21 +57,29 @@ class Column:
 def encode(values: Array, column: Column) -> Words:
     """Values as whole steps modulo 2^64, flat; coarse ones first where a value has two words."""
     flat = np.asarray(values, dtype=np.float64).ravel()
+    return _modular(flat, column.grid) if column.words == 1 else encode_rows(flat[None, :], column)[0]
+
+
+def encode_rows(values: Array, column: Column) -> Words:
+    """What `encode` gives for each row of values (parties, ...), as (parties, size)."""
+    rows = np.asarray(values, dtype=np.float64).reshape(len(values), math.prod(column.shape))
     if column.words == 1:
-        return _modular(flat, column.grid)
+        return _modular(rows, column.grid)
     coarse = column.grid * _FINE
     with np.errstate(over="ignore", invalid="ignore"):
-        rest = flat - np.rint(flat / coarse) * coarse  # exact: both are multiples of the value's last bit
-    return np.concatenate([_modular(flat, coarse), _modular(rest, column.grid)])
+        rest = rows - np.rint(rows / coarse) * coarse  # exact: both are multiples of the value's last bit
+    return np.concatenate([_modular(rows, coarse), _modular(rest, column.grid)], axis=1)
 
 
 def decode(words: Words, column: Column) -> Array:
-    """The sum of a column as numbers; exact below 2^53 steps, and rounded once where a value has two words."""
+    """Sums (..., size) of a column as numbers; exact below 2^53 steps, rounded once where a value has two words."""
     steps = words.view(np.int64).astype(np.float64)
     if column.words == 1:
-        return (steps * column.grid).reshape(column.shape)
-    coarse, fine = np.split(steps, 2)
-    return (coarse * (column.grid * _FINE) + fine * column.grid).reshape(column.shape)
+        found = steps * column.grid
+    else:
+        coarse, fine = np.split(steps, 2, axis=-1)
+        found = coarse * (column.grid * _FINE) + fine * column.grid
+    return found.reshape((*words.shape[:-1], *column.shape))
 
 
 def _modular(values: Array, step: float) -> Words:
@@ -87,30 +99,50 @@ def _modular(values: Array, step: float) -> Words:
     return words
 
 
-def columns(
-    setting: Setting, declaration: Declaration, round_: int, form: Form, told: Mapping[str, tuple[float, float]]
-) -> tuple[Column, ...]:
-    """The columns of a round's message. `told` gives the bound and the share that each sealed field named."""
-    largest = largest_bounds(setting, declaration, round_)
-    releases = {release.name: release for release in declaration(setting.representatives().at(round_))}
-    found = []
-    for each in form.schema.fields:
-        if each.name.endswith((BOUND, SHARE)):
-            continue
-        if each.kind not in ("f8", "f4") or not each.shape or each.shape[0] != 1:
-            raise PreconditionError(
-                f"secure sum: field {each.name!r} of {form.record.__name__} is not one row of numbers for a party, and "
-                "only such fields are summed."
-            )
-        if each.name in form.sealed:
-            bound, share = told[each.name]
-            release = releases[form.sealed[each.name].release.name]  # a rehearsed one has other bounds
-            grid = _sum_grid(setting, release, largest, round_, bound, share)
-            found.append(Column(name=each.name, shape=each.shape[1:], grid=grid))
-        else:
-            grid = _own_grid(setting, declaration, largest, round_)
-            found.append(Column(name=each.name, shape=each.shape[1:], grid=grid, words=2))
-    return tuple(found)
+class Grids:
+    """The grids of one round's sums: of contributions, and of what parties perturbed themselves."""
+
+    def __init__(self, setting: Setting, declaration: Declaration, round_: int) -> None:
+        self._setting, self._declaration, self._round = setting, declaration, round_
+        self._largest = largest_bounds(setting, declaration, round_)
+        # Those of the whole federation: what a cohort declares has the bounds of its own members.
+        self._releases = {release.name: release for release in declaration(setting.representatives().at(round_))}
+
+    def check(self) -> None:
+        """Refuse a round whose sums may not fit into 64 bits."""
+        for release in self._releases.values():
+            if release.at == "sum":
+                _check_fits(self._setting, release, self._largest, self._round)
+
+    def contribution(self, release: str, bound: float, share: float) -> float:
+        """The grid of the contributions to a release, with the bound and the share that they name."""
+        return _sum_grid(self._setting, self._releases[release], self._largest, self._round, bound, share)
+
+    def own(self) -> float:
+        """The fine grid of everything else; such a column has two words."""
+        return _own_grid(self._setting, self._declaration, self._largest, self._round)
+
+    def column(self, name: str, value: Array, part: Contribution | None) -> Column:
+        """How a field (parties, ...) is summed; `part` where it is a contribution to a release."""
+        if part is None:
+            return Column(name=name, shape=value.shape[1:], grid=self.own(), words=2)
+        grid = self.contribution(part.release.name, part.bound, part.share)
+        return Column(name=name, shape=value.shape[1:], grid=grid)
+
+
+def grids_of(setting: Setting, declaration: Declaration, round_: int) -> Grids | None:
+    """The grids of a round's sums under a secure sum; None for another trust.
+
+    None too for a plan whose sums may go over: those who mask refuse it, and in one process it is simulated as it is.
+    """
+    if setting.doorway.trust != "secure-sum":
+        return None
+    grids = Grids(setting, declaration, round_)
+    try:
+        grids.check()
+    except PreconditionError:
+        return None
+    return grids
 
 
 def check(setting: Setting, declaration: Declaration) -> None:
@@ -122,10 +154,7 @@ def check(setting: Setting, declaration: Declaration) -> None:
         if (releases, scales) in seen:
             continue
         seen.add((releases, scales))
-        largest = largest_bounds(setting, declaration, round_)
-        for release in releases:
-            if release.at == "sum":
-                _check_fits(setting, release, largest, round_)
+        Grids(setting, declaration, round_).check()
 
 
 def _check_fits(setting: Setting, release: Release, largest: Mapping[str, float], round_: int) -> None:

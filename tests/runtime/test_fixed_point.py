@@ -21,12 +21,13 @@ from consenso.privacy.samplers import Safe, Seeded
 from consenso.privacy.setting import largest_bounds
 from consenso.runtime.codec import decode_values
 from consenso.runtime.disk import Disk
+from consenso.runtime.fixed_point import Column, check, decode, encode, encode_rows, grids_of
 from consenso.runtime.hub import HubRun, Question
 from consenso.runtime.party import Party
 from consenso.runtime.plan import plan
 from consenso.runtime.rehearsal import HubRehearsal
 from consenso.runtime.secure_sum import secure_parts
-from consenso.runtime.secure_sum.fixed_point import Column, check, columns, decode, encode
+from consenso.runtime.secure_sum.columns import columns
 from consenso.shards import Shards
 from consenso.testing.laws import planned
 from consenso.testing.worlds import draw
@@ -60,6 +61,22 @@ def test_two_words_sum_doubles_as_if_rounded_once(values: list[float]) -> None:
     words = sum((encode(np.array(value), column) for value in values), np.zeros(2, dtype=np.uint64))
     exact = math.fsum(values)
     assert abs(float(decode(words, column)) - exact) <= max(np.spacing(abs(exact)), len(values) * 2.0**-81)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12), st.sampled_from([1, 2]), st.randoms())
+def test_the_order_of_addition_does_not_matter(values: list[float], words: Any, chance: Any) -> None:
+    column = Column(name="x", shape=(1,), grid=2.0**-70 if words == 2 else 2.0**-30, words=words)
+    rows = np.array(values)[:, None]
+    shuffled = rows[chance.sample(range(len(values)), len(values))]
+    cut = chance.randrange(len(values) + 1)
+
+    def total(some: np.ndarray) -> np.ndarray:
+        return encode_rows(some, column).sum(axis=0, dtype=np.uint64)
+
+    whole = total(rows)
+    assert np.array_equal(whole, sum((encode(row, column) for row in rows), np.zeros(words, dtype=np.uint64)))
+    assert np.array_equal(whole, total(shuffled[:cut]) + total(shuffled[cut:]))
 
 
 def test_what_does_not_fit_wraps_around_and_never_fails() -> None:
@@ -131,6 +148,7 @@ def test_a_sum_that_may_not_fit_is_refused_when_it_is_planned() -> None:
     )
     with pytest.raises(PreconditionError, match=r"can reach .* steps of the grid of its noise, and 9.22e\+18 fit"):
         check(made.setting, made.algorithm.releases)
+    assert grids_of(made.setting, made.algorithm.releases, 0) is None
     fewer = replace(made, setting=planned(example, trust="secure-sum", sampler=Safe()).setting)
     check(fewer.setting, made.algorithm.releases)
 
@@ -144,6 +162,7 @@ def test_a_contribution_without_a_public_bound_is_refused() -> None:
 
     with pytest.raises(PreconditionError, match="no public bound on a whole contribution to 'gradient'"):
         check(made.setting, unbounded)
+    assert grids_of(made.setting, unbounded, 0) is None  # in one process it is added up as it is
 
 
 class Allowed:

@@ -1,0 +1,75 @@
+"""Which engine runs which plan, and why the others do not: asked before anything starts, and told in the docs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from consenso.deployment.parts import Parts, parts_of
+from consenso.errors import ConsensoError
+from consenso.runtime.hub import check_star
+from consenso.runtime.node import Node, check_graph
+from consenso.runtime.plan import Plan
+from consenso.runtime.walker import Walker, check_walk
+from consenso.schedules import RandomWalk
+
+
+def server_parts(plan: Plan) -> Parts:
+    """How a server and its clients sum; refuses what they cannot run, be it over Zenoh or over Flower."""
+    check_star(plan)
+    return parts_of(plan)
+
+
+def peer_kind(plan: Plan) -> type[Node] | type[Walker]:
+    """What a peer is in this run: a neighbour, or a stop of a walk; refuses what peers cannot run."""
+    if isinstance(plan.setting.schedule, RandomWalk):
+        check_walk(plan)
+        return Walker
+    check_graph(plan)
+    return Node
+
+
+# By the commands that start it. In one process (`consenso train`) everything runs.
+ENGINES: dict[str, Callable[[Plan], object]] = {
+    "`consenso serve` and `join`": server_parts,
+    "`consenso peer`": peer_kind,
+    "`consenso flower`": server_parts,
+}
+
+
+def refusal(engine: str, plan: Plan) -> str | None:
+    """Why an engine does not run a plan; None where it does."""
+    try:
+        ENGINES[engine](plan)
+    except ConsensoError as refused:
+        return str(refused)
+    return None
+
+
+def table(plans: Iterable[Plan]) -> str:
+    """A table in Markdown of what each engine runs, with the reasons where it does not as numbered notes.
+
+    Plans of one algorithm and schedule that differ in their trust only share a line where engines treat them alike.
+    """
+    notes: dict[str, int] = {}
+    lines: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for plan in plans:
+        cells = []
+        for engine in ENGINES:
+            reason = refusal(engine, plan)
+            if reason is not None:
+                reason = reason.partition(": ")[2]
+                notes.setdefault(reason, len(notes) + 1)
+            cells.append("yes" if reason is None else f"no ({notes[reason]})")
+        name, schedule = type(plan.algorithm).__name__, type(plan.setting.schedule).__name__
+        lines.setdefault((name, schedule, tuple(cells)), []).append(plan.setting.doorway.trust)
+    rows = [
+        f"| {name} | {schedule} | {', '.join(trusts)} | {' | '.join(cells)} |"
+        for (name, schedule, cells), trusts in lines.items()
+    ]
+    head = ["algorithm", "schedule", "trust", *ENGINES]
+    reasons = [f"{number}. {reason}" for reason, number in notes.items()]
+    return "\n".join([_row(head), _row(["---"] * len(head)), *rows, "", *reasons])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
