@@ -127,16 +127,17 @@ def test_noise_does_not_depend_on_the_cohort(parties, dim, cut, kind, shuffle):
 
 
 @pytest.mark.parametrize("purpose", [philox.GAUSSIAN, philox.LAPLACE, philox.GAMMA_NORM, philox.UNIFORM])
-def test_threads_do_not_change_a_bit(purpose):
+def test_threads_do_not_change_a_bit(purpose, monkeypatch):
     parties, values = np.arange(700), np.random.default_rng(0).normal(size=(700, 13))
     arguments = (purpose, 5, parties, (1, 2, 8), values, np.linspace(0.0, 3.0, 700))
-    alone = philox.draw(*arguments, parallel_from=2**60)
-    together = philox.draw(*arguments, parallel_from=0)
+    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 3)
+    alone = philox.draw(*arguments, piece=2**60)
+    together = philox.draw(*arguments, piece=100)
     assert alone.tobytes() == together.tobytes()
 
 
 def test_a_large_cohort_is_drawn_by_threads_and_equals_its_parts():
-    parties = np.arange(philox.PARALLEL_FROM // 8)
+    parties = np.arange(philox.PIECE // 4)
     values = np.zeros((parties.size, 8))
     whole = Seeded(1).gaussian(values, 1.0, key_of(parties), sensitivity=1.0)
     part = Seeded(1).gaussian(values[100:130], 1.0, key_of(parties[100:130]), sensitivity=1.0)

@@ -4,6 +4,10 @@ A counter-based generator is a keyed bijection of counters: word `coordinate % 4
 function of (seed, party, round, release, stream, repetition, purpose, coordinate) and of nothing else. So the noise
 of a party is the same bit for bit in every cohort, in every order and on every number of threads.
 
+All loops run over blocks side by side, without a branch or a call, which makes them vector instructions. Where a
+product and a sum are one instruction it is written out (`fused`) rather than left to the compiler, who might do it in
+the body of a loop and not in what is left over: then bits would depend on the cohort.
+
 Reference: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
 
@@ -12,155 +16,241 @@ from __future__ import annotations
 import math
 from typing import Any, TypeAlias
 
-import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
 from numba.extending import intrinsic
 
 from consenso.arrays import Array, IntArray
+from consenso.kernels.compiled import branchless, inlined, run_pieces
 
 Word: TypeAlias = np.uint64
 
 # What a stream is for; part of the counter, so that the same key never gives the same bits to two laws.
 GAUSSIAN, LAPLACE, GAMMA_NORM, RADIUS, UNIFORM = 0, 1, 2, 3, 4
 
-# Below this many entries the start of the threads costs more than they save.
-PARALLEL_FROM = 1 << 17
+# Blocks that are encrypted together: enough to keep a processor busy, and few enough for its nearest cache.
+COLUMNS = 128
+# Numbers that one thread draws before it looks for more.
+PIECE = 1 << 17
 
 _MULTIPLIER_0 = np.uint64(0xD2E7470EE14C6C93)
 _MULTIPLIER_1 = np.uint64(0xCA5A826395121157)
 _WEYL_0 = np.uint64(0x9E3779B97F4A7C15)
 _WEYL_1 = np.uint64(0xBB67AE8584CAA73B)
 _ROUNDS = 10
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _ULP = 2.0**-53
 _QUARTER_TURN = math.pi / 2
+_SQRT_HALF = int(np.float64(math.sqrt(0.5)).view(np.int64))
+_EXPONENT = int(np.float64(2.0**52).view(np.int64))
+_LOG_2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
+_LOG_2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 
-# Taylor coefficients: on an eighth of a turn to either side the remainders are below 5e-17.
-_SIN = tuple((-1.0) ** k / math.factorial(2 * k + 1) for k in range(8))
-_COS = tuple((-1.0) ** k / math.factorial(2 * k) for k in range(9))
+# Minimax polynomials of fdlibm (Sun Microsystems, freely distributable), each to 2^-58: for 2 atanh(s)/s - 2 in s^2 on
+# |s| <= 3 - 2 sqrt 2, and for sine and cosine to an eighth of a turn.
+_L1, _L2, _L3, _L4 = (
+    6.666666666666735130e-01,
+    3.999999999940941908e-01,
+    2.857142874366239149e-01,
+    2.222219843214978396e-01,
+)
+_L5, _L6, _L7 = 1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01
+_S1, _S2, _S3 = -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04
+_S4, _S5, _S6 = 2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10
+_C1, _C2, _C3 = 4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05
+_C4, _C5, _C6 = -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11
 
 
 @intrinsic
-def _high(context: Any, left: Any, right: Any) -> Any:
-    """The high 64 bits of the product of two 64-bit integers, which is one instruction."""
-    word = numba.types.uint64
+def fused(typing_context: Any, left: Any, right: Any, added: Any) -> Any:
+    """left * right + added with one rounding."""
 
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide = ir.IntType(128)
-        product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
-        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
 
-    return word(word, word), generate
+    return types.float64(types.float64, types.float64, types.float64), emit
 
 
-@numba.njit(cache=True)
-def block(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> tuple[Word, Word, Word, Word]:
-    """The four words of Philox4x64-10 for a counter of four words and a key of two."""
+# --- words ----------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def _product(word: Any, multiplier: Any) -> tuple[Any, Any]:
+    """High and low 64 bits of a product, from products of halves, which vector units can multiply."""
+    low, high = word & _LOW, word >> _HALF
+    times_low, times_high = multiplier & _LOW, multiplier >> _HALF
+    bottom = low * times_low
+    middle = high * times_low + (bottom >> _HALF)
+    other = low * times_high + (middle & _LOW)
+    return high * times_high + (middle >> _HALF) + (other >> _HALF), (other << _HALF) | (bottom & _LOW)
+
+
+@inlined
+def encrypt(words: Any, seed: Any, parties: Any, columns: int) -> None:
+    """Philox4x64-10 in place, for each of the first columns of a table of counters (4, columns)."""
+    # Columns in the inner loop: each instruction does several of them, and none waits for the one before.
+    weyl = np.uint64(0)
     for _ in range(_ROUNDS):
-        high0, low0 = _high(_MULTIPLIER_0, c0), _MULTIPLIER_0 * c0
-        high1, low1 = _high(_MULTIPLIER_1, c2), _MULTIPLIER_1 * c2
-        c0, c1, c2, c3 = high1 ^ c1 ^ k0, low1, high0 ^ c3 ^ k1, low0
-        k0 += _WEYL_0
-        k1 += _WEYL_1
-    return c0, c1, c2, c3
+        for i in range(columns):
+            high0, low0 = _product(words[0, i], _MULTIPLIER_0)
+            high1, low1 = _product(words[2, i], _MULTIPLIER_1)
+            words[0, i], words[1, i] = high1 ^ words[1, i] ^ seed, low1
+            words[2, i], words[3, i] = high0 ^ words[3, i] ^ (parties[i] + weyl), low0
+        seed += _WEYL_0
+        weyl += _WEYL_1
 
 
-@numba.njit(cache=True)
-def _unit(word: Word) -> float:
+@branchless
+def block(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> tuple[Word, Word, Word, Word]:
+    """The four words for a counter of four words and a key of two."""
+    words, party = np.empty((4, 1), dtype=np.uint64), np.empty(1, dtype=np.uint64)
+    words[0, 0], words[1, 0], words[2, 0], words[3, 0], party[0] = c0, c1, c2, c3, k1
+    encrypt(words, k0, party, 1)
+    return words[0, 0], words[1, 0], words[2, 0], words[3, 0]
+
+
+# --- unit draws -----------------------------------------------------------------------------------------------------
+
+
+@inlined
+def unit(word: Any) -> float:
     """A uniform double of 53 bits in (0, 1): the zero is moved to half a step."""
     return max(np.float64(word >> np.uint64(11)), 0.5) * _ULP
 
 
-@numba.njit(cache=True)
-def _normals(first: Word, second: Word) -> tuple[float, float]:
+@inlined
+def _log(x: float) -> float:
+    """log(x) to a unit in the last place, for x in (0, 1): a call into the C library would keep the loop scalar."""
+    shifted = np.float64(x).view(np.int64) - _SQRT_HALF
+    exponent = np.int64(((shifted >> 52) + 2048) | _EXPONENT).view(np.float64) - (2.0**52 + 2048.0)
+    # x = 2^exponent * (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), and log(1 + f) = 2 atanh(s) with s = f / (2 + f).
+    f = np.int64((shifted & 0x000FFFFFFFFFFFFF) + _SQRT_HALF).view(np.float64) - 1.0
+    s = f / (2.0 + f)
+    q = s * s
+    tail = fused(q, fused(q, _L7, _L6), _L5)
+    tail = q * fused(q, fused(q, fused(q, fused(q, tail, _L4), _L3), _L2), _L1)
+    # 2 s = f - s f, so that the leading term is f, exact.
+    log: float = fused(exponent, _LOG_2_HIGH, f - fused(s, f - tail, -exponent * _LOG_2_LOW))
+    return log
+
+
+@inlined
+def _normals(first: Any, second: Any) -> tuple[float, float]:
     """Box-Muller: two independent standard normals from two words."""
-    radius = math.sqrt(-2.0 * math.log(_unit(first)))
-    # Two bits choose the quadrant; 52 more an angle within an eighth of a turn, where the series are exact, and
-    # never 0, so that no normal is: a direction must not be lost.
-    angle = _QUARTER_TURN * ((np.float64((second << np.uint64(2)) >> np.uint64(12)) + 0.5) * (2.0 * _ULP) - 0.5)
-    square = angle * angle
-    sine, cosine = _SIN[7], _COS[8]
-    for k in range(7):
-        sine = _SIN[6 - k] + square * sine
-    for k in range(8):
-        cosine = _COS[7 - k] + square * cosine
-    sine *= angle
-    if second >> np.uint64(62) & np.uint64(1):
-        cosine, sine = -sine, cosine
-    if second >> np.uint64(63):
-        cosine, sine = -cosine, -sine
-    return radius * cosine, radius * sine
+    # All 64 bits make the radius: the tail of the law then ends at 9.5. It is never 0: a direction must not be lost.
+    radius = math.sqrt(-2.0 * _log(min(fused(np.float64(first), 2.0**-64, 2.0**-65), 1.0 - _ULP)))
+    # Two bits choose the quadrant, 52 more an angle within an eighth of a turn, never 0.
+    fraction = fused(np.float64((second << np.uint64(2)) >> np.uint64(12)), 2.0 * _ULP, _ULP - 0.5)
+    angle = _QUARTER_TURN * fraction
+    q = angle * angle
+    sine = fused(q, fused(q, fused(q, fused(q, fused(q, _S6, _S5), _S4), _S3), _S2), _S1)
+    sine = fused(angle * q, sine, angle)
+    cosine = fused(q, fused(q, fused(q, fused(q, fused(q, _C6, _C5), _C4), _C3), _C2), _C1)
+    cosine = fused(q, fused(q, cosine, -0.5), 1.0)
+    turned = (second >> np.uint64(62)) & np.uint64(1)
+    radius = -radius if second >> np.uint64(63) else radius
+    return radius * (-sine if turned else cosine), radius * (cosine if turned else sine)
 
 
-@numba.njit(cache=True)
-def _laplace(word: Word) -> float:
+@inlined
+def _laplace(word: Any) -> float:
     """A standard Laplace: the inverse CDF of its modulus from the high bits, its sign from the lowest."""
-    modulus = -math.log(_unit(word))
+    modulus = -_log(unit(word))
     return modulus if word & np.uint64(1) else -modulus
 
 
-@numba.njit(cache=True)
-def _fill(purpose: int, seed: Word, party: Word, c1: Word, c2: Word, c3: Word, out: Array) -> None:
-    """Fill one party's row with unit draws."""
-    dim = out.size
-    c3 = c3 | np.uint64(purpose)
-    for index in range((dim + 3) // 4):
-        w0, w1, w2, w3 = block(np.uint64(index), c1, c2, c3, seed, party)
-        if purpose in (GAUSSIAN, GAMMA_NORM):
-            x0, x1 = _normals(w0, w1)
-            x2, x3 = _normals(w2, w3)
-        elif purpose == LAPLACE:
-            x0, x1, x2, x3 = _laplace(w0), _laplace(w1), _laplace(w2), _laplace(w3)
-        else:
-            x0, x1, x2, x3 = _unit(w0), _unit(w1), _unit(w2), _unit(w3)
-        start = 4 * index
-        out[start] = x0
-        if start + 1 < dim:
-            out[start + 1] = x1
-        if start + 2 < dim:
-            out[start + 2] = x2
-        if start + 3 < dim:
-            out[start + 3] = x3
-
-
-@numba.njit(cache=True)
-def _row(
-    purpose: int, seed: Word, party: Word, c1: Word, c2: Word, c3: Word, values: Array, scale: float, out: Array
+@branchless
+def draw_units(
+    purpose: int,
+    seed: Any,
+    parties: IntArray,
+    round_: int,
+    stride: int,
+    upper: tuple[Any, Any],
+    words: Any,
+    keys: Any,
+    units: Array,
 ) -> None:
-    """One party: its values plus noise, or uniforms."""
-    if purpose == GAMMA_NORM:
-        # A Gamma(dim) radius is a sum of dim exponentials; the direction is that of a normal vector.
-        _fill(RADIUS, seed, party, c1, c2, c3, out)
-        radius = 0.0
-        for j in range(out.size):
-            radius -= math.log(out[j])
-        _fill(purpose, seed, party, c1, c2, c3, out)
-        square = 0.0
-        for j in range(out.size):
-            square += out[j] * out[j]
-        scale = scale * radius / math.sqrt(square)
+    """Unit draws of parties[k] in round round_ + k * stride, in the first rows of units (rows, 4 * blocks).
+
+    upper: the upper two words of the counter. words (4, columns) and keys (columns,) are for work; there are as many
+    columns as blocks in all of these rows, or more.
+    """
+    blocks = units.shape[1] // 4
+    columns = len(parties) * blocks
+    last = upper[1] | np.uint64(purpose)
+    for k in range(len(parties)):
+        party, counter, start = np.uint64(parties[k]), np.uint64(round_ + k * stride), k * blocks
+        for b in range(blocks):
+            words[0, start + b], words[1, start + b] = np.uint64(b), counter
+            words[2, start + b], words[3, start + b] = upper[0], last
+            keys[start + b] = party
+    encrypt(words, seed, keys, columns)
+    # A flat array: the compiler has to see that the numbers of a block lie side by side.
+    flat = units.reshape(units.size)
+    if purpose in (GAUSSIAN, GAMMA_NORM):
+        for i in range(columns):
+            flat[4 * i], flat[4 * i + 1] = _normals(words[0, i], words[1, i])
+            flat[4 * i + 2], flat[4 * i + 3] = _normals(words[2, i], words[3, i])
+    elif purpose == LAPLACE:
+        for i in range(columns):
+            flat[4 * i], flat[4 * i + 1] = _laplace(words[0, i]), _laplace(words[1, i])
+            flat[4 * i + 2], flat[4 * i + 3] = _laplace(words[2, i]), _laplace(words[3, i])
     else:
-        _fill(purpose, seed, party, c1, c2, c3, out)
-    if purpose != UNIFORM:
-        for j in range(out.size):
-            out[j] = values[j] + scale * out[j]
+        for i in range(columns):
+            flat[4 * i], flat[4 * i + 1] = unit(words[0, i]), unit(words[1, i])
+            flat[4 * i + 2], flat[4 * i + 3] = unit(words[2, i]), unit(words[3, i])
 
 
-# Two functions, not one body compiled twice: Numba's cache does not tell the two apart.
-@numba.njit(cache=True)
-def _serial(
-    purpose: int, seed: Word, parties: IntArray, c1: Word, c2: Word, c3: Word, values: Array, scales: Array, out: Array
+@branchless
+def room(dim: int) -> tuple[Any, Any, Array]:
+    """Words, keys and units for as many draws of `dim` numbers at a time as are worth while."""
+    blocks = (dim + 3) // 4
+    rows = max(1, COLUMNS // max(1, blocks))
+    columns = rows * blocks
+    return np.empty((4, columns), np.uint64), np.empty(columns, np.uint64), np.empty((rows, 4 * blocks))
+
+
+# --- noise ----------------------------------------------------------------------------------------------------------
+
+
+@branchless
+def _add(
+    purpose: int,
+    seed: Any,
+    parties: IntArray,
+    counter: tuple[Any, Any, Any],
+    values: Array,
+    scales: Array,
+    out: Array,
+    first: int,
+    last: int,
 ) -> None:
-    for i in range(parties.size):
-        _row(purpose, seed, np.uint64(parties[i]), c1, c2, c3, values[i], scales[i], out[i])
-
-
-@numba.njit(cache=True, parallel=True)
-def _parallel(
-    purpose: int, seed: Word, parties: IntArray, c1: Word, c2: Word, c3: Word, values: Array, scales: Array, out: Array
-) -> None:
-    for i in numba.prange(parties.size):
-        _row(purpose, seed, np.uint64(parties[i]), c1, c2, c3, values[i], scales[i], out[i])
+    """Parties first to last: their values plus noise, or uniforms."""
+    dim, upper = values.shape[1], (counter[1], counter[2])
+    words, keys, units = room(dim)
+    radii = np.empty_like(units)
+    for start in range(first, last, len(units)):
+        rows = min(len(units), last - start)
+        own = parties[start : start + rows]
+        draw_units(purpose, seed, own, counter[0], 0, upper, words, keys, units)
+        if purpose == GAMMA_NORM:
+            draw_units(RADIUS, seed, own, counter[0], 0, upper, words, keys, radii)
+        for k in range(rows):
+            i, drawn, scale = start + k, units[k], scales[start + k]
+            if purpose == GAMMA_NORM:
+                # A Gamma(dim) radius is a sum of dim exponentials; the direction is that of a normal vector.
+                exponentials, radius, square = radii[k], 0.0, 0.0
+                for j in range(dim):
+                    radius -= _log(exponentials[j])
+                    square += drawn[j] * drawn[j]
+                scale = scale * radius / math.sqrt(square)
+            if purpose == UNIFORM:
+                for j in range(dim):
+                    out[i, j] = drawn[j]
+            else:
+                for j in range(dim):
+                    out[i, j] = values[i, j] + scale * drawn[j]
 
 
 def draw(
@@ -171,14 +261,27 @@ def draw(
     values: Array,
     scales: Array,
     *,
-    parallel_from: int = PARALLEL_FROM,
+    piece: int = PIECE,
 ) -> Array:
     """Values (parties, dim) plus scales (parties,) times unit noise; for UNIFORM the uniforms alone.
 
     `counter` has the upper three words of the counter, the lowest three bits of the last one free for the purpose.
+    A thread does about `piece` numbers at a time.
     """
     out = np.empty_like(values)
-    run = _parallel if values.size >= parallel_from and parties.size > 1 else _serial
-    c1, c2, c3 = (np.uint64(word) for word in counter)
-    run(purpose, np.uint64(seed), parties, c1, c2, c3, values, scales, out)
+    if values.size:
+        round_, *upper = counter
+        key = (round_, *(np.uint64(word) for word in upper))
+        run_pieces(
+            _add,
+            len(values),
+            max(1, piece // values.shape[1]),
+            purpose,
+            np.uint64(seed),
+            parties,
+            key,
+            values,
+            scales,
+            out,
+        )
     return out
