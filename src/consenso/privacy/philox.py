@@ -63,7 +63,7 @@ _C4, _C5, _C6 = -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.1359
 
 @intrinsic
 def fused(typing_context: Any, left: Any, right: Any, added: Any) -> Any:
-    """left * right + added with one rounding."""
+    """The product of the first two plus the third, with one rounding."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from consenso.arrays import Array
 from consenso.kernels import HINGE, LOGISTIC, RESIDUAL
 from consenso.kernels.compiled import branchless
 from consenso.losses.kernels import solve_sigmoid
