@@ -15,8 +15,8 @@ import numpy as np
 from consenso.arrays import Array, IntArray
 from consenso.kernels import LOGISTIC
 from consenso.losses.kernels import logistic_prox_slopes
-from consenso.privacy.philox import GAUSSIAN, draw_units, room
-from consenso.runtime.record_kernels import contracted, distance, prox_slope, summed
+from consenso.privacy.threefry import GAUSSIAN, draw_units, room
+from consenso.runtime.record_kernels import contracted, distance, fetch_row, prox_slope, summed
 
 TILE = 32  # parties whose scalar equations are solved side by side
 
@@ -100,6 +100,9 @@ def consensus_cohort(
             if noisy and place == 0:
                 some = cohort[k : min(k + len(noise), start + count)]
                 draw_units(GAUSSIAN, seed, some, round_, 0, upper, words, keys, noise)
+            # The arithmetic of this party takes as long as the memory of one of the next tile.
+            fetch_row(rows, cohort, k + TILE)
+            fetch_row(u, cohort, k + TILE)
             score, square, moved = _pull(rows, i, weights[i] * slopes[t], z, u, residual)
             both = math.sqrt(square), lengths[t]
             apart = distance(loss, targets[i], weights[i], norms[i], slopes[t], score, both, z.size)

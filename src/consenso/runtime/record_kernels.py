@@ -11,7 +11,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
+from consenso.arrays import IntArray
 from consenso.kernels import HINGE, LOGISTIC, RESIDUAL
 from consenso.kernels.compiled import branchless
 from consenso.losses.kernels import solve_sigmoid
@@ -20,6 +25,7 @@ from consenso.subproblems.certificate import ON_KINK, STRONG
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
+LINE = 8  # numbers in a cache line
 TUBE = 3  # beside the kinds of `consenso.kernels`: the distance to an interval around the target
 
 
@@ -105,3 +111,29 @@ def distance(
     weak = rest + math.sqrt(weight * jump * (max(-room, 0.0) + slack))
     kink = low if score - low <= high - score else high
     return min(weak, STRONG * ((abs(kink - score) + slack) / norm + rest))
+
+
+@intrinsic
+def _fetch(typing_context: Any, table: Any, row: Any, column: Any) -> Any:
+    """Ask for the cache line of an entry, without waiting for it."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(table)(context, builder, arguments[0])
+        entry = cgutils.get_item_pointer(context, builder, table, array, arguments[1:])
+        address, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(
+            function, [builder.bitcast(entry, address), number(0), number(3), number(1)]
+        )  # to read, keep, data
+        return context.get_dummy_value()
+
+    return types.void(table, types.intp, types.intp), emit
+
+
+@inlined
+def fetch_row(table: Any, path: IntArray, k: int) -> None:
+    """Ask for the row of the k-th party of a path, which is known before the processor can see where it goes."""
+    if k < path.size:
+        for j in range(0, table.shape[1], LINE):
+            _fetch(table, path[k], j)

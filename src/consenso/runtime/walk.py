@@ -82,7 +82,7 @@ class Walk:
         self._pointers = nowhere if graph is None else graph.indptr.astype(np.int64)
         self._neighbors = nowhere if graph is None else graph.indices.astype(np.int64)
         coin = coins.key(0, ROUND)
-        self._coin, self._coin_counter = np.uint64(coin.parties[0]), _upper(coin)
+        self._coin, self._coin_counter = int(coin.parties[0]), _upper(coin)
         self._noise_counter = _upper(Key(parties=coin.parties, round=0, release=0, repetition=0, stream=NOISE_STREAM))
         self._reach = BLOCK
 
@@ -157,7 +157,7 @@ class Walk:
 
 
 def _upper(key: Key) -> tuple[np.uint64, np.uint64]:
-    """The words of a counter that do not change from round to round."""
+    """The words of a key that do not change from round to round."""
     _, second, third = key.counter
     return np.uint64(second), np.uint64(third)
 

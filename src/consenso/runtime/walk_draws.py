@@ -1,6 +1,6 @@
 """What coins decide of a walk, for many rounds at once: where the token goes, and the noise. Compiled by Numba.
 
-The draws are those of `consenso.privacy.philox`, counter for counter, for one party in each of many rounds.
+The draws are those of `consenso.privacy.threefry`, counter for counter, for one party in each of many rounds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from consenso.arrays import Array, IntArray
 from consenso.kernels.compiled import branchless
-from consenso.privacy.philox import GAUSSIAN, UNIFORM, draw_units, encrypt, room, unit
+from consenso.privacy.threefry import GAUSSIAN, UNIFORM, draw_units, room
 
 AT_ONCE = 64  # coins that are drawn together
 
@@ -33,15 +33,13 @@ def hop(
     Each is uniform among the sorted neighbours of the one before, among all parties without neighbours or a party
     before (here = -1). `coin` and `counter` are the key of the schedule's coins.
     """
-    words, keys = np.empty((4, AT_ONCE), dtype=np.uint64), np.full(AT_ONCE, coin)
+    words, keys, units = np.empty((4, AT_ONCE), np.uint64), np.empty((2, AT_ONCE), np.uint64), np.empty((AT_ONCE, 4))
+    coins = np.full(AT_ONCE, coin)
     for k in range(path.size):
         column = k % AT_ONCE
         if column == 0:
-            for ahead in range(AT_ONCE):
-                words[0, ahead], words[1, ahead] = np.uint64(0), np.uint64(round_ + k + ahead)
-                words[2, ahead], words[3, ahead] = counter[0], counter[1] | np.uint64(UNIFORM)
-            encrypt(words, seed, keys, AT_ONCE)
-        uniform = unit(words[0, column])
+            draw_units(UNIFORM, seed, coins, round_ + k, 1, counter, words, keys, units)
+        uniform = units[column, 0]
         anywhere = neighbors.size == 0 or here < 0
         choices = parties if anywhere else pointers[here + 1] - pointers[here]
         chosen = min(int(uniform * choices), choices - 1)

@@ -11,15 +11,10 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from consenso.arrays import Array, IntArray
-from consenso.runtime.record_kernels import contracted, distance, inlined, prox_slope, summed
+from consenso.runtime.record_kernels import contracted, distance, fetch_row, inlined, prox_slope, summed
 
-LINE = 8  # numbers in a cache line
 FETCH = 2  # how many rounds ahead memory is asked for
 
 # --- the step of a party --------------------------------------------------------------------------------------------
@@ -68,32 +63,6 @@ def _residual(
     return math.sqrt(moved), distance(loss, target, weight, norm, slope, score, lengths, v.size)
 
 
-@intrinsic
-def _fetch(typing_context: Any, table: Any, row: Any, column: Any) -> Any:
-    """Ask for the cache line of an entry, without waiting for it."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(table)(context, builder, arguments[0])
-        entry = cgutils.get_item_pointer(context, builder, table, array, arguments[1:])
-        address, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(
-            function, [builder.bitcast(entry, address), number(0), number(3), number(1)]
-        )  # to read, keep, data
-        return context.get_dummy_value()
-
-    return types.void(table, types.intp, types.intp), emit
-
-
-@inlined
-def _fetch_row(table: Any, path: IntArray, k: int) -> None:
-    """Ask for the row of the party of round k: the walk jumps about in memory, but where to is known beforehand."""
-    if k < path.size:
-        for j in range(0, table.shape[1], LINE):
-            _fetch(table, path[k], j)
-
-
 # --- rounds ---------------------------------------------------------------------------------------------------------
 
 
@@ -130,8 +99,8 @@ def consensus_rounds(
     share = 1.0 / u.shape[0]
     for k in range(path.size):
         i = path[k]
-        _fetch_row(rows, path, k + FETCH)
-        _fetch_row(u, path, k + FETCH)
+        fetch_row(rows, path, k + FETCH)
+        fetch_row(u, path, k + FETCH)
         for j in range(z.size):
             v[j] = 2 * z[j] - u[i, j]
         length, apart = _residual(rows, i, targets[i], weights[i], norms[i], loss, v, z, residual)
@@ -165,7 +134,7 @@ def stateless_rounds(
     residual = np.empty_like(z)
     for k in range(path.size):
         i = path[k]
-        _fetch_row(rows, path, k + FETCH)
+        fetch_row(rows, path, k + FETCH)
         length, apart = _residual(rows, i, targets[i], weights[i], norms[i], loss, z, z, residual)
         if not (apart <= tolerance and length < np.inf):  # nor is what is not a number certified
             return k

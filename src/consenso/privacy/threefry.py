@@ -1,12 +1,13 @@
-"""Philox4x64-10 and the noise of simulations, compiled by Numba: imported when noise is drawn, since it loads slowly.
+"""Threefry4x64-20 and the noise of simulations, compiled by Numba: imported when noise is drawn, since it loads slowly.
 
 A counter-based generator is a keyed bijection of counters: word `coordinate % 4` of block `coordinate // 4` is a
 function of (seed, party, round, release, stream, repetition, purpose, coordinate) and of nothing else. So the noise
 of a party is the same bit for bit in every cohort, in every order and on every number of threads.
 
-All loops run over blocks side by side, without a branch or a call, which makes them vector instructions. Where a
-product and a sum are one instruction it is written out (`fused`) rather than left to the compiler, who might do it in
-the body of a loop and not in what is left over: then bits would depend on the cohort.
+All loops run over blocks side by side, without a branch or a call, which makes them vector instructions; Threefry has
+nothing but sums, rotations and exclusive ors, of which vector units do twice as many as of the products of Philox.
+Where a product and a sum are one instruction it is written out (`fused`) rather than left to the compiler, who might
+do it in the body of a loop and not in what is left over: then bits would depend on the cohort.
 
 Reference: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
@@ -33,12 +34,7 @@ COLUMNS = 128
 # Numbers that one thread draws before it looks for more.
 PIECE = 1 << 17
 
-_MULTIPLIER_0 = np.uint64(0xD2E7470EE14C6C93)
-_MULTIPLIER_1 = np.uint64(0xCA5A826395121157)
-_WEYL_0 = np.uint64(0x9E3779B97F4A7C15)
-_WEYL_1 = np.uint64(0xBB67AE8584CAA73B)
-_ROUNDS = 10
-_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_PARITY = np.uint64(0x1BD11BDAA9FC1A22)
 _ULP = 2.0**-53
 _QUARTER_TURN = math.pi / 2
 _SQRT_HALF = int(np.float64(math.sqrt(0.5)).view(np.int64))
@@ -75,37 +71,72 @@ def fused(typing_context: Any, left: Any, right: Any, added: Any) -> Any:
 
 
 @inlined
-def _product(word: Any, multiplier: Any) -> tuple[Any, Any]:
-    """High and low 64 bits of a product, from products of halves, which vector units can multiply."""
-    low, high = word & _LOW, word >> _HALF
-    times_low, times_high = multiplier & _LOW, multiplier >> _HALF
-    bottom = low * times_low
-    middle = high * times_low + (bottom >> _HALF)
-    other = low * times_high + (middle & _LOW)
-    return high * times_high + (middle >> _HALF) + (other >> _HALF), (other << _HALF) | (bottom & _LOW)
+def _mixed(left: Any, right: Any, turn: int) -> tuple[Any, Any]:
+    """Half of a round: a sum, a rotation, an exclusive or."""
+    left = left + right
+    return left, ((right << np.uint64(turn)) | (right >> np.uint64(64 - turn))) ^ left
 
 
 @inlined
-def encrypt(words: Any, seed: Any, parties: Any, columns: int) -> None:
-    """Philox4x64-10 in place, for each of the first columns of a table of counters (4, columns)."""
-    # Columns in the inner loop: each instruction does several of them, and none waits for the one before.
-    weyl = np.uint64(0)
-    for _ in range(_ROUNDS):
-        for i in range(columns):
-            high0, low0 = _product(words[0, i], _MULTIPLIER_0)
-            high1, low1 = _product(words[2, i], _MULTIPLIER_1)
-            words[0, i], words[1, i] = high1 ^ words[1, i] ^ seed, low1
-            words[2, i], words[3, i] = high0 ^ words[3, i] ^ (parties[i] + weyl), low0
-        seed += _WEYL_0
-        weyl += _WEYL_1
+def _four_rounds(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
+    """The first four of eight rounds that are repeated."""
+    a, b = _mixed(a, b, 14)
+    c, d = _mixed(c, d, 16)
+    a, d = _mixed(a, d, 52)
+    c, b = _mixed(c, b, 57)
+    a, b = _mixed(a, b, 23)
+    c, d = _mixed(c, d, 40)
+    a, d = _mixed(a, d, 5)
+    c, b = _mixed(c, b, 37)
+    return a, b, c, d
+
+
+@inlined
+def _next_rounds(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
+    """The other four."""
+    a, b = _mixed(a, b, 25)
+    c, d = _mixed(c, d, 33)
+    a, d = _mixed(a, d, 46)
+    c, b = _mixed(c, b, 12)
+    a, b = _mixed(a, b, 58)
+    c, d = _mixed(c, d, 22)
+    a, d = _mixed(a, d, 32)
+    c, b = _mixed(c, b, 32)
+    return a, b, c, d
+
+
+@inlined
+def encrypt(words: Any, keys: Any, seed: Any, last: Any, columns: int) -> None:
+    """Threefry4x64-20 in place, for each of the first columns of a table of counters (4, columns).
+
+    The key of a column is (seed, keys[0], keys[1], last), with keys (2, columns).
+    """
+    common = seed ^ last ^ _PARITY
+    one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
+    for i in range(columns):
+        k1, k2 = keys[0, i], keys[1, i]
+        k4 = common ^ k1 ^ k2
+        a, b, c, d = words[0, i] + seed, words[1, i] + k1, words[2, i] + k2, words[3, i] + last
+        a, b, c, d = _four_rounds(a, b, c, d)
+        a, b, c, d = a + k1, b + k2, c + last, d + (k4 + one)
+        a, b, c, d = _next_rounds(a, b, c, d)
+        a, b, c, d = a + k2, b + last, c + k4, d + (seed + two)
+        a, b, c, d = _four_rounds(a, b, c, d)
+        a, b, c, d = a + last, b + k4, c + seed, d + (k1 + three)
+        a, b, c, d = _next_rounds(a, b, c, d)
+        a, b, c, d = a + k4, b + seed, c + k1, d + (k2 + four)
+        a, b, c, d = _four_rounds(a, b, c, d)
+        a, b, c, d = a + seed, b + k1, c + k2, d + (last + five)
+        words[0, i], words[1, i], words[2, i], words[3, i] = a, b, c, d
 
 
 @branchless
-def block(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> tuple[Word, Word, Word, Word]:
-    """The four words for a counter of four words and a key of two."""
-    words, party = np.empty((4, 1), dtype=np.uint64), np.empty(1, dtype=np.uint64)
-    words[0, 0], words[1, 0], words[2, 0], words[3, 0], party[0] = c0, c1, c2, c3, k1
-    encrypt(words, k0, party, 1)
+def block(counter: tuple[Word, Word, Word, Word], key: tuple[Word, Word, Word, Word]) -> tuple[Word, Word, Word, Word]:
+    """The four words for a counter and a key."""
+    words, keys = np.empty((4, 1), dtype=np.uint64), np.empty((2, 1), dtype=np.uint64)
+    words[0, 0], words[1, 0], words[2, 0], words[3, 0] = counter
+    keys[0, 0], keys[1, 0] = key[1], key[2]
+    encrypt(words, keys, key[0], key[3], 1)
     return words[0, 0], words[1, 0], words[2, 0], words[3, 0]
 
 
@@ -173,19 +204,19 @@ def draw_units(
 ) -> None:
     """Unit draws of parties[k] in round round_ + k * stride, in the first rows of units (rows, 4 * blocks).
 
-    upper: the upper two words of the counter. words (4, columns) and keys (columns,) are for work; there are as many
+    upper: what else tells the draw, two words. words (4, columns) and keys (2, columns) are for work; there are as many
     columns as blocks in all of these rows, or more.
     """
     blocks = units.shape[1] // 4
     columns = len(parties) * blocks
-    last = upper[1] | np.uint64(purpose)
+    second, zero = upper[1] | np.uint64(purpose), np.uint64(0)
     for k in range(len(parties)):
-        party, counter, start = np.uint64(parties[k]), np.uint64(round_ + k * stride), k * blocks
+        party, own_round, start = np.uint64(parties[k]), np.uint64(round_ + k * stride), k * blocks
         for b in range(blocks):
-            words[0, start + b], words[1, start + b] = np.uint64(b), counter
-            words[2, start + b], words[3, start + b] = upper[0], last
-            keys[start + b] = party
-    encrypt(words, seed, keys, columns)
+            words[0, start + b], words[1, start + b] = np.uint64(b), second
+            words[2, start + b], words[3, start + b] = zero, zero
+            keys[0, start + b], keys[1, start + b] = party, own_round
+    encrypt(words, keys, seed, upper[0], columns)
     # A flat array: the compiler has to see that the numbers of a block lie side by side.
     flat = units.reshape(units.size)
     if purpose in (GAUSSIAN, GAMMA_NORM):
@@ -208,7 +239,7 @@ def room(dim: int) -> tuple[Any, Any, Array]:
     blocks = (dim + 3) // 4
     rows = max(1, COLUMNS // max(1, blocks))
     columns = rows * blocks
-    return np.empty((4, columns), np.uint64), np.empty(columns, np.uint64), np.empty((rows, 4 * blocks))
+    return np.empty((4, columns), np.uint64), np.empty((2, columns), np.uint64), np.empty((rows, 4 * blocks))
 
 
 # --- noise ----------------------------------------------------------------------------------------------------------
