@@ -66,7 +66,7 @@ def _float_of(typing_context: Any, bits: Any) -> Any:
 
 
 @_inlined
-def _exp(x: float) -> float:
+def exp(x: float) -> float:
     """exp(x) to one or two units in the last place, for x <= 700; at least exp(-708)."""
     x = max(x, _LOWEST_LOG)
     shifted = x * _LOG2_E + _ROUND
@@ -134,7 +134,7 @@ def _guess_log(level: float, step: float) -> float:
 @_inlined
 def _halley(x: float, level: float, step: float) -> tuple[float, float, float, float]:
     """Halley's step for x + step * sigmoid(x) = level, and at x: sigmoid(x), sigmoid(-x), sigmoid'(x)."""
-    e = _exp(x)
+    e = exp(x)
     below = 1.0 / (1.0 + e)
     weight = e * below
     bend = weight * below
@@ -184,13 +184,25 @@ def solve_sigmoid(level: float, step: float) -> float:
     return 1.0 - weight if mirrored else weight
 
 
+@_inlined
+def solve_sigmoids(level: Array, step: Array, x: Array, count: int) -> None:
+    """`solve_sigmoid` for levels up to step / 2, one stage after the other, into x.
+
+    Short loops leave the processor several vectors to work on, and a block stays in its nearest cache.
+    """
+    for i in range(count):
+        x[i] = _start_sigmoid(level[i], step[i])
+    for i in range(count):
+        x[i] = _closer_sigmoid(x[i], level[i], step[i])
+    for i in range(count):
+        x[i] = _closer_sigmoid(x[i], level[i], step[i])
+    for i in range(count):
+        x[i] = _last_sigmoid(x[i], level[i], step[i])
+
+
 @_compiled
 def logistic_prox_slopes(points: Array, steps: Array, targets: Array, slopes: Array, first: int, last: int) -> None:
-    """Write the slopes g of the logistic loss at point - step * g; points, targets (n,), steps (n,) or (1,).
-
-    This is `solve_sigmoid` for a block of records at a time, one stage after the other: short loops leave the processor
-    several vectors to work on, and a block stays in its nearest cache.
-    """
+    """Write the slopes g of the logistic loss at point - step * g; points, targets (n,), steps (n,) or (1,)."""
     common = steps.size == 1
     step, level, x = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     for start in range(first, last, BLOCK):
@@ -203,14 +215,7 @@ def logistic_prox_slopes(points: Array, steps: Array, targets: Array, slopes: Ar
         for i in range(count):
             signed = -own_targets[i] * own_points[i]
             level[i] = step[i] - signed if signed + signed > step[i] else signed
-        for i in range(count):
-            x[i] = _start_sigmoid(level[i], step[i])
-        for i in range(count):
-            x[i] = _closer_sigmoid(x[i], level[i], step[i])
-        for i in range(count):
-            x[i] = _closer_sigmoid(x[i], level[i], step[i])
-        for i in range(count):
-            x[i] = _last_sigmoid(x[i], level[i], step[i])
+        solve_sigmoids(level, step, x, count)
         for i in range(count):
             signed = -own_targets[i] * own_points[i]
             own_slopes[i] = -own_targets[i] * (1.0 - x[i] if signed + signed > step[i] else x[i])
@@ -219,7 +224,7 @@ def logistic_prox_slopes(points: Array, steps: Array, targets: Array, slopes: Ar
 @_inlined
 def _closer_log(x: float, level: float, step: float) -> float:
     """Halley's step towards the root x <= 0 of x + step * exp(x) = level, for level <= step."""
-    e = step * _exp(x)
+    e = step * exp(x)
     gap = (x - level) + e
     rise = 1.0 + e
     return min(x - 2.0 * gap * rise / (2.0 * rise * rise - gap * e), 0.0)
@@ -251,7 +256,7 @@ def _bracket(levels: Array, lane: Array, lanes: int) -> None:
             lane[_TOP + b] = max(lane[_TOP + b], levels[k, b])
     for k in range(classes):
         for b in range(lanes):
-            lane[_TOTAL + b] += _exp(levels[k, b] - lane[_TOP + b])
+            lane[_TOTAL + b] += exp(levels[k, b] - lane[_TOP + b])
     for _ in range(4):
         for b in range(lanes):
             lane[_PULL + b] = 0.0
@@ -297,7 +302,7 @@ def _locate(levels: Array, weights: Array, lane: Array, lanes: int) -> None:
         for k in range(classes):
             for b in range(lanes):
                 step = lane[_STEP + b]
-                weight = _exp(weights[k, b])
+                weight = exp(weights[k, b])
                 weights[k, b] = weight
                 damping = 1.0 / (1.0 + step * weight)
                 lane[_TOTAL + b] += weight
@@ -353,7 +358,7 @@ def _polish(scores: Array, own: Array, slopes: Array, weights: Array, lane: Arra
                 lane[_TOP + b] = max(lane[_TOP + b], weights[k, b])
         for k in range(classes):
             for b in range(lanes):
-                weight = _exp(weights[k, b] - lane[_TOP + b])
+                weight = exp(weights[k, b] - lane[_TOP + b])
                 weights[k, b] = weight
                 lane[_OTHERS + b] += weight * (1.0 - own[k, b])
                 lane[_TOTAL + b] += weight * own[k, b]

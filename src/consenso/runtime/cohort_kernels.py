@@ -14,9 +14,9 @@ import numpy as np
 
 from consenso.arrays import Array, IntArray
 from consenso.kernels import LOGISTIC
-from consenso.losses.kernels import logistic_prox_slopes
+from consenso.losses.kernels import exp, solve_sigmoids
 from consenso.privacy.threefry import GAUSSIAN, draw_units, room
-from consenso.runtime.record_kernels import contracted, distance, fetch_row, prox_slope, summed
+from consenso.runtime.record_kernels import contracted, distance, prox_slope, smooth_distance, summed
 
 TILE = 32  # parties whose scalar equations are solved side by side
 
@@ -33,16 +33,60 @@ def _measure(rows: Any, i: int, z: Array, u: Array) -> tuple[float, float]:
 
 
 @summed
-def _pull(rows: Any, i: int, pull: float, z: Array, u: Array, residual: Array) -> tuple[float, float, float]:
-    """Write x - z with x = 2 z - u[i] - pull * row; the score of x and the squared lengths of x and of x - z."""
+def _moved(rows: Any, i: int, pull: float, z: Array, u: Array) -> tuple[float, float, float]:
+    """Of x = 2 z - u[i] - pull * row: its score, its squared length and that of x - z."""
     score, square, moved = 0.0, 0.0, 0.0
     for j in range(z.size):
         x = 2 * z[j] - u[i, j] - pull * rows[i, j]
-        residual[j] = x - z[j]
         score += rows[i, j] * x
         square += x * x
-        moved += residual[j] * residual[j]
+        moved += (x - z[j]) * (x - z[j])
     return score, square, moved
+
+
+@contracted
+def _prox_slopes(loss: tuple[int, float, float], points: Array, steps: Array, labels: Array, slopes: Array) -> None:
+    """Slopes of the loss at point - step * slope."""
+    kind, parameter, _ = loss
+    if kind != LOGISTIC:
+        for t in range(len(points)):
+            slopes[t] = prox_slope(kind, parameter, points[t], steps[t], labels[t])
+        return
+    level, x = np.empty(TILE), np.empty(TILE)
+    for t in range(len(points)):
+        signed = -labels[t] * points[t]
+        level[t] = steps[t] - signed if signed + signed > steps[t] else signed
+    solve_sigmoids(level, steps, x, len(points))
+    for t in range(len(points)):
+        signed = -labels[t] * points[t]
+        slopes[t] = -labels[t] * (1.0 - x[t] if signed + signed > steps[t] else x[t])
+
+
+@contracted
+def _distances(
+    loss: tuple[int, float, float],
+    features: int,
+    labels: Array,
+    weights: Array,
+    norms: Array,
+    slopes: Array,
+    scores: Array,
+    lengths: Array,
+    starts: Array,
+    apart: Array,
+) -> None:
+    """How far each x may be from the exact prox; lengths of x, starts of v."""
+    kind, _, curvature = loss
+    if kind != LOGISTIC:
+        for t in range(len(labels)):
+            both = lengths[t], starts[t]
+            apart[t] = distance(loss, labels[t], weights[t], norms[t], slopes[t], scores[t], both, features)
+        return
+    for t in range(len(labels)):
+        # No call into the C library: a loop of them.
+        gap = -labels[t] / (1.0 + exp(min(labels[t] * scores[t], 700.0))) - slopes[t]
+        both = lengths[t], starts[t]
+        apart[t] = smooth_distance(curvature, weights[t], norms[t], slopes[t], gap, both)
 
 
 @contracted
@@ -67,58 +111,53 @@ def consensus_cohort(
     """ConsensusADMM at parties cohort[first:last]: their states u in place, their increments summed.
 
     records: targets, weights and norms of the rows. loss: kind, parameter, largest curvature. stds: one, or one for
-    each of the cohort. draw: seed, round and upper counter words of the noise. totals (pieces, features): the sums of
-    pieces of `length` parties. A party whose prox is not certified keeps its state, is not summed and is not `done`.
+    each of the cohort. draw: seed, round and what else tells the noise. totals (pieces, features): the sums of pieces
+    of `length` parties. A party whose prox is not certified keeps its state, is not summed and is not `done`.
     """
-    targets, weights, norms = records
-    kind, parameter, _ = loss
     seed, round_, upper = draw
     words, keys, noise = room(z.size)
-    residual, total = np.empty_like(z), np.zeros_like(z)
-    points, lengths, steps, labels, slopes = (
-        np.empty(TILE),
-        np.empty(TILE),
-        np.empty(TILE),
-        np.empty(TILE),
-        np.empty(TILE),
-    )
     noisy, common = stds.max() > 0.0, stds.size == 1
+    noise[:] = 0.0
+    total, work = np.zeros_like(z), np.empty((10, TILE))
     for start in range(first, last, TILE):
-        count = min(TILE, last - start)
+        own = cohort[start : min(start + TILE, last)]
+        count = len(own)
+        labels, weights, norms, steps, points = (
+            work[0, :count],
+            work[1, :count],
+            work[2, :count],
+            work[3, :count],
+            work[4, :count],
+        )
+        starts, slopes, scores, lengths, apart = (
+            work[5, :count],
+            work[6, :count],
+            work[7, :count],
+            work[8, :count],
+            work[9, :count],
+        )
         for t in range(count):
-            i = cohort[start + t]
-            points[t], square = _measure(rows, i, z, u)
-            lengths[t], steps[t], labels[t] = math.sqrt(square), weights[i] * norms[i] * norms[i], targets[i]
-        if kind == LOGISTIC:
-            logistic_prox_slopes(points, steps, labels, slopes, 0, count)
-        else:
-            for t in range(count):
-                slopes[t] = prox_slope(kind, parameter, points[t], steps[t], labels[t])
+            i = own[t]
+            labels[t], weights[t], norms[t] = records[0][i], records[1][i], records[2][i]
+            points[t], starts[t] = _measure(rows, i, z, u)
+            steps[t], starts[t] = weights[t] * norms[t] * norms[t], math.sqrt(starts[t])
+        _prox_slopes(loss, points, steps, labels, slopes)
         for t in range(count):
-            k = start + t
-            i, place = cohort[k], t % len(noise)
+            # The points are used up: their place is for how far a party moves.
+            scores[t], lengths[t], points[t] = _moved(rows, own[t], weights[t] * slopes[t], z, u)
+            lengths[t], points[t] = math.sqrt(lengths[t]), math.sqrt(points[t])
+        _distances(loss, z.size, labels, weights, norms, slopes, scores, lengths, starts, apart)
+        for t in range(count):
+            i, k, place = own[t], start + t, t % len(noise)
             if noisy and place == 0:
-                some = cohort[k : min(k + len(noise), start + count)]
-                draw_units(GAUSSIAN, seed, some, round_, 0, upper, words, keys, noise)
-            # The arithmetic of this party takes as long as the memory of one of the next tile.
-            fetch_row(rows, cohort, k + TILE)
-            fetch_row(u, cohort, k + TILE)
-            score, square, moved = _pull(rows, i, weights[i] * slopes[t], z, u, residual)
-            both = math.sqrt(square), lengths[t]
-            apart = distance(loss, targets[i], weights[i], norms[i], slopes[t], score, both, z.size)
-            far = math.sqrt(moved)
-            done[k] = apart <= tolerance and far < np.inf  # nor is what is not a number certified
+                draw_units(GAUSSIAN, seed, own[t : t + len(noise)], round_, 0, upper, words, keys, noise)
+            done[k] = apart[t] <= tolerance and points[t] < np.inf  # nor is what is not a number certified
             if done[k]:
-                kept = 1.0 if far <= clip else clip / far
-                std = stds[0] if common else stds[k]
-                if noisy:
-                    for j in range(z.size):
-                        increment = 2 * relaxation * (kept * residual[j] + std * noise[place, j])
-                        u[i, j] += increment
-                        total[j] += increment
-                else:
-                    for j in range(z.size):
-                        increment = 2 * relaxation * (kept * residual[j])
-                        u[i, j] += increment
-                        total[j] += increment
+                kept = 1.0 if points[t] <= clip else clip / points[t]
+                pull, std = weights[t] * slopes[t], stds[0] if common else stds[k]
+                for j in range(z.size):
+                    residual = 2 * z[j] - u[i, j] - pull * rows[i, j] - z[j]
+                    increment = 2 * relaxation * (kept * residual + std * noise[place, j])
+                    u[i, j] += increment
+                    total[j] += increment
     totals[first // length] = total

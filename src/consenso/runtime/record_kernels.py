@@ -82,6 +82,15 @@ def _valid(kind: int, parameter: float, target: float, slope: float) -> tuple[fl
 
 
 @inlined
+def smooth_distance(
+    curvature: float, weight: float, norm: float, slope: float, gap: float, lengths: tuple[float, float]
+) -> float:
+    """`distance` for a smooth loss; gap: of its slope at x to `slope`."""
+    rest = ROUNDING * (lengths[0] + lengths[1] + weight * norm * abs(slope))
+    return weight * norm * abs(gap) + rest + ROUNDING * math.sqrt(weight * curvature) * norm * lengths[0] / 2
+
+
+@inlined
 def distance(
     loss: tuple[int, float, float],
     target: float,
@@ -98,10 +107,10 @@ def distance(
     """
     kind, parameter, curvature = loss
     length, start = lengths
-    rest = ROUNDING * (length + start + weight * norm * abs(slope))
     if curvature < np.inf:
         gap = _slope(kind, parameter, score, target) - slope
-        return weight * norm * abs(gap) + rest + ROUNDING * math.sqrt(weight * curvature) * norm * length / 2
+        return smooth_distance(curvature, weight, norm, slope, gap, lengths)
+    rest = ROUNDING * (length + start + weight * norm * abs(slope))
     slack = ROUNDING * (1 + math.sqrt(features) / 8) * norm * length
     low, high = _valid(kind, parameter, target, slope)
     room = min(score - low, high - score)
