@@ -96,9 +96,8 @@ def _pass_over_mnist() -> Figure:
 def _against_loops() -> Iterator[Figure]:
     """A round over a loop over users in Python, which does for each what a round does for all.
 
-    The loop of the limit does the same arithmetic: for each user its own prox to the same tolerance, its own normals
-    from Philox keyed by seed, user and round, its state, its message, and the sum. A round certifies its proxes and
-    keeps a ledger besides. The other figures have no limit; they say what the first does not. Making a generator for
+    The loop of the limit does the same arithmetic: for each user its own prox, certified to the same tolerance, its own
+    normals from Philox keyed by seed, user and round, its state, its message, and the sum. The other figures have no limit; they say what the first does not. Making a generator for
     every user takes NumPy longer than drawing from it: one that is moved from key to key by its state costs less, and
     one stream for all users, whose noise then depends on who else takes part, costs least. The library's own step for
     each user in turn, as a deployment makes it, has checks, certificate, door and ledger.
@@ -114,9 +113,7 @@ def _against_loops() -> Iterator[Figure]:
         "a Python loop with a keyed generator for each user": lambda: loop.round(keyed),
         "the same loop, one generator moved from key to key": lambda: loop.round(moved),
         "the same loop, one stream of normals for all": lambda: loop.round(streamed),
-        "the engine itself, party by party": _rounds(
-            few, algorithm, rows[:LOOPED], labels[:LOOPED], one_by_one=True
-        ),
+        "the engine itself, party by party": _rounds(few, algorithm, rows[:LOOPED], labels[:LOOPED], one_by_one=True),
     }
     whole, *looped = best(_rounds(problem, algorithm, rows, labels), *calls.values(), repeats=15)
     for (name, _), each in zip(calls.items(), looped, strict=True):
@@ -153,7 +150,12 @@ class Loop:
                 p = 1 / (1 + math.exp(label * (score - norm * slope)))
                 change = (slope + label * p) / (1 + norm * p * (1 - p))
                 slope -= change
-            increment = v - slope * row - z
+            x = v - slope * row
+            # The certificate of the prox: the gradient at x, and rounding.
+            gap = abs(slope + label / (1 + math.exp(label * float(row @ x))))
+            if not gap + ROUNDING * (math.sqrt(x @ x) + math.sqrt(v @ v) + abs(slope)) <= self.tolerance:
+                raise ArithmeticError("a prox is not certified")
+            increment = x - z
             if draw is not None:
                 increment += STD * draw(i, self.rounds)
             state += increment

@@ -33,15 +33,13 @@ def _measure(rows: Any, i: int, z: Array, u: Array) -> tuple[float, float]:
 
 
 @summed
-def _moved(rows: Any, i: int, pull: float, z: Array, u: Array) -> tuple[float, float, float]:
-    """Of x = 2 z - u[i] - pull * row: its score, its squared length and that of x - z."""
-    score, square, moved = 0.0, 0.0, 0.0
+def _moved(rows: Any, i: int, pull: float, z: Array, u: Array) -> float:
+    """The squared length of x - z with x = 2 z - u[i] - pull * row."""
+    square = 0.0
     for j in range(z.size):
-        x = 2 * z[j] - u[i, j] - pull * rows[i, j]
-        score += rows[i, j] * x
-        square += x * x
-        moved += (x - z[j]) * (x - z[j])
-    return score, square, moved
+        residual = z[j] - u[i, j] - pull * rows[i, j]
+        square += residual * residual
+    return square
 
 
 @contracted
@@ -75,7 +73,7 @@ def _distances(
     starts: Array,
     apart: Array,
 ) -> None:
-    """How far each x may be from the exact prox; lengths of x, starts of v."""
+    """How far each x may be from the exact prox; lengths: bounds on those of x, starts: those of v."""
     kind, _, curvature = loss
     if kind != LOGISTIC:
         for t in range(len(labels)):
@@ -143,20 +141,23 @@ def consensus_cohort(
             steps[t], starts[t] = weights[t] * norms[t] * norms[t], math.sqrt(starts[t])
         _prox_slopes(loss, points, steps, labels, slopes)
         for t in range(count):
-            # The points are used up: their place is for how far a party moves.
-            scores[t], lengths[t], points[t] = _moved(rows, own[t], weights[t] * slopes[t], z, u)
-            lengths[t], points[t] = math.sqrt(lengths[t]), math.sqrt(points[t])
+            # Not from x itself, which would be one more pass over its row: from <row, v> and |v|, with |v| + |pull row|
+            # for |x| in the bounds on rounding, which then cover the difference. The points are used up after that.
+            pull = weights[t] * slopes[t]
+            scores[t], lengths[t] = points[t] - pull * norms[t] * norms[t], starts[t] + abs(pull) * norms[t]
         _distances(loss, z.size, labels, weights, norms, slopes, scores, lengths, starts, apart)
         for t in range(count):
             i, k, place = own[t], start + t, t % len(noise)
             if noisy and place == 0:
                 draw_units(GAUSSIAN, seed, own[t : t + len(noise)], round_, 0, upper, words, keys, noise)
-            done[k] = apart[t] <= tolerance and points[t] < np.inf  # nor is what is not a number certified
+            done[k] = apart[t] <= tolerance and lengths[t] < np.inf  # nor is what is not a number certified
             if done[k]:
-                kept = 1.0 if points[t] <= clip else clip / points[t]
-                pull, std = weights[t] * slopes[t], stds[0] if common else stds[k]
+                pull, std, kept = weights[t] * slopes[t], stds[0] if common else stds[k], 1.0
+                if clip < np.inf:
+                    far = math.sqrt(_moved(rows, i, pull, z, u))
+                    kept = 1.0 if far <= clip else clip / far
                 for j in range(z.size):
-                    residual = 2 * z[j] - u[i, j] - pull * rows[i, j] - z[j]
+                    residual = z[j] - u[i, j] - pull * rows[i, j]
                     increment = 2 * relaxation * (kept * residual + std * noise[place, j])
                     u[i, j] += increment
                     total[j] += increment
