@@ -96,8 +96,9 @@ def _pass_over_mnist() -> Figure:
 def _against_loops() -> Iterator[Figure]:
     """A round over a loop over users in Python, which does for each what a round does for all.
 
-    The loop of the limit does the same arithmetic: for each user its own prox, certified to the same tolerance, its own
-    normals from Philox keyed by seed, user and round, its state, its message, and the sum. The other figures have no limit; they say what the first does not. Making a generator for
+    The loop of the limit does the same arithmetic: for each user its own prox, certified to the same tolerance, the
+    check that what is released is finite, its own normals from Philox keyed by seed, user and round, its state, its
+    message, and the sum. The other figures have no limit; they say what the first does not. Making a generator for
     every user takes NumPy longer than drawing from it: one that is moved from key to key by its state costs less, and
     one stream for all users, whose noise then depends on who else takes part, costs least. The library's own step for
     each user in turn, as a deployment makes it, has checks, certificate, door and ledger.
@@ -156,6 +157,8 @@ class Loop:
             if not gap + ROUNDING * (math.sqrt(x @ x) + math.sqrt(v @ v) + abs(slope)) <= self.tolerance:
                 raise ArithmeticError("a prox is not certified")
             increment = x - z
+            if not np.isfinite(increment).all():
+                raise ArithmeticError("a residual is not finite")
             if draw is not None:
                 increment += STD * draw(i, self.rounds)
             state += increment

@@ -18,7 +18,7 @@ from consenso.losses.kernels import exp, solve_sigmoids
 from consenso.privacy.threefry import GAUSSIAN, draw_units, room
 from consenso.runtime.record_kernels import contracted, distance, prox_slope, smooth_distance, summed
 
-TILE = 32  # parties whose scalar equations are solved side by side
+TILE = 64  # parties whose scalar equations are solved side by side
 
 
 @summed
