@@ -65,28 +65,37 @@ def _float_of(typing_context: Any, bits: Any) -> Any:
     return types.float64(types.int64), emit
 
 
+@intrinsic
+def fused(typing_context: Any, left: Any, right: Any, added: Any) -> Any:
+    """The product of the first two plus the third, with one rounding.
+
+    Written out rather than left to the compiler, who might do it in the body of a loop and not in what is left over:
+    then a record's bits would depend on who is beside it.
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), emit
+
+
 @_inlined
 def exp(x: float) -> float:
-    """exp(x) to one or two units in the last place, for x <= 700; at least exp(-708)."""
+    """The exponential to one or two units in the last place, for x <= 700; at least exp(-708)."""
     x = max(x, _LOWEST_LOG)
-    shifted = x * _LOG2_E + _ROUND
+    shifted = fused(x, _LOG2_E, _ROUND)
     exponent = shifted - _ROUND
-    r = (x - exponent * _LOG_2_HIGH) - exponent * _LOG_2_LOW
-    # Taylor's series on |r| <= log(2)/2: the first term left out is below 5e-18.
-    p = _C13
-    p = p * r + _C12
-    p = p * r + _C11
-    p = p * r + _C10
-    p = p * r + _C9
-    p = p * r + _C8
-    p = p * r + _C7
-    p = p * r + _C6
-    p = p * r + _C5
-    p = p * r + _C4
-    p = p * r + _C3
-    p = p * r + _C2
+    r = fused(-exponent, _LOG_2_LOW, fused(-exponent, _LOG_2_HIGH, x))
+    # Taylor's series on |r| <= log(2)/2: the first term left out is below 5e-18. In pairs, which do not wait for each
+    # other as the steps of Horner's scheme do.
+    square = r * r
+    fourth = square * square
+    low = fused(fused(_C5, r, _C4), square, fused(_C3, r, _C2))
+    middle = fused(fused(_C9, r, _C8), square, fused(_C7, r, _C6))
+    high = fused(fused(_C13, r, _C12), square, fused(_C11, r, _C10))
+    p = fused(high, fourth * fourth, fused(middle, fourth, low))
     power: float = _float_of((_bits_of(shifted) + 1023) << 52)
-    return ((p * r * r + r) + 1.0) * power
+    return (fused(p, square, r) + 1.0) * power
 
 
 @_inlined
@@ -132,16 +141,14 @@ def _guess_log(level: float, step: float) -> float:
 
 
 @_inlined
-def _halley(x: float, level: float, step: float) -> tuple[float, float, float, float]:
-    """Halley's step for x + step * sigmoid(x) = level, and at x: sigmoid(x), sigmoid(-x), sigmoid'(x)."""
+def _halley(x: float, level: float, step: float) -> tuple[float, float]:
+    """Halley's step for f(x) = x + step * sigmoid(x) - level, and exp(x)."""
     e = exp(x)
-    below = 1.0 / (1.0 + e)
-    weight = e * below
-    bend = weight * below
-    gap = (x - level) + step * weight
-    rise = 1.0 + step * bend
-    move = -2.0 * gap * rise / (2.0 * rise * rise - gap * step * bend * (below - weight))
-    return move, weight, below, bend
+    # With a = 1 + e: a f, a^2 f' and a^3 f'' have no denominators, so that one division is enough.
+    a, load = 1.0 + e, step * e
+    gap = fused(x - level, a, load)
+    rise = fused(a, a, load)
+    return -2.0 * gap * (rise * a) / fused(2.0 * rise, rise, -gap * (load * (1.0 - e))), e
 
 
 @_inlined
@@ -162,8 +169,10 @@ def _closer_sigmoid(x: float, level: float, step: float) -> float:
 @_inlined
 def _last_sigmoid(x: float, level: float, step: float) -> float:
     """The sigmoid at the root, from a point so near that Halley's step is applied to it by Taylor's formula."""
-    move, weight, below, bend = _halley(x, level, step)
-    return weight + bend * move * (1.0 + 0.5 * (below - weight) * move)
+    move, e = _halley(x, level, step)
+    below = 1.0 / (1.0 + e)
+    weight = e * below
+    return fused(weight * below * move, fused(0.5 * (below - weight), move, 1.0), weight)
 
 
 @_inlined

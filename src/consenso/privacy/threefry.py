@@ -18,11 +18,10 @@ import math
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from consenso.arrays import Array, IntArray
 from consenso.kernels.compiled import branchless, inlined, run_pieces
+from consenso.losses.kernels import fused
 
 Word: TypeAlias = np.uint64
 
@@ -55,16 +54,6 @@ _S1, _S2, _S3 = -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.9841
 _S4, _S5, _S6 = 2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10
 _C1, _C2, _C3 = 4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05
 _C4, _C5, _C6 = -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11
-
-
-@intrinsic
-def fused(typing_context: Any, left: Any, right: Any, added: Any) -> Any:
-    """The product of the first two plus the third, with one rounding."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fma(*arguments)
-
-    return types.float64(types.float64, types.float64, types.float64), emit
 
 
 # --- words ----------------------------------------------------------------------------------------------------------

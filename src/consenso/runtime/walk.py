@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Rounds after which a walk comes back to its caller, who may want to show how far it is.
 BLOCK = 50_000
 # Noise is drawn ahead this many numbers at a time, so that it is still in the cache when the rounds get to it.
-AHEAD_NUMBERS = 1 << 18
+AHEAD_NUMBERS = 1 << 17
 
 Shrinkage: TypeAlias = tuple[Array, Array, Array, Array]
 # Takes the hub and the states, a path, its noise scales and its normals; the hub after as many rounds as were done.
@@ -107,14 +107,20 @@ class Walk:
         while done < len(path):
             piece, following = slice(done, done + length), path[done + length : done + 2 * length]
             # While the rounds of one piece run, another thread draws the noise of the next.
-            drawn = self._pool.submit(self._draw, following, first + done + length, ahead) if len(following) else None
+            beyond = following, first + done + length, ahead
+            drawn = self._pool.submit(self._draw, *beyond) if len(following) else None
             progress.hub, count = self._rounds(progress.hub, progress.state, path[piece], scales[piece], here)
             done += count
             if drawn is None:
                 break
-            drawn.result()
             if count < length:
+                drawn.result()
                 break
+            # On a busy machine the other thread may not have had its turn: then this one draws.
+            if drawn.cancel():
+                self._draw(*beyond)
+            else:
+                drawn.result()
             here, ahead = ahead, here
         return done
 
