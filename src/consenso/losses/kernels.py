@@ -81,7 +81,7 @@ def fused(typing_context: Any, left: Any, right: Any, added: Any) -> Any:
 
 @_inlined
 def exp(x: float) -> float:
-    """The exponential to one or two units in the last place, for x <= 700; at least exp(-708)."""
+    """The exponential to one or two units in the last place, for x <= 700; at least that of -708."""
     x = max(x, _LOWEST_LOG)
     shifted = fused(x, _LOG2_E, _ROUND)
     exponent = shifted - _ROUND
@@ -95,7 +95,8 @@ def exp(x: float) -> float:
     high = fused(fused(_C13, r, _C12), square, fused(_C11, r, _C10))
     p = fused(high, fourth * fourth, fused(middle, fourth, low))
     power: float = _float_of((_bits_of(shifted) + 1023) << 52)
-    return (fused(p, square, r) + 1.0) * power
+    mantissa: float = fused(p, square, r) + 1.0
+    return mantissa * power
 
 
 @_inlined
@@ -172,7 +173,8 @@ def _last_sigmoid(x: float, level: float, step: float) -> float:
     move, e = _halley(x, level, step)
     below = 1.0 / (1.0 + e)
     weight = e * below
-    return fused(weight * below * move, fused(0.5 * (below - weight), move, 1.0), weight)
+    moved: float = fused(weight * below * move, fused(0.5 * (below - weight), move, 1.0), weight)
+    return moved
 
 
 @_inlined

@@ -95,17 +95,14 @@ def _next_rounds(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
 
 
 @inlined
-def encrypt(words: Any, keys: Any, seed: Any, last: Any, columns: int) -> None:
-    """Threefry4x64-20 in place, for each of the first columns of a table of counters (4, columns).
-
-    The key of a column is (seed, keys[0], keys[1], last), with keys (2, columns).
-    """
+def encrypt(places: Any, rest: tuple[Any, Any, Any], keys: Any, seed: Any, last: Any, words: Any, columns: int) -> None:
+    """Threefry4x64-20: the words (4, columns) for counters (places[i], *rest) and keys (seed, *keys[:, i], last)."""
     common = seed ^ last ^ _PARITY
     one, two, three, four, five = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5)
     for i in range(columns):
         k1, k2 = keys[0, i], keys[1, i]
         k4 = common ^ k1 ^ k2
-        a, b, c, d = words[0, i] + seed, words[1, i] + k1, words[2, i] + k2, words[3, i] + last
+        a, b, c, d = places[i] + seed, rest[0] + k1, rest[1] + k2, rest[2] + last
         a, b, c, d = _four_rounds(a, b, c, d)
         a, b, c, d = a + k1, b + k2, c + last, d + (k4 + one)
         a, b, c, d = _next_rounds(a, b, c, d)
@@ -122,10 +119,9 @@ def encrypt(words: Any, keys: Any, seed: Any, last: Any, columns: int) -> None:
 @branchless
 def block(counter: tuple[Word, Word, Word, Word], key: tuple[Word, Word, Word, Word]) -> tuple[Word, Word, Word, Word]:
     """The four words for a counter and a key."""
-    words, keys = np.empty((4, 1), dtype=np.uint64), np.empty((2, 1), dtype=np.uint64)
-    words[0, 0], words[1, 0], words[2, 0], words[3, 0] = counter
+    places, keys, words = np.full(1, counter[0]), np.empty((2, 1), dtype=np.uint64), np.empty((4, 1), dtype=np.uint64)
     keys[0, 0], keys[1, 0] = key[1], key[2]
-    encrypt(words, keys, key[0], key[3], 1)
+    encrypt(places, (counter[1], counter[2], counter[3]), keys, key[0], key[3], words, 1)
     return words[0, 0], words[1, 0], words[2, 0], words[3, 0]
 
 
@@ -187,25 +183,21 @@ def draw_units(
     round_: int,
     stride: int,
     upper: tuple[Any, Any],
-    words: Any,
-    keys: Any,
+    work: tuple[Any, Any, Any],
     units: Array,
 ) -> None:
     """Unit draws of parties[k] in round round_ + k * stride, in the first rows of units (rows, 4 * blocks).
 
-    upper: what else tells the draw, two words. words (4, columns) and keys (2, columns) are for work; there are as many
-    columns as blocks in all of these rows, or more.
+    upper: what else tells the draw, two words. work and units: from `room`, for at least as many draws.
     """
-    blocks = units.shape[1] // 4
+    places, keys, words = work
+    blocks, zero = units.shape[1] // 4, np.uint64(0)
     columns = len(parties) * blocks
-    second, zero = upper[1] | np.uint64(purpose), np.uint64(0)
     for k in range(len(parties)):
         party, own_round, start = np.uint64(parties[k]), np.uint64(round_ + k * stride), k * blocks
         for b in range(blocks):
-            words[0, start + b], words[1, start + b] = np.uint64(b), second
-            words[2, start + b], words[3, start + b] = zero, zero
             keys[0, start + b], keys[1, start + b] = party, own_round
-    encrypt(words, keys, seed, upper[0], columns)
+    encrypt(places, (upper[1] | np.uint64(purpose), zero, zero), keys, seed, upper[0], words, columns)
     # A flat array: the compiler has to see that the numbers of a block lie side by side.
     flat = units.reshape(units.size)
     if purpose in (GAUSSIAN, GAMMA_NORM):
@@ -223,12 +215,16 @@ def draw_units(
 
 
 @branchless
-def room(dim: int) -> tuple[Any, Any, Array]:
-    """Words, keys and units for as many draws of `dim` numbers at a time as are worth while."""
+def room(dim: int) -> tuple[tuple[Any, Any, Any], Array]:
+    """Where `draw_units` works, and the units of as many draws of `dim` numbers as are worth making together."""
     blocks = (dim + 3) // 4
     rows = max(1, COLUMNS // max(1, blocks))
     columns = rows * blocks
-    return np.empty((4, columns), np.uint64), np.empty((2, columns), np.uint64), np.empty((rows, 4 * blocks))
+    places = np.empty(columns, np.uint64)
+    for k in range(rows):
+        for b in range(blocks):
+            places[k * blocks + b] = b
+    return (places, np.empty((2, columns), np.uint64), np.empty((4, columns), np.uint64)), np.empty((rows, 4 * blocks))
 
 
 # --- noise ----------------------------------------------------------------------------------------------------------
@@ -248,14 +244,14 @@ def _add(
 ) -> None:
     """Parties first to last: their values plus noise, or uniforms."""
     dim, upper = values.shape[1], (counter[1], counter[2])
-    words, keys, units = room(dim)
+    work, units = room(dim)
     radii = np.empty_like(units)
     for start in range(first, last, len(units)):
         rows = min(len(units), last - start)
         own = parties[start : start + rows]
-        draw_units(purpose, seed, own, counter[0], 0, upper, words, keys, units)
+        draw_units(purpose, seed, own, counter[0], 0, upper, work, units)
         if purpose == GAMMA_NORM:
-            draw_units(RADIUS, seed, own, counter[0], 0, upper, words, keys, radii)
+            draw_units(RADIUS, seed, own, counter[0], 0, upper, work, radii)
         for k in range(rows):
             i, drawn, scale = start + k, units[k], scales[start + k]
             if purpose == GAMMA_NORM:

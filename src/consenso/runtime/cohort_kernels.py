@@ -113,26 +113,26 @@ def consensus_cohort(
     of `length` parties. A party whose prox is not certified keeps its state, is not summed and is not `done`.
     """
     seed, round_, upper = draw
-    words, keys, noise = room(z.size)
+    work, noise = room(z.size)
     noisy, common = stds.max() > 0.0, stds.size == 1
     noise[:] = 0.0
-    total, work = np.zeros_like(z), np.empty((10, TILE))
+    total, tile = np.zeros_like(z), np.empty((10, TILE))
     for start in range(first, last, TILE):
         own = cohort[start : min(start + TILE, last)]
         count = len(own)
         labels, weights, norms, steps, points = (
-            work[0, :count],
-            work[1, :count],
-            work[2, :count],
-            work[3, :count],
-            work[4, :count],
+            tile[0, :count],
+            tile[1, :count],
+            tile[2, :count],
+            tile[3, :count],
+            tile[4, :count],
         )
         starts, slopes, scores, lengths, apart = (
-            work[5, :count],
-            work[6, :count],
-            work[7, :count],
-            work[8, :count],
-            work[9, :count],
+            tile[5, :count],
+            tile[6, :count],
+            tile[7, :count],
+            tile[8, :count],
+            tile[9, :count],
         )
         for t in range(count):
             i = own[t]
@@ -149,16 +149,16 @@ def consensus_cohort(
         for t in range(count):
             i, k, place = own[t], start + t, t % len(noise)
             if noisy and place == 0:
-                draw_units(GAUSSIAN, seed, own[t : t + len(noise)], round_, 0, upper, words, keys, noise)
+                draw_units(GAUSSIAN, seed, own[t : t + len(noise)], round_, 0, upper, work, noise)
             done[k] = apart[t] <= tolerance and lengths[t] < np.inf  # nor is what is not a number certified
             if done[k]:
-                pull, std, kept = weights[t] * slopes[t], stds[0] if common else stds[k], 1.0
+                pull, kept = weights[t] * slopes[t], 1.0
                 if clip < np.inf:
                     far = math.sqrt(_moved(rows, i, pull, z, u))
                     kept = 1.0 if far <= clip else clip / far
+                moves, shakes = 2 * relaxation * kept, 2 * relaxation * (stds[0] if common else stds[k])
                 for j in range(z.size):
-                    residual = z[j] - u[i, j] - pull * rows[i, j]
-                    increment = 2 * relaxation * (kept * residual + std * noise[place, j])
+                    increment = moves * (z[j] - u[i, j] - pull * rows[i, j]) + shakes * noise[place, j]
                     u[i, j] += increment
                     total[j] += increment
     totals[first // length] = total

@@ -13,8 +13,6 @@ from consenso.arrays import Array, IntArray
 from consenso.kernels.compiled import branchless
 from consenso.privacy.threefry import GAUSSIAN, UNIFORM, draw_units, room
 
-AT_ONCE = 64  # coins that are drawn together
-
 
 @branchless
 def hop(
@@ -33,12 +31,12 @@ def hop(
     Each is uniform among the sorted neighbours of the one before, among all parties without neighbours or a party
     before (here = -1). `coin` and `counter` are the key of the schedule's coins.
     """
-    words, keys, units = np.empty((4, AT_ONCE), np.uint64), np.empty((2, AT_ONCE), np.uint64), np.empty((AT_ONCE, 4))
-    coins = np.full(AT_ONCE, coin)
+    work, units = room(1)
+    coins = np.full(len(units), coin)
     for k in range(path.size):
-        column = k % AT_ONCE
+        column = k % len(units)
         if column == 0:
-            draw_units(UNIFORM, seed, coins, round_ + k, 1, counter, words, keys, units)
+            draw_units(UNIFORM, seed, coins, round_ + k, 1, counter, work, units)
         uniform = units[column, 0]
         anywhere = neighbors.size == 0 or here < 0
         choices = parties if anywhere else pointers[here + 1] - pointers[here]
@@ -51,10 +49,10 @@ def hop(
 def draw_noise(seed: Any, counter: tuple[Any, Any], path: IntArray, round_: int, out: Array) -> None:
     """Write into out[k] (features,) the normals that the seeded sampler has for party path[k] in round round_ + k."""
     features = out.shape[1]
-    words, keys, units = room(features)
+    work, units = room(features)
     for start in range(0, path.size, len(units)):
         rows = min(len(units), path.size - start)
-        draw_units(GAUSSIAN, seed, path[start : start + rows], round_ + start, 1, counter, words, keys, units)
+        draw_units(GAUSSIAN, seed, path[start : start + rows], round_ + start, 1, counter, work, units)
         for k in range(rows):
             for j in range(features):
                 out[start + k, j] = units[k, j]
