@@ -226,7 +226,8 @@ def _memory_of_a_million() -> Figure:
 def _walk() -> Figure:
     """A step of the walk in NumPy, with noise from NumPy's generator, over a compiled one.
 
-    The compiled step draws noise in a second thread: with both cores busy elsewhere it takes almost twice as long.
+    The compiled step draws noise in a second thread, or in its own where that one gets no turn: with both cores busy
+    elsewhere it takes up to twice as long.
     """
     users, steps, looped = 10_000, 200_000, 500
     rows, labels = _made_up(users, WIDTH)

@@ -113,14 +113,14 @@ class Walk:
             done += count
             if drawn is None:
                 break
-            if count < length:
-                drawn.result()
-                break
             # On a busy machine the other thread may not have had its turn: then this one draws.
-            if drawn.cancel():
-                self._draw(*beyond)
-            else:
+            waiting = drawn.cancel()
+            if not waiting:
                 drawn.result()
+            if count < length:
+                break
+            if waiting:
+                self._draw(*beyond)
             here, ahead = ahead, here
         return done
 
