@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
 
-from benchmarks.measure import Figure, best, seconds
+from benchmarks.measure import Figure, best
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.algorithms.stateless_walk import StatelessWalk
 from consenso.arrays import Array
 from consenso.datasets import load_adult, load_mnist
 from consenso.losses import Logistic, Softmax
-from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, NoPenalty
@@ -31,14 +33,14 @@ from consenso.shards import Shards
 from consenso.subproblems.batch import ROUNDING
 
 MANY, WIDTH = 100_000, 64
+LOOPED, STD = 500, 2.0  # users of the loops, and the scale of their noise
 
 
 def run() -> Iterator[Figure]:
     """All figures."""
     yield _pass_over_adult()
     yield _pass_over_mnist()
-    yield _against_a_loop()
-    yield _against_the_engine_party_by_party()
+    yield from _against_loops()
     yield _memory_of_a_million()
     yield _walk()
     yield from _growth()
@@ -92,49 +94,116 @@ def _pass_over_mnist() -> Figure:
     return Figure("DualConsensusADMM by record, MNIST softmax, over a gradient pass", whole / bare, limit=1.5)
 
 
-def _against_a_loop() -> Figure:
-    """The same arithmetic party by party in NumPy: prox of one logistic loss by Newton, noise, state."""
-    rows, labels = _made_up(MANY, WIDTH)
-    problem = _problem(np.ones(MANY, dtype=int), WIDTH, unit="user")
-    (whole,) = best(_rounds(problem, ConsensusADMM(), rows, labels), repeats=3)
-    rng, states, z, looped = np.random.default_rng(0), np.zeros((500, WIDTH)), np.zeros(WIDTH), 500
+def _against_loops() -> Iterator[Figure]:
+    """A loop in Python over users, doing for each what a round of ConsensusADMM does for all 100,000, over that round.
 
-    def loop() -> Array:
-        total = np.zeros(WIDTH)
-        for i in range(looped):
-            v = 2 * z - states[i]
-            score, norm = float(rows[i] @ v), float(rows[i] @ rows[i])
-            slope = -labels[i] / 2
-            for _ in range(8):
-                p = expit(-labels[i] * (score - norm * slope))
-                slope -= (slope + labels[i] * p) / (1 + norm * p * (1 - p))
-            increment = v - slope * rows[i] - z + rng.normal(scale=2.0, size=WIDTH)
-            states[i] += increment
+    The loop of the limit does the same arithmetic: for each user its own prox, certified to the same tolerance, the
+    check that what is released is finite, its own normals from Philox keyed by seed, user and round, its state, its
+    message, and the sum. The other figures have no limit; they say what the first does not. Making a generator for
+    every user takes NumPy longer than drawing from it: one that is moved from key to key by its state costs less, and
+    one stream for all users, whose noise then depends on who else takes part, costs least. The library's own step for
+    each user in turn, as a deployment makes it, has checks, certificate, door and ledger.
+    """
+    rows, labels = _made_up(MANY, WIDTH)
+    problem, algorithm = _problem(np.ones(MANY, dtype=int), WIDTH, unit="user"), ConsensusADMM()
+    few = _problem(np.ones(LOOPED, dtype=int), WIDTH, unit="user")
+    loop = Loop(rows[:LOOPED], labels[:LOOPED], algorithm.tolerance)
+    apart = _without_noise(few, algorithm, rows[:LOOPED], labels[:LOOPED])
+    if not apart <= 1e-10:
+        raise ArithmeticError(f"the loop and a round are {apart:g} apart, and are not the same arithmetic")
+    round_ = _rounds(problem, algorithm, rows, labels)
+    loops = {
+        "a Python loop with a keyed generator for each user": keyed,
+        "the same loop, one generator moved from key to key": moved,
+        "the same loop, one stream of normals for all": streamed,
+    }
+    # Many short turns: a round wants both cores, and on a shared machine has them now and then.
+    whole, *times = best(round_, *(partial(loop.round, draw) for draw in loops.values()), repeats=60)
+    for (name, draw), each in zip(loops.items(), times, strict=True):
+        note = f"{1e6 * each / LOOPED:.1f} microseconds a user"
+        if draw is keyed:
+            note += f", a round {1e6 * whole / MANY:.3f}; without noise {apart:.0e} apart"
+        limit = 200 if draw is keyed else None
+        yield Figure(f"{name}, over a round", each / LOOPED * MANY / whole, limit=limit, at_most=False, note=note)
+    whole, each = best(round_, _rounds(few, algorithm, rows[:LOOPED], labels[:LOOPED], one_by_one=True), repeats=5)
+    yield Figure(
+        "the engine itself, party by party, over a round",
+        each / LOOPED * MANY / whole,
+        note=f"{1e6 * each / LOOPED:.1f} microseconds a user",
+    )
+
+
+Draw = Callable[[int, int], Array]
+
+
+class Loop:
+    """ConsensusADMM with step 1 and relaxation 1/2, without a regularizer, user by user."""
+
+    def __init__(self, rows: Array, labels: Array, tolerance: float) -> None:
+        self.rows, self.labels, self.tolerance = rows, labels.tolist(), tolerance
+        self.norms = np.einsum("ij,ij->i", rows, rows).tolist()
+        self.states, self.mean, self.rounds = np.zeros_like(rows), np.zeros(rows.shape[1]), 0
+
+    def round(self, draw: Draw | None) -> None:
+        """One round; `draw` gives the normals of a user in a round."""
+        z, total = self.mean, np.zeros_like(self.mean)
+        for i, (row, label, norm) in enumerate(zip(self.rows, self.labels, self.norms, strict=True)):
+            state = self.states[i]
+            v = 2 * z - state
+            score, slope, change = float(row @ v), -label / 2, math.inf
+            while abs(change) > self.tolerance:  # Newton's method for the slope of the logistic loss at the prox
+                p = 1 / (1 + math.exp(label * (score - norm * slope)))
+                change = (slope + label * p) / (1 + norm * p * (1 - p))
+                slope -= change
+            x = v - slope * row
+            # The certificate of the prox: the gradient at x, and rounding.
+            gap = abs(slope + label / (1 + math.exp(label * float(row @ x))))
+            if not gap + ROUNDING * (math.sqrt(x @ x) + math.sqrt(v @ v) + abs(slope)) <= self.tolerance:
+                raise ArithmeticError("a prox is not certified")
+            increment = x - z
+            if not np.isfinite(increment).all():
+                raise ArithmeticError("a residual is not finite")
+            if draw is not None:
+                increment += STD * draw(i, self.rounds)
+            state += increment
             total += increment
-        return total
-
-    return Figure(
-        "a Python loop over 100,000 users, over a round of ConsensusADMM",
-        seconds(loop) / looped * MANY / whole,
-        limit=200,
-        at_most=False,
-    )
+        self.mean, self.rounds = z + total / len(self.rows), self.rounds + 1
 
 
-def _against_the_engine_party_by_party() -> Figure:
-    """The library's own step for each user in turn, as a deployment makes it: checks, certificate, door, ledger."""
-    rows, labels = _made_up(MANY, WIDTH)
-    looped = 500
-    several, few = (
-        _problem(np.ones(MANY, dtype=int), WIDTH, unit="user"),
-        _problem(np.ones(looped, int), WIDTH, unit="user"),
-    )
-    whole, apart = best(
-        _rounds(several, ConsensusADMM(), rows, labels),
-        _rounds(few, ConsensusADMM(), rows[:looped], labels[:looped], one_by_one=True),
-        repeats=5,
-    )
-    return Figure("the engine, party by party, over a round of 100,000 users at once", apart / looped * MANY / whole)
+KEY, COUNTER = np.zeros(2, dtype=np.uint64), np.zeros(4, dtype=np.uint64)
+GENERATOR = np.random.Generator(np.random.Philox(0))
+PLACE = GENERATOR.bit_generator.state | {"buffer_pos": 4, "has_uint32": 0}
+
+
+def keyed(user: int, round_: int) -> Array:
+    """Normals from a generator of the user's own."""
+    KEY[1], COUNTER[1] = user, round_
+    return np.random.Generator(np.random.Philox(key=KEY, counter=COUNTER)).standard_normal(WIDTH)
+
+
+def moved(user: int, round_: int) -> Array:
+    """The same normals, from one generator for all users."""
+    KEY[1], COUNTER[1] = user, round_
+    PLACE["state"] = {"key": KEY, "counter": COUNTER}
+    GENERATOR.bit_generator.state = PLACE
+    return GENERATOR.standard_normal(WIDTH)
+
+
+def streamed(user: int, round_: int) -> Array:
+    """Whatever normals come next."""
+    return GENERATOR.standard_normal(WIDTH)
+
+
+def _without_noise(problem: Problem, algorithm: ConsensusADMM, rows: Array, labels: Array) -> float:
+    """How far the loop and the engine are apart after three rounds without noise, in states and model."""
+    made = plan(problem, algorithm, rounds=3, noise=NoNoise())
+    shards = Shards.build(problem, rows, labels, np.arange(len(rows) + 1))
+    engine, loop = LocalEngine(), Loop(rows, labels, algorithm.tolerance)
+    progress = engine.start(algorithm, made.setting, shards)
+    for _ in engine.rounds(algorithm, made.setting, shards, progress, coins_of(made, progress)):
+        loop.round(None)
+    pairs = (progress.state.u, loop.states), (progress.hub.z, loop.mean)
+    return max(float(np.abs(one - other).max()) for one, other in pairs)
 
 
 MILLION = """
@@ -157,7 +226,8 @@ def _memory_of_a_million() -> Figure:
 def _walk() -> Figure:
     """A step of the walk in NumPy, with noise from NumPy's generator, over a compiled one.
 
-    The compiled step draws noise in a second thread: with both cores busy elsewhere it takes almost twice as long.
+    The compiled step draws noise in a second thread, or in its own where that one gets no turn: with both cores busy
+    elsewhere it takes up to twice as long.
     """
     users, steps, looped = 10_000, 200_000, 500
     rows, labels = _made_up(users, WIDTH)

@@ -266,6 +266,54 @@ def test_primitives_of_rows() -> None:
     assert cohort.rows == 31
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 5000])
+def test_one_pass_of_scores_slopes_and_pull_is_the_three_of_them(
+    rows: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(rows)
+    X, y = rng.normal(size=(rows, FEATURES)).astype(dtype), rng.choice([-1.0, 1.0], rows)
+    cohort = Shards.build(make_problem(Logistic(), [rows]), X, y, [0, rows]).cohort()
+    x, offsets, steps = 3.0 * rng.normal(size=FEATURES), 4.0 * rng.normal(size=rows), 10.0 ** rng.uniform(-6, 6, rows)
+    steps[0] = 0.0
+    assert cohort._sweeps(x, offsets, steps)
+    swept = cohort.prox_pull(x, 2.0, offsets, steps)
+    scores = cohort.scores(x)
+    slopes = cohort.prox_slopes(2.0 * scores + offsets, steps)
+    for one, other in zip(swept, (scores, slopes, cohort.pull(slopes)), strict=True):
+        close(one, other)
+    masked = cohort.prox_pull(x, 2.0, offsets, steps, among=scores > 0)
+    close(masked[1], slopes)
+    close(masked[2], cohort.pull(np.where(scores > 0, slopes, 0.0)))
+    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 3)
+    for one, other in zip(cohort.prox_pull(x, 2.0, offsets, steps), swept, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Huber(), Hinge(), Softmax(classes=3)], ids=by_name)
+def test_several_parties_and_other_losses_are_pulled_all_the_same(loss: Loss) -> None:
+    shards, X, y = make(loss)
+    cohort, rng = shards.cohort(), np.random.default_rng(1)
+    x, shape = rng.normal(size=cohort.problem.dim), cohort.scores(np.zeros(cohort.problem.dim)).shape
+    offsets, steps = rng.normal(size=shape), rng.uniform(0.1, 2.0, len(X))
+    assert not cohort._sweeps(x, offsets, steps)
+    scores, slopes, pulled = cohort.prox_pull(x, 2.0, offsets, steps)
+    close(scores, cohort.scores(x))
+    close(slopes, loss.prox_slope(2.0 * scores + offsets, steps, y))
+    close(pulled, cohort.pull(slopes))
+
+
+def test_what_a_pass_cannot_take_is_refused_as_ever() -> None:
+    cohort = Shards.build(make_problem(Logistic(), [3]), np.eye(3, FEATURES), np.ones(3), [0, 3]).cohort()
+    x, offsets, steps = np.zeros(FEATURES), np.zeros(3), np.ones(3)
+    with pytest.raises(InputError, match="finite"):
+        cohort.prox_pull(x, 2.0, offsets + np.nan, steps)
+    with pytest.raises(InputError, match="a step lies in"):
+        cohort.prox_pull(x, 2.0, offsets, -steps)
+    with pytest.raises(InputError, match="has the shape"):
+        cohort.prox_pull(x[:-1], 2.0, offsets, steps)
+
+
 def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     from consenso.kernels import compiled
 

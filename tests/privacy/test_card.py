@@ -187,7 +187,7 @@ def test_a_seeded_run_is_marked(tmp_path: Path) -> None:
     assert card.simulation
     assert "SIMULATION, NOT PRIVATE" in card.text().splitlines()[1]
     assert "seed" in card.sampler
-    assert "3" not in card.sampler.split("Philox")[0]
+    assert "3" not in card.sampler.split("Threefry")[0]
     pretended = card.to_json()
     pretended["simulation"] = False
     pretended["digest"] = digest({name: value for name, value in pretended.items() if name != "digest"})

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from consenso.errors import InputError, PreconditionError, PrivacyError
-from consenso.privacy import philox
+from consenso.privacy import threefry
 from consenso.privacy.samplers import Key, Safe, Seeded, bernoulli, choice
 from consenso.privacy.samplers.safe import (
     SMOOTHING,
@@ -40,25 +40,27 @@ def draw(sampler, kind, values, scale, key, sensitivity=1.0):
     return getattr(sampler, kind)(values, scale, key, sensitivity=sensitivity)
 
 
-# --- Philox ----------------------------------------------------------------------------------------------------------
+# --- Threefry --------------------------------------------------------------------------------------------------------
 
-# Random123, file kat_vectors, generator philox4x64, 10 rounds: counter, key, answer.
+PI = (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89)
+# Random123, file kat_vectors, generator threefry4x64, 20 rounds: counter, key, answer.
 KNOWN_ANSWERS = [
     (
         (0, 0, 0, 0),
-        (0, 0),
-        (0x16554D9ECA36314C, 0xDB20FE9D672D0FDC, 0xD7E772CEE186176B, 0x7E68B68AEC7BA23B),
+        (0, 0, 0, 0),
+        (0x09218EBDE6C85537, 0x55941F5266D86105, 0x4BD25E16282434DC, 0xEE29EC846BD2E40B),
     ),
     (
         (0xFFFFFFFFFFFFFFFF,) * 4,
-        (0xFFFFFFFFFFFFFFFF,) * 2,
-        (0x87B092C3013FE90B, 0x438C3C67BE8D0224, 0x9CC7D7C69CD777B6, 0xA09CAEBF594F0BA0),
+        (0xFFFFFFFFFFFFFFFF,) * 4,
+        (0x29C24097942BBA1B, 0x0371BBFB0F6F4E11, 0x3C231FFA33F83A1C, 0xCD29113FDE32D168),
     ),
     (
-        (0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89),
-        (0x452821E638D01377, 0xBE5466CF34E90C6C),
-        (0xA528F45403E61D95, 0x38C72DBD566E9788, 0xA5A1610E72FD18B5, 0x57BD43B5E52B7FE6),
+        PI,
+        (0x452821E638D01377, 0xBE5466CF34E90C6C, 0xBE5466CF34E90C6C, 0xC0AC29B7C97C50DD),
+        (0xA7E8FDE591651BD9, 0xBAAFD0C30138319B, 0x84A5C1A729E685B9, 0x901D406CCEBC1BA4),
     ),
+    (PI, (1, 0, 0, 0), (0x7BBBCBF0F617F950, 0x8EDA8917EE3A6A15, 0x56BF5DF8BFD1060E, 0xDF7A6D2BF0396704)),
 ]
 
 
@@ -67,31 +69,49 @@ def words(values):
 
 
 @pytest.mark.parametrize(("counter", "key", "answer"), KNOWN_ANSWERS)
-def test_philox_gives_the_published_answers(counter, key, answer):
-    assert tuple(int(word) for word in philox.block(*words(counter), *words(key))) == answer
+def test_threefry_gives_the_published_answers(counter, key, answer):
+    assert tuple(int(word) for word in threefry.block(words(counter), words(key))) == answer
+    assert in_whole_numbers(counter, key) == answer
+
+
+TURNS = ((14, 16), (52, 57), (23, 40), (5, 37), (25, 33), (46, 12), (58, 22), (32, 32))
+
+
+def in_whole_numbers(counter, key):
+    """Threefry4x64-20 as its authors define it, in Python's integers."""
+    keys = [*key, key[0] ^ key[1] ^ key[2] ^ key[3] ^ 0x1BD11BDAA9FC1A22]
+    state = [(word + part) % 2**64 for word, part in zip(counter, key, strict=True)]
+    for round_ in range(20):
+        first, second = (1, 3) if round_ % 2 == 0 else (3, 1)
+        for at, other, turn in ((0, first, TURNS[round_ % 8][0]), (2, second, TURNS[round_ % 8][1])):
+            state[at] = (state[at] + state[other]) % 2**64
+            state[other] = ((state[other] << turn) | (state[other] >> (64 - turn))) % 2**64 ^ state[at]
+        if round_ % 4 == 3:
+            times = round_ // 4 + 1
+            state = [(word + keys[(times + place) % 5]) % 2**64 for place, word in enumerate(state)]
+            state[3] = (state[3] + times) % 2**64
+    return tuple(state)
 
 
 WORD = st.integers(0, 2**64 - 1)
 
 
-@settings(deadline=None, max_examples=50)
-@given(st.tuples(WORD, WORD, WORD, WORD), st.tuples(WORD, WORD))
-def test_philox_agrees_with_numpy(counter, key):
-    reference = np.random.Philox(counter=np.array(counter, dtype=np.uint64), key=np.array(key, dtype=np.uint64))
-    # NumPy moves the counter on before it draws.
-    number = sum(word << (64 * place) for place, word in enumerate(counter)) + 1
-    following = [(number >> (64 * place)) % 2**64 for place in range(4)]
-    ours = philox.block(*words(following), *words(key))
-    assert [int(word) for word in ours] == [int(word) for word in reference.random_raw(4)]
+@settings(deadline=None, max_examples=100)
+@given(st.tuples(WORD, WORD, WORD, WORD), st.tuples(WORD, WORD, WORD, WORD))
+def test_threefry_agrees_with_its_definition(counter, key):
+    ours = threefry.block(words(counter), words(key))
+    assert tuple(int(word) for word in ours) == in_whole_numbers(counter, key)
 
 
-def test_a_key_is_laid_out_in_the_counter():
-    key = key_of([5], round=3, release=7, repetition=11, stream=2)
-    drawn = Seeded(13).uniform(key, 6)[0]
-    for coordinate in range(6):
-        counter = (coordinate // 4, 3, (2 << 32) | 7, (11 << 3) | philox.UNIFORM)
-        word = int(philox.block(*words(counter), np.uint64(13), np.uint64(5))[coordinate % 4])
-        assert drawn[coordinate] == max(word >> 11, 0.5) * 2.0**-53
+@pytest.mark.parametrize("count", [6, 700])
+def test_a_key_is_laid_out_in_the_generators_key_and_counter(count):
+    key = key_of([5, -4], round=3, release=7, repetition=11, stream=2)
+    drawn = Seeded(13).uniform(key, count)
+    for row, party in zip(drawn, (5, 2**64 - 4), strict=True):
+        for coordinate in range(count):
+            counter = (coordinate // 4, (11 << 3) | threefry.UNIFORM, 0, 0)
+            word = in_whole_numbers(counter, (13, party, 3, (2 << 32) | 7))[coordinate % 4]
+            assert row[coordinate] == max(word >> 11, 0.5) * 2.0**-53
 
 
 @settings(deadline=None, max_examples=60)
@@ -126,17 +146,18 @@ def test_noise_does_not_depend_on_the_cohort(parties, dim, cut, kind, shuffle):
             assert part.tobytes() == whole[rows].tobytes()
 
 
-@pytest.mark.parametrize("purpose", [philox.GAUSSIAN, philox.LAPLACE, philox.GAMMA_NORM, philox.UNIFORM])
-def test_threads_do_not_change_a_bit(purpose):
+@pytest.mark.parametrize("purpose", [threefry.GAUSSIAN, threefry.LAPLACE, threefry.GAMMA_NORM, threefry.UNIFORM])
+def test_threads_do_not_change_a_bit(purpose, monkeypatch):
     parties, values = np.arange(700), np.random.default_rng(0).normal(size=(700, 13))
     arguments = (purpose, 5, parties, (1, 2, 8), values, np.linspace(0.0, 3.0, 700))
-    alone = philox.draw(*arguments, parallel_from=2**60)
-    together = philox.draw(*arguments, parallel_from=0)
+    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 3)
+    alone = threefry.draw(*arguments, piece=2**60)
+    together = threefry.draw(*arguments, piece=100)
     assert alone.tobytes() == together.tobytes()
 
 
 def test_a_large_cohort_is_drawn_by_threads_and_equals_its_parts():
-    parties = np.arange(philox.PARALLEL_FROM // 8)
+    parties = np.arange(threefry.PIECE // 4)
     values = np.zeros((parties.size, 8))
     whole = Seeded(1).gaussian(values, 1.0, key_of(parties), sensitivity=1.0)
     part = Seeded(1).gaussian(values[100:130], 1.0, key_of(parties[100:130]), sensitivity=1.0)
@@ -173,6 +194,57 @@ def test_seeded_gaussian_is_standard_normal(dim):
     assert abs(noise.mean()) < deviate / math.sqrt(count)
     assert abs((noise**2).mean() - 1.0) < deviate * math.sqrt(2.0 / count)
     assert abs((noise**4).mean() - 3.0) < deviate * math.sqrt(96.0 / count)
+
+
+def box_muller(first, second):
+    """Two normals from two words by the textbook, in the library's reading of the words: 64 bits of radius."""
+    uniform = np.minimum(first.astype(np.float64) * 2.0**-64 + 2.0**-65, 1.0 - 2.0**-53)
+    quadrant, fraction = second >> np.uint64(62), (second << np.uint64(2)) >> np.uint64(12)
+    angle = np.pi / 2 * ((fraction.astype(np.float64) + 0.5) * 2.0**-52 - 0.5) + np.pi / 2 * quadrant
+    radius = np.sqrt(-2.0 * np.log(uniform))
+    return radius * np.cos(angle), radius * np.sin(angle)
+
+
+def test_normals_are_those_of_box_and_muller_to_rounding():
+    dim = 40_000
+    drawn = Seeded(7).gaussian(np.zeros((1, dim)), 1.0, key_of([3], round=2), sensitivity=1.0)[0].reshape(-1, 4)
+    counters = np.array([in_whole_numbers((b, threefry.GAUSSIAN, 0, 0), (7, 3, 2, 0)) for b in range(dim // 4)])
+    counters = counters.astype(np.uint64)
+    for place in (0, 2):
+        expected = box_muller(counters[:, place], counters[:, place + 1])
+        for normals, like in zip(drawn[:, place : place + 2].T, expected, strict=True):
+            # The angle of the textbook formula is rounded; the library's is not, and its small normals are exact.
+            np.testing.assert_allclose(normals, like, rtol=4e-15, atol=4e-15)
+
+
+@pytest.mark.parametrize("word", [0, 1, 2**11, 2**53, 2**63, 2**64 - 2**11, 2**64 - 1])
+def test_no_word_gives_a_normal_that_is_zero_or_infinite(word):
+    words = np.array([word], dtype=np.uint64)
+    for other in (0, 2**62, 2**63 - 1, 2**63, 2**64 - 1):
+        pair = threefry._normals(words[0], np.uint64(other))
+        assert all(np.isfinite(normal) and normal != 0.0 for normal in pair)
+        np.testing.assert_allclose(
+            pair, np.ravel(box_muller(words, np.array([other], dtype=np.uint64))), rtol=1e-14, atol=1e-14
+        )
+    # The longest radius: a 64-bit uniform reaches 9.5 standard deviations.
+    assert math.hypot(*threefry._normals(np.uint64(0), np.uint64(123))) == pytest.approx(math.sqrt(130 * math.log(2)))
+
+
+def test_the_tails_of_seeded_normals_are_those_of_the_law():
+    """Counts beyond 1, 2, 3, 4 and 5 on both sides of 1.6e7 normals, each binomial: ten tests."""
+    noise = Seeded(21).gaussian(np.zeros((250_000, 64)), 1.0, key_of(range(250_000)), sensitivity=1.0)
+    for deviations in (1.0, 2.0, 3.0, 4.0, 5.0):
+        for side in (noise > deviations, noise < -deviations):
+            counted = stats.binomtest(int(side.sum()), noise.size, stats.norm.sf(deviations))
+            assert counted.pvalue > FALSE_ALARM / 10
+    # Under the law the largest of so many is below 8 but for a chance of 2e-8 and above 4.5 but for one of e^-54.
+    assert 4.5 < np.abs(noise).max() < 8.0
+    # Radii and angles of pairs are independent, and sums of squares of a row are chi-squared with 64 degrees.
+    squares = (noise**2).sum(axis=1)
+    assert stats.kstest(squares, "chi2", args=(64,)).pvalue > FALSE_ALARM
+    pairs = noise[:20_000].reshape(-1, 2)
+    assert stats.kstest(np.arctan2(pairs[:, 1], pairs[:, 0]) / (2 * np.pi) + 0.5, "uniform").pvalue > FALSE_ALARM
+    assert stats.kstest((pairs**2).sum(axis=1), "chi2", args=(2,)).pvalue > FALSE_ALARM
 
 
 def test_seeded_laplace_is_laplace():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -179,6 +180,19 @@ class TestTheSameRounds:
         pieces = finished(planned, shards, stride=60)
         np.testing.assert_array_equal(pieces.hub.z, whole.hub.z)
         assert pieces.entries == whole.entries
+
+    def test_where_the_thread_that_draws_ahead_gets_no_turn(self, monkeypatch) -> None:
+        class Idle:
+            def submit(self, *call) -> Future:
+                return Future()
+
+        planned, shards = made()
+        whole = finished(planned, shards)
+        monkeypatch.setattr("consenso.runtime.walk.AHEAD_NUMBERS", 7 * FEATURES)
+        monkeypatch.setattr("consenso.runtime.walk.Walk._pool", Idle())
+        alone = finished(planned, shards)
+        np.testing.assert_array_equal(alone.hub.z, whole.hub.z)
+        assert alone.entries == whole.entries
 
     def test_traced_checkpointed_and_resumed(self, tmp_path: Path) -> None:
         planned, shards = made()

@@ -42,9 +42,9 @@ def example(algorithm, *, parties=4, noise=2.0, rounds=4, schedule=None, trust="
     )
 
 
-def refuted(faulty) -> None:
+def refuted(faulty, **effort) -> None:
     with pytest.raises(AssertionError, match="REFUTED"):
-        laws.attacks_stay_below(faulty)
+        laws.attacks_stay_below(faulty, **effort)
 
 
 # --- the noise ------------------------------------------------------------------------------------------------------
@@ -263,7 +263,9 @@ def test_theorem_3(algorithm) -> None:
     federated = example(
         algorithm(step=0.5), parties=12, noise=1.0, rounds=12, schedule=FixedSubset(9), trust="secure-sum"
     )
-    laws.attacks_stay_below(federated) if algorithm is ConsensusADMM else refuted(federated)
+    # A bound that is false by little: with fewer trials it depends on the seed whether an attack shows it.
+    attack = laws.attacks_stay_below if algorithm is ConsensusADMM else refuted
+    attack(federated, trials=2400)
 
 
 @pytest.mark.parametrize("algorithm", [ConsensusADMM, Theorem4], ids=["ours", "printed"])

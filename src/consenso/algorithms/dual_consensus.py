@@ -206,20 +206,18 @@ class DualConsensusADMM:
         return PartyState(dual=kept), Up(dual=door("dual", kept if self.released == "state" else dual))
 
     def _records(self, down: Down, state: RecordState, f: Cohort, door: Door) -> tuple[RecordState, Up]:
-        scores, norms = f.scores(down.z), f.squared_norms
-        by_row = norms if scores.ndim == 1 else norms[:, None]
-        points = 2 * scores
-        points -= state.centre
-        points += state.dual * by_row
-        pull = f.prox_slopes(points, self.step * norms)
-        pull *= self.step
-        kept = _averaged(state.dual, pull, self.relaxation)
-        if self.rate < 1:
-            sampled = door.coins("dual", f.sizes)
-            mask = sampled if scores.ndim == 1 else sampled[:, None]
-            kept, pull = np.where(mask, kept, state.dual), np.where(mask, pull, 0.0)
+        norms = f.squared_norms
+        offsets = state.dual * (norms if state.dual.ndim == 1 else norms[:, None])
+        offsets -= state.centre
+        sampled = door.coins("dual", f.sizes) if self.rate < 1 else None
+        scores, slopes, pulled = f.prox_pull(down.z, 2.0, offsets, self.step * norms, among=sampled)
+        slopes *= self.step
+        pulled *= self.step
+        kept = _averaged(state.dual, slopes, self.relaxation)
+        if sampled is not None:
+            kept = np.where(sampled if kept.ndim == 1 else sampled[:, None], kept, state.dual)
         centre = _averaged(state.centre, scores, self._hub)
-        return RecordState(dual=kept, centre=centre), Up(dual=door("dual", f.pull(pull)))
+        return RecordState(dual=kept, centre=centre), Up(dual=door("dual", pulled))
 
     def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
         """Average the noisy sum in; divide by public numbers only."""

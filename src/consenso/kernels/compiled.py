@@ -22,12 +22,22 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 WORTH_A_THREAD = 20_000_000
 
 
-def compiled(kernel: Kernel) -> Kernel:
+def compiled(kernel: Kernel, **options: Any) -> Kernel:
     """Compile without fast-math, so that sums keep their order; keep the result on disk where a folder allows it."""
     try:
-        return numba.njit(nogil=True, cache=True)(kernel)  # type: ignore[no-any-return]
+        return numba.njit(nogil=True, cache=True, **options)(kernel)  # type: ignore[no-any-return]
     except RuntimeError:
-        return numba.njit(nogil=True)(kernel)  # type: ignore[no-any-return]
+        return numba.njit(nogil=True, **options)(kernel)  # type: ignore[no-any-return]
+
+
+def branchless(kernel: Kernel, **options: Any) -> Kernel:
+    """Compile so that a division by zero gives infinity: an error would be a branch, and no loop with it a vector's."""
+    return compiled(kernel, error_model="numpy", **options)
+
+
+def inlined(kernel: Kernel) -> Kernel:
+    """A part of a kernel. A call would cost more than most of them: Numba counts references to arrays around it."""
+    return branchless(kernel, forceinline=True)
 
 
 def run(kernel: Callable[..., None], offsets: IntArray, work_per_row: float, *arguments: Any) -> None:
@@ -44,3 +54,26 @@ def run(kernel: Callable[..., None], offsets: IntArray, work_per_row: float, *ar
         kernel(*arguments, *own)
         for share in shares:
             share.result()
+
+
+def run_pieces(kernel: Callable[..., None], count: int, length: int, *arguments: Any) -> None:
+    """Call kernel(*arguments, first, last) over 0..count in pieces of this length, a thread taking one after the other.
+
+    A thread that the machine is slow to serve takes fewer of them. What a piece does must not depend on the others.
+    """
+    starts = range(0, count, length)
+    workers = min(numba.config.NUMBA_NUM_THREADS, len(starts))
+    todo = iter(starts)  # next() on it is one step of the interpreter, which no other thread interrupts
+
+    def work() -> None:
+        for first in todo:
+            kernel(*arguments, first, min(first + length, count))
+
+    if workers <= 1:
+        work()
+        return
+    with ThreadPoolExecutor(workers - 1) as pool:
+        others = [pool.submit(work) for _ in range(workers - 1)]
+        work()
+        for other in others:
+            other.result()

@@ -65,28 +65,38 @@ def _float_of(typing_context: Any, bits: Any) -> Any:
     return types.float64(types.int64), emit
 
 
+@intrinsic
+def fused(typing_context: Any, left: Any, right: Any, added: Any) -> Any:
+    """The product of the first two plus the third, with one rounding.
+
+    Written out rather than left to the compiler, who might do it in the body of a loop and not in what is left over:
+    then a record's bits would depend on who is beside it.
+    """
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), emit
+
+
 @_inlined
-def _exp(x: float) -> float:
-    """exp(x) to one or two units in the last place, for x <= 700; at least exp(-708)."""
+def exp(x: float) -> float:
+    """The exponential to one or two units in the last place, for x <= 700; at least that of -708."""
     x = max(x, _LOWEST_LOG)
-    shifted = x * _LOG2_E + _ROUND
+    shifted = fused(x, _LOG2_E, _ROUND)
     exponent = shifted - _ROUND
-    r = (x - exponent * _LOG_2_HIGH) - exponent * _LOG_2_LOW
-    # Taylor's series on |r| <= log(2)/2: the first term left out is below 5e-18.
-    p = _C13
-    p = p * r + _C12
-    p = p * r + _C11
-    p = p * r + _C10
-    p = p * r + _C9
-    p = p * r + _C8
-    p = p * r + _C7
-    p = p * r + _C6
-    p = p * r + _C5
-    p = p * r + _C4
-    p = p * r + _C3
-    p = p * r + _C2
+    r = fused(-exponent, _LOG_2_LOW, fused(-exponent, _LOG_2_HIGH, x))
+    # Taylor's series on |r| <= log(2)/2: the first term left out is below 5e-18. In pairs, which do not wait for each
+    # other as the steps of Horner's scheme do.
+    square = r * r
+    fourth = square * square
+    low = fused(fused(_C5, r, _C4), square, fused(_C3, r, _C2))
+    middle = fused(fused(_C9, r, _C8), square, fused(_C7, r, _C6))
+    high = fused(fused(_C13, r, _C12), square, fused(_C11, r, _C10))
+    p = fused(high, fourth * fourth, fused(middle, fourth, low))
     power: float = _float_of((_bits_of(shifted) + 1023) << 52)
-    return ((p * r * r + r) + 1.0) * power
+    mantissa: float = fused(p, square, r) + 1.0
+    return mantissa * power
 
 
 @_inlined
@@ -132,16 +142,14 @@ def _guess_log(level: float, step: float) -> float:
 
 
 @_inlined
-def _halley(x: float, level: float, step: float) -> tuple[float, float, float, float]:
-    """Halley's step for x + step * sigmoid(x) = level, and at x: sigmoid(x), sigmoid(-x), sigmoid'(x)."""
-    e = _exp(x)
-    below = 1.0 / (1.0 + e)
-    weight = e * below
-    bend = weight * below
-    gap = (x - level) + step * weight
-    rise = 1.0 + step * bend
-    move = -2.0 * gap * rise / (2.0 * rise * rise - gap * step * bend * (below - weight))
-    return move, weight, below, bend
+def _halley(x: float, level: float, step: float) -> tuple[float, float]:
+    """Halley's step for f(x) = x + step * sigmoid(x) - level, and exp(x)."""
+    e = exp(x)
+    # With a = 1 + e: a f, a^2 f' and a^3 f'' have no denominators, so that one division is enough.
+    a, load = 1.0 + e, step * e
+    gap = fused(x - level, a, load)
+    rise = fused(a, a, load)
+    return -2.0 * gap * (rise * a) / fused(2.0 * rise, rise, -gap * (load * (1.0 - e))), e
 
 
 @_inlined
@@ -162,8 +170,11 @@ def _closer_sigmoid(x: float, level: float, step: float) -> float:
 @_inlined
 def _last_sigmoid(x: float, level: float, step: float) -> float:
     """The sigmoid at the root, from a point so near that Halley's step is applied to it by Taylor's formula."""
-    move, weight, below, bend = _halley(x, level, step)
-    return weight + bend * move * (1.0 + 0.5 * (below - weight) * move)
+    move, e = _halley(x, level, step)
+    below = 1.0 / (1.0 + e)
+    weight = e * below
+    moved: float = fused(weight * below * move, fused(0.5 * (below - weight), move, 1.0), weight)
+    return moved
 
 
 @_inlined
@@ -184,13 +195,25 @@ def solve_sigmoid(level: float, step: float) -> float:
     return 1.0 - weight if mirrored else weight
 
 
+@_inlined
+def solve_sigmoids(level: Array, step: Array, x: Array, count: int) -> None:
+    """`solve_sigmoid` for levels up to step / 2, one stage after the other, into x.
+
+    Short loops leave the processor several vectors to work on, and a block stays in its nearest cache.
+    """
+    for i in range(count):
+        x[i] = _start_sigmoid(level[i], step[i])
+    for i in range(count):
+        x[i] = _closer_sigmoid(x[i], level[i], step[i])
+    for i in range(count):
+        x[i] = _closer_sigmoid(x[i], level[i], step[i])
+    for i in range(count):
+        x[i] = _last_sigmoid(x[i], level[i], step[i])
+
+
 @_compiled
 def logistic_prox_slopes(points: Array, steps: Array, targets: Array, slopes: Array, first: int, last: int) -> None:
-    """Write the slopes g of the logistic loss at point - step * g; points, targets (n,), steps (n,) or (1,).
-
-    This is `solve_sigmoid` for a block of records at a time, one stage after the other: short loops leave the processor
-    several vectors to work on, and a block stays in its nearest cache.
-    """
+    """Write the slopes g of the logistic loss at point - step * g; points, targets (n,), steps (n,) or (1,)."""
     common = steps.size == 1
     step, level, x = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     for start in range(first, last, BLOCK):
@@ -203,14 +226,7 @@ def logistic_prox_slopes(points: Array, steps: Array, targets: Array, slopes: Ar
         for i in range(count):
             signed = -own_targets[i] * own_points[i]
             level[i] = step[i] - signed if signed + signed > step[i] else signed
-        for i in range(count):
-            x[i] = _start_sigmoid(level[i], step[i])
-        for i in range(count):
-            x[i] = _closer_sigmoid(x[i], level[i], step[i])
-        for i in range(count):
-            x[i] = _closer_sigmoid(x[i], level[i], step[i])
-        for i in range(count):
-            x[i] = _last_sigmoid(x[i], level[i], step[i])
+        solve_sigmoids(level, step, x, count)
         for i in range(count):
             signed = -own_targets[i] * own_points[i]
             own_slopes[i] = -own_targets[i] * (1.0 - x[i] if signed + signed > step[i] else x[i])
@@ -219,7 +235,7 @@ def logistic_prox_slopes(points: Array, steps: Array, targets: Array, slopes: Ar
 @_inlined
 def _closer_log(x: float, level: float, step: float) -> float:
     """Halley's step towards the root x <= 0 of x + step * exp(x) = level, for level <= step."""
-    e = step * _exp(x)
+    e = step * exp(x)
     gap = (x - level) + e
     rise = 1.0 + e
     return min(x - 2.0 * gap * rise / (2.0 * rise * rise - gap * e), 0.0)
@@ -251,7 +267,7 @@ def _bracket(levels: Array, lane: Array, lanes: int) -> None:
             lane[_TOP + b] = max(lane[_TOP + b], levels[k, b])
     for k in range(classes):
         for b in range(lanes):
-            lane[_TOTAL + b] += _exp(levels[k, b] - lane[_TOP + b])
+            lane[_TOTAL + b] += exp(levels[k, b] - lane[_TOP + b])
     for _ in range(4):
         for b in range(lanes):
             lane[_PULL + b] = 0.0
@@ -297,7 +313,7 @@ def _locate(levels: Array, weights: Array, lane: Array, lanes: int) -> None:
         for k in range(classes):
             for b in range(lanes):
                 step = lane[_STEP + b]
-                weight = _exp(weights[k, b])
+                weight = exp(weights[k, b])
                 weights[k, b] = weight
                 damping = 1.0 / (1.0 + step * weight)
                 lane[_TOTAL + b] += weight
@@ -353,7 +369,7 @@ def _polish(scores: Array, own: Array, slopes: Array, weights: Array, lane: Arra
                 lane[_TOP + b] = max(lane[_TOP + b], weights[k, b])
         for k in range(classes):
             for b in range(lanes):
-                weight = _exp(weights[k, b] - lane[_TOP + b])
+                weight = exp(weights[k, b] - lane[_TOP + b])
                 weights[k, b] = weight
                 lane[_OTHERS + b] += weight * (1.0 - own[k, b])
                 lane[_TOTAL + b] += weight * own[k, b]

@@ -259,8 +259,8 @@ def open_door(
 
     def noised(release: Release, value: Array, bound: float, share: float, at: Key, *, split: int = 1) -> Array:
         noise = doorway.noise_for(release.name)
-        sensitivity = doorway.sensitivity(release, facts, largest[release.name]) * bound / np.sqrt(share)
-        record(Entry(facts.round, release.name, facts.cohort, noise.scale(sensitivity, facts.round), bound, share))
+        sensitivity, entry = _priced(doorway, facts, release, largest[release.name], bound, share)
+        record(entry)
         return (noise if split == 1 else noise.split(split)).sample(
             value, sensitivity, facts.round, at, doorway.sampler
         )
@@ -309,6 +309,45 @@ def open_door(
     return _Door(), close  # type: ignore[return-value]
 
 
+def _priced(
+    doorway: Doorway, facts: Facts, release: Release, largest: float, bound: float, share: float
+) -> tuple[Amount, Entry]:
+    """The sensitivity that the noise of a use of the door is scaled with, and the entry that says so."""
+    sensitivity = doorway.sensitivity(release, facts, largest) * bound / np.sqrt(share)
+    scale = doorway.noise_for(release.name).scale(sensitivity, facts.round)
+    return sensitivity, Entry(facts.round, release.name, facts.cohort, scale, bound, share)
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """The only use of the door in a step that is compiled together with its noise, under local trust."""
+
+    key: Key  # of the noise
+    clip: float  # longest value in the 2-norm
+    entry: Entry  # its noise scales; for the ledger, once the step is done
+
+
+def passage(doorway: Doorway, facts: Facts, releases: Sequence[Release], *, largest: Mapping[str, float]) -> Passage:
+    """What the door would do in a step that makes one release of one vector; refuses what a compiled step cannot do."""
+    release = releases[0]
+    if (
+        len(releases) != 1
+        or (release.times, release.norm, release.at, release.rate) != (1, 2, "party", 1.0)
+        or release.adaptive
+        or release.parts
+        or release.perturbs_objective
+        or doorway.trust != "local"
+        or doorway.probe is not None
+    ):
+        raise UndeclaredReleaseError(
+            f"Release {release.name!r}: a compiled step makes one plain release a round, under local trust; "
+            "take the step through its door."
+        )
+    _, entry = _priced(doorway, facts, release, largest[release.name], 1.0, 1.0)
+    key = Key(parties=facts.cohort, round=facts.round, release=0, repetition=0, stream=NOISE_STREAM)
+    return Passage(key, np.inf if release.clip is None else float(release.clip), entry)
+
+
 def checked(release: Release, value: Array, facts: Facts, bound: float, share: float) -> Array:
     """The value as it may enter the noise: of the declared shape, finite, clipped."""
     if value.shape != (len(facts.cohort), release.size):
@@ -350,8 +389,8 @@ def open_sum(
     if doorway.trust != "curator":
         return total
     noise = doorway.noise_for(release.name)
-    sensitivity = doorway.sensitivity(release, facts, largest[release.name]) * bound / np.sqrt(share)
-    record(Entry(facts.round, release.name, facts.cohort, noise.scale(sensitivity, facts.round), bound, share))
+    sensitivity, entry = _priced(doorway, facts, release, largest[release.name], bound, share)
+    record(entry)
     at = Key(
         parties=np.array([HUB], dtype=np.int64),
         round=facts.round,

@@ -16,6 +16,7 @@ from consenso.errors import PrivacyError
 from consenso.facts import Facts
 from consenso.privacy.release import Entry, Vault
 from consenso.privacy.setting import Setting, largest_bounds
+from consenso.runtime.cohorts import Cohorts, compiled_cohorts
 from consenso.runtime.entries import Entries
 from consenso.runtime.records import own, put, take
 from consenso.runtime.step import opened
@@ -88,6 +89,7 @@ class LocalEngine:
         last = setting.schedule.length(setting.rounds, coins)
         watched = self.one_by_one or watch is not _ignore
         walk = None if watched else fused(algorithm, setting, shards, coins)
+        compiled = None if self.one_by_one else compiled_cohorts(algorithm, setting, shards)
         # Asked once: looking a protocol up in every round would cost as much as a small step.
         finished = algorithm.finished if isinstance(algorithm, Finishes) else None
         is_hub = isinstance(algorithm, HubAlgorithm)
@@ -98,7 +100,7 @@ class LocalEngine:
                 yield progress.round
                 continue
             if is_hub:
-                self._hub_round(cast(HubAlgorithm, algorithm), setting, shards, progress, coins, watch)
+                self._hub_round(cast(HubAlgorithm, algorithm), setting, shards, progress, coins, watch, compiled)
             else:
                 self._peer_round(cast(PeerAlgorithm, algorithm), setting, shards, progress, watch)
             progress.round += 1
@@ -116,6 +118,7 @@ class LocalEngine:
         progress: Progress,
         coins: Coins,
         watch: Watch,
+        compiled: Cohorts | None,
     ) -> None:
         round_ = progress.round
         active = setting.schedule.active(round_, progress.previous, setting.parties, coins)
@@ -126,6 +129,12 @@ class LocalEngine:
         gathered = Sum(setting, facts, largest, progress, declaration=algorithm.releases)
         for cohort in self._cohorts(active, facts):
             here = facts.only(cohort)
+            if compiled is not None:
+                up, left = compiled.run(progress, here, down, gathered.largest)
+                gathered.add(up)
+                if not len(left):
+                    continue
+                cohort, here = left, facts.only(left)
             before = take(progress.state, cohort, shards.offsets)
             with opened(algorithm, setting, here, gathered.largest, gathered.vault, progress) as door:
                 after, up = algorithm.local(here, down, before, shards.cohort(cohort), door)

@@ -18,8 +18,6 @@ import numpy as np
 from consenso.algorithms.consensus import ConsensusADMM, Hub, State
 from consenso.algorithms.stateless_walk import StatelessWalk, Token
 from consenso.arrays import Array, IntArray
-from consenso.losses import Absolute, EpsilonInsensitive, Hinge, Huber, Logistic, Loss, SmoothedHinge, Squared
-from consenso.losses.checks import LARGEST_STEP
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.release import NOISE_STREAM
 from consenso.privacy.samplers import Key, Seeded
@@ -27,6 +25,7 @@ from consenso.privacy.setting import Setting, largest_bounds
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Unpenalized
 from consenso.runtime.coins import DrawnCoins
 from consenso.runtime.entries import Visits
+from consenso.runtime.one_record import records_of
 from consenso.schedules import ROUND, Coins, RandomWalk
 from consenso.shards import Shards
 
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
 # Rounds after which a walk comes back to its caller, who may want to show how far it is.
 BLOCK = 50_000
 # Noise is drawn ahead this many numbers at a time, so that it is still in the cache when the rounds get to it.
-AHEAD_NUMBERS = 1 << 18
+AHEAD_NUMBERS = 1 << 17
 
-Records: TypeAlias = tuple[Any, tuple[Array, Array, Array], tuple[int, float, float]]
 Shrinkage: TypeAlias = tuple[Array, Array, Array, Array]
 # Takes the hub and the states, a path, its noise scales and its normals; the hub after as many rounds as were done.
 Rounds: TypeAlias = Callable[[Any, Any, IntArray, Array, Array], tuple[Any, int]]
@@ -84,7 +82,7 @@ class Walk:
         self._pointers = nowhere if graph is None else graph.indptr.astype(np.int64)
         self._neighbors = nowhere if graph is None else graph.indices.astype(np.int64)
         coin = coins.key(0, ROUND)
-        self._coin, self._coin_counter = np.uint64(coin.parties[0]), _upper(coin)
+        self._coin, self._coin_counter = int(coin.parties[0]), _upper(coin)
         self._noise_counter = _upper(Key(parties=coin.parties, round=0, release=0, repetition=0, stream=NOISE_STREAM))
         self._reach = BLOCK
 
@@ -109,14 +107,20 @@ class Walk:
         while done < len(path):
             piece, following = slice(done, done + length), path[done + length : done + 2 * length]
             # While the rounds of one piece run, another thread draws the noise of the next.
-            drawn = self._pool.submit(self._draw, following, first + done + length, ahead) if len(following) else None
+            beyond = following, first + done + length, ahead
+            drawn = self._pool.submit(self._draw, *beyond) if len(following) else None
             progress.hub, count = self._rounds(progress.hub, progress.state, path[piece], scales[piece], here)
             done += count
             if drawn is None:
                 break
-            drawn.result()
+            # On a busy machine the other thread may not have had its turn: then this one draws.
+            waiting = drawn.cancel()
+            if not waiting:
+                drawn.result()
             if count < length:
                 break
+            if waiting:
+                self._draw(*beyond)
             here, ahead = ahead, here
         return done
 
@@ -159,7 +163,7 @@ class Walk:
 
 
 def _upper(key: Key) -> tuple[np.uint64, np.uint64]:
-    """The words of a counter that do not change from round to round."""
+    """The words of a key that do not change from round to round."""
     _, second, third = key.counter
     return np.uint64(second), np.uint64(third)
 
@@ -174,7 +178,7 @@ def _rounds(algorithm: object, setting: Setting, shards: Shards) -> Rounds | Non
 
 
 def _consensus_rounds(algorithm: ConsensusADMM, setting: Setting, shards: Shards) -> Rounds | None:
-    records = _records(setting, shards, algorithm.step)
+    records = records_of(setting, shards, algorithm.step)
     shrinkage = _shrinkage(setting.facts.problem.regularizer, algorithm.step, setting.facts.dim)
     if records is None or shrinkage is None:
         return None
@@ -193,7 +197,7 @@ def _consensus_rounds(algorithm: ConsensusADMM, setting: Setting, shards: Shards
 
 def _stateless_rounds(algorithm: StatelessWalk, setting: Setting, shards: Shards) -> Rounds | None:
     share = 2 * algorithm.relaxation / setting.parties
-    records = _records(setting, shards, algorithm.step)
+    records = records_of(setting, shards, algorithm.step)
     shrinkage = _shrinkage(setting.facts.problem.regularizer, share * algorithm.step, setting.facts.dim)
     if records is None or shrinkage is None:
         return None
@@ -207,44 +211,6 @@ def _stateless_rounds(algorithm: StatelessWalk, setting: Setting, shards: Shards
         return Token(z=z), done
 
     return rounds
-
-
-def _records(setting: Setting, shards: Shards, step: float) -> Records | None:
-    """Rows, their targets, weights and norms, and the loss, if the kernels can take them."""
-    everyone, problem = shards.cohort(), setting.facts.problem
-    rows = everyone._rows  # an engine may look at the rows of the parties that it runs; an algorithm may not
-    if rows.is_sparse or len(shards.parties) != setting.parties or not rows.layout.one_each:
-        return None
-    loss = _compiled_loss(problem.loss)
-    norms, weights = np.sqrt(everyone.squared_norms), step * problem.scales
-    if loss is None or (weights * norms**2).max() > LARGEST_STEP:
-        return None
-    return rows.matrix, (np.ascontiguousarray(everyone._targets, dtype=np.float64), weights, norms), loss
-
-
-def _compiled_loss(loss: Loss) -> tuple[int, float, float] | None:
-    """The number and parameter under which a loss is compiled, and its largest curvature."""
-    from consenso import kernels
-    from consenso.runtime.walk_kernels import TUBE
-
-    match loss:
-        case Logistic():
-            kind, parameter = kernels.LOGISTIC, 0.0
-        case Squared():
-            kind, parameter = kernels.RESIDUAL, np.inf
-        case Huber():
-            kind, parameter = kernels.RESIDUAL, loss.threshold
-        case Hinge():
-            kind, parameter = kernels.HINGE, 0.0
-        case SmoothedHinge():
-            kind, parameter = kernels.HINGE, loss.smoothing
-        case Absolute():
-            kind, parameter = TUBE, 0.0
-        case EpsilonInsensitive():
-            kind, parameter = TUBE, loss.width
-        case _:
-            return None
-    return kind, float(parameter), float(loss.curvature_bound)
 
 
 def _shrinkage(regularizer: Regularizer, step: float, dim: int) -> Shrinkage | None:

@@ -8,107 +8,19 @@ the features.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels import HINGE, LOGISTIC, RESIDUAL
-from consenso.losses.kernels import solve_sigmoid
-from consenso.runtime.walk_draws import compiled, inlined
-from consenso.subproblems.batch import ROUNDING
-from consenso.subproblems.certificate import ON_KINK, STRONG
+from consenso.runtime.record_kernels import contracted, distance, fetch_row, inlined, prox_slope, summed
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
-
-LINE = 8  # numbers in a cache line
 FETCH = 2  # how many rounds ahead memory is asked for
-TUBE = 3  # beside the kinds of `consenso.kernels`: the distance to an interval around the target
+
+# --- the step of a party --------------------------------------------------------------------------------------------
 
 
-def _summed(kernel: Kernel) -> Kernel:
-    """Leave the order of sums to the compiler, which takes them in vectors; bounds on rounding cover every order."""
-    return compiled(kernel, inlined=True, loose=frozenset({"reassoc", "nsz"}))
-
-
-# --- the prox of one record -----------------------------------------------------------------------------------------
-
-
-@inlined
-def _prox_slope(kind: int, parameter: float, point: float, step: float, target: float) -> float:
-    """The slope g of the loss at point - step * g."""
-    if kind == LOGISTIC:
-        return -target * solve_sigmoid(-target * point, step)
-    if kind == RESIDUAL:
-        return min(max((point - target) / (1.0 + step), -parameter), parameter)
-    if kind == HINGE:
-        shortfall = max(0.0, 1.0 - target * point)
-        width = max(shortfall, parameter + step)
-        return -target * shortfall / width if width > 0.0 else 0.0
-    residual = point - target
-    residual -= min(max(residual, -parameter), parameter)
-    width = max(abs(residual), step)
-    return residual / width if width > 0.0 else 0.0
-
-
-@inlined
-def _slope(kind: int, parameter: float, score: float, target: float) -> float:
-    """The slope of a smooth loss."""
-    if kind == LOGISTIC:
-        return -target / (1.0 + math.exp(target * score))
-    return _prox_slope(kind, parameter, score, 0.0, target)
-
-
-@inlined
-def _valid(kind: int, parameter: float, target: float, slope: float) -> tuple[float, float]:
-    """The interval of scores at which a number is a subgradient of a loss with kinks."""
-    if kind == HINGE:
-        lowest, highest = min(-target, 0.0), max(-target, 0.0)
-        return (-np.inf if slope <= lowest else target), (np.inf if slope >= highest else target)
-    left, right = target - parameter, target + parameter
-    low = -np.inf if slope <= -1.0 else (left if slope <= 0.0 else right)
-    high = np.inf if slope >= 1.0 else (right if slope >= 0.0 else left)
-    return low, high
-
-
-@inlined
-def _distance(
-    loss: tuple[int, float, float],
-    target: float,
-    weight: float,
-    norm: float,
-    slope: float,
-    score: float,
-    lengths: tuple[float, float],
-    features: int,
-) -> float:
-    """The certificate of `consenso.subproblems` for one record: how far x = v - weight * slope * row is from the prox.
-
-    score: that of x. lengths: of x and of v.
-    """
-    kind, parameter, curvature = loss
-    length, start = lengths
-    rest = ROUNDING * (length + start + weight * norm * abs(slope))
-    if curvature < np.inf:
-        gap = _slope(kind, parameter, score, target) - slope
-        return weight * norm * abs(gap) + rest + ROUNDING * math.sqrt(weight * curvature) * norm * length / 2
-    slack = ROUNDING * (1 + math.sqrt(features) / 8) * norm * length
-    low, high = _valid(kind, parameter, target, slope)
-    room = min(score - low, high - score)
-    if norm == 0.0 or room > ON_KINK * slack:
-        return rest
-    jump = 1.0 if kind == HINGE else 2.0
-    weak = rest + math.sqrt(weight * jump * (max(-room, 0.0) + slack))
-    kink = low if score - low <= high - score else high
-    return min(weak, STRONG * ((abs(kink - score) + slack) / norm + rest))
-
-
-@_summed
+@summed
 def _measure(rows: Any, i: int, v: Array) -> tuple[float, float]:
     """The score of v and its squared length."""
     score, square = 0.0, 0.0
@@ -118,7 +30,7 @@ def _measure(rows: Any, i: int, v: Array) -> tuple[float, float]:
     return score, square
 
 
-@_summed
+@summed
 def _pull(rows: Any, i: int, pull: float, v: Array, z: Array, residual: Array) -> tuple[float, float, float]:
     """Write x - z with x = v - pull * row; the score of x and the squared lengths of x and of x - z."""
     score, square, moved = 0.0, 0.0, 0.0
@@ -145,36 +57,10 @@ def _residual(
 ) -> tuple[float, float]:
     """Write x - z with x = prox_{weight phi}(v); its length, and how far x may be from the exact prox."""
     start, v_square = _measure(rows, i, v)
-    slope = _prox_slope(loss[0], loss[1], start, weight * norm * norm, target)
+    slope = prox_slope(loss[0], loss[1], start, weight * norm * norm, target)
     score, x_square, moved = _pull(rows, i, weight * slope, v, z, residual)
     lengths = math.sqrt(x_square), math.sqrt(v_square)
-    return math.sqrt(moved), _distance(loss, target, weight, norm, slope, score, lengths, v.size)
-
-
-@intrinsic
-def _fetch(typing_context: Any, table: Any, row: Any, column: Any) -> Any:
-    """Ask for the cache line of an entry, without waiting for it."""
-
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(table)(context, builder, arguments[0])
-        entry = cgutils.get_item_pointer(context, builder, table, array, arguments[1:])
-        address, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(
-            function, [builder.bitcast(entry, address), number(0), number(3), number(1)]
-        )  # to read, keep, data
-        return context.get_dummy_value()
-
-    return types.void(table, types.intp, types.intp), emit
-
-
-@inlined
-def _fetch_row(table: Any, path: IntArray, k: int) -> None:
-    """Ask for the row of the party of round k: the walk jumps about in memory, but where to is known beforehand."""
-    if k < path.size:
-        for j in range(0, table.shape[1], LINE):
-            _fetch(table, path[k], j)
+    return math.sqrt(moved), distance(loss, target, weight, norm, slope, score, lengths, v.size)
 
 
 # --- rounds ---------------------------------------------------------------------------------------------------------
@@ -187,7 +73,7 @@ def _shrunk(value: float, threshold: float, factor: float, low: float, high: flo
     return min(max(value * factor, low), high)
 
 
-@compiled
+@contracted
 def consensus_rounds(
     rows: Any,
     records: tuple[Array, Array, Array],
@@ -213,12 +99,12 @@ def consensus_rounds(
     share = 1.0 / u.shape[0]
     for k in range(path.size):
         i = path[k]
-        _fetch_row(rows, path, k + FETCH)
-        _fetch_row(u, path, k + FETCH)
+        fetch_row(rows, path, k + FETCH)
+        fetch_row(u, path, k + FETCH)
         for j in range(z.size):
             v[j] = 2 * z[j] - u[i, j]
-        length, distance = _residual(rows, i, targets[i], weights[i], norms[i], loss, v, z, residual)
-        if not (distance <= tolerance and length < np.inf):  # nor is what is not a number certified
+        length, apart = _residual(rows, i, targets[i], weights[i], norms[i], loss, v, z, residual)
+        if not (apart <= tolerance and length < np.inf):  # nor is what is not a number certified
             return k
         kept = 1.0 if length <= clip else clip / length
         for j in range(z.size):
@@ -229,7 +115,7 @@ def consensus_rounds(
     return path.size
 
 
-@compiled
+@contracted
 def stateless_rounds(
     rows: Any,
     records: tuple[Array, Array, Array],
@@ -248,9 +134,9 @@ def stateless_rounds(
     residual = np.empty_like(z)
     for k in range(path.size):
         i = path[k]
-        _fetch_row(rows, path, k + FETCH)
-        length, distance = _residual(rows, i, targets[i], weights[i], norms[i], loss, z, z, residual)
-        if not (distance <= tolerance and length < np.inf):  # nor is what is not a number certified
+        fetch_row(rows, path, k + FETCH)
+        length, apart = _residual(rows, i, targets[i], weights[i], norms[i], loss, z, z, residual)
+        if not (apart <= tolerance and length < np.inf):  # nor is what is not a number certified
             return k
         for j in range(z.size):
             moved = z[j] + share * (residual[j] + stds[k] * noise[k, j])

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
+from consenso.losses import Logistic
+from consenso.losses.checks import LARGEST_STEP
 from consenso.problem import Problem
 from consenso.rows import Rows
 from consenso.subproblems import Prox, local_prox
@@ -108,6 +110,22 @@ class Cohort:
         """The g in the subdifferential of phi at point - step * g, per row; steps scalar or (rows,)."""
         return self.problem.loss.prox_slope(points, steps, self._targets)
 
+    def prox_pull(
+        self, x: Array, factor: float, offsets: Array, steps: Array, *, among: NDArray[np.bool_] | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Scores at a shared x, the prox slopes at factor * scores + offsets, and the pull of the slopes.
+
+        among: the rows whose slopes are pulled, (rows,); all of them if left out. Where it can be, one pass over the
+        rows does what `scores`, `prox_slopes` and `pull` do one after the other.
+        """
+        if among is None and self._sweeps(x, offsets, steps):
+            return self._swept(x, factor, offsets, steps)
+        scores = self.scores(x)
+        slopes = self.prox_slopes(factor * scores + offsets, steps)
+        if among is None:
+            return scores, slopes, self.pull(slopes)
+        return scores, slopes, self.pull(np.where(among if slopes.ndim == 1 else among[:, None], slopes, 0.0))
+
     def pull(self, coefficients: Array) -> Array:
         """Sum over each party's rows of coefficient times row, unweighted, (parties, dim)."""
         return self._rows.pull(coefficients)
@@ -131,6 +149,29 @@ class Cohort:
     def sums(self, per_row: Array) -> Array:
         """Sums over the rows of each party, (parties,)."""
         return self._rows.layout.sums(per_row)
+
+    def _sweeps(self, x: Array, offsets: Array, steps: Array) -> bool:
+        """Whether one pass will do: a logistic loss, dense rows of one party, and nothing to complain of."""
+        return (
+            type(self.problem.loss) is Logistic
+            and not self._rows.is_sparse
+            and len(self.parties) == 1
+            and x.shape == (self.problem.dim,)
+            and offsets.shape == steps.shape == (self.rows,)
+            and bool(np.isfinite(x).all() and np.isfinite(offsets).all())
+            and bool(((steps >= 0) & (steps <= LARGEST_STEP)).all())
+        )
+
+    def _swept(self, x: Array, factor: float, offsets: Array, steps: Array) -> tuple[Array, Array, Array]:
+        from consenso.kernels.compiled import run_pieces
+        from consenso.kernels.sweep import PIECE, logistic_sweep
+
+        scores, slopes = np.empty(self.rows), np.empty(self.rows)
+        totals = np.zeros((-(-self.rows // PIECE), self.problem.features))
+        signs = np.ascontiguousarray(self._targets, dtype=np.float64)
+        given = self._rows.matrix, np.ascontiguousarray(x, dtype=np.float64), float(factor), offsets, steps, signs
+        run_pieces(logistic_sweep, self.rows, PIECE, *given, scores, slopes, totals)
+        return scores, slopes, totals.sum(axis=0)[None]
 
     def _weighted(self, coefficients: Array) -> Array:
         pulled = self.pull(coefficients)

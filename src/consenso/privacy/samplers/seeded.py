@@ -15,7 +15,7 @@ from consenso.privacy.samplers.contract import Key, Kind, checked
 
 @dataclass(frozen=True)
 class Seeded:
-    """Philox4x64-10 keyed by seed, party, round, release, repetition and stream, with the coordinate as counter.
+    """Threefry4x64-20 keyed by seed, party, round, release, repetition and stream, with the coordinate as counter.
 
     A party's noise is the same bit for bit in whatever cohort it is drawn, so that engines can be compared. Who knows
     the seed can subtract the noise: a seeded run protects nobody. Laws are continuous up to double rounding.
@@ -23,7 +23,7 @@ class Seeded:
 
     seed: int = field(repr=False)
 
-    name: ClassVar[str] = "seeded Philox4x64-10 (simulation, not private)"
+    name: ClassVar[str] = "seeded Threefry4x64-20 (simulation, not private)"
     private: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -39,25 +39,25 @@ class Seeded:
 
     def gaussian(self, values: Array, std: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
         """Values plus independent N(0, std^2), by Box-Muller."""
-        from consenso.privacy.philox import GAUSSIAN
+        from consenso.privacy.threefry import GAUSSIAN
 
         return self._add(GAUSSIAN, *checked(values, std, key, "std"), key)
 
     def laplace(self, values: Array, scale: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
         """Values plus independent Laplace(scale), by the inverse CDF."""
-        from consenso.privacy.philox import LAPLACE
+        from consenso.privacy.threefry import LAPLACE
 
         return self._add(LAPLACE, *checked(values, scale, key, "scale"), key)
 
     def gamma_norm(self, values: Array, scale: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
         """Values plus noise with a Gamma(dim, scale) 2-norm and a uniform direction."""
-        from consenso.privacy.philox import GAMMA_NORM
+        from consenso.privacy.threefry import GAMMA_NORM
 
         return self._add(GAMMA_NORM, *checked(values, scale, key, "scale"), key)
 
     def uniform(self, key: Key, count: int) -> Array:
         """Uniforms of 53 bits in (0, 1), shape (parties, count)."""
-        from consenso.privacy.philox import UNIFORM
+        from consenso.privacy.threefry import UNIFORM
 
         parties = key.parties.size
         return self._add(UNIFORM, np.empty((parties, count)), np.empty(parties), key)
@@ -79,6 +79,6 @@ class Seeded:
         return 0.0
 
     def _add(self, purpose: int, values: Array, scales: Array, key: Key) -> Array:
-        from consenso.privacy.philox import draw
+        from consenso.privacy.threefry import draw
 
         return draw(purpose, self.seed, key.parties, key.counter, values, scales)

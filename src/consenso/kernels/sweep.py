@@ -1,0 +1,66 @@
+"""Scores, prox slopes and their pull in one pass over the rows, which are read from memory once instead of twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.kernels.compiled import branchless
+from consenso.losses.kernels import solve_sigmoids
+
+TILE = 64  # rows that wait in the cache while their slopes are found
+PIECE = 1 << 11  # rows that are summed together, whatever the number of threads
+# Sums over features may be taken in vectors: the order is fixed when the loop is compiled, not when it runs.
+SUMS = {"contract", "reassoc", "nsz"}
+
+
+def _summed(kernel: Any) -> Any:
+    return branchless(kernel, fastmath=SUMS, forceinline=True)
+
+
+@_summed
+def _score(X: Any, row: int, x: Array) -> float:
+    total = 0.0
+    for f in range(x.size):
+        total += X[row, f] * x[f]
+    return total
+
+
+@branchless
+def logistic_sweep(
+    X: Any,
+    x: Array,
+    factor: float,
+    offsets: Array,
+    steps: Array,
+    targets: Array,
+    scores: Array,
+    slopes: Array,
+    totals: Array,
+    first: int,
+    last: int,
+) -> None:
+    """Of each row its score s and the slope g of the logistic loss at p - step * g with p = factor * s + offset.
+
+    totals (pieces, features): the sums of slope times row over pieces of `PIECE` rows.
+    """
+    total = totals[first // PIECE]
+    level, step, q = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    for start in range(first, last, TILE):
+        count = min(TILE, last - start)
+        for t in range(count):
+            row = start + t
+            scores[row] = _score(X, row, x)
+            signed = -targets[row] * (factor * scores[row] + offsets[row])
+            step[t] = steps[row]
+            level[t] = step[t] - signed if signed + signed > step[t] else signed
+        solve_sigmoids(level, step, q, count)
+        for t in range(count):
+            row = start + t
+            signed = -targets[row] * (factor * scores[row] + offsets[row])
+            slope = -targets[row] * (1.0 - q[t] if signed + signed > step[t] else q[t])
+            slopes[row] = slope
+            for f in range(x.size):
+                total[f] += slope * X[row, f]
