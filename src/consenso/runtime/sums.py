@@ -60,10 +60,10 @@ class Sum:
     def total(self, algorithm: HubAlgorithm) -> Any:
         """The summed message, each sealed sum opened."""
         assert self._kind is not None
-        if not self._sealed:
-            return self._kind(**self._plain)
-        in_parts = {release.name: release.parts for release in algorithm.releases(self.facts)}
         summed = {name: field.value() for name, field in self._fields.items()}
+        if not self._sealed:
+            return self._kind(**summed)
+        in_parts = {release.name: release.parts for release in algorithm.releases(self.facts)}
         for name, part in self._sealed.items():
             summed[name] = open_sum(
                 self.setting.doorway,
