@@ -6,8 +6,9 @@ import pytest
 from consenso.errors import InputError, PrivacyError, UndeclaredReleaseError
 from consenso.facts import Facts
 from consenso.losses import Logistic
+from consenso.privacy.door import Doorway, Sealed, Vault, open_door, open_sum, silent_share
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise
-from consenso.privacy.release import Bounds, Doorway, Release, Sealed, Vault, open_door, open_sum, silent_share
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty

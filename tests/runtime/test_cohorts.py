@@ -12,8 +12,8 @@ from scipy import sparse
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.errors import PrivacyError, UndeclaredReleaseError
 from consenso.losses import Absolute, EpsilonInsensitive, Hinge, Huber, Logistic, SmoothedHinge, Softmax, Squared
+from consenso.privacy.door import passage
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise, Polynomial
-from consenso.privacy.release import passage
 from consenso.privacy.samplers import Safe, Seeded
 from consenso.privacy.setting import largest_bounds
 from consenso.problem import Problem

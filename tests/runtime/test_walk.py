@@ -14,8 +14,8 @@ from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.stateless_walk import StatelessWalk
 from consenso.errors import PrivacyError
 from consenso.losses import Absolute, EpsilonInsensitive, Hinge, Huber, Logistic, SmoothedHinge, Softmax, Squared
+from consenso.privacy.door import Entry
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise, Polynomial
-from consenso.privacy.release import Entry
 from consenso.privacy.samplers import Key, Safe, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty, Unpenalized

@@ -35,8 +35,9 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
+from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View, excess, noise_scale, rounding
 from consenso.privacy.theorems import Theorem, TheoremF
 from consenso.privacy.views import sight

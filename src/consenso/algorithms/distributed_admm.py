@@ -34,8 +34,9 @@ from consenso.arrays import Array
 from consenso.errors import PreconditionError
 from consenso.facts import Facts
 from consenso.losses import Logistic
+from consenso.privacy.door import Door
 from consenso.privacy.noise import NoNoise
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem

@@ -37,8 +37,9 @@ from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.operators import Activation, CyclicBlocks, is_separable, shortened
+from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise
-from consenso.privacy.release import Door, Release
+from consenso.privacy.release import Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem

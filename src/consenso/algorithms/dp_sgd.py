@@ -35,8 +35,9 @@ from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
 from consenso.operators import gradient_bound, shortened
+from consenso.privacy.door import Door
 from consenso.privacy.noise import Constant, GaussianNoise, Polynomial, Table
-from consenso.privacy.release import Door, Release
+from consenso.privacy.release import Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem

@@ -36,8 +36,9 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
+from consenso.privacy.door import Door, clip
 from consenso.privacy.noise import GaussianNoise
-from consenso.privacy.release import Bounds, Door, Release, clip
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem

@@ -45,9 +45,10 @@ from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.privacy.door import Door
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View, largest_bounds
 from consenso.privacy.theorems import DualPerturbedRounds, Theorem
 from consenso.problem import Problem

@@ -39,8 +39,9 @@ from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.operators import LinearMap, certified_argmin, require_injective
+from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem

@@ -43,9 +43,10 @@ from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.operators.constraint import Constraint
+from consenso.privacy.door import Door
 from consenso.privacy.noise import Constant, GaussianNoise
 from consenso.privacy.observers import Public
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View, noise_scale, rounding
 from consenso.privacy.theorems import (
     GradientIteration,

@@ -44,8 +44,9 @@ from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
 from consenso.operators.projections import into_box_and_ball, into_two_balls
+from consenso.privacy.door import Door
 from consenso.privacy.noise import Constant, GammaNormNoise, GaussianNoise, LaplaceNoise, Polynomial, Table
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem, row_bound_1
 from consenso.problem import Adjacency, Problem

@@ -48,8 +48,9 @@ from consenso.errors import PreconditionError
 from consenso.facts import Facts
 from consenso.losses import Logistic, Squared
 from consenso.operators import gradient_bound, shortened
+from consenso.privacy.door import Door
 from consenso.privacy.noise import Constant, GaussianNoise, Geometric, Polynomial, Table
-from consenso.privacy.release import Door, Release
+from consenso.privacy.release import Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem, projected_gradient_bound
 from consenso.problem import Problem

@@ -49,8 +49,9 @@ from consenso.operators import (
     is_separable,
     public_coins,
 )
+from consenso.privacy.door import Door
 from consenso.privacy.noise import Constant, GaussianNoise, Polynomial, Table
-from consenso.privacy.release import Door, Release
+from consenso.privacy.release import Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem

@@ -38,8 +38,9 @@ from consenso.errors import InputError, PreconditionError, PrivacyError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.privacy import events
+from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise, NoNoise
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View, noise_scale
 from consenso.privacy.theorems import PerturbedObjective, Theorem
 from consenso.problem import Problem

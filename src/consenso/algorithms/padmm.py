@@ -43,8 +43,9 @@ from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
 from consenso.losses import Logistic, Squared
+from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise, Geometric
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem

@@ -49,8 +49,9 @@ from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
+from consenso.privacy.door import Door
 from consenso.privacy.noise import GammaNormNoise
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem

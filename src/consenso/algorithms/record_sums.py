@@ -10,9 +10,10 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
+from consenso.privacy.door import Door
 from consenso.privacy.events import Gaussian
 from consenso.privacy.noise import Constant, GaussianNoise, Polynomial, Table
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View, noise_scale
 from consenso.privacy.theorems import FixedSizeWithoutMemory, Theorem
 from consenso.privacy.views import sight

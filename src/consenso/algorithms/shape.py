@@ -19,8 +19,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.facts import Facts
+from consenso.privacy.door import Door
 from consenso.privacy.noise import Noise
-from consenso.privacy.release import Door, Release, Trust
+from consenso.privacy.release import Release, Trust
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem

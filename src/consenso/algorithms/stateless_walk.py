@@ -30,9 +30,10 @@ from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy import theorems
+from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Coalition, Peer, Public
-from consenso.privacy.release import Bounds, Door, Release
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.setting import Setting, View, excess, noise_scale, rounding
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem

@@ -41,8 +41,9 @@ from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.facts import Facts
 from consenso.losses import Logistic
+from consenso.privacy.door import Door
 from consenso.privacy.noise import Constant, GaussianNoise, Geometric, Polynomial, Table
-from consenso.privacy.release import Door, Release
+from consenso.privacy.release import Release
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem

@@ -17,7 +17,8 @@ from consenso.arrays import Array, IntArray
 from consenso.audit.copies import Copied
 from consenso.errors import PrivacyError
 from consenso.facts import Facts
-from consenso.privacy.release import Amount, Door, Doorway, Release, Sealed, checked
+from consenso.privacy.door import Door, Doorway, Sealed, checked
+from consenso.privacy.release import Amount, Release
 
 
 @dataclass(frozen=True, eq=False)

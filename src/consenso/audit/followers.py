@@ -16,7 +16,7 @@ from consenso.audit.copies import CopiedNeighbourhood
 from consenso.audit.doors import Call, Echo, Guess
 from consenso.audit.trials import Scene, Trials, hubs_of
 from consenso.errors import PrivacyError
-from consenso.privacy.release import Sealed
+from consenso.privacy.door import Sealed
 from consenso.runtime.records import own, put, take
 from consenso.shards import Shards
 

@@ -20,7 +20,8 @@ from consenso.arrays import Array, IntArray
 from consenso.audit.copies import Copied, CopiedNeighbourhood, Hubs, ListedHubs, StackedHubs, Stacking, at
 from consenso.audit.doors import Call, Recorder
 from consenso.facts import Facts
-from consenso.privacy.release import HUB, Contribution, Doorway, Entry, Sealed, Vault, open_door, silent_share
+from consenso.privacy.door import Contribution, Doorway, Entry, Sealed, Vault, open_door, silent_share
+from consenso.privacy.release import HUB
 from consenso.privacy.samplers import Key, Seeded
 from consenso.privacy.setting import largest_bounds
 from consenso.runtime.coins import SCHEDULE_STREAM

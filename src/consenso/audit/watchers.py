@@ -25,8 +25,8 @@ from consenso.audit.doors import Call
 from consenso.audit.followers import Filter, Step, differs
 from consenso.audit.likelihood import CERTAIN, coordinate_variance, log_density, log_gaussian, log_mixture
 from consenso.audit.trials import Scene, Trials
+from consenso.privacy.door import Sealed
 from consenso.privacy.observers import members
-from consenso.privacy.release import Sealed
 from consenso.privacy.setting import View
 from consenso.privacy.views import sight
 from consenso.schedules import Independent

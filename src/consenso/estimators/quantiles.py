@@ -25,12 +25,13 @@ from consenso.estimators.terms import Terms
 from consenso.facts import Facts
 from consenso.losses import Absolute
 from consenso.privacy.calibrate import calibrate_noise
+from consenso.privacy.door import Doorway, Entry, Vault, open_door
 from consenso.privacy.events import Adjacency, Event, repeat
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import charges_of
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper, Observer, Public
-from consenso.privacy.release import Bounds, Doorway, Entry, Release, Vault, open_door
+from consenso.privacy.release import Bounds, Release
 from consenso.privacy.samplers import Sampler
 from consenso.privacy.theorems import Composition
 from consenso.problem import Problem

@@ -11,8 +11,9 @@ import numpy as np
 
 from consenso.errors import PreconditionError
 from consenso.facts import Facts
+from consenso.privacy.door import Doorway
 from consenso.privacy.observers import Coalition, Observer, Peer
-from consenso.privacy.release import Amount, Doorway, Release
+from consenso.privacy.release import Amount, Release
 from consenso.problem import Adjacency, Unit
 from consenso.schedules import Schedule
 from consenso.topology import Topology

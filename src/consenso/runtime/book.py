@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from consenso.errors import PrivacyError
-from consenso.privacy.release import Entry
+from consenso.privacy.door import Entry
 
 Spent = dict[str, dict[str, float]]  # shares of costs that are paid in parts: by release, by round
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from consenso.errors import InputError
-from consenso.privacy.release import Entry
+from consenso.privacy.door import Entry
 from consenso.runtime.codec import decode, encode
 from consenso.runtime.entries import Entries
 from consenso.runtime.local import Progress

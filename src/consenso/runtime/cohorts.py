@@ -15,8 +15,8 @@ import numpy as np
 from consenso.algorithms.consensus import ConsensusADMM, Down, Up
 from consenso.arrays import IntArray
 from consenso.facts import Facts
+from consenso.privacy.door import Passage, passage
 from consenso.privacy.noise import GaussianNoise, NoNoise
-from consenso.privacy.release import Passage, passage
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.setting import Setting
 from consenso.runtime.one_record import Records, records_of

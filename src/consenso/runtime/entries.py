@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from consenso.arrays import Array, IntArray
-from consenso.privacy.release import Entry
+from consenso.privacy.door import Entry
 
 
 @dataclass(frozen=True, eq=False)

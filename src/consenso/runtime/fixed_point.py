@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.errors import PreconditionError, PrivacyError
-from consenso.privacy.release import Contribution, Release
+from consenso.privacy.door import Contribution
+from consenso.privacy.release import Release
 from consenso.privacy.setting import Declaration, Setting, largest_bounds
 
 Words = NDArray[np.uint64]  # integers modulo 2^64

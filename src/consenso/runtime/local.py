@@ -14,7 +14,7 @@ from consenso.algorithms.shape import Finishes, HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.errors import PrivacyError
 from consenso.facts import Facts
-from consenso.privacy.release import Entry, Vault
+from consenso.privacy.door import Entry, Vault
 from consenso.privacy.setting import Setting, largest_bounds
 from consenso.runtime.cohorts import Cohorts, compiled_cohorts
 from consenso.runtime.entries import Entries

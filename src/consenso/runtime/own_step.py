@@ -11,8 +11,9 @@ import numpy as np
 from consenso.arrays import IntArray
 from consenso.errors import InputError, PrivacyError
 from consenso.facts import Facts
+from consenso.privacy.door import Sealed, Vault
 from consenso.privacy.noise import NoNoise
-from consenso.privacy.release import Release, Sealed, Vault
+from consenso.privacy.release import Release
 from consenso.privacy.setting import largest_bounds
 from consenso.runtime.book import Book, Spent
 from consenso.runtime.plan import Plan

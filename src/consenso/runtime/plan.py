@@ -14,10 +14,11 @@ from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
 from consenso.privacy.calibrate import Target, calibrate_noise
 from consenso.privacy.card import Card
+from consenso.privacy.door import Doorway
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.noise import GaussianNoise, Noise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Observer, Peer, Public, Server, members
-from consenso.privacy.release import Doorway, Trust
+from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Sampler, Seeded
 from consenso.privacy.setting import Declaration, Setting, View, largest_bounds
 from consenso.privacy.theorems import Theorem, strongest

@@ -19,8 +19,8 @@ import numpy as np
 from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array
 from consenso.facts import Facts
+from consenso.privacy.door import Contribution, Entry, Sealed, Vault
 from consenso.privacy.noise import NoNoise
-from consenso.privacy.release import Contribution, Entry, Sealed, Vault
 from consenso.privacy.setting import Setting, largest_bounds
 from consenso.runtime.codec import MessageError, Schema, decode_values, encode_values
 from consenso.runtime.local import Neighbourhood

@@ -12,8 +12,8 @@ from consenso.algorithms.shape import Diagnoses, HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array
 from consenso.errors import InputError, PrivacyError
 from consenso.privacy.card import Card
+from consenso.privacy.door import Entry
 from consenso.privacy.noise import NoNoise
-from consenso.privacy.release import Entry
 from consenso.runtime.charge import Charge, charged
 from consenso.runtime.checkpoint import Checkpoint
 from consenso.runtime.coins import DrawnCoins

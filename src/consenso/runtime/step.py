@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from consenso.algorithms.shape import Algorithm
 from consenso.facts import Facts
-from consenso.privacy.release import Entry, Vault, open_door
+from consenso.privacy.door import Entry, Vault, open_door
 from consenso.privacy.setting import Setting
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from consenso.arrays import IntArray
 from consenso.errors import InputError
 from consenso.facts import Facts
-from consenso.privacy.release import Vault
+from consenso.privacy.door import Vault
 from consenso.privacy.setting import largest_bounds
 from consenso.runtime.codec import MessageError
 from consenso.runtime.plan import Plan

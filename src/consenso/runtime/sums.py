@@ -10,7 +10,7 @@ import numpy as np
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array
 from consenso.facts import Facts
-from consenso.privacy.release import Contribution, Sealed, Vault, open_sum, silent_share
+from consenso.privacy.door import Contribution, Sealed, Vault, open_sum, silent_share
 from consenso.privacy.setting import Declaration, Setting
 from consenso.runtime.fixed_point import Column, Words, decode, encode_rows, grids_of
 from consenso.runtime.step import Recorder

@@ -11,8 +11,8 @@ from scipy import stats
 
 from consenso.algorithms.shape import Example
 from consenso.arrays import Array
+from consenso.privacy.door import Sealed, Vault, open_door, open_sum
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
-from consenso.privacy.release import Sealed, Vault, open_door, open_sum
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.setting import largest_bounds
 from consenso.runtime.plan import Plan

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from consenso.algorithms.shape import Example
-from consenso.privacy.release import Sealed
+from consenso.privacy.door import Sealed
 from consenso.runtime.plan import Plan
 from consenso.shards import Shards
 from consenso.testing.plans import (
