@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from experiments.paper003 import spending
 from experiments.paper003.definition import PAPER, Grid
 from experiments.reproduction import reproduce
+
+ERROR = 6  # column of the main table
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +33,14 @@ def done(tmp_path_factory: pytest.TempPathFactory, data_dir: Path):
 
 
 def test_more_budget_is_a_smaller_error_and_the_shrinking_region_stops(done):
-    found = {(row[1], row[2]): row[4] for row in done.outcome.results.rows}
+    found = {(row[1], row[2]): row[ERROR] for row in done.outcome.results.rows}
     for method in ("Prox", "Trust", "OutP"):
         assert found[f"as published: {method}", 5.0] < found[f"as published: {method}", 0.05]
     assert found["as published: Trust", 5.0] < found["as published: Trust, shrinking", 5.0]
 
 
 def test_laplace_noise_loses_when_totals_are_equal(done):
-    found = {row[1]: row[4] for row in done.outcome.results.rows if str(row[1]).startswith("corrected")}
+    found = {row[1]: row[ERROR] for row in done.outcome.results.rows if str(row[1]).startswith("corrected")}
     assert found["corrected: Prox, Gaussian"] < found["corrected: Prox, Laplace"]
     assert found["corrected: secure sum, no tuning"] < found["corrected: Prox, Gaussian"]
 
@@ -47,6 +50,24 @@ def test_true_totals_are_those_of_the_composition():
     # The Renyi bound is 59.8, the exact cost of any mechanism of this epsilon 57.8; Laplace noise costs a little less.
     assert 55 < total["laplace"] < 57.8
     assert total["printed"] == 0.05
+
+
+def test_the_main_table_has_the_errors_where_the_tests_look(done):
+    assert done.outcome.results.columns[ERROR] == "mean"
+
+
+def test_every_grid_has_the_runs_that_the_verdicts_read():
+    for name, grid in PAPER.grids.items():
+        asked = [dict(cell.settings) for cell in PAPER.cells_of(name) if cell.group == "published"]
+        for data in grid.sets:
+            for method in grid.methods:
+                runs = [
+                    run for each in asked if (each["data"], each["method"]) == (data, method) for run in each["runs"]
+                ]
+                assert len(runs) == len(set(runs))
+                assert {epsilon for epsilon, _ in runs} == {*grid.epsilons, math.inf}
+    table = [dict(cell.settings) for cell in PAPER.cells_of("table") if cell.group == "published"]
+    assert ("Trust", 20_000, 60_000) in {(each["method"], each["iterations"], each["images"]) for each in table}
 
 
 def test_the_page_is_made_from_the_results(done):

@@ -19,6 +19,9 @@ def reproduce(
     full: Annotated[
         bool, typer.Option("--full/--quick", help="All that the paper did, or less than five minutes of it.")
     ] = False,
+    grid: Annotated[
+        str, typer.Option(help="Another grid of the paper, such as 'table' of 003.", show_default=False)
+    ] = "",
     out: Annotated[Path, typer.Option(help="Folder for reports, tables, figures and kept results.")] = Path(
         "reproductions"
     ),
@@ -39,7 +42,7 @@ def reproduce(
     known = reproduction.papers()
     if paper != "all" and paper not in known:
         raise InputError(f"reproduce({paper!r}): the papers are {', '.join(known)}, or all of them with 'all'.")
-    grid, told = "full" if full else "quick", []
+    grid, told = grid or ("full" if full else "quick"), []
     for number in known if paper == "all" else (paper,):
         try:
             done = _one(reproduction, known[number], grid, out, quiet=as_json)
