@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from experiments.outcome import Curve, Figure, Panel
 # Told apart by the colour-blind, too (Okabe and Ito); the paper's own numbers are black.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#999999")
 BLACK = "#1a1a1a"
+FEW, APART = 9, 1.5  # points that get a tick each, and their least ratio
 STROKES = {"line": "-", "dashed": "--", "dotted": ":", "points": "none", "reported": "none"}
 
 
@@ -74,11 +76,20 @@ def _panel(axis: Any, panel: Panel) -> None:
         axis.axhline(level.y, color="#666666", linestyle=stroke, linewidth=1, label=level.label, zorder=1)
     if panel.log_x:
         axis.set_xscale("log")
+        _ticks(axis, panel)
     if panel.log_y:
         axis.set_yscale("log")
     if panel.limits is not None:
         axis.set_ylim(*panel.limits)
     axis.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+
+
+def _ticks(axis: Any, panel: Panel) -> None:
+    """On a logarithmic axis with few points, the points themselves: a reader wants to see which epsilons there are."""
+    points = sorted({float(x) for curve in panel.curves for x in curve.x})
+    if len(points) <= FEW and all(after / before > APART for before, after in pairwise(points)):
+        axis.set_xticks(points, [f"{point:.2g}" for point in points])
+        axis.set_xticks([], minor=True)
 
 
 def _curve(axis: Any, curve: Curve, colour: str) -> None:

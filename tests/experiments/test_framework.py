@@ -286,6 +286,43 @@ def test_the_index_tells_what_was_not_run(tmp_path):
     assert len((tmp_path / "summary.csv").read_text().splitlines()) == 1
 
 
+def test_the_summary_tells_what_grids_take_and_took(tmp_path):
+    paper = replace(PAPER, grids={"quick": (1, 2, 3), "full": (1, 2, 3, 4)})
+    reproduce(paper, "quick", tmp_path, workers=0, listed=(paper,))
+    index.keep_duration(tmp_path / "000", "quick", 240.0)
+    rows = index.durations({"000": paper}, tmp_path).rows
+    assert rows == (("000", "quick", 3, 6.0 / 2 / 60, 2.0), ("000", "full", 4, 8.0 / 2 / 60, None))
+    assert "| 000 | quick | 3 |" in (tmp_path / "summary.md").read_text()
+
+
+def test_the_summary_goes_between_the_marks_of_a_page(tmp_path):
+    reproduce(PAPER, "quick", tmp_path, workers=0, listed=(PAPER,))
+    page = tmp_path / "page.md"
+    page.write_text(f"# Title\n\n{index.BEGIN}\nold\n{index.END}\n\nThe end.\n")
+    index.into_page(tmp_path, page)
+    text = page.read_text()
+    assert text.startswith("# Title")
+    assert text.endswith("The end.\n")
+    assert "squares grow" in text
+    assert "old" not in text
+    index.into_page(tmp_path, page)
+    assert page.read_text() == text  # again, and nothing changes
+    page.write_text("no marks")
+    with pytest.raises(InputError, match="needs the lines"):
+        index.into_page(tmp_path, page)
+
+
+def test_few_points_of_a_logarithmic_axis_have_their_own_ticks(tmp_path):
+    def labels(points) -> str:
+        curve = Curve(label="c", x=points, y=[1.0] * len(points))
+        panel = Panel(title="t", x="epsilon", y="y", curves=(curve,), log_x=True)
+        _, svg = draw(Figure(name="ticks", title="t", caption="", panels=(panel,)), tmp_path)
+        return svg.read_text()
+
+    assert ">0.05</text>" in labels([0.05, 1.0, 5.0])
+    assert ">0.05</text>" not in labels(np.linspace(0.05, 5.0, 30))
+
+
 def test_a_card_that_was_changed_stops_the_report(tmp_path):
     from experiments.cards import checked
     from experiments.totals import of_card

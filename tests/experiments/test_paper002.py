@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,3 +40,21 @@ def test_published_runs_cost_more_than_they_say_and_corrected_ones_what_they_say
 def test_the_page_is_made_from_the_results(done):
     page = Path(done.page).read_text()
     assert all(verdict.ours in page for verdict in done.outcome.verdicts)
+
+
+def test_a_changed_result_changes_the_page(done, tmp_path: Path):
+    before = Path(done.page).read_text()
+    shutil.copytree(Path(done.page).parents[1] / "cells", tmp_path / "cells")
+    changed = 0
+    for path in (tmp_path / "cells" / "002").glob("*.json"):
+        kept = json.loads(path.read_text())
+        if kept["cell"].startswith("baseline ("):
+            values = kept["values"]
+            values["risk"] = 0.98765
+            path.write_text(json.dumps(kept))
+            changed += 1
+    again = reproduce(done.paper, "tiny", tmp_path, workers=0, listed=(done.paper,))
+    after = Path(again.page).read_text()
+    assert changed
+    assert "0.988" in after
+    assert "0.988" not in before

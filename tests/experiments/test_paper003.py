@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,3 +75,21 @@ def test_every_grid_has_the_runs_that_the_verdicts_read():
 def test_the_page_is_made_from_the_results(done):
     page = Path(done.page).read_text()
     assert all(verdict.ours in page for verdict in done.outcome.verdicts)
+
+
+def test_a_changed_result_changes_the_page(done, tmp_path: Path):
+    before = Path(done.page).read_text()
+    shutil.copytree(Path(done.page).parents[1] / "cells", tmp_path / "cells")
+    changed = 0
+    for path in (tmp_path / "cells" / "003").glob("*.json"):
+        kept = json.loads(path.read_text())
+        if kept["cell"].startswith("published ("):
+            values = kept["values"]
+            values["runs"][0]["last"] = 33.77
+            path.write_text(json.dumps(kept))
+            changed += 1
+    again = reproduce(done.paper, "tiny", tmp_path, workers=0, listed=(done.paper,))
+    after = Path(again.page).read_text()
+    assert changed
+    assert "33.77" in after
+    assert "33.77" not in before

@@ -25,6 +25,9 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for reports, tables, figures and kept results.")] = Path(
         "reproductions"
     ),
+    page: Annotated[
+        Path | None, typer.Option(help="Markdown page whose generated part becomes the summary.", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, without a progress bar.")] = False,
 ) -> None:
     """Run a paper's experiments with its parameters, as published and corrected at equal total epsilon and delta.
@@ -53,6 +56,8 @@ def reproduce(
             typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
             raise typer.Exit(1) from None
         told.append(done)
+    if page is not None:
+        reproduction.index.into_page(out, page)
     if as_json:
         typer.echo(json.dumps([_machine(done) for done in told], indent=2))
         return
