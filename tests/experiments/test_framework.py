@@ -337,8 +337,10 @@ def test_a_card_that_was_changed_stops_the_report(tmp_path):
     assert observers == ["eavesdropper", "server", "peer:0", "public"]
     outcome = gather((1, 2, 3), run_cells(cells((1, 2, 3)), tmp_path / "cells", workers=0))
     made = {"grid": "quick"}
-    report.write(PAPER, replace(outcome, cards={"run": found}), tmp_path / "good", made=made)
-    assert (tmp_path / "good" / "cards" / "run.json").exists()
+    report.write(PAPER, replace(outcome, cards={"a, run (1)": found}), tmp_path / "good", made=made)
+    assert (tmp_path / "good" / "cards" / "a-run-1.json").exists()
+    with pytest.raises(InputError, match="one file name"):
+        report.write(PAPER, replace(outcome, cards={"a b": found, "a, b": found}), tmp_path / "twice", made=made)
     forged = {**found, "card": {**found["card"], "delta": 1e-9}}
     with pytest.raises(TamperError, match="digest"):
         report.write(PAPER, replace(outcome, cards={"run": forged}), tmp_path / "bad", made=made)
