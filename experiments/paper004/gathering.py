@@ -114,9 +114,9 @@ def _curves(epsilon: float, results: Results) -> Figure:
             curves = []
             for method in _methods(results, version, task):
                 rows = [v["errors"] for _, v in results.rows(version, task=task, method=method, epsilon=epsilon)]
-                found = np.median(np.array(rows), axis=0)
-                x = [CURVE * (place + 1) for place in range(len(found))]
-                curves.append(Curve(label=method, x=x, y=found.tolist(), hue=HUES[method]))
+                low, middle, high = np.quantile(np.array(rows), [0.2, 0.5, 0.8], axis=0)
+                x = CURVE * (1.0 + np.arange(len(middle)))
+                curves.append(Curve(label=method, x=x, y=middle, low=low, high=high, hue=HUES[method]))
             panels.append(
                 Panel(
                     title=f"{task}, {'as published' if version == 'published' else 'corrected'}",
@@ -129,7 +129,8 @@ def _curves(epsilon: float, results: Results) -> Figure:
     return Figure(
         name="learning",
         title=f"Learning curves at total epsilon {epsilon:g}",
-        caption="Median over draws. Noise that falls over the iterations lets the error fall until the end.",
+        caption="Median over draws; bands from the 20th to the 80th percentile. Noise that falls over "
+        "the iterations lets the error fall until the end.",
         panels=tuple(panels),
         across=3,
     )
