@@ -30,7 +30,7 @@ def exact_delta(*, epsilon: float, mu: float) -> float:
 def needed_constant(*, epsilon: float, delta: float) -> float:
     """Smallest c_0 with which the printed formula is valid at this epsilon, whatever t, l and sigma."""
     mu = brentq(lambda mu: exact_delta(epsilon=epsilon, mu=mu) - delta, 1e-3, 100.0, xtol=1e-14)
-    return epsilon / (mu * math.sqrt(2 * math.log(1.25 / delta)))
+    return float(epsilon / (mu * math.sqrt(2 * math.log(1.25 / delta))))
 
 
 def largest_valid_epsilon(*, delta: float, constant: float = 1.0) -> float:

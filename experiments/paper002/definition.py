@@ -48,8 +48,17 @@ def cells(grid: Grid) -> tuple[Cell, ...]:
         for epsilon in grid.compared:
             for seed in range(grid.seeds):
                 carded = seed == 0 and epsilon == grid.middle
-                asked = {"method": method, "epsilon": epsilon, "seed": seed, "carded": carded}
-                made += [Cell.of("baseline", corrected.baseline, seconds=10.0, **asked)]
+                made.append(
+                    Cell.of(
+                        "baseline",
+                        corrected.baseline,
+                        seconds=10.0,
+                        method=method,
+                        epsilon=epsilon,
+                        seed=seed,
+                        carded=carded,
+                    )
+                )
     return tuple(made)
 
 

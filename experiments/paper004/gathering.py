@@ -115,7 +115,7 @@ def _curves(epsilon: float, results: Results) -> Figure:
             for method in _methods(results, version, task):
                 rows = [v["errors"] for _, v in results.rows(version, task=task, method=method, epsilon=epsilon)]
                 low, middle, high = np.quantile(np.array(rows), [0.2, 0.5, 0.8], axis=0)
-                x = CURVE * (1.0 + np.arange(len(middle)))
+                x = [CURVE * (place + 1.0) for place in range(len(middle))]
                 curves.append(Curve(label=method, x=x, y=middle, low=low, high=high, hue=HUES[method]))
             panels.append(
                 Panel(

@@ -54,7 +54,7 @@ def multipliers(epsilon: float, method: str) -> Array:
         return composed_multiplier(epsilon) * DECAY ** (rounds / 2) / _mean_decrease()
     rho = (math.sqrt(epsilon + math.log(1 / DELTA)) - math.sqrt(math.log(1 / DELTA))) ** 2
     first = rho / printed_total_rho(first_rho=1.0, decay=DECAY, iterations=ITERATIONS)
-    return DECAY ** (rounds / 2) / math.sqrt(2 * first)
+    return np.asarray(DECAY ** (rounds / 2) / math.sqrt(2 * first))
 
 
 def composed_multiplier(epsilon: float) -> float:
