@@ -54,7 +54,7 @@ def multipliers(epsilon: float, method: str) -> Array:
         return composed_multiplier(epsilon) * DECAY ** (rounds / 2) / _mean_decrease()
     rho = (math.sqrt(epsilon + math.log(1 / DELTA)) - math.sqrt(math.log(1 / DELTA))) ** 2
     first = rho / printed_total_rho(first_rho=1.0, decay=DECAY, iterations=ITERATIONS)
-    return np.asarray(DECAY ** (rounds / 2) / math.sqrt(2 * first))
+    return DECAY ** (rounds / 2) / math.sqrt(2 * first)
 
 
 def composed_multiplier(epsilon: float) -> float:
@@ -89,7 +89,7 @@ def _rounds(here: World, method: str, bound: float, epsilon: float, rng: np.rand
     def gradient(at: Array) -> Array:
         scores = np.einsum("kmp,kp->km", here.X, at)
         slopes = loss.slope(scores.ravel(), here.y.ravel()).reshape(scores.shape)
-        return np.einsum("kmp,km->kp", here.X, slopes) / OBSERVATIONS
+        return np.asarray(np.einsum("kmp,km->kp", here.X, slopes) / OBSERVATIONS)
 
     for round_ in range(ITERATIONS):
         noise = rng.normal(size=shape)
