@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ BEGIN, END = "<!-- summary: begin -->", "<!-- summary: end -->"  # of the genera
 def write(papers: Mapping[str, Paper], out: Path) -> Path:
     """Write index.html, summary.csv, summary.md and summary.html; the path of the index."""
     found = {number: _summary(out / number) for number in papers}
-    table, took = summary(found), durations(papers, out)
+    table, took = summary({number: _grids(out / number) for number in papers}), durations(papers, out)
     as_csv(table, out / "summary.csv")
     as_csv(took, out / "durations.csv")
     (out / "summary.md").write_text("\n".join(as_markdown(each) for each in (table, took)), encoding="utf-8")
@@ -31,18 +31,27 @@ def write(papers: Mapping[str, Paper], out: Path) -> Path:
     return index
 
 
-def summary(found: Mapping[str, Mapping[str, Any] | None]) -> Table:
-    """Every headline claim of every paper that was run, with its verdict."""
+def summary(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
+    """Every headline claim of every paper that was run, with its verdict from the largest grid that has it."""
+    rows = {
+        (number, v["claim"]): (
+            number,
+            v["claim"],
+            v["source"],
+            v["state"],
+            v["reported"],
+            v["ours"],
+            told["made"]["grid"],
+        )
+        for number, grids in found.items()
+        for told in sorted(grids, key=lambda each: each["made"]["seconds of work"])
+        for v in told["verdicts"]
+    }
     return Table(
         name="summary",
         title="Headline claims of the papers",
         columns=("paper", "claim", "source", "verdict", "reported", "ours", "grid"),
-        rows=tuple(
-            (number, v["claim"], v["source"], v["state"], v["reported"], v["ours"], told["made"]["grid"])
-            for number, told in found.items()
-            if told is not None
-            for v in told["verdicts"]
-        ),
+        rows=tuple(rows.values()),
     )
 
 
@@ -97,6 +106,11 @@ def _summary(folder: Path) -> dict[str, Any] | None:
         return None
     told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return told
+
+
+def _grids(folder: Path) -> list[dict[str, Any]]:
+    """What the grids came to that were run into a folder."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "grids").glob("*.json"))]
 
 
 def _body(papers: Mapping[str, Paper], found: Mapping[str, Mapping[str, Any] | None], tables: tuple[Table, ...]) -> str:

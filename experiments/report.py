@@ -52,7 +52,9 @@ def write(paper: Paper, outcome: Outcome, folder: Path, *, made: dict[str, Any])
         "figures": [figure.name for figure in outcome.figures],
         "cards": cards,
     }
-    (folder / "summary.json").write_text(json.dumps(summary, indent=2), encoding="utf-8")
+    (folder / "grids").mkdir(exist_ok=True)
+    for path in (folder / "summary.json", folder / "grids" / f"{made['grid']}.json"):
+        path.write_text(json.dumps(summary, indent=2), encoding="utf-8")
     page = folder / "report.html"
     page.write_text(_page(paper, outcome, folder, made, cards), encoding="utf-8")
     return page

@@ -82,7 +82,7 @@ def _by_total(grid: Any, results: Results) -> Figure:
         )
         panels.append(
             Panel(
-                title=data,
+                title=f"MNIST, {grid.total_images:,} images" if data == "MNIST" else data,
                 x=f"total epsilon of the whole run (delta {DELTA:g})",
                 y="test error, %",
                 curves=curves,

@@ -52,8 +52,9 @@ def _table(grid: Any, results: Results) -> Table:
         title="Test errors in per cent",
         columns=("data", "method", NOISY, "total epsilon", "iterations", "seeds", "mean", "20 %", "80 %"),
         rows=tuple(rows),
-        note=f"Published runs on {grid.images:,} images of MNIST; delta {DELTA:g}. The total of a published run is "
-        "what its iterations would cost if its noise were scaled with a global sensitivity.",
+        note=f"Published runs on {grid.images:,} images of MNIST, corrected ones on {grid.total_images:,}; delta "
+        f"{DELTA:g}. The total of a published run is what its iterations would cost if its noise were scaled with a "
+        "global sensitivity.",
     )
 
 

@@ -295,6 +295,22 @@ def test_the_summary_tells_what_grids_take_and_took(tmp_path):
     assert "| 000 | quick | 3 |" in (tmp_path / "summary.md").read_text()
 
 
+def test_a_claim_is_told_from_the_largest_grid_that_has_it(tmp_path):
+    paper = replace(PAPER, grids={"quick": (1, 2, 3), "full": (1, 2, 4)})
+    for grid in ("full", "quick"):
+        reproduce(paper, grid, tmp_path, workers=0, listed=(paper,))
+        for name, seconds in (("full", 9.0), ("quick", 1.0)):
+            path = tmp_path / "000" / "grids" / f"{name}.json"
+            if path.exists():
+                told = json.loads(path.read_text())
+                told["made"]["seconds of work"] = seconds
+                path.write_text(json.dumps(told))
+    index.write({"000": paper}, tmp_path)
+    (row,) = (tmp_path / "summary.csv").read_text().splitlines()[1:]
+    assert row.startswith("000,squares grow,")
+    assert row.endswith(",16,full")
+
+
 def test_the_summary_goes_between_the_marks_of_a_page(tmp_path):
     reproduce(PAPER, "quick", tmp_path, workers=0, listed=(PAPER,))
     page = tmp_path / "page.md"
