@@ -174,6 +174,11 @@ PARAMETERS = tuple(
 )
 CHOICES = (
     Choice(
+        what="Which images an agent of MNIST holds, and where the iteration starts",
+        chosen="Images are dealt in turn, equal shares; all models and duals start at zero",
+        why="Not stated. The noise scale of an agent is that of its largest record, so shares matter little.",
+    ),
+    Choice(
         what="OutP of the published runs",
         chosen="Huang et al. with the classical Gaussian mechanism and the longest gradient in the data",
         why="The constants of the public baseline are inconsistent (a variance as a deviation, a bound of "
