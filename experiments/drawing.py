@@ -88,7 +88,7 @@ def _ticks(axis: Any, panel: Panel) -> None:
     """On a logarithmic axis with few points, the points themselves: a reader wants to see which epsilons there are."""
     points = sorted({float(x) for curve in panel.curves for x in curve.x})
     if len(points) <= FEW and all(after / before > APART for before, after in pairwise(points)):
-        axis.set_xticks(points, [f"{point:.2g}" for point in points])
+        axis.set_xticks(points, [f"{float(f'{point:.2g}'):g}" for point in points])
         axis.set_xticks([], minor=True)
 
 
