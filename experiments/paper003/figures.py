@@ -39,7 +39,7 @@ def _errors(grid: Any, results: Results) -> Figure:
                 LABELS.get(method, method),
                 grid.epsilons,
                 [last(results, data, method, epsilon) for epsilon in grid.epsilons],
-                HUES[method],
+                hue=HUES[method],
             )
             for method in methods(results, data)
         ]
@@ -54,7 +54,7 @@ def _errors(grid: Any, results: Results) -> Figure:
                 y="test error, %",
                 curves=tuple(curves),
                 levels=(
-                    Level(label="without privacy", y=exact(results, data)),
+                    Level(label="without privacy", y=exact(results, data, grid.images)),
                     Level(label="without privacy, as reported", y=reported.NON_PRIVATE[data]),
                 ),
                 log_x=True,
@@ -77,6 +77,7 @@ def _by_total(grid: Any, results: Results) -> Figure:
                 method,
                 grid.total_epsilons,
                 [corrected_errors(results, data, method, epsilon) for epsilon in grid.total_epsilons],
+                style="dashed" if method.startswith("Trust") else "line",  # often the same as Prox
             )
             for method in results.distinct("method", "corrected", data=data)
         )
@@ -86,7 +87,7 @@ def _by_total(grid: Any, results: Results) -> Figure:
                 x=f"total epsilon of the whole run (delta {DELTA:g})",
                 y="test error, %",
                 curves=curves,
-                levels=(Level(label="without privacy", y=exact(results, data)),),
+                levels=(Level(label="without privacy", y=exact(results, data, grid.total_images)),),
                 log_x=True,
             )
         )

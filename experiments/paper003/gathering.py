@@ -35,7 +35,19 @@ def gather(grid: Any, results: Results) -> Outcome:
 def _table(grid: Any, results: Results) -> Table:
     rows: list[tuple[Any, ...]] = []
     for data in grid.sets:
-        rows.append((data, "without privacy, optimum", None, math.inf, None, None, exact(results, data), None, None))
+        rows.append(
+            (
+                data,
+                "without privacy, optimum",
+                None,
+                math.inf,
+                None,
+                None,
+                exact(results, data, grid.images),
+                None,
+                None,
+            )
+        )
         for method in methods(results, data):
             made = iterations(results, data, method)
             for epsilon in (*grid.epsilons, math.inf):

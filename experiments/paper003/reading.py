@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array
-from experiments.outcome import Curve
+from experiments.outcome import Curve, Style
 from experiments.results import Results
 
 
@@ -50,9 +50,9 @@ def total(results: Results, data: str, method: str, epsilon: float) -> float:
     return float(results.values(law, "totals", epsilon=epsilon, iterations=iterations(results, data, method))[0])
 
 
-def exact(results: Results, data: str) -> float:
-    """Test error of the fit without privacy."""
-    return float(results.values("error", "exact", data=data)[0])
+def exact(results: Results, data: str, images: int) -> float:
+    """Test error of the fit without privacy on so many images; FEMNIST is always whole."""
+    return float(results.values("error", "exact", data=data, images=images if data == "MNIST" else 0)[0])
 
 
 def corrected_errors(results: Results, data: str, method: str, epsilon: float) -> Array:
@@ -65,7 +65,8 @@ def band(found: Any, axis: int | None = None) -> Array:
     return np.asarray(np.quantile(found, [0.2, 0.8], axis=axis))
 
 
-def curve(label: str, x: Any, found: list[Any], hue: int | None = None) -> Curve:
+def curve(label: str, x: Any, found: list[Any], *, hue: int | None = None, style: Style = "line") -> Curve:
     """Mean and band at each x of what the seeds found there."""
     low, high = np.array([band(each) for each in found]).T
-    return Curve(label=label, x=x, y=np.array([np.mean(each) for each in found]), low=low, high=high, hue=hue)
+    y = np.array([np.mean(each) for each in found])
+    return Curve(label=label, x=x, y=y, low=low, high=high, hue=hue, style=style)

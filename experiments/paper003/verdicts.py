@@ -13,15 +13,23 @@ from experiments.paper003.reading import corrected_errors, exact, iterations, la
 from experiments.results import Results
 
 CLOSE, CLOSE_WITHOUT_NOISE = 1.0, 0.3  # per cent points
+IMAGES = 60_000  # of MNIST in the paper
 TABLE = "table of test errors"
 
 
 def verdicts(grid: Any, results: Results) -> tuple[Verdict, ...]:
-    """The errors on MNIST, the order of the methods, and the privacy of a run."""
+    """The errors on MNIST, the order of the methods, and the privacy of a run.
+
+    Errors are compared with the paper's only where the images and the iterations are.
+    """
     told = reported.TRUST["MNIST"]
     return (
-        _without_privacy(grid, results),
-        *(_trust(grid, results, epsilon, told[epsilon]) for epsilon in told if epsilon in grid.epsilons),
+        *([_without_privacy(grid, results)] if grid.exact_images >= IMAGES else []),
+        *(
+            _trust(results, epsilon, told[epsilon])
+            for epsilon in told
+            if epsilon in grid.epsilons and not _short(grid, results)
+        ),
         *_order(grid, results),
         _privacy(grid, results),
     )
@@ -30,9 +38,9 @@ def verdicts(grid: Any, results: Results) -> tuple[Verdict, ...]:
 def _short(grid: Any, results: Results) -> str:
     """What a smaller grid leaves out."""
     made = iterations(results, "MNIST", "Trust")
-    if grid.images >= 60_000 and made >= published.ITERATIONS:
+    if grid.images >= IMAGES and made >= published.ITERATIONS:
         return ""
-    return f" (this grid stops after {made:,} iterations on {grid.images:,} images)"
+    return f" (after {made:,} iterations on {grid.images:,} images)"
 
 
 def _seeds(found: Any) -> str:
@@ -40,20 +48,20 @@ def _seeds(found: Any) -> str:
 
 
 def _without_privacy(grid: Any, results: Results) -> Verdict:
-    best, told = exact(results, "MNIST"), reported.NON_PRIVATE["MNIST"]
+    best, told = exact(results, "MNIST", grid.exact_images), reported.NON_PRIVATE["MNIST"]
     iterated = mean(results, "MNIST", "Trust", math.inf)
     return Verdict(
         claim="MNIST: softmax regression without privacy",
         source=TABLE,
-        state=decide(published=min(abs(best - told), abs(iterated - told)) <= CLOSE_WITHOUT_NOISE),
+        state=decide(published=abs(best - told) <= CLOSE_WITHOUT_NOISE),
         reported=f"{told} %",
-        ours=f"{best:.2f} % at the optimum on {grid.images:,} images, {iterated:.2f} % with Trust without "
-        f"noise{_short(grid, results)}",
-        because="ADMM without noise comes close to the optimum of the penalised problem.",
+        ours=f"{best:.2f} % at the optimum on {grid.exact_images:,} images, {iterated:.2f} % by Trust without noise"
+        f"{_short(grid, results)}",
+        because="The optimum of the penalised problem decides; ADMM without noise is on its way there.",
     )
 
 
-def _trust(grid: Any, results: Results, epsilon: float, told: float) -> Verdict:
+def _trust(results: Results, epsilon: float, told: float) -> Verdict:
     ours = last(results, "MNIST", "Trust", epsilon)
     text = mean(results, "MNIST", "Trust, shrinking", epsilon)
     spent = total(results, "MNIST", "Trust", epsilon)
@@ -62,7 +70,7 @@ def _trust(grid: Any, results: Results, epsilon: float, told: float) -> Verdict:
         source=TABLE,
         state=decide(published=abs(float(ours.mean()) - told) <= CLOSE, corrected=abs(text - told) <= CLOSE),
         reported=f"{told} %",
-        ours=f"{_seeds(ours)} with the radius of the code, {text:.2f} % with that of the text{_short(grid, results)}",
+        ours=f"{_seeds(ours)} with the radius of the code, {text:.2f} % with that of the text",
         because="The trust region of the public code never shrinks; one that shrinks as stated stops the iteration. "
         f"The {iterations(results, 'MNIST', 'Trust'):,} iterations cost {spent:,.4g} in all.",
     )

@@ -22,6 +22,7 @@ def done(tmp_path_factory: pytest.TempPathFactory, data_dir: Path):
         sets=("MNIST",),
         epsilons=(0.05, 5.0),
         images=2_000,
+        exact_images=2_000,
         iterations=60,
         seeds=1,
         scalings=(1.0, 1000.0),
