@@ -16,6 +16,7 @@ from experiments.outcome import Curve, Figure, Panel
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#999999")
 BLACK = "#1a1a1a"
 FEW, APART = 9, 1.5  # points that get a tick each, and their least ratio
+SHORT = 40.0  # ratio of the ends of a logarithmic axis on which powers of ten are few
 STROKES = {"line": "-", "dashed": "--", "dotted": ":", "points": "none", "reported": "none"}
 
 
@@ -81,6 +82,8 @@ def _panel(axis: Any, panel: Panel) -> None:
         axis.set_yscale("log")
     if panel.limits is not None:
         axis.set_ylim(*panel.limits)
+    if panel.log_y:
+        _plain_numbers(axis)
     axis.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
 
 
@@ -90,6 +93,17 @@ def _ticks(axis: Any, panel: Panel) -> None:
     if len(points) <= FEW and all(after / before > APART for before, after in pairwise(points)):
         axis.set_xticks(points, [f"{float(f'{point:.2g}'):g}" for point in points])
         axis.set_xticks([], minor=True)
+
+
+def _plain_numbers(axis: Any) -> None:
+    """0.2 and 0.5 rather than 2 times ten to the -1, where a logarithmic axis has few powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    low, high = axis.get_ylim()
+    if high / low < SHORT:
+        axis.yaxis.set_minor_locator(LogLocator(subs=(2.0, 3.0, 5.0)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _curve(axis: Any, curve: Curve, colour: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.outcome import Curve, Figure, Level, Panel
+from experiments.outcome import Curve, Figure, Level, Panel, Style
 from experiments.paper003 import published, reported
 from experiments.paper003.published import DELTA
 from experiments.paper003.reading import band, corrected_errors, curve, exact, iterations, last, methods, runs
@@ -14,6 +14,7 @@ from experiments.results import Results
 
 HUES = {name: place for place, name in enumerate(published.METHODS)}
 LABELS = {"Trust": "Trust (radius of the code)", "Trust, shrinking": "Trust (radius of the text)"}
+STYLES: tuple[Style, ...] = ("line", "dashed", "dotted")
 NOISY = "epsilon of one iteration"
 
 
@@ -134,10 +135,11 @@ def _by_iteration(grid: Any, results: Results, what: str, label: str, name: str)
 
 def _scaling(grid: Any, results: Results) -> Figure:
     curves = []
-    for scaling in grid.scalings:
+    for place, scaling in enumerate(grid.scalings):
         ((asked, values),) = results.rows("scaling", scaling=scaling)
         (run,) = values["runs"]
-        curves.append(Curve(label=f"proximity times {scaling:g}", x=run["at"], y=run["errors"]))
+        style = STYLES[place % len(STYLES)]  # the larger ones hardly differ
+        curves.append(Curve(label=f"proximity times {scaling:g}", x=run["at"], y=run["errors"], style=style))
     ((epsilon, _),) = asked["runs"]
     return Figure(
         name="scaling",

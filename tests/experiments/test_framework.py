@@ -340,6 +340,17 @@ def test_few_points_of_a_logarithmic_axis_have_their_own_ticks(tmp_path):
     assert ">0.05</text>" not in labels(np.linspace(0.05, 5.0, 30))
 
 
+def test_a_short_logarithmic_axis_has_plain_numbers(tmp_path):
+    def drawn(values) -> str:
+        curve = Curve(label="c", x=[1.0, 2.0], y=values)
+        panel = Panel(title="t", x="x", y="y", curves=(curve,), log_y=True)
+        _, svg = draw(Figure(name="plain", title="t", caption="", panels=(panel,)), tmp_path)
+        return svg.read_text()
+
+    assert ">0.2</text>" in drawn([0.15, 0.8])
+    assert ">0.2</text>" not in drawn([1e-4, 0.8])
+
+
 def test_a_card_that_was_changed_stops_the_report(tmp_path):
     from experiments.cards import checked
     from experiments.totals import of_card
