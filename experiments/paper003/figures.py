@@ -73,11 +73,12 @@ def _errors(grid: Any, results: Results) -> Figure:
 def _by_total(grid: Any, results: Results) -> Figure:
     panels = []
     for data in results.distinct("data", "corrected"):
+        epsilons = results.distinct("epsilon", "corrected", data=data)
         curves = tuple(
             curve(
                 method,
-                grid.total_epsilons,
-                [corrected_errors(results, data, method, epsilon) for epsilon in grid.total_epsilons],
+                epsilons,
+                [corrected_errors(results, data, method, epsilon) for epsilon in epsilons],
                 style="dashed" if method.startswith("Trust") else "line",  # often the same as Prox
             )
             for method in results.distinct("method", "corrected", data=data)
