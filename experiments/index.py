@@ -20,6 +20,7 @@ BEGIN, END = "<!-- summary: begin -->", "<!-- summary: end -->"  # of the genera
 
 def write(papers: Mapping[str, Paper], out: Path) -> Path:
     """Write index.html, summary.csv, summary.md and summary.html; the path of the index."""
+    papers = dict(sorted(papers.items()))
     found = {number: _summary(out / number) for number in papers}
     table, took = summary({number: _grids(out / number) for number in papers}), durations(papers, out)
     as_csv(table, out / "summary.csv")

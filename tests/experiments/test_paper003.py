@@ -86,14 +86,14 @@ def test_a_changed_result_changes_the_page(done, tmp_path: Path):
         kept = json.loads(path.read_text())
         if kept["cell"].startswith("published ("):
             values = kept["values"]
-            values["runs"][0]["last"] = 33.77
+            values["runs"][0]["last"] = 98765.0
             path.write_text(json.dumps(kept))
             changed += 1
     again = reproduce(done.paper, "tiny", tmp_path, workers=0, listed=(done.paper,))
     after = Path(again.page).read_text()
     assert changed
-    assert "33.77" in after
-    assert "33.77" not in before
+    assert "98,765" in after
+    assert "98,765" not in before
 
 
 def test_writers_of_femnist_are_agents(data_dir: Path):
