@@ -12,6 +12,7 @@ from experiments.paper003.published import DELTA
 from experiments.paper003.reading import band, corrected_errors, exact, iterations, last, methods, total
 from experiments.paper003.verdicts import verdicts
 from experiments.results import Results
+from experiments.writing import shown
 
 NO_TUNING = "secure sum, no tuning"
 
@@ -82,7 +83,7 @@ def _spent(grid: Any, results: Results) -> tuple[Spent, ...]:
             epsilon=math.inf,
             delta=DELTA,
             theorem="none: the scale is read from the data; "
-            f"{total(results, data, method, epsilon):.4g} if it were global",
+            f"{shown(total(results, data, method, epsilon))} if it were global",
         )
         for data in grid.sets
         for method in methods(results, data)
@@ -123,7 +124,7 @@ def _leak(results: Results, data: str) -> str:
 
 def _whole_price(grid: Any, results: Results, data: str) -> str:
     prices = ", ".join(
-        f"{total(results, data, 'Trust', epsilon):,.4g} at {epsilon:g} an iteration" for epsilon in grid.epsilons
+        f"{shown(total(results, data, 'Trust', epsilon))} at {epsilon:g} an iteration" for epsilon in grid.epsilons
     )
     made = iterations(results, data, "Trust")
     return (

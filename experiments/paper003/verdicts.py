@@ -11,6 +11,7 @@ from experiments.outcome import Verdict, decide
 from experiments.paper003 import published, reported
 from experiments.paper003.reading import corrected_errors, exact, iterations, last, mean, methods, total
 from experiments.results import Results
+from experiments.writing import shown
 
 CLOSE, CLOSE_WITHOUT_NOISE = 1.0, 0.3  # per cent points
 IMAGES = 60_000  # of MNIST in the paper
@@ -72,7 +73,7 @@ def _trust(results: Results, epsilon: float, told: float) -> Verdict:
         reported=f"{told} %",
         ours=f"{_seeds(ours)} with the radius of the code, {text:.2f} % with that of the text",
         because="The trust region of the public code never shrinks; one that shrinks as stated stops the iteration. "
-        f"The {iterations(results, 'MNIST', 'Trust'):,} iterations cost {spent:,.4g} in all.",
+        f"The {iterations(results, 'MNIST', 'Trust'):,} iterations cost {shown(spent)} in all.",
     )
 
 
