@@ -129,7 +129,7 @@ def _scalings(grid: Grid) -> list[Cell]:
 
 def _run(group: str, data: str, method: str, runs: Any, images: int, iterations: int, **more: float) -> Cell:
     # A pass over the images for all runs, or over all writers' images and models for one; measured.
-    pass_ = (0.2e-6 + 0.23e-6 * len(runs)) * images if data == "MNIST" else 0.18
+    pass_ = (0.2e-6 + 0.23e-6 * len(runs)) * images if data == "MNIST" else 0.11
     return Cell.of(
         group,
         published.train,
