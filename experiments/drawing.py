@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from experiments.outcome import Curve, Figure, Panel
 # Told apart by the colour-blind, too (Okabe and Ito); the paper's own numbers are black.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#999999")
 BLACK = "#1a1a1a"
+FEW, APART = 9, 1.5  # points that get a tick each, and their least ratio
+SHORT = 40.0  # ratio of the ends of a logarithmic axis on which powers of ten are few
 STROKES = {"line": "-", "dashed": "--", "dotted": ":", "points": "none", "reported": "none"}
 
 
@@ -37,7 +40,9 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
         "grid.linewidth": 0.6,
     }
     with rc_context(style):
-        sheet = Sheet(figsize=(max(7.5, 5.6 * across), 3.9 * down + 0.8), layout="constrained")
+        # Three panels in a row are shrunk by the page, so they are drawn smaller: letters stay readable.
+        wide, high = (5.6, 3.9) if across < 3 else (4.2, 3.5)
+        sheet = Sheet(figsize=(max(7.5, wide * across), high * down + 0.8), layout="constrained")
         FigureCanvasAgg(sheet)
         axes = sheet.subplots(down, across, squeeze=False).ravel()
         for place, axis in enumerate(axes):
@@ -74,11 +79,33 @@ def _panel(axis: Any, panel: Panel) -> None:
         axis.axhline(level.y, color="#666666", linestyle=stroke, linewidth=1, label=level.label, zorder=1)
     if panel.log_x:
         axis.set_xscale("log")
+        _ticks(axis, panel)
     if panel.log_y:
         axis.set_yscale("log")
     if panel.limits is not None:
         axis.set_ylim(*panel.limits)
+    if panel.log_y:
+        _plain_numbers(axis)
     axis.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+
+
+def _ticks(axis: Any, panel: Panel) -> None:
+    """On a logarithmic axis with few points, the points themselves: a reader wants to see which epsilons there are."""
+    points = sorted({float(x) for curve in panel.curves for x in curve.x})
+    if len(points) <= FEW and all(after / before > APART for before, after in pairwise(points)):
+        axis.set_xticks(points, [f"{float(f'{point:.2g}'):g}" for point in points])
+        axis.set_xticks([], minor=True)
+
+
+def _plain_numbers(axis: Any) -> None:
+    """0.2 and 0.5 rather than 2 times ten to the -1, where a logarithmic axis has few powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    low, high = axis.get_ylim()
+    if high / low < SHORT:
+        axis.yaxis.set_minor_locator(LogLocator(subs=(2.0, 3.0, 5.0)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _curve(axis: Any, curve: Curve, colour: str) -> None:

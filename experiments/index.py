@@ -1,44 +1,104 @@
-"""The page over all papers and the summary of their headline claims, from what has been run into a folder."""
+"""The page over all papers, the summary of their headline claims and what runs took, from a folder of reports."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from consenso.errors import InputError
 from experiments.definition import Paper
 from experiments.outcome import Table
 from experiments.report import MARKS, page
+from experiments.running import WORKERS
 from experiments.writing import as_csv, as_html, as_markdown, shown
+
+BEGIN, END = "<!-- summary: begin -->", "<!-- summary: end -->"  # of the generated part of a page
 
 
 def write(papers: Mapping[str, Paper], out: Path) -> Path:
     """Write index.html, summary.csv, summary.md and summary.html; the path of the index."""
+    papers = dict(sorted(papers.items()))
     found = {number: _summary(out / number) for number in papers}
-    table = summary(found)
+    table, took = summary({number: _grids(out / number) for number in papers}), durations(papers, out)
     as_csv(table, out / "summary.csv")
-    (out / "summary.md").write_text(as_markdown(table), encoding="utf-8")
+    as_csv(took, out / "durations.csv")
+    (out / "summary.md").write_text("\n".join(as_markdown(each) for each in (table, took)), encoding="utf-8")
     (out / "summary.html").write_text(page(table.title, f"<h1>{table.title}</h1>{as_html(table)}"), encoding="utf-8")
     index = out / "index.html"
-    index.write_text(page("Reproductions", _body(papers, found, table)), encoding="utf-8")
+    index.write_text(page("Reproductions", _body(papers, found, (table, took))), encoding="utf-8")
     return index
 
 
-def summary(found: Mapping[str, Mapping[str, Any] | None]) -> Table:
-    """Every headline claim of every paper that was run, with its verdict."""
+def summary(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
+    """Every headline claim of every paper that was run, with its verdict from the largest grid that has it."""
+    rows = {
+        (number, v["claim"]): (
+            number,
+            v["claim"],
+            v["source"],
+            v["state"],
+            v["reported"],
+            v["ours"],
+            told["made"]["grid"],
+        )
+        for number, grids in found.items()
+        for told in sorted(grids, key=lambda each: each["made"]["seconds of work"])
+        for v in told["verdicts"]
+    }
     return Table(
         name="summary",
         title="Headline claims of the papers",
         columns=("paper", "claim", "source", "verdict", "reported", "ours", "grid"),
-        rows=tuple(
-            (number, v["claim"], v["source"], v["state"], v["reported"], v["ours"], told["made"]["grid"])
-            for number, told in found.items()
-            if told is not None
-            for v in told["verdicts"]
-        ),
+        rows=tuple(rows.values()),
     )
+
+
+def durations(papers: Mapping[str, Paper], out: Path) -> Table:
+    """What each grid of each paper is expected to take, and what it took where it was run into this folder."""
+    rows = []
+    for number, paper in papers.items():
+        took = measured(out / number)
+        for grid in paper.grids:
+            cells = paper.cells_of(grid)
+            expected = sum(cell.seconds for cell in cells) / WORKERS / 60
+            seconds = took.get(grid)
+            rows.append((number, grid, len(cells), expected, None if seconds is None else seconds / WORKERS / 60))
+    return Table(
+        name="durations",
+        title="What the grids take, in minutes on two cores",
+        columns=("paper", "grid", "cells", "expected", "measured"),
+        rows=tuple(rows),
+        note="Expected: an estimate, from what cells of each kind were seen to take. Measured: half of the processor "
+        "time of all cells of a run to its end, which a busy machine hardly lengthens.",
+    )
+
+
+def measured(folder: Path) -> dict[str, float]:
+    """Seconds of work on one core of the grids that were run to their end, by name."""
+    path = folder / "durations.json"
+    found: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return found
+
+
+def keep_duration(folder: Path, grid: str, seconds: float) -> None:
+    """Remember what a grid took."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({**measured(folder), grid: seconds}, indent=2)
+    (folder / "durations.json").write_text(text, encoding="utf-8")
+
+
+def into_page(out: Path, page: Path) -> None:
+    """Put the summary of a folder between the two marks of a Markdown page, in place of what was there."""
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise InputError(f"reproduce(page={str(page)!r}): the page needs the lines {BEGIN} and {END}; add them.")
+    content = (out / "summary.md").read_text(encoding="utf-8").strip()
+    page.write_text(f"{before}{begin}\n\n{content}\n\n{end}{after}", encoding="utf-8")
 
 
 def _summary(folder: Path) -> dict[str, Any] | None:
@@ -49,14 +109,20 @@ def _summary(folder: Path) -> dict[str, Any] | None:
     return told
 
 
-def _body(papers: Mapping[str, Paper], found: Mapping[str, Mapping[str, Any] | None], table: Table) -> str:
+def _grids(folder: Path) -> list[dict[str, Any]]:
+    """What the grids came to that were run into a folder."""
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "grids").glob("*.json"))]
+
+
+def _body(papers: Mapping[str, Paper], found: Mapping[str, Mapping[str, Any] | None], tables: tuple[Table, ...]) -> str:
     items = "".join(_item(paper, found[number]) for number, paper in papers.items())
     return (
         "<h1>Five papers on private ADMM: as published, and as they should have been run</h1>"
         "<p>Each experiment is run twice: with the paper's algorithm and its nominal budget, flaws included, and with "
         "sound accounting at the same total epsilon and delta. The noise is seeded: these are simulations.</p>"
-        f"{items}<h2>{escape(table.title)}</h2>{as_html(table)}"
-        "<p class='note'>Also as <a href='summary.csv'>CSV</a>, <a href='summary.md'>Markdown</a> and a "
+        + items
+        + "".join(f"<h2>{escape(table.title)}</h2>{as_html(table)}" for table in tables)
+        + "<p class='note'>Also as <a href='summary.csv'>CSV</a>, <a href='summary.md'>Markdown</a> and a "
         "<a href='summary.html'>page of its own</a>.</p>"
     )
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
+
+from consenso.arrays import Array
 
 State = Literal["reproduced", "only with the flaw", "not reproduced"]
+Numbers: TypeAlias = Sequence[float] | Array
+Version = Literal["as published", "corrected"]
 Style = Literal["line", "dashed", "dotted", "points", "reported"]
 
 
@@ -26,10 +30,10 @@ class Curve:
     """A curve of a panel, with a band where `low` and `high` are given. Style "reported" is for the paper's numbers."""
 
     label: str
-    x: Sequence[float]
-    y: Sequence[float]
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
+    x: Numbers
+    y: Numbers
+    low: Numbers | None = None
+    high: Numbers | None = None
     style: Style = "line"
     hue: int | None = None  # place in the palette, to give curves of several panels one colour
 
@@ -84,7 +88,7 @@ class Spent:
     """The true total of a run for one observer."""
 
     run: str
-    version: Literal["as published", "corrected"]
+    version: Version
     nominal: float | None  # the epsilon that the paper states for it
     observer: str
     unit: str

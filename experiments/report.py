@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from consenso.errors import InputError
 from experiments.definition import Paper
 from experiments.drawing import draw, inline
 from experiments.outcome import Figure, Outcome, Table, Verdict
@@ -50,7 +52,9 @@ def write(paper: Paper, outcome: Outcome, folder: Path, *, made: dict[str, Any])
         "figures": [figure.name for figure in outcome.figures],
         "cards": cards,
     }
-    (folder / "summary.json").write_text(json.dumps(summary, indent=2), encoding="utf-8")
+    (folder / "grids").mkdir(exist_ok=True)
+    for path in (folder / "summary.json", folder / "grids" / f"{made['grid']}.json"):
+        path.write_text(json.dumps(summary, indent=2), encoding="utf-8")
     page = folder / "report.html"
     page.write_text(_page(paper, outcome, folder, made, cards), encoding="utf-8")
     return page
@@ -103,14 +107,20 @@ def by_observer(outcome: Outcome) -> Table:
 
 
 def _save_cards(outcome: Outcome, folder: Path) -> dict[str, int]:
-    """Cards were checked in the cells that made them; one that was changed since is refused by its digest."""
+    """Cards were checked in the cells that made them; one that was changed since is refused by its digest.
+
+    File names are such that a shell needs no quotes.
+    """
     from consenso.privacy.card import Card
 
-    for name, found in outcome.cards.items():
+    named = {re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-"): found for name, found in outcome.cards.items()}
+    if len(named) < len(outcome.cards):
+        raise InputError(f"Outcome.cards: two of {', '.join(outcome.cards)} would have one file name; rename one.")
+    for name, found in named.items():
         path = folder / "cards" / f"{name}.json"
         path.parent.mkdir(exist_ok=True)
         Card.from_json(found["card"]).save(path)
-    return {name: int(found["checked"]) for name, found in outcome.cards.items()}
+    return {name: int(found["checked"]) for name, found in named.items()}
 
 
 def page(title: str, body: str) -> str:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import consenso
 from experiments import index, report
@@ -70,13 +71,14 @@ def reproduce(
     cells = paper.cells_of(grid)
     results = run_cells(cells, _cells(paper, out), workers=workers, step=step)
     outcome = paper.gather(paper.grids[grid], results)
-    made = {
+    made: dict[str, Any] = {
         "grid": grid,
         "cells": len(cells),
         "seconds of work": seconds_of_work(cells, _cells(paper, out)),
         "consenso": consenso.__version__,
         "python": platform.python_version(),
     }
+    index.keep_duration(out / paper.number, grid, float(made["seconds of work"]))
     page = report.write(paper, outcome, out / paper.number, made=made)
     everybody = {each.number: each for each in (listed or papers().values())}
     index.write({paper.number: paper, **everybody}, out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from experiments.definition import Cell
 
 
-class Results(Mapping["Cell", Mapping[str, Any]]):
-    """What each cell returned."""
+class Results:
+    """What each cell returned. `results[cell]` is all of it, `values` picks one number of many cells."""
 
     def __init__(self, by_cell: Mapping[Cell, Mapping[str, Any]]) -> None:
         self._by_cell = dict(by_cell)
@@ -28,6 +28,14 @@ class Results(Mapping["Cell", Mapping[str, Any]]):
 
     def __len__(self) -> int:
         return len(self._by_cell)
+
+    def keys(self) -> KeysView[Cell]:
+        """The cells."""
+        return self._by_cell.keys()
+
+    def items(self) -> ItemsView[Cell, Mapping[str, Any]]:
+        """Cells and what they returned."""
+        return self._by_cell.items()
 
     def rows(self, group: str, **settings: Any) -> list[tuple[dict[str, Any], Mapping[str, Any]]]:
         """Settings and values of the cells of a group that have these settings."""

@@ -64,7 +64,7 @@ def cells(grid: Grid) -> tuple[Cell, ...]:
                 made.append(Cell.of("published sgd", published.sgd, seconds=0.1, **asked))
     for method in ("admm", "sgd"):
         made += [
-            Cell.of("spending", spending, method=method, epsilon=epsilon, users=USERS, seconds=1.0)
+            Cell.of("spending", spending, method=method, epsilon=epsilon, users=USERS, seconds=0.3)
             for epsilon in grid.epsilons
         ]
     made += [_corrected(way, "code", epsilon, grid) for way in grid.ways for epsilon in grid.corrected_epsilons]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from consenso.arrays import Array
 from experiments.outcome import Curve, Figure, Level, Panel
 from experiments.paper000.corrected import WAYS
@@ -49,7 +51,7 @@ def _figure_1(results: Results, scores: Scores, right: Right) -> Figure:
         _band(f"{METHODS[method]}, corrected (federated)", curve(right, "code", f"federated-{method}"), hue=2 + place)
         for place, method in enumerate(METHODS)
     )
-    common = {"y": "objective on the test set", "levels": levels, "log_x": True, "log_y": True}
+    common: dict[str, Any] = {"y": "objective on the test set", "levels": levels, "log_x": True, "log_y": True}
     return Figure(
         name="figure1",
         title="Figure 1: federated lasso, private ADMM and proximal DP-SGD",

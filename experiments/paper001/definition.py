@@ -83,7 +83,7 @@ def _paths(grid: Grid) -> Iterator[Cell]:
     for convexity, std in dict.fromkeys([(one, s) for s in grid.stds] + [(c, quiet) for c in grid.convexities]):
         for seed in range(grid.seeds):
             asked = {"convexity": convexity, "std": std, "users": grid.members, "seed": seed}
-            yield Cell.of("path", training.path, seconds=1.0 + grid.members / 8000, **asked)
+            yield Cell.of("path", training.path, seconds=0.1 + grid.members / 40_000, **asked)
 
 
 def _guaranteed(grid: Grid, schedule: str, accounting: str, epsilon: float) -> Cell:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from experiments.outcome import Curve, Figure, Level, Panel
+from experiments.outcome import Curve, Figure, Level, Panel, Style
 from experiments.paper001.reading import KINDS, ORDERS, SEEN, curves, fixed, ratios_of
 from experiments.paper001.world import DELTA, STEP
 from experiments.results import Results
+
+STROKES: dict[str, Style] = {"custom": "line", "plain": "dashed"}  # by norm
 
 
 def figures(results: Results) -> tuple[Figure, ...]:
@@ -48,17 +52,16 @@ def _expansion(results: Results) -> Figure:
     runs = []
     for hue, (asked, values) in enumerate(results.rows("coupled")):
         label = f"strong convexity {asked['convexity']:g}"
-        for name, style in (("custom", "line"), ("plain", "dashed")):
+        for name, style in STROKES.items():
             y = np.array(values[name]) / values[name][0]
-            runs.append(Curve(label=f"{label}, {name} norm", x=np.arange(len(y)), y=y, style=style, hue=hue))
+            runs.append(Curve(label=f"{label}, {name} norm", x=np.arange(float(len(y))), y=y, style=style, hue=hue))
     shares = []
-    for hue, name in enumerate(("custom", "plain")):
+    for hue, name in enumerate(STROKES):
         ratios = ratios_of(results, results.distinct("convexity", "pairs")[0], name)
         at = np.linspace(0, len(ratios) - 1, 400).astype(int)
-        style = "line" if name == "custom" else "dashed"
-        shares.append(
-            Curve(label=f"one iteration, {name} norm", x=ratios[at], y=(at + 1) / len(ratios), hue=3 + hue, style=style)
-        )
+        share = (at + 1) / len(ratios)
+        label = f"one iteration, {name} norm"
+        shares.append(Curve(label=label, x=ratios[at], y=share, hue=3 + hue, style=STROKES[name]))
     return Figure(
         name="expansion",
         title="Lemma 5.3: an iteration does not expand, in the paper's norm",
@@ -106,7 +109,7 @@ def _objectives(results: Results) -> Figure:
     noise = [
         curve(f"noise {std:g} a coordinate", 4 + hue, convexity=convexity, std=std) for hue, std in enumerate(stds)
     ]
-    common = {
+    common: dict[str, Any] = {
         "x": "iteration (one user each)",
         "y": "objective above its minimum, over the start",
         "log_x": True,
@@ -128,7 +131,8 @@ def _users(results: Results) -> Figure:
     panels = []
     for measure, label in (("order 2", "Renyi divergence of order 2"), ("epsilon", f"epsilon at delta {DELTA:g}")):
         drawn = []
-        for kind, style in (("convex", "line"), ("strongly convex", "dashed")):
+        for kind in KINDS:
+            style: Style = "line" if kind == "convex" else "dashed"
             (_, values), *_ = results.rows(f"users {kind}")
             at = values["at"]
             for hue, order in enumerate(ORDERS):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from experiments import totals
-from experiments.outcome import Outcome, Spent, Table
+from experiments.outcome import Outcome, Spent, Table, Version
 from experiments.paper001.figures import figures
 from experiments.paper001.reading import KINDS, ORDERS, SEEN, curves, fixed, ratios_of
 from experiments.paper001.verdicts import verdicts
@@ -108,7 +108,7 @@ def _spent(results: Results) -> tuple[Spent, ...]:
     rows: list[Spent] = []
     for asked, values in results.rows("guaranteed"):
         run = f"{asked['schedule']}, noise from the {asked['accounting']} bound"
-        version = "as published" if asked["accounting"] == "printed" else "corrected"
+        version: Version = "as published" if asked["accounting"] == "printed" else "corrected"
         if asked["schedule"] == "fixed order":
             rows.append(
                 Spent(

@@ -16,7 +16,7 @@ from consenso.privacy.samplers import Seeded
 from consenso.privacy.theorems import GradientIteration
 from consenso.runtime.plan import Plan, plan
 from consenso.runtime.run import run
-from consenso.schedules import Cyclic, RandomOrder, RandomStopping
+from consenso.schedules import Cyclic, RandomOrder, RandomStopping, Schedule
 from experiments.cards import checked
 from experiments.paper001.claims import printed_final_iterate
 from experiments.paper001.expansion import bound
@@ -84,7 +84,11 @@ def least_std(made: World, users: int, convexity: float, epsilon: float, account
 
 def with_std(made: World, users: int, std: float, schedule: str, seed: int = 0) -> Plan:
     """One pass with noise of this standard deviation on x."""
-    kinds = {"fixed order": Cyclic(), "random order": RandomOrder(), "random stopping": RandomStopping()}
+    kinds: dict[str, Schedule] = {
+        "fixed order": Cyclic(),
+        "random order": RandomOrder(),
+        "random stopping": RandomStopping(),
+    }
     return plan(
         made.problem,
         made.algorithm,

@@ -88,9 +88,10 @@ def world(users: int, convexity: float, strength: float = STRENGTH) -> World:
         unit="user",
         adjacency="replace-one",
     )
-    smallest = float(np.linalg.svd(data.structure, compute_uv=False)[-1])
+    structure = np.asarray(data.structure, dtype=np.float64)
+    smallest = float(np.linalg.svd(structure, compute_uv=False)[-1])
     algorithm = GradientADMM.generalised_lasso(
-        data.structure / smallest, strength=strength * smallest, penalty=PENALTY, step=STEP
+        structure / smallest, strength=strength * smallest, penalty=PENALTY, step=STEP
     )
     return World(
         problem=problem,

@@ -17,6 +17,11 @@ def printed_epsilon(*, multiplier: float, rounds: int, inner_steps: int, delta: 
     return constant * math.sqrt(2 * rounds * inner_steps * math.log(1.25 / delta)) / multiplier
 
 
+def printed_mu(*, epsilon: float, delta: float, constant: float = 1.0) -> float:
+    """The mu of Gaussian differential privacy that the noise of Theorem 6 has at this epsilon, whatever t and l."""
+    return epsilon / (constant * math.sqrt(2 * math.log(1.25 / delta)))
+
+
 def printed_proof_constant(delta: float) -> float:
     """The value of c_0 that the proof of Theorem 6 arrives at."""
     return math.sqrt(math.log(1 / delta) / math.log(1.25 / delta))
@@ -30,7 +35,7 @@ def exact_delta(*, epsilon: float, mu: float) -> float:
 def needed_constant(*, epsilon: float, delta: float) -> float:
     """Smallest c_0 with which the printed formula is valid at this epsilon, whatever t, l and sigma."""
     mu = brentq(lambda mu: exact_delta(epsilon=epsilon, mu=mu) - delta, 1e-3, 100.0, xtol=1e-14)
-    return epsilon / (mu * math.sqrt(2 * math.log(1.25 / delta)))
+    return float(epsilon / (mu * math.sqrt(2 * math.log(1.25 / delta))))
 
 
 def largest_valid_epsilon(*, delta: float, constant: float = 1.0) -> float:

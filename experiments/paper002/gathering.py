@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from consenso.privacy.accountants import epsilon as epsilon_of
+from consenso.privacy.events import Gaussian
 from experiments import totals
 from experiments.outcome import Curve, Figure, Level, Outcome, Panel, Spent, Table, Verdict, decide
 from experiments.paper002 import claims
 from experiments.paper002.published import DELTA, ROUNDS
 from experiments.results import Results
+
+RIVALS = ("PVP", "DVP", "R-ADMM", "DP-ADMM")  # with which the paper compares
 
 
 def gather(grid: Any, results: Results) -> Outcome:
@@ -54,7 +58,10 @@ def _table(grid: Any, results: Results) -> Table:
         for asked, _ in results.rows(group, seed=0):
             epsilon, inner = asked["epsilon"], asked["inner"]
             found = results.values("risk", group, epsilon=epsilon, inner=inner)
-            rows.append((name, f"IPADMM, l = {inner}", epsilon, None, float(found.mean()), float(found.std())))
+            accuracy = None
+            if group == "corrected":
+                accuracy = 100 * float(results.values("accuracy", group, epsilon=epsilon, inner=inner).mean())
+            rows.append((name, f"IPADMM, l = {inner}", epsilon, accuracy, float(found.mean()), float(found.std())))
     for method in _methods(results):
         for epsilon in grid.compared:
             found = results.values("risk", "baseline", method=method, epsilon=epsilon)
@@ -101,7 +108,6 @@ def _by_epsilon(grid: Any, results: Results) -> Figure:
                 curves=curves,
                 levels=(level,),
                 log_x=True,
-                log_y=True,
             ),
         ),
         across=1,
@@ -116,7 +122,7 @@ def _by_inner(grid: Any, results: Results) -> Figure:
     return Figure(
         name="inner",
         title=f"Figure 2: risk against the number of inner steps, epsilon {grid.middle:g}",
-        caption="More inner steps are more releases, each with more noise.",
+        caption="More inner steps are more releases, each with more noise. Bands: 20th to 80th percentile over seeds.",
         panels=(
             Panel(
                 title="IPADMM on Adult",
@@ -124,7 +130,6 @@ def _by_inner(grid: Any, results: Results) -> Figure:
                 y="empirical risk (mean logistic loss)",
                 curves=curves,
                 levels=(Level(label="without privacy", y=_exact(results)),),
-                log_y=True,
             ),
         ),
         across=1,
@@ -140,7 +145,8 @@ def _compared(grid: Any, results: Results) -> Figure:
     return Figure(
         name="compared",
         title="Figure 3, corrected: methods at equal total epsilon",
-        caption="One record replaced, every message seen. All parameters follow from public facts.",
+        caption="One record replaced, every message seen. All parameters follow from public facts. Bands: 20th to 80th "
+        "percentile over seeds.",
         panels=(
             Panel(
                 title="Adult, 100 fully connected nodes",
@@ -148,6 +154,7 @@ def _compared(grid: Any, results: Results) -> Figure:
                 y="empirical risk (mean logistic loss)",
                 curves=(own, *curves),
                 levels=(Level(label="without privacy", y=_exact(results)),),
+                log_x=True,
             ),
         ),
         across=1,
@@ -173,14 +180,9 @@ def _verdicts(grid: Any, results: Results) -> tuple[Verdict, ...]:
         )
     ]
     for epsilon in grid.compared:
-        own = min(
-            _mean(results, "baseline", method="IPADMM, free options", epsilon=epsilon),
-            _mean(results, "corrected", epsilon=epsilon, inner=grid.inner),
-        )
-        others = {
-            method: _mean(results, "baseline", method=method, epsilon=epsilon)
-            for method in ("PVP", "DVP", "R-ADMM", "DP-ADMM")
-        }
+        own = _mean(results, "corrected", epsilon=epsilon, inner=grid.inner)
+        free = _mean(results, "baseline", method="IPADMM, free options", epsilon=epsilon)
+        others = {method: _mean(results, "baseline", method=method, epsilon=epsilon) for method in RIVALS}
         best = min(others, key=others.__getitem__)
         found.append(
             Verdict(
@@ -188,11 +190,23 @@ def _verdicts(grid: Any, results: Results) -> tuple[Verdict, ...]:
                 source="Figure 3",
                 state=decide(published=own < others[best]),
                 reported="smallest",
-                ours=f"{own:.4g} at its best, {best} {others[best]:.4g}",
-                because="All with exact composition and parameters from public facts; the free options count for "
-                "IPADMM.",
+                ours=f"{own:.4g} in its own form (l = {grid.inner}), {best} {others[best]:.4g}; IPADMM with options "
+                f"that cost no privacy {free:.4g}",
+                because="All with exact composition and parameters from public facts.",
             )
         )
+    true = {e: float(results.values("true", "published", epsilon=e, inner=grid.inner)[0]) for e in grid.epsilons}
+    found.append(
+        Verdict(
+            claim="The runs of Figure 1 have the epsilon of the axis",
+            source="Figure 1",
+            state=decide(published=all(spent <= epsilon for epsilon, spent in true.items())),
+            reported=", ".join(f"{epsilon:g}" for epsilon in true),
+            ours=", ".join(f"{spent:.3g}" for spent in true.values()),
+            because="Theorem 6 with c_0 = 1 is generous where epsilon is small, which hides that (18) divides by a "
+            "smaller number than the noise is made for; the division by column maxima is granted.",
+        )
+    )
     largest = claims.largest_valid_epsilon(delta=DELTA)
     found.append(
         Verdict(
@@ -237,10 +251,13 @@ def _changes(grid: Any, results: Results) -> tuple[str, ...]:
     wrong, right = (_mean(results, group, epsilon=epsilon, inner=grid.inner) for group in ("published", "corrected"))
     free = _mean(results, "baseline", method="IPADMM, free options", epsilon=epsilon)
     server = _mean(results, "baseline", method="DP gradient descent, server", epsilon=epsilon)
+    mu = claims.printed_mu(epsilon=epsilon, delta=DELTA)
+    meant = epsilon_of(Gaussian(std=1.0, sensitivity=mu), DELTA)
     node = float(results.values("node", "published", epsilon=epsilon, inner=grid.inner).mean())
     return (
-        f"A run with a nominal epsilon of {epsilon:g} has a true total of {true:.4g}: (18) divides by the last step's "
-        "proximity, and the noise is scaled for the next one's.",
+        f"A run with a nominal epsilon of {epsilon:g} has a true total of {true:.4g}. Composed exactly, the noise of "
+        f"Theorem 6 would be worth {meant:.4g}; but (18) divides by the last step's proximity, and the noise is scaled "
+        "for the next one's.",
         f"With the right denominator the risk is {right:.4g} instead of {wrong:.4g} at epsilon {epsilon:g}.",
         f"Gradients at the average of what was heard and an average of late iterates, both free, bring it to "
         f"{free:.4g}; "

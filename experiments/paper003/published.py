@@ -8,6 +8,9 @@
 
 OutP (Huang et al. 2019) perturbs z_p instead, with the classical Gaussian mechanism for the sensitivity
 2 c / (I_p (rho + 1/eta)), c the longest gradient of a record in the data.
+
+Several runs of a method go side by side, so that the images are read once for all; what a run computes does not depend
+on its neighbours.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.paper003.worlds import World, world
+from experiments.paper003.lanes import gradient_pass, lanes_of
+from experiments.paper003.worlds import world
 
 BETA = 1e-6
 DELTA = 1e-6
@@ -25,78 +29,90 @@ DELTA = 1e-6
 PENALTY = {"MNIST": (2.0, 5.0, 10_000), "FEMNIST": (0.005, 0.05, 2_000)}
 ITERATIONS = 20_000
 METHODS = ("Prox", "Trust", "Trust, shrinking", "OutP")
-POINTS = 40  # of a learning curve
+POINTS = 60  # of a learning curve
 
 
 def train(
-    *, data: str, method: str, epsilon: float, images: int, iterations: int, seed: int, scaling: float = 1.0
+    *,
+    data: str,
+    method: str,
+    runs: tuple[tuple[float, int], ...],
+    images: int,
+    iterations: int,
+    scaling: float = 1.0,
 ) -> dict[str, Any]:
-    """A run; `epsilon` is that of one iteration, infinite without noise. `scaling` multiplies the proximity of Prox."""
+    """Runs, each an epsilon of one iteration (infinite without noise) and a seed.
+
+    `scaling` multiplies the proximity of Prox.
+    """
     here = world(data, images)
-    rng = np.random.default_rng([seed, METHODS.index(method)])
-    features, outputs, agents = here.X.shape[1], here.classes, here.agents
-    z = np.zeros((agents, features, outputs), dtype=np.float32)
-    dual = np.zeros_like(z)
-    c1, c2, every = PENALTY[data]
-    onehot = np.eye(outputs, dtype=np.float32)[here.y]
-    lengths = here.X.sum(axis=1)
-    longest = math.sqrt(2) * float(np.sqrt(np.einsum("ij,ij->i", here.X, here.X).max()))
-    kept = set(np.unique(np.linspace(1, iterations + 1, POINTS).astype(int)).tolist())
-    at, errors, noises, violations = [], [], [], []
+    agents, classes, total = here.agents, here.classes, len(here.y)
+    add_gradient = gradient_pass(len(runs), classes)
+    parts = [slice(run * classes, (run + 1) * classes) for run in range(len(runs))]
+    generators = [np.random.default_rng([seed, METHODS.index(method)]) for _, seed in runs]
+    shape = (here.X.shape[1], lanes_of(len(runs), classes))
+    z, dual = np.zeros((2, agents, *shape), dtype=np.float32)
+    largest = np.zeros(len(runs), dtype=np.float32)
+    kept = set(np.unique(np.geomspace(1, iterations + 1, POINTS).round().astype(int)).tolist())
+    found: list[dict[str, Any]] = [{"at": [], "errors": [], "noise": [], "violation": []} for _ in runs]
     for t in range(1, iterations + 2):  # the official loop makes one more than it says
-        rho = min(1e9, c1 * 1.2 ** (t // every) + (c2 / epsilon if epsilon < math.inf else 0.0))
+        rhos = [penalty_at(data, t, epsilon) for epsilon, _ in runs]
+        rho = np.ones(shape[1], dtype=np.float32)
+        rho[: len(runs) * classes] = np.repeat(rhos, classes)
         near = math.sqrt(t) / scaling
-        w = (z - dual / np.float32(rho)).mean(axis=0)
-        size = 0.0
+        w = (z - dual / rho).mean(axis=0)
+        sizes = np.zeros(len(runs))
         for p in range(agents):
-            part = slice(here.offsets[p], here.offsets[p + 1])
-            gradient, scale = _gradient(here, onehot, lengths, part, z[p], epsilon)
+            first, last = here.offsets[p], here.offsets[p + 1]
+            gradient = np.zeros(shape, dtype=np.float32)
+            largest[:] = 0
+            add_gradient(*here.sparse, here.y, first, last, z[p], gradient, largest)
+            gradient /= np.float32(total)
+            gradient += np.float32(2 * BETA / agents) * z[p]
             if method != "OutP":
-                gradient += _laplace(rng, gradient.shape, scale)
-                size += scale
-            before = z[p]
-            z[p] = _solved(method, w, before, dual[p], gradient, rho, near, t)
-            if method == "OutP" and epsilon < math.inf:
-                sensitivity = 2 * longest / ((part.stop - part.start) * (rho + near))
-                std = sensitivity * math.sqrt(2 * math.log(1.25 / DELTA)) / epsilon
-                z[p] += rng.standard_normal(z[p].shape, dtype=np.float32) * np.float32(std)
-                size += std
-        dual += np.float32(rho) * (w - z)
+                scales = [float(most) / (total * epsilon) for most, (epsilon, _) in zip(largest, runs, strict=True)]
+                _add(gradient, parts, generators, scales, _laplace)
+            z[p] = _solved(method, w, z[p], dual[p], gradient, rho, near, t)
+            if method == "OutP":
+                reach = 2 * here.longest / (last - first) * math.sqrt(2 * math.log(1.25 / DELTA))
+                scales = [reach / ((own + near) * epsilon) for own, (epsilon, _) in zip(rhos, runs, strict=True)]
+                _add(z[p], parts, generators, scales, _gaussian)
+            sizes += scales
+        dual += rho * (w - z)
         if t in kept:
-            at.append(t)
-            errors.append(here.test_error(w))
-            noises.append(size / agents)
-            violations.append(float(np.linalg.norm(w - z)))
-    return {"at": at, "errors": errors, "noise": noises, "violation": violations, "last": errors[-1]}
+            for each, part, size in zip(found, parts, sizes, strict=True):
+                each["at"].append(t)
+                each["errors"].append(here.test_error(w[:, part]))
+                each["noise"].append(float(size / agents))
+                each["violation"].append(float(np.linalg.norm(w[:, part] - z[..., part])))
+    return {"runs": [{**each, "last": each["errors"][-1]} for each in found]}
 
 
-def _gradient(here: World, onehot: Any, lengths: Any, part: slice, z: Any, epsilon: float) -> tuple[Any, float]:
-    """The agent's part of the gradient of the mean, and the noise scale that (20) measures on its records."""
-    X = here.X[part]
-    scores = X @ z
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=1, keepdims=True)
-    scores -= onehot[part]
-    gradient = X.T @ scores
-    gradient /= np.float32(len(here.y))
-    gradient += np.float32(2 * BETA / here.agents) * z
-    largest = float((lengths[part] * np.abs(scores).sum(axis=1)).max())
-    return gradient, 0.0 if epsilon == math.inf else largest / (len(here.y) * epsilon)
+def penalty_at(data: str, t: int, epsilon: float) -> float:
+    """The paper's penalty in iteration t."""
+    c1, c2, every = PENALTY[data]
+    return min(1e9, c1 * 1.2 ** (t // every) + c2 / epsilon)
 
 
-def _solved(method: str, w: Any, z: Any, dual: Any, gradient: Any, rho: float, near: float, t: int) -> Any:
+def _solved(method: str, w: Any, z: Any, dual: Any, gradient: Any, rho: Any, near: float, t: int) -> Any:
     if method.startswith("Trust"):
         radius = np.float32(1 / t**2 if "shrinking" in method else 1.0)
-        point = w + (dual - gradient) / np.float32(rho)
-        return np.clip(point, z - radius, z + radius)
-    return (np.float32(rho) * w + dual + np.float32(near) * z - gradient) / np.float32(rho + near)
+        return np.clip(w + (dual - gradient) / rho, z - radius, z + radius)
+    return (rho * w + dual + np.float32(near) * z - gradient) / (rho + np.float32(near))
 
 
-def _laplace(rng: np.random.Generator, shape: tuple[int, ...], scale: float) -> Any:
-    if scale == 0.0:
-        return np.zeros(shape, dtype=np.float32)
+def _add(target: Any, parts: list[slice], generators: list[Any], scales: list[float], draw: Any) -> None:
+    """Noise of each run on its own lanes, from its own generator."""
+    for part, rng, scale in zip(parts, generators, scales, strict=True):
+        if scale > 0:
+            target[:, part] += np.float32(scale) * draw(rng, (len(target), part.stop - part.start))
+
+
+def _laplace(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
     drawn = rng.standard_exponential(shape, dtype=np.float32)
     drawn -= rng.standard_exponential(shape, dtype=np.float32)
-    drawn *= np.float32(scale)
     return drawn
+
+
+def _gaussian(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
+    return rng.standard_normal(shape, dtype=np.float32)

@@ -46,6 +46,8 @@ def scale_leak(*, data: str, images: int) -> dict[str, Any]:
         changes.append(whole / without)
     dim = here.X.shape[1] * here.classes
     return {
+        "images": len(here.y),
+        "agents": here.agents,
         "largest change": float(max(changes)),
         "median change": float(np.median(changes)),
         # Nats by which the densities of the two noise laws differ at a typical draw: dim (r - 1 - log r), r the ratio.

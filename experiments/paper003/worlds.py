@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from consenso.arrays import Array, IntArray
 from consenso.datasets import load_femnist, load_mnist
+from experiments.paper003.lanes import Sparse
 
 AGENTS = 10  # of MNIST
 SETS = ("MNIST", "FEMNIST")
@@ -31,6 +32,17 @@ class World:
     def agents(self) -> int:
         """How many agents hold the images."""
         return len(self.offsets) - 1
+
+    @cached_property
+    def sparse(self) -> tuple[Any, Any, Any, Any]:
+        """Starts, columns, values and sums of the rows without their zeros."""
+        rows = Sparse.of(self.X)
+        return rows.starts, rows.columns, rows.values, rows.sums
+
+    @cached_property
+    def longest(self) -> float:
+        """Bound of a record's gradient, as the data have it: sqrt(2) times the longest row."""
+        return float(np.sqrt(2 * np.einsum("ij,ij->i", self.X, self.X).max()))
 
     def test_error(self, w: Array) -> float:
         """Share of test images that a model (features, classes) gets wrong, in per cent."""

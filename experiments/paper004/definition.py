@@ -30,9 +30,9 @@ def cells(grid: Grid) -> tuple[Cell, ...]:
                 asked = {"task": task, "epsilon": epsilon, "seed": seed}
                 carded = seed == 0 and epsilon == grid.carded
                 for method in _methods(published.METHODS, task):
-                    made += [Cell.of("published", published.train, method=method, seconds=0.1, **asked)]
+                    made += [Cell.of("published", published.train, method=method, seconds=0.05, **asked)]
                 for method in _methods(corrected.METHODS, task):
-                    seconds = 10.0 if carded else 0.5
+                    seconds = 7.0 if carded else 0.35
                     work = corrected.train
                     made += [Cell.of("corrected", work, method=method, carded=carded, seconds=seconds, **asked)]
             made.append(Cell.of("first round", first_round.cost, task=task, epsilon=epsilon, seed=0, seconds=0.1))

@@ -89,7 +89,7 @@ def _rounds(here: World, method: str, bound: float, epsilon: float, rng: np.rand
     def gradient(at: Array) -> Array:
         scores = np.einsum("kmp,kp->km", here.X, at)
         slopes = loss.slope(scores.ravel(), here.y.ravel()).reshape(scores.shape)
-        return np.einsum("kmp,km->kp", here.X, slopes) / OBSERVATIONS
+        return np.asarray(np.einsum("kmp,km->kp", here.X, slopes) / OBSERVATIONS)
 
     for round_ in range(ITERATIONS):
         noise = rng.normal(size=shape)

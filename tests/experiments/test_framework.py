@@ -286,6 +286,71 @@ def test_the_index_tells_what_was_not_run(tmp_path):
     assert len((tmp_path / "summary.csv").read_text().splitlines()) == 1
 
 
+def test_the_summary_tells_what_grids_take_and_took(tmp_path):
+    paper = replace(PAPER, grids={"quick": (1, 2, 3), "full": (1, 2, 3, 4)})
+    reproduce(paper, "quick", tmp_path, workers=0, listed=(paper,))
+    index.keep_duration(tmp_path / "000", "quick", 240.0)
+    rows = index.durations({"000": paper}, tmp_path).rows
+    assert rows == (("000", "quick", 3, 6.0 / 2 / 60, 2.0), ("000", "full", 4, 8.0 / 2 / 60, None))
+    assert "| 000 | quick | 3 |" in (tmp_path / "summary.md").read_text()
+
+
+def test_a_claim_is_told_from_the_largest_grid_that_has_it(tmp_path):
+    paper = replace(PAPER, grids={"quick": (1, 2, 3), "full": (1, 2, 4)})
+    for grid in ("full", "quick"):
+        reproduce(paper, grid, tmp_path, workers=0, listed=(paper,))
+        for name, seconds in (("full", 9.0), ("quick", 1.0)):
+            path = tmp_path / "000" / "grids" / f"{name}.json"
+            if path.exists():
+                told = json.loads(path.read_text())
+                told["made"]["seconds of work"] = seconds
+                path.write_text(json.dumps(told))
+    index.write({"000": paper}, tmp_path)
+    (row,) = (tmp_path / "summary.csv").read_text().splitlines()[1:]
+    assert row.startswith("000,squares grow,")
+    assert row.endswith(",16,full")
+
+
+def test_the_summary_goes_between_the_marks_of_a_page(tmp_path):
+    reproduce(PAPER, "quick", tmp_path, workers=0, listed=(PAPER,))
+    page = tmp_path / "page.md"
+    page.write_text(f"# Title\n\n{index.BEGIN}\nold\n{index.END}\n\nThe end.\n")
+    index.into_page(tmp_path, page)
+    text = page.read_text()
+    assert text.startswith("# Title")
+    assert text.endswith("The end.\n")
+    assert "squares grow" in text
+    assert "old" not in text
+    index.into_page(tmp_path, page)
+    assert page.read_text() == text  # again, and nothing changes
+    page.write_text("no marks")
+    with pytest.raises(InputError, match="needs the lines"):
+        index.into_page(tmp_path, page)
+
+
+def test_few_points_of_a_logarithmic_axis_have_their_own_ticks(tmp_path):
+    def labels(points) -> str:
+        curve = Curve(label="c", x=points, y=[1.0] * len(points))
+        panel = Panel(title="t", x="epsilon", y="y", curves=(curve,), log_x=True)
+        _, svg = draw(Figure(name="ticks", title="t", caption="", panels=(panel,)), tmp_path)
+        return svg.read_text()
+
+    text = labels([0.05, 1.0, 100.0])
+    assert all(f">{label}</text>" in text for label in ("0.05", "1", "100"))
+    assert ">0.05</text>" not in labels(np.linspace(0.05, 5.0, 30))
+
+
+def test_a_short_logarithmic_axis_has_plain_numbers(tmp_path):
+    def drawn(values) -> str:
+        curve = Curve(label="c", x=[1.0, 2.0], y=values)
+        panel = Panel(title="t", x="x", y="y", curves=(curve,), log_y=True)
+        _, svg = draw(Figure(name="plain", title="t", caption="", panels=(panel,)), tmp_path)
+        return svg.read_text()
+
+    assert ">0.2</text>" in drawn([0.15, 0.8])
+    assert ">0.2</text>" not in drawn([1e-4, 0.8])
+
+
 def test_a_card_that_was_changed_stops_the_report(tmp_path):
     from experiments.cards import checked
     from experiments.totals import of_card
@@ -300,8 +365,10 @@ def test_a_card_that_was_changed_stops_the_report(tmp_path):
     assert observers == ["eavesdropper", "server", "peer:0", "public"]
     outcome = gather((1, 2, 3), run_cells(cells((1, 2, 3)), tmp_path / "cells", workers=0))
     made = {"grid": "quick"}
-    report.write(PAPER, replace(outcome, cards={"run": found}), tmp_path / "good", made=made)
-    assert (tmp_path / "good" / "cards" / "run.json").exists()
+    report.write(PAPER, replace(outcome, cards={"a, run (1)": found}), tmp_path / "good", made=made)
+    assert (tmp_path / "good" / "cards" / "a-run-1.json").exists()
+    with pytest.raises(InputError, match="one file name"):
+        report.write(PAPER, replace(outcome, cards={"a b": found, "a, b": found}), tmp_path / "twice", made=made)
     forged = {**found, "card": {**found["card"], "delta": 1e-9}}
     with pytest.raises(TamperError, match="digest"):
         report.write(PAPER, replace(outcome, cards={"run": forged}), tmp_path / "bad", made=made)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,3 +59,21 @@ def test_the_page_shows_the_numbers_of_the_results(done):
     verdict = done.outcome.verdicts[0]
     assert verdict.ours in page
     assert "zCDP-NFL, free options" in page
+
+
+def test_a_changed_result_changes_the_page(done, tmp_path: Path):
+    before = Path(done.page).read_text()
+    shutil.copytree(Path(done.page).parents[1] / "cells", tmp_path / "cells")
+    changed = 0
+    for path in (tmp_path / "cells" / "004").glob("*.json"):
+        kept = json.loads(path.read_text())
+        if kept["cell"].startswith("published (") and "method=zCDP-NFL," in kept["cell"]:
+            values = kept["values"]
+            values["last"] *= 1000.0
+            path.write_text(json.dumps(kept))
+            changed += 1
+    again = reproduce(done.paper, "tiny", tmp_path, workers=0, listed=(done.paper,))
+    after = Path(again.page).read_text()
+    assert changed
+    assert after != before
+    assert [v.ours for v in again.outcome.verdicts] != [v.ours for v in done.outcome.verdicts]

@@ -83,6 +83,19 @@ def test_all_papers_for_machines(papers, invoke, tmp_path):
     assert "Not run yet" not in (tmp_path / "index.html").read_text()
 
 
+def test_another_grid_and_a_page(papers, monkeypatch, invoke, tmp_path):
+    monkeypatch.setitem(papers, "000", replace(SMALL, grids={**SMALL.grids, "table": 3}))
+    page = tmp_path / "page.md"
+    page.write_text("<!-- summary: begin -->\n<!-- summary: end -->\n")
+    code, _, _ = invoke("000", "--grid", "table", "--out", str(tmp_path), "--page", str(page))
+    assert code == 0
+    assert json.loads((tmp_path / "000" / "summary.json").read_text())["made"]["grid"] == "table"
+    assert "it holds" in page.read_text()
+    code, _, err = invoke("000", "--grid", "tables", "--out", str(tmp_path))
+    assert code == 2
+    assert "no grid 'tables'; there are quick, full, table" in err
+
+
 def test_an_unknown_paper_is_refused(papers, invoke):
     code, _, err = invoke("007")
     assert code == 2

@@ -19,9 +19,15 @@ def reproduce(
     full: Annotated[
         bool, typer.Option("--full/--quick", help="All that the paper did, or less than five minutes of it.")
     ] = False,
+    grid: Annotated[
+        str, typer.Option(help="Another grid of the paper, such as 'table' of 003.", show_default=False)
+    ] = "",
     out: Annotated[Path, typer.Option(help="Folder for reports, tables, figures and kept results.")] = Path(
         "reproductions"
     ),
+    page: Annotated[
+        Path | None, typer.Option(help="Markdown page whose generated part becomes the summary.", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, without a progress bar.")] = False,
 ) -> None:
     """Run a paper's experiments with its parameters, as published and corrected at equal total epsilon and delta.
@@ -39,7 +45,7 @@ def reproduce(
     known = reproduction.papers()
     if paper != "all" and paper not in known:
         raise InputError(f"reproduce({paper!r}): the papers are {', '.join(known)}, or all of them with 'all'.")
-    grid, told = "full" if full else "quick", []
+    grid, told = grid or ("full" if full else "quick"), []
     for number in known if paper == "all" else (paper,):
         try:
             done = _one(reproduction, known[number], grid, out, quiet=as_json)
@@ -50,6 +56,8 @@ def reproduce(
             typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
             raise typer.Exit(1) from None
         told.append(done)
+    if page is not None:
+        reproduction.index.into_page(out, page)
     if as_json:
         typer.echo(json.dumps([_machine(done) for done in told], indent=2))
         return
