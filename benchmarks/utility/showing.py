@@ -8,6 +8,8 @@ import numpy as np
 
 from benchmarks.utility.results import EXACT, Fit
 
+# Points of a panel up to which all of them are shown.
+FEW = 8
 COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#5D3A9B", "#40B0A6", "#E69F00", "#CC79A7", "#D55E00", "#A34E00", "#000000")
 
 
@@ -70,7 +72,7 @@ def figure(fits: list[Fit], path: Path) -> None:
         {fit.method for fit in fits if fit.method != EXACT}, key=lambda name: (not name.startswith("consenso"), name)
     )
     colour = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
-    columns = min(len(groups), 4)
+    columns = min(len(groups), 3 if len(groups) in (5, 6) else 4)
     rows = -(-len(groups) // columns)
     drawing, axes = plt.subplots(rows, columns, figsize=(4.3 * columns, 3.6 * rows + 1.2), squeeze=False)
     for axis, (task, methods) in zip(axes.flat, groups.items(), strict=False):
@@ -98,11 +100,15 @@ def figure(fits: list[Fit], path: Path) -> None:
                 epsilons, [min(e) for e in scores], [max(e) for e in scores], color=colour[method], alpha=0.12
             )
             shown += means
-        # A method that fails badly would flatten everybody else: the worst quarter may leave the panel.
-        low, high = np.quantile(shown, [0.2, 1.0]) if exact.metric != "RMSE" else np.quantile(shown, [0.0, 0.8])
-        margin = 0.08 * (high - low)
         axis.set(xscale="log", xlabel="epsilon (add-remove, delta 1e-5)", ylabel=f"test {exact.metric}", title=task)
-        axis.set_ylim(low - margin, high + margin)
+        ticks = sorted({epsilon for by in methods.values() for epsilon in by if np.isfinite(epsilon)})
+        axis.set_xticks(ticks, [f"{epsilon:g}" for epsilon in ticks], minor=False)
+        axis.minorticks_off()
+        if len(shown) > FEW:
+            # A method that fails badly would flatten everybody else: the worst fifth may leave the panel.
+            low, high = np.quantile(shown, [0.2, 1.0]) if exact.metric != "RMSE" else np.quantile(shown, [0.0, 0.8])
+            margin = 0.08 * (high - low)
+            axis.set_ylim(low - margin, high + margin)
         axis.title.set_fontsize(9)
         axis.grid(alpha=0.3)
     for axis in list(axes.flat)[len(groups) :]:
