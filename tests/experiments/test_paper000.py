@@ -120,7 +120,7 @@ def test_orders_at_equal_totals(results):
     # More budget helps where a sum is trusted, and five is enough for a model that is better than none.
     for way in ("central-admm", "federated-admm", "federated-sgd"):
         assert objective[way, HIGH] < objective[way, LOW] < 1.2 * zero
-        assert objective[way, HIGH] < 0.3 * zero
+        assert objective[way, HIGH] < 0.5 * zero
     # Nobody trusted, the same budget: far less.
     assert objective["walk-local-admm", HIGH] > objective["central-admm", HIGH]
 
