@@ -109,14 +109,18 @@ class Wrong(PrimalPerturbation):
 
 
 found = algorithms.discover()
+found.clear()
 found["Wrong"] = Wrong
 main()
 """
     )
-    command = [sys.executable, str(program), "audit", "Wrong", "--trials", "200", "--observer", "eavesdropper"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 1
-    assert "REFUTED" in done.stderr
+    # Among all algorithms a refuted claim is attacked again, with a hundred times the confidence.
+    for target, confidence in (("Wrong", "confidence 0.95 "), ("--all", "confidence 0.9995 ")):
+        command = [sys.executable, str(program), "audit", target, "--trials", "200", "--observer", "eavesdropper"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 1
+        assert "REFUTED" in done.stderr
+        assert confidence in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,9 @@ def markdown(attacked: Iterable[Attacked]) -> str:
     if not tried:
         raise InputError("markdown: nothing was attacked, so there is no table; audit a plan that claims something.")
     most, fewest = max(finding.trials for finding in tried), min(finding.trials for finding in tried)
+    confidence = min(finding.confidence for finding in tried)
     lines = [
-        f"Epsilon at delta {tried[0].delta:g}: claimed / at least, the latter with confidence {tried[0].confidence:g} "
+        f"Epsilon at delta {tried[0].delta:g}: claimed / at least, the latter with confidence {confidence:g} "
         f"for each entry. {most:,} runs of either world, {fewest:,} where runs cannot be taken together. A dash: there "
         "is no such observer. inf: nothing is claimed.",
         "",
