@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.shape import Example
-from consenso.errors import ConsensoError, InputError
+from consenso.algorithms.whitening import factors
+from consenso.errors import ConsensoError, InputError, PrivacyError
 from consenso.losses import Absolute, Hinge, Huber, Softmax, Squared
-from consenso.privacy.noise import GaussianNoise
+from consenso.metric import Metric
+from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.runtime.plan import plan
 from consenso.shards import Shards
 from consenso.testing import laws
 from consenso.testing.attacks import attacks_stay_below
-from consenso.testing.plans import execute, planned
+from consenso.testing.plans import execute, planned, shards_of
 from consenso.testing.worlds import draw
 
 CHECKED = tuple(law for law in laws.EVERY if law.__name__ not in ("reaches_optimum", "attacks_stay_below"))
@@ -39,6 +41,7 @@ FORMS = {
     "slopes clipped": lambda: form(Squared(), looks=1),
     "pilot": lambda: form(Squared(), looks=2, pilot=1),
     "kinks": lambda: form(Hinge(), looks=1, smoothing=0.5),
+    "smoothed squares": lambda: form(Squared(), looks=1, pilot=1, smoothing=0.5),
     "kinks and pilot": lambda: form(Absolute(), looks=1, pilot=2, smoothing=2.0),
 }
 
@@ -81,6 +84,60 @@ def test_a_loss_that_needs_smoothing_or_a_bound_is_refused_without() -> None:
     ):
         with pytest.raises(ConsensoError, match="without smoothing"):
             plan(problem, PreconditionedFixedPoint(steps=3), rounds=4, noise=example.noise)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"clip": 1e-6},  # less noise, with rows shortened to the true clip
+        {"values": lambda values: values / 1e6},  # longer whitened rows, with the same noise
+        {"vectors": lambda vectors: 2 * vectors},
+    ],
+    ids=lambda lie: next(iter(lie)),
+)
+def test_a_hub_that_changes_its_word_is_told_nothing(lie) -> None:
+    class Lying(PreconditionedFixedPoint):
+        def down(self, facts, hub):
+            down = super().down(facts, hub)
+            if facts.round < self.looks + 2:
+                return down
+            return replace(down, **{k: v(getattr(down, k)) if callable(v) else v for k, v in lie.items()})
+
+    example = FORMS["two looks"]()
+    lying = Lying(**{each.name: getattr(example.algorithm, each.name) for each in fields(example.algorithm)})
+    with pytest.raises(PrivacyError, match="another metric or clip"):
+        execute(planned(replace(example, algorithm=lying)), shards_of(example))
+
+
+def test_the_scale_of_slopes_is_measured_at_their_declared_bound_whatever_the_hub_says() -> None:
+    """Squared slopes over their squared bound are at most 1 for a record, which is what the noise accounts for."""
+
+    class Lying(PreconditionedFixedPoint):
+        def down(self, facts, hub):
+            return replace(super().down(facts, hub), width=1e3, x=np.full(facts.dim, 1e3))
+
+    example = FORMS["pilot"]()
+    lying = Lying(**{each.name: getattr(example.algorithm, each.name) for each in fields(example.algorithm)})
+    silent = {name: NoNoise() for name in example.noise}
+    heard = []
+    execute(
+        planned(replace(example, algorithm=lying, noise=silent), trust="curator"),
+        shards_of(example),
+        watch=lambda round_, total, hub: heard.append((round_, total)),
+    )
+    (scale,) = (np.asarray(total.total) for round_, total in heard if round_ == 3)
+    assert 0 < scale.max() <= example.problem.sizes.sum()
+
+
+def test_rows_are_shortened_by_the_matrix_that_whitens_them_even_if_it_is_none_of_a_metric() -> None:
+    """Vectors that are not orthogonal, from the start: whitened rows still keep to the clip."""
+    example = FORMS["two looks"]()
+    cohort = shards_of(example).cohort()
+    crooked = Metric(np.diag([1.0, 5.0, 30.0]) + 1.0, np.array([1.0, 2.0, 3.0]))
+    shortened = factors(cohort, crooked, 0.7)
+    rows = np.concatenate([rows for rows, _ in draw(example.problem, np.random.default_rng(0))])
+    lengths = np.linalg.norm(crooked.apply(rows * shortened[:, None], -0.5), axis=1)
+    assert lengths.max() == pytest.approx(0.7)
 
 
 @pytest.mark.parametrize("name", FORMS)

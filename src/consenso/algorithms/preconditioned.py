@@ -34,7 +34,9 @@ from consenso.algorithms import noise_levels
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
 from consenso.algorithms.shape import Example, Source, per_row, require_positive
 from consenso.algorithms.whitening import (
+    DIGEST_WORDS,
     Hub,
+    digest,
     factors,
     gradient_release,
     moment_release,
@@ -42,7 +44,7 @@ from consenso.algorithms.whitening import (
     shortened_moments,
 )
 from consenso.arrays import Array
-from consenso.errors import InputError
+from consenso.errors import InputError, PrivacyError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.metric import Metric, again, look, packed, unpacked
@@ -76,8 +78,13 @@ class Down:
 
 @dataclass(frozen=True)
 class State:
-    """The factor by which each whitened row is shortened to the clip; computed when the metric is first heard."""
+    """The factor by which each whitened row is shortened to the clip, and the metric and clip that it is for.
 
+    The factors are computed once. A hub that named another metric or a smaller clip afterwards would get rows that are
+    longer than their noise accounts for, so a party keeps a digest of what it was told and goes on with nothing else.
+    """
+
+    told: Array  # (parties, words)
     factor: Array = per_row()
 
 
@@ -200,7 +207,7 @@ class PreconditionedFixedPoint:
 
     def enroll(self, facts: Facts, f: Cohort) -> State:
         """Nothing is shortened yet."""
-        return State(factor=np.ones(f.rows))
+        return State(factor=np.ones(f.rows), told=np.zeros((len(f.parties), DIGEST_WORDS)))
 
     def down(self, facts: Facts, hub: Hub) -> Down:
         """The model and the metric."""
@@ -215,15 +222,22 @@ class PreconditionedFixedPoint:
         metric, kind = Metric(down.vectors, down.values), self._kind(facts.round)
         if kind == "second moment" and facts.round == 0:
             return state, Up(total=door("second moment", packed(f.second_moment()), share=down.share))
+        told = digest(metric, down.clip)
         if facts.round in (1, self.looks) and facts.round <= self.looks:
-            state = State(factor=factors(f, metric, down.clip))
+            state = State(factor=factors(f, metric, down.clip), told=np.tile(told, (len(f.parties), 1)))
+        elif not (state.told == told).all():
+            raise PrivacyError(
+                f"PreconditionedFixedPoint(round={facts.round}): the hub names another metric or clip than the one "
+                "that rows were shortened to; nothing is released."
+            )
         if kind == "second moment":
             root = metric.power(-0.5)
             moment = packed(root @ shortened_moments(f, state.factor) @ root)
             bound = (down.clip / facts.problem.row_bound) ** 2
             return state, Up(total=door("second moment", moment, bound=bound, share=down.share))
-        slopes = self._slopes(facts, f, f.scores(down.x), down.width)
-        if kind == "scale":  # the width is still that of the start
+        # The size of slopes is measured at their first width, whatever the hub says.
+        slopes = self._slopes(facts, f, f.scores(down.x), 1.0 if kind == "scale" else down.width)
+        if kind == "scale":
             return state, Up(total=door("scale", f.sums((slopes / slope_limit(facts.problem)) ** 2)[:, None]))
         pulled = f.pull(slopes * (state.factor if slopes.ndim == 1 else state.factor[:, None]))
         bound = down.clip * (1.0 if self.smoothing else down.width)
@@ -231,8 +245,9 @@ class PreconditionedFixedPoint:
 
     def _slopes(self, facts: Facts, f: Cohort, scores: Array, width: float) -> Array:
         if self.smoothing:
-            return f.prox_slopes(scores, self.smoothing * width)
-        slopes, limit = f.slopes(scores), slope_limit(facts.problem) * width
+            slopes, limit = f.prox_slopes(scores, self.smoothing * width), slope_limit(facts.problem)
+        else:
+            slopes, limit = f.slopes(scores), slope_limit(facts.problem) * width
         return slopes if facts.problem.loss.slope_bound <= limit else noise_levels.clipped(slopes, limit)
 
     def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,8 @@ from consenso.metric import Metric
 from consenso.privacy.release import Bounds, Release
 from consenso.rows import BLOCK_NUMBERS
 from consenso.shards import Cohort
+
+DIGEST_WORDS = 8  # of 32 bits: exact as floating-point numbers
 
 
 @dataclass(frozen=True)
@@ -91,14 +94,27 @@ def scale_release(facts: Facts) -> Release:
     )
 
 
+def digest(metric: Metric, clip: float) -> Array:
+    """What tells one metric and clip from all others, (DIGEST_WORDS,): exact whole numbers."""
+    told = hashlib.sha256()
+    for part in (metric.vectors, metric.values, np.array([clip])):
+        told.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
+    words: Array = np.frombuffer(told.digest(), dtype="<u4").astype(np.float64)
+    return words
+
+
 def factors(f: Cohort, metric: Metric, clip: float) -> Array:
-    """How much each whitened row is shortened."""
-    if metric.is_round:
-        squares = f.squared_norms / metric.values[0]
-    else:
-        squares = f.transformed_squared_norms(metric.vectors / np.sqrt(metric.values))
-    shortened: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(squares), np.finfo(float).tiny))
+    """How much each whitened row is shortened.
+
+    Rows are whitened by the very matrix that gradients are: whether its vectors are orthogonal is the hub's word.
+    """
+    whitened = f.squared_norms / metric.values[0] if metric.is_round else _whitened(f, metric)
+    shortened: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(whitened), np.finfo(float).tiny))
     return shortened
+
+
+def _whitened(f: Cohort, metric: Metric) -> Array:
+    return f.transformed_squared_norms(metric.power(-0.5))
 
 
 def shortened_moments(f: Cohort, factors: Array) -> Array:
