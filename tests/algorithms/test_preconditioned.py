@@ -10,7 +10,7 @@ import pytest
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.shape import Example
 from consenso.algorithms.whitening import factors
-from consenso.errors import ConsensoError, InputError, PrivacyError
+from consenso.errors import ConsensoError, InputError
 from consenso.losses import Absolute, Hinge, Huber, Softmax, Squared
 from consenso.metric import Metric
 from consenso.privacy.noise import GaussianNoise, NoNoise
@@ -95,18 +95,31 @@ def test_a_loss_that_needs_smoothing_or_a_bound_is_refused_without() -> None:
     ],
     ids=lambda lie: next(iter(lie)),
 )
-def test_a_hub_that_changes_its_word_is_told_nothing(lie) -> None:
+def test_a_hub_that_changes_its_word_hears_no_more_than_its_noise_is_for(lie) -> None:
+    """Without noise: the length of a sum is at most records times the bound on slopes times the clip that is named."""
+    named = {}
+
     class Lying(PreconditionedFixedPoint):
         def down(self, facts, hub):
             down = super().down(facts, hub)
-            if facts.round < self.looks + 2:
-                return down
-            return replace(down, **{k: v(getattr(down, k)) if callable(v) else v for k, v in lie.items()})
+            if facts.round == self.looks + 2:
+                down = replace(down, **{k: v(getattr(down, k)) if callable(v) else v for k, v in lie.items()})
+            named[facts.round] = down.clip * down.width
+            return down
 
     example = FORMS["two looks"]()
     lying = Lying(**{each.name: getattr(example.algorithm, each.name) for each in fields(example.algorithm)})
-    with pytest.raises(PrivacyError, match="another metric or clip"):
-        execute(planned(replace(example, algorithm=lying)), shards_of(example))
+    silent = {name: NoNoise() for name in example.noise}
+    heard = {}
+    execute(
+        planned(replace(example, algorithm=lying, noise=silent), trust="curator"),
+        shards_of(example),
+        watch=lambda round_, total, hub: heard.__setitem__(round_, float(np.linalg.norm(total.total))),
+    )
+    bound = example.problem.sizes.sum() * example.problem.loss.slope_bound
+    told = [round_ for round_ in heard if round_ >= lying.looks]
+    assert len(told) == 5
+    assert all(0 < heard[round_] <= bound * named[round_] for round_ in told)
 
 
 def test_the_scale_of_slopes_is_measured_at_their_declared_bound_whatever_the_hub_says() -> None:

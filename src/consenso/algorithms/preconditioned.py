@@ -44,7 +44,7 @@ from consenso.algorithms.whitening import (
     shortened_moments,
 )
 from consenso.arrays import Array
-from consenso.errors import InputError, PrivacyError
+from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.metric import Metric, again, look, packed, unpacked
@@ -80,8 +80,8 @@ class Down:
 class State:
     """The factor by which each whitened row is shortened to the clip, and the metric and clip that it is for.
 
-    The factors are computed once. A hub that named another metric or a smaller clip afterwards would get rows that are
-    longer than their noise accounts for, so a party keeps a digest of what it was told and goes on with nothing else.
+    Factors are computed when a metric or a clip is first heard. A hub that named a smaller clip for old factors would
+    get rows that are longer than their noise accounts for, so a party keeps a digest of what its factors are for.
     """
 
     told: Array  # (parties, words)
@@ -223,13 +223,8 @@ class PreconditionedFixedPoint:
         if kind == "second moment" and facts.round == 0:
             return state, Up(total=door("second moment", packed(f.second_moment()), share=down.share))
         told = digest(metric, down.clip)
-        if facts.round in (1, self.looks) and facts.round <= self.looks:
+        if not (state.told == told).all():
             state = State(factor=factors(f, metric, down.clip), told=np.tile(told, (len(f.parties), 1)))
-        elif not (state.told == told).all():
-            raise PrivacyError(
-                f"PreconditionedFixedPoint(round={facts.round}): the hub names another metric or clip than the one "
-                "that rows were shortened to; nothing is released."
-            )
         if kind == "second moment":
             root = metric.power(-0.5)
             moment = packed(root @ shortened_moments(f, state.factor) @ root)
