@@ -189,7 +189,7 @@ class GammaNormNoise:
         scale = float(self.scale(noise_sensitivity, round))
         # A sampler without this noise refuses here; a pure guarantee would have no room for an excess.
         sampler.excess(scale, noise_sensitivity, dim, "gamma-norm")
-        return _trivial(seen_sensitivity, scale) or GammaNorm(scale, float(seen_sensitivity), dim)
+        return _trivial(seen_sensitivity, scale) or GammaNorm(scale, float(seen_sensitivity), int(dim))
 
     def split(self, count: int) -> GammaNormNoise:
         """Refused for more than one party: the law is not that of a sum."""

@@ -1,7 +1,7 @@
 """Curves delta(epsilon) that are known at some points only: between them the chord in exp(epsilon) lies above them.
 
-A curve is convex in exp(epsilon), 1 where that is 0, and never rises. So the chords through any of its points, continued
-by the value of the last one, bound it from above.
+A curve is convex in exp(epsilon), 1 where that is 0, and never rises. So the chords through any of its points,
+continued by the value of the last one, bound it from above.
 """
 
 from __future__ import annotations
