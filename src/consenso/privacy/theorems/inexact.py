@@ -34,7 +34,7 @@ def inexact_energy(*, parties: int, gap: float, tolerance: float, rounds: int, r
     own = max(1.0, relaxation / (1 - relaxation)) * gap
     echo = abs(1 - 2 * relaxation) / (2 * math.sqrt(relaxation * (1 - relaxation)))
     drift = 4 * relaxation * tolerance * math.sqrt(parties - 1)
-    wander = (4 / 3) * drift * rounds**1.5 / math.sqrt(parties + 1)
+    wander = (4 / 3) * drift * rounds * math.sqrt(rounds / (parties + 1))
     # The root X of the total satisfies square X^2 <= linear X + constant.
     square = parties + 1 - 2 * echo * math.sqrt(rounds)
     linear = 2 * own * math.sqrt(rounds) + echo * wander
