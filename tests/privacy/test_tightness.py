@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import fields, replace
 from typing import Any
@@ -21,7 +22,9 @@ from consenso.privacy.events import Event, GammaNorm, Gaussian, Laplace, Pure, S
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper, Public
 from consenso.privacy.samplers import Safe, Seeded
+from consenso.privacy.verify import first_failure, verify
 from consenso.runtime.plan import ADJACENCIES, UNITS, Plan
+from consenso.runtime.replan import differences
 from consenso.schedules import Everyone, PoissonSubset
 from consenso.testing.plans import planned
 
@@ -271,3 +274,13 @@ def test_a_default_tolerance_costs_nothing_at_any_relaxation(relaxation: float, 
     (theorem, cost), (_, exact) = public(), public(tolerance=MACHINE)
     assert theorem == "TheoremF"
     assert cost == pytest.approx(exact, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["DPSGD", "PrimalPerturbation"])
+def test_cards_with_these_events_are_verified(name: str) -> None:
+    card = planned(discover()[name].example()).card(DELTA)
+    assert first_failure(verify(json.loads(json.dumps(card.to_json())))) is None
+    assert differences(card) == []
+    assert {"SampledGroup", "GammaNorm"} & {
+        word for entry in card.entries for word in json.dumps(entry.event).split('"')
+    }
