@@ -16,6 +16,7 @@ from consenso.privacy.events import (
     Bounded,
     Composed,
     Event,
+    GammaNorm,
     Gaussian,
     Laplace,
     Mixture,
@@ -25,6 +26,7 @@ from consenso.privacy.events import (
     Repeated,
     Sampled,
     SampledFixedSize,
+    SampledGroup,
     Walk,
     repeat,
     revealed,
@@ -45,6 +47,7 @@ orders = st.floats(1.01, 80.0)
 cheap = st.one_of(
     st.builds(lambda z: Gaussian(z, 1.0), multipliers),
     st.builds(lambda z: Laplace(z, 1.0), multipliers),
+    st.builds(lambda z, dim: GammaNorm(z, 1.0, dim), multipliers, st.integers(1, 300)),
     st.builds(Pure, st.floats(1e-3, 2.0)),
     st.builds(Bounded, st.floats(1e-4, 2.0)),
     st.builds(ZCDP, st.floats(1e-4, 2.0)),
@@ -58,7 +61,13 @@ cheap = st.one_of(
         st.booleans(),
     ),
 )
-sampled = st.builds(lambda z, q, adjacency: Sampled(z, 1.0, q, adjacency), multipliers, rates, adjacencies)
+sampled = st.builds(lambda z, q, adjacency: Sampled(z, 1.0, q, adjacency), multipliers, rates, adjacencies) | st.builds(
+    lambda z, q, records, adjacency: SampledGroup(z, 1.0, q, records, adjacency),
+    multipliers,
+    rates,
+    st.integers(1, 20),
+    adjacencies,
+)
 events = st.recursive(
     cheap | sampled,
     lambda inner: st.one_of(
@@ -118,13 +127,21 @@ def with_noise(kind: str, multiplier: float, rate: float) -> Event:
         "laplace": Laplace(multiplier, 1.0),
         "add-remove": Sampled(multiplier, 1.0, rate, "add-remove"),
         "replace-one": Sampled(multiplier, 1.0, rate, "replace-one"),
+        "gamma-norm": GammaNorm(multiplier, 1.0, 9),
+        "group, add-remove": SampledGroup(multiplier, 1.0, rate, 4, "add-remove"),
+        "group, replace-one": SampledGroup(multiplier, 1.0, rate, 4, "replace-one"),
         "revealed": revealed(Gaussian(multiplier, 1.0), rate),
         "objective": ObjectivePerturbation(1 / multiplier, 0.1),
         "walk": Walk(1 / multiplier**2, 20, 30, 1, True),
     }[kind]
 
 
-kinds = st.sampled_from(["gaussian", "laplace", "add-remove", "replace-one", "revealed", "objective", "walk"])
+kinds = st.sampled_from(
+    [
+        *("gaussian", "laplace", "gamma-norm", "add-remove", "replace-one", "group, add-remove", "group, replace-one"),
+        *("revealed", "objective", "walk"),
+    ]
+)
 
 
 @FEW

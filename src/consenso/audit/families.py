@@ -20,6 +20,7 @@ from consenso.privacy.events import (
     Bounded,
     Composed,
     Event,
+    GammaNorm,
     Gaussian,
     Laplace,
     Mixture,
@@ -29,6 +30,7 @@ from consenso.privacy.events import (
     Repeated,
     Sampled,
     SampledFixedSize,
+    SampledGroup,
     Unbounded,
     Walk,
 )
@@ -47,6 +49,8 @@ def louder(event: Event, factor: float) -> Event:
             return Gaussian(std, sensitivity * factor, excess)
         case Laplace(scale, sensitivity, excess):
             return Laplace(scale, sensitivity * factor, excess)
+        case GammaNorm(scale, sensitivity, dim):
+            return GammaNorm(scale, sensitivity * factor, dim)
         case Pure(epsilon):
             return Pure(epsilon * factor)
         case ZCDP(rho):
@@ -55,6 +59,8 @@ def louder(event: Event, factor: float) -> Event:
             return Bounded(rho * factor**2)
         case Sampled(std, contribution, rate, adjacency, excess):
             return Sampled(std, contribution * factor, rate, adjacency, excess)
+        case SampledGroup(std, contribution, rate, records, adjacency, excess):
+            return SampledGroup(std, contribution * factor, rate, records, adjacency, excess)
         case SampledFixedSize(std, contribution, size, population, excess):
             return SampledFixedSize(std, contribution * factor, size, population, excess)
         case Mixture(weights, events):

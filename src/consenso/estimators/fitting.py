@@ -16,7 +16,7 @@ from consenso.losses import Loss
 from consenso.privacy.card import Card
 from consenso.privacy.events import Adjacency, Unbounded
 from consenso.privacy.guarantee import Guarantee, Unit
-from consenso.privacy.observers import Public
+from consenso.privacy.observers import Public, choose_observer
 from consenso.privacy.theorems import Composition
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Unpenalized
@@ -132,7 +132,7 @@ def _private(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any) -
         solver=prepared.name,
         reason=prepared.reason,
         steps=result.rounds,
-        guarantee=prepared.plan.guarantee(Public(), terms.delta),
+        guarantee=prepared.plan.guarantee(choose_observer(prepared.plan.setting.doorway.trust), terms.delta),
         claims=Claims(plan=prepared.plan, problem=problem, delta=terms.delta),
     )
 

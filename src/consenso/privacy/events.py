@@ -3,7 +3,7 @@
 An event is a frozen tree of plain numbers: the mechanism that one privacy unit went through, as one observer saw
 it. Sensitivities are those of the adjacency for which the tree was built, doubled where replace-one doubles them:
 an event never carries an adjacency that could be read in two ways, except where sampling makes the two differ in
-kind (`Sampled`). Costs live in `consenso.privacy.accountants`; JSON in `consenso.privacy.serial`.
+kind (`Sampled`, `SampledGroup`). Costs live in `consenso.privacy.accountants`; JSON in `consenso.privacy.serial`.
 """
 
 from __future__ import annotations
@@ -48,8 +48,20 @@ class Laplace:
 
 
 @dataclass(frozen=True)
+class GammaNorm:
+    """Noise of density proportional to exp(-|x|_2/scale) on `dim` numbers whose 2-norm moves by at most `sensitivity`.
+
+    It is pure with sensitivity/scale, and in many dimensions most outcomes lose far less.
+    """
+
+    scale: float
+    sensitivity: float
+    dim: int
+
+
+@dataclass(frozen=True)
 class Pure:
-    """Any epsilon-differentially private mechanism (the gamma-norm noise of PVP and DVP, randomized response)."""
+    """Any epsilon-differentially private mechanism (noise inside a minimisation, randomized response)."""
 
     epsilon: float
 
@@ -82,6 +94,22 @@ class Sampled:
     std: float
     contribution: float
     rate: float
+    adjacency: Adjacency
+    excess: float = 0.0
+
+
+@dataclass(frozen=True)
+class SampledGroup:
+    """A unit of `records` records, each in the sum with probability `rate` by a hidden coin of its own.
+
+    `contribution` bounds that of one record, `std` is the noise on the sum. Under replace-one all records of the unit
+    are exchanged for as many others.
+    """
+
+    std: float
+    contribution: float
+    rate: float
+    records: int
     adjacency: Adjacency
     excess: float = 0.0
 
@@ -155,10 +183,12 @@ Event: TypeAlias = (
     | Unbounded
     | Gaussian
     | Laplace
+    | GammaNorm
     | Pure
     | ZCDP
     | Bounded
     | Sampled
+    | SampledGroup
     | SampledFixedSize
     | Mixture
     | Walk
@@ -176,8 +206,11 @@ def revealed(event: Event, rate: float) -> Event:
 
 
 def summed(event: Gaussian, count: int) -> Gaussian:
-    """The sum of `count` independent releases of distinct units, of which one moves: gains sqrt(count), not count."""
-    return Gaussian(event.std * count**0.5, event.sensitivity, event.excess)
+    """The sum of `count` independent releases of distinct units, of which one moves: gains sqrt(count), not count.
+
+    Each of the samplers may miss its law.
+    """
+    return Gaussian(event.std * count**0.5, event.sensitivity, event.excess * count)
 
 
 def compose(*events: Event) -> Event:

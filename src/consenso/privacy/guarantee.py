@@ -144,8 +144,8 @@ def _foreign(event: Event, adjacency: Adjacency) -> list[str]:
             stack.extend(current.events)
         elif isinstance(current, events.Repeated):
             stack.append(current.event)
-        elif isinstance(current, events.Sampled) and current.adjacency != adjacency:
-            found.append(f"Sampled(adjacency={current.adjacency!r})")
+        elif isinstance(current, events.Sampled | events.SampledGroup) and current.adjacency != adjacency:
+            found.append(f"{type(current).__name__}(adjacency={current.adjacency!r})")
         elif isinstance(current, events.SampledFixedSize) and adjacency != "replace-one":
             found.append("SampledFixedSize")
         elif isinstance(current, events.ObjectivePerturbation) and adjacency != "add-remove":

@@ -16,7 +16,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
-from consenso.privacy.events import Event, Gaussian, Laplace, Nothing, Pure, Unbounded
+from consenso.privacy.events import Event, GammaNorm, Gaussian, Laplace, Nothing, Unbounded
 from consenso.privacy.samplers import Key, Sampler
 from consenso.privacy.samplers.contract import checked
 
@@ -185,11 +185,11 @@ class GammaNormNoise:
         return sampler.gamma_norm(values, self.scale(sensitivity, round), key, sensitivity=sensitivity)
 
     def event(self, noise_sensitivity: float, seen_sensitivity: float, round: int, sampler: Sampler, dim: int) -> Event:
-        """Pure differential privacy: the densities of two centres differ by a factor of exp(distance/scale) at most."""
+        """What a unit of 2-norm sensitivity `seen_sensitivity` went through, the noise being scaled with the other."""
         scale = float(self.scale(noise_sensitivity, round))
         # A sampler without this noise refuses here; a pure guarantee would have no room for an excess.
         sampler.excess(scale, noise_sensitivity, dim, "gamma-norm")
-        return _trivial(seen_sensitivity, scale) or Pure(float(seen_sensitivity / scale))
+        return _trivial(seen_sensitivity, scale) or GammaNorm(scale, float(seen_sensitivity), int(dim))
 
     def split(self, count: int) -> GammaNormNoise:
         """Refused for more than one party: the law is not that of a sum."""

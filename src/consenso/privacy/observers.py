@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from consenso.errors import InputError
+from consenso.privacy.release import Trust
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +130,22 @@ def parse(key: str) -> Observer:
     if observer.key != key:
         raise _unknown(key)
     return observer
+
+
+def choose_trust(parties: int) -> Trust:
+    """Who is trusted where nothing is said: one party is the curator of its own table, several trust nobody."""
+    return "curator" if parties == 1 else "local"
+
+
+def choose_observer(trust: Trust) -> Observer:
+    """Whom a target is for where nothing is said: whoever is not trusted and sees the most.
+
+    Under local trust that is whoever reads every message, under a secure sum the server. A trusted curator leaves those
+    to whom it shows the model.
+    """
+    if trust == "local":
+        return Eavesdropper()
+    return Server() if trust == "secure-sum" else Public()
 
 
 def members(observer: Observer) -> frozenset[int]:

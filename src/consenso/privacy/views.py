@@ -7,12 +7,23 @@ hidden and the contribution itself is bounded; otherwise it is accounted as if r
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
 
 from consenso.errors import PreconditionError
-from consenso.privacy.events import Event, Gaussian, Sampled, Unbounded, compose, repeat, revealed, summed
+from consenso.privacy.events import (
+    Event,
+    Gaussian,
+    Sampled,
+    SampledGroup,
+    Unbounded,
+    compose,
+    repeat,
+    revealed,
+    summed,
+)
 from consenso.privacy.events import Mixture as MixtureEvent
 from consenso.privacy.noise import LaplaceNoise
 from consenso.privacy.observers import Eavesdropper, Server
@@ -123,6 +134,14 @@ def _use(setting: Setting, view: View, declaration: Declaration, release: Releas
 
 
 def _one_use(setting: Setting, view: View, declaration: Declaration, release: Release, round_: int) -> Event:
+    event = _noised(setting, view, declaration, release, round_)
+    if release.rate < 1 and isinstance(event, Gaussian):
+        return _of_sampled_records(event, release, view, int(setting.facts.problem.sizes[view.party]))
+    return event
+
+
+def _noised(setting: Setting, view: View, declaration: Declaration, release: Release, round_: int) -> Event:
+    """One use, all records of the party in it; the noise of the others counts where only the sum is seen."""
     doorway = setting.doorway
     own = setting.facts.only(np.array([view.party], dtype=np.int64)).at(round_)
     largest = largest_bounds(setting, declaration, round_)[release.name]
@@ -144,11 +163,6 @@ def _one_use(setting: Setting, view: View, declaration: Declaration, release: Re
         if others < 1:
             return Unbounded("no honest party is left whose noise share could hide this one")
         event = Gaussian(event.std * (others / doorway.shares) ** 0.5, event.sensitivity, event.excess)
-    if release.rate < 1 and view.unit == "record" and isinstance(event, Gaussian):
-        try:
-            return _hidden(event, release, view, release.rate)
-        except PreconditionError:
-            return revealed(event, release.rate)
     in_the_sum = sight(setting, view, release) == "sum"
     participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
     everyone = isinstance(participation, Certain) and participation.count == setting.rounds
@@ -186,7 +200,7 @@ def amplified(setting: Setting, view: View, declaration: Declaration) -> Composi
                     f"Theorem P: the noise on the sum of {release.name!r} depends on how many took part; use a "
                     "curator or a secure sum, whose noise does not."
                 )
-            event = _one_use(setting, view, declaration, release, round_)
+            event = _noised(setting, view, declaration, release, round_)
             if not isinstance(event, Gaussian):
                 raise PreconditionError(f"Theorem P: the noise of {release.name!r} is not Gaussian; use GaussianNoise.")
             uses.append(repeat(_hidden(event, release, view, participation.rate), release.times))
@@ -197,6 +211,25 @@ def amplified(setting: Setting, view: View, declaration: Declaration) -> Composi
         adjacency=view.adjacency,
         why="Theorem P: Poisson sampling with client memory, the sample hidden",
     )
+
+
+def _of_sampled_records(event: Gaussian, release: Release, view: View, records: int) -> Event:
+    """A Gaussian release that each record enters by a hidden coin of its own (docs/privacy.md).
+
+    Nobody but the party knows the coins, so that the sample is hidden from every observer.
+    """
+    if view.unit == "record":
+        try:
+            return _hidden(event, release, view, release.rate)
+        except PreconditionError:
+            return revealed(event, release.rate)
+    one = float(np.max(release.bounds.at("record", "add-remove")))
+    whole = float(np.max(release.bounds.at("user", view.adjacency)))
+    if not math.isclose(one * records * (1 if view.adjacency == "add-remove" else 2), whole):
+        # A sum over bounded records has this bound; of anything else nothing more is known than the whole one.
+        return event
+    widening = max(0.0, event.sensitivity - whole)
+    return SampledGroup(event.std, one + widening, release.rate, records, view.adjacency, event.excess)
 
 
 def _hidden(event: Gaussian, release: Release, view: View, rate: float) -> Event:

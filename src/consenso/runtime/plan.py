@@ -17,7 +17,16 @@ from consenso.privacy.card import Card
 from consenso.privacy.door import Doorway
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.noise import GaussianNoise, Noise, NoNoise
-from consenso.privacy.observers import Eavesdropper, Observer, Peer, Public, Server, members
+from consenso.privacy.observers import (
+    Eavesdropper,
+    Observer,
+    Peer,
+    Public,
+    Server,
+    choose_observer,
+    choose_trust,
+    members,
+)
 from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Sampler, Seeded
 from consenso.privacy.setting import Declaration, Setting, View, largest_bounds
@@ -207,6 +216,8 @@ def plan(
 ) -> Plan:
     """Plan a run: with explicit `noise`, or with the least noise that meets `target` for `observer`.
 
+    Without an `observer` the target is for whoever is not trusted (`choose_observer`).
+
     `sampler` may be left out to plan; a run needs one.
 
     `equal` says what parties of different sizes or degrees have in common: their epsilon, each with its own noise, or
@@ -229,7 +240,7 @@ def plan(
         raise InputError(
             f"plan(schedule=...): {type(algorithm).__name__} needs every node in every round; use Everyone()."
         )
-    trust = trust or ("curator" if problem.parties == 1 else "local")
+    trust = trust or choose_trust(problem.parties)
     if colluders < 0 or (trust == "secure-sum" and colluders > problem.parties - 2):
         raise InputError(
             f"plan(colluders={colluders}): between 0 and {max(0, problem.parties - 2)} of {problem.parties} parties "
@@ -255,7 +266,7 @@ def plan(
     algorithm.check(setting)
     _check_bounded(algorithm, setting)
     planned = Plan(algorithm=algorithm, setting=setting, sampler_chosen=sampler is not None)
-    return _told(planned if target is None else _calibrated(planned, target, observer or Public()))
+    return _told(planned if target is None else _calibrated(planned, target, observer or choose_observer(trust)))
 
 
 def _check_bounded(algorithm: Any, setting: Setting) -> None:

@@ -8,7 +8,7 @@ from typing import cast
 
 from consenso.errors import InputError, PreconditionError
 from consenso.privacy.calibrate import Target
-from consenso.privacy.observers import Observer, Public
+from consenso.privacy.observers import Observer
 from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Sampler
 from consenso.problem import Problem
@@ -41,15 +41,16 @@ def prepare(
     *,
     solver: str = "auto",
     sampler: Sampler | None = None,
-    observer: Observer = Public(),  # noqa: B008 - frozen
+    observer: Observer | None = None,
     trust: Trust | None = None,
     schedule: Schedule | None = None,
 ) -> Prepared:
     """Plan the fit of a problem within a target for an observer, by rules from public facts only.
 
+    observer: whoever is not trusted, unless another one is named (`choose_observer`).
     solver: "auto", or one of `names()`, which is refused where its assumptions do not hold.
     """
-    request = Request(problem=problem, target=target, observer=observer, trust=trust, schedule=schedule)
+    request = Request(problem=problem, target=target, trust=trust, schedule=schedule)
     rules, reason = _automatic(request) if solver == "auto" else _named(solver, request)
     recipe = rules.recipe(request)
     planned = plan(

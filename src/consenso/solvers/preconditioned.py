@@ -13,6 +13,7 @@ from consenso.algorithms.noise_levels import RESIDUAL
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.facts import Facts
 from consenso.losses import Squared
+from consenso.privacy.observers import choose_trust
 from consenso.solvers.request import Recipe, Request
 
 NAME = "preconditioned"
@@ -100,7 +101,7 @@ def _loudest(request: Request) -> float:
     problem = request.problem
     (release,) = PreconditionedFixedPoint().releases(Facts.everyone(problem, rounds=2))
     bounds = np.broadcast_to(release.bounds.at(problem.unit, problem.adjacency), (problem.parties,))
-    trust = request.trust or ("curator" if request.is_central else "local")
+    trust = request.trust or choose_trust(problem.parties)
     # Under local trust every party adds its own noise, and the hub hears all of them.
     bound = float(np.linalg.norm(bounds)) if trust == "local" and not request.is_central else float(bounds.max())
     return bound / problem.row_bound**2

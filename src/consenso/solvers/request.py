@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from consenso.errors import InputError
 from consenso.privacy.calibrate import Mu, PureEpsilon, Target, calibrate_noise
 from consenso.privacy.events import Gaussian
-from consenso.privacy.observers import Observer, Public
 from consenso.privacy.release import Trust
 from consenso.problem import Problem
 from consenso.schedules import Everyone, Schedule
@@ -21,7 +20,6 @@ class Request:
 
     problem: Problem
     target: Target
-    observer: Observer = Public()  # noqa: RUF009 - frozen
     trust: Trust | None = None
     schedule: Schedule | None = None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from consenso.arrays import IntArray
 from consenso.privacy.calibrate import PureEpsilon, Target, calibrate_noise
 from consenso.privacy.noise import Noise, NoNoise
-from consenso.privacy.observers import Eavesdropper, Observer, Public, Server
+from consenso.privacy.observers import Observer, choose_observer
 from consenso.privacy.observers import parse as parse_observer
 from consenso.privacy.samplers import Safe, Sampler, Seeded
 from consenso.problem import Problem
@@ -60,9 +60,7 @@ def observer_of(privacy: PrivacySection, setting: SettingSection, names: tuple[s
     if privacy.observer != "auto":
         kind, _, party = privacy.observer.partition(":")
         return parse_observer(f"peer:{names.index(party)}" if kind == "peer" and party in names else privacy.observer)
-    if setting.kind == "central" or setting.trust == "curator":
-        return Public()
-    return Server() if setting.trust == "secure-sum" else Eavesdropper()
+    return choose_observer(setting.trust)
 
 
 def sampler_of(privacy: PrivacySection) -> Sampler:

@@ -16,9 +16,19 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from consenso.arrays import Array
-from consenso.privacy.accountants import gaussian, objective
+from consenso.privacy.accountants import gamma_norm, gaussian, groups, objective
 from consenso.privacy.accountants.parts import Parts, parts
-from consenso.privacy.events import Bounded, Event, Laplace, Mixture, ObjectivePerturbation, Pure, Sampled
+from consenso.privacy.events import (
+    Bounded,
+    Event,
+    GammaNorm,
+    Laplace,
+    Mixture,
+    ObjectivePerturbation,
+    Pure,
+    Sampled,
+    SampledGroup,
+)
 
 Direction: TypeAlias = Literal["remove", "add"]
 
@@ -37,7 +47,7 @@ def supported(event: Event) -> bool:
     return all(
         all(supported(inner) for inner in part.events)
         if isinstance(part, Mixture)
-        else isinstance(part, Bounded | Laplace | Pure | Sampled | ObjectivePerturbation)
+        else isinstance(part, Bounded | Laplace | GammaNorm | Pure | Sampled | SampledGroup | ObjectivePerturbation)
         for part, _ in parts(event)
     )
 
@@ -85,7 +95,7 @@ def _is_lopsided(found: Parts) -> bool:
     return any(
         any(_is_lopsided(parts(inner)) for inner in part.events)
         if isinstance(part, Mixture)
-        else isinstance(part, Sampled) and part.adjacency == "add-remove"
+        else isinstance(part, Sampled | SampledGroup) and part.adjacency == "add-remove"
         for part, _ in found
     )
 
@@ -134,6 +144,28 @@ def _(part: Laplace, epsilon: Array, direction: Direction) -> Array:
 def _(part: Laplace, log_tail: float, direction: Direction) -> Span:
     shift = part.sensitivity / part.scale
     return Span(-shift, shift, has_top=True)
+
+
+@delta.register
+def _(part: GammaNorm, epsilon: Array, direction: Direction) -> Array:
+    return gamma_norm.chords(part.sensitivity / part.scale, part.dim).at(epsilon)
+
+
+@span.register
+def _(part: GammaNorm, log_tail: float, direction: Direction) -> Span:
+    low, high = gamma_norm.chords(part.sensitivity / part.scale, part.dim).span(log_tail)
+    return Span(low, high)
+
+
+@delta.register
+def _(part: SampledGroup, epsilon: Array, direction: Direction) -> Array:
+    return groups.chords(part, direction).at(epsilon)
+
+
+@span.register
+def _(part: SampledGroup, log_tail: float, direction: Direction) -> Span:
+    low, high = groups.chords(part, direction).span(log_tail)
+    return Span(low, high)
 
 
 @delta.register

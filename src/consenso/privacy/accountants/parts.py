@@ -13,11 +13,13 @@ from functools import lru_cache, singledispatch
 from typing import TypeAlias
 
 from consenso.errors import InputError
+from consenso.privacy.accountants.gamma_norm import MOST_DIM
 from consenso.privacy.events import (
     ZCDP,
     Bounded,
     Composed,
     Event,
+    GammaNorm,
     Gaussian,
     Laplace,
     Mixture,
@@ -27,15 +29,29 @@ from consenso.privacy.events import (
     Repeated,
     Sampled,
     SampledFixedSize,
+    SampledGroup,
     Unbounded,
     Walk,
 )
 
 Part: TypeAlias = (
-    Bounded | Laplace | Pure | ZCDP | Sampled | SampledFixedSize | Mixture | Walk | ObjectivePerturbation | Unbounded
+    Bounded
+    | Laplace
+    | GammaNorm
+    | Pure
+    | ZCDP
+    | Sampled
+    | SampledGroup
+    | SampledFixedSize
+    | Mixture
+    | Walk
+    | ObjectivePerturbation
+    | Unbounded
 )
 Parts: TypeAlias = tuple[tuple[Part, int], ...]
 
+# Shifts of gamma-norm noise below this are too small for quadrature, and cost next to nothing as pure ones.
+_LEAST_SHIFT = 1e-8
 # How far the weights of a mixture may miss 1 by rounding.
 _WEIGHT_TOLERANCE = 1e-9
 
@@ -131,6 +147,27 @@ def _(event: Pure) -> Event:
 def _(event: Laplace) -> Event:
     ratio = _ratio(event, "sensitivity", event.sensitivity, "scale", event.scale)
     return _finite(Laplace(scale=1.0, sensitivity=ratio), ratio)
+
+
+@_simple.register
+def _(event: GammaNorm) -> Event:
+    ratio = _ratio(event, "sensitivity", event.sensitivity, "scale", event.scale)
+    dim = _whole(event, "dim", event.dim, least=1)
+    if dim == 1:
+        return _finite(Laplace(scale=1.0, sensitivity=ratio), ratio)
+    if dim > MOST_DIM or ratio < _LEAST_SHIFT:
+        return _finite(Pure(ratio), ratio)
+    return _finite(GammaNorm(1.0, ratio, dim), ratio)
+
+
+@_simple.register
+def _(event: SampledGroup) -> Event:
+    records = _whole(event, "records", event.records, least=1)
+    # One record, and all of them: what is left after the checks of both is a group.
+    one = _simple(Sampled(event.std, event.contribution, event.rate, event.adjacency))
+    if records == 1 or not isinstance(one, Sampled):
+        return _bounded(one.rho * records**2) if isinstance(one, Bounded) else one
+    return SampledGroup(1.0, one.contribution, one.rate, records, one.adjacency)
 
 
 @_simple.register

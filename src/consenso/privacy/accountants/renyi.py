@@ -10,6 +10,7 @@ from scipy.special import log_ndtr
 
 from consenso.arrays import Array
 from consenso.errors import InputError, UnsupportedEventError
+from consenso.privacy.accountants import gamma_norm, groups
 from consenso.privacy.accountants.parts import parts
 from consenso.privacy.accountants.sampled import fixed_size_rdp, poisson_rdp
 from consenso.privacy.accountants.series import exp_less_line, log_weighted_exp
@@ -18,12 +19,14 @@ from consenso.privacy.events import (
     ZCDP,
     Bounded,
     Event,
+    GammaNorm,
     Laplace,
     Mixture,
     ObjectivePerturbation,
     Pure,
     Sampled,
     SampledFixedSize,
+    SampledGroup,
     Unbounded,
     Walk,
 )
@@ -74,6 +77,17 @@ def _(part: Laplace, orders: Array) -> Array:
     large = (orders - 1) * shift + np.log(up + down * np.exp(-(2 * orders - 1) * shift))
     with np.errstate(over="ignore"):
         return np.where((orders - 1) * shift < 1, np.log1p(less_one), large) / (orders - 1)
+
+
+@_cost.register
+def _(part: GammaNorm, orders: Array) -> Array:
+    shift = part.sensitivity / part.scale
+    return np.minimum(gamma_norm.rdp(shift, part.dim, orders), _cost(Pure(shift), orders))
+
+
+@_cost.register
+def _(part: SampledGroup, orders: Array) -> Array:
+    return groups.rdp(part, orders)
 
 
 @_cost.register

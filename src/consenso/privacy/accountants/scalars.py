@@ -11,12 +11,14 @@ from consenso.privacy.events import (
     ZCDP,
     Bounded,
     Event,
+    GammaNorm,
     Laplace,
     Mixture,
     ObjectivePerturbation,
     Pure,
     Sampled,
     SampledFixedSize,
+    SampledGroup,
     Walk,
 )
 
@@ -55,7 +57,7 @@ def _(part: Pure) -> float | None:
 
 
 @_pure.register
-def _(part: Laplace) -> float | None:
+def _(part: Laplace | GammaNorm) -> float | None:
     return part.sensitivity / part.scale
 
 
@@ -86,7 +88,7 @@ def _(part: Pure) -> float | None:
 
 
 @_rho.register
-def _(part: Laplace) -> float | None:
+def _(part: Laplace | GammaNorm) -> float | None:
     shift = part.sensitivity / part.scale
     return min(shift**2 / 2, shift)
 
@@ -96,6 +98,12 @@ def _(part: Sampled) -> float | None:
     plain = 0.5 * (part.contribution / part.std) ** 2
     # Under replace-one, Q is at least (1 - rate) times the law without the unit.
     return plain if part.adjacency == "add-remove" else min(4 * plain, plain - math.log1p(-part.rate))
+
+
+@_rho.register
+def _(part: SampledGroup) -> float | None:
+    total = part.records * part.contribution / part.std
+    return 0.5 * (total if part.adjacency == "add-remove" else 2 * total) ** 2
 
 
 @_rho.register

@@ -25,13 +25,18 @@ def prox_gap(*, step: float, lipschitz: float, tolerance: float = 0.0) -> float:
     return 2 * residual_bound(step=step, lipschitz=lipschitz, tolerance=tolerance)
 
 
-def inexact_energy(*, parties: int, gap: float, tolerance: float, rounds: int) -> float:
-    """Bound on the pathwise total of squared shifts of Theorem F at relaxation 1/2, with inexact proxes.
+def inexact_energy(*, parties: int, gap: float, tolerance: float, rounds: int, relaxation: float = 0.5) -> float:
+    """Bound on the pathwise total of squared shifts of Theorem F, with inexact proxes (docs/privacy.md).
 
-    Everybody's prox is within `tolerance` of the exact one; `gap` is the own prox gap, tolerance included. Without
-    tolerance this is 4 gap^2 rounds / (parties + 1)^2.
+    Everybody's prox is within `tolerance` of the exact one; `gap` is the own prox gap, tolerance included. The rounds
+    must be so few that what comes back through the own state does not outweigh the others (feedback below 1).
     """
-    drift = 2 * tolerance * math.sqrt(parties - 1)
-    growth = rounds**2 * drift**2 + (4 / 3) * drift * gap * rounds**1.5 / math.sqrt(parties + 1)
-    root = math.sqrt(gap**2 * rounds + (parties + 1) * growth)
-    return ((gap * math.sqrt(rounds) + root) / (parties + 1)) ** 2
+    own = max(1.0, relaxation / (1 - relaxation)) * gap
+    echo = abs(1 - 2 * relaxation) / (2 * math.sqrt(relaxation * (1 - relaxation)))
+    drift = 4 * relaxation * tolerance * math.sqrt(parties - 1)
+    wander = (4 / 3) * drift * rounds * math.sqrt(rounds / (parties + 1))
+    # The root X of the total satisfies square X^2 <= linear X + constant.
+    square = parties + 1 - 2 * echo * math.sqrt(rounds)
+    linear = 2 * own * math.sqrt(rounds) + echo * wander
+    constant = rounds**2 * drift**2 + own * wander
+    return ((linear + math.sqrt(linear**2 + 4 * square * constant)) / (2 * square)) ** 2

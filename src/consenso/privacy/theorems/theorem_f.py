@@ -61,11 +61,6 @@ class TheoremF:
             "which has no such limit.",
         )
         require(
-            self.tolerance == 0 or self.relaxation == 0.5,
-            f"TheoremF(tolerance={self.tolerance}, relaxation={self.relaxation}): inexact proxes are covered at "
-            "relaxation 0.5 only; solve to machine precision with tolerance 0, or use LocalView.",
-        )
-        require(
             self.feedback < 1,
             f"TheoremF(relaxation={self.relaxation}, rounds={self.rounds}): the feedback {self.feedback:.3g} must be "
             "below 1; move the relaxation towards 0.5, take fewer rounds or use LocalView.",
@@ -114,14 +109,14 @@ class TheoremF:
     @property
     def energy_rho(self) -> float:
         """The bound of the energy argument."""
-        relaxation, honest = self.relaxation, self.honest
-        gap = prox_gap(step=self.step, lipschitz=self.lipschitz, tolerance=self.tolerance)
-        if self.tolerance:
-            total = inexact_energy(parties=honest, gap=gap, tolerance=self.tolerance, rounds=self.rounds)
-        else:
-            reach = max(1.0, relaxation / (1 - relaxation)) * gap / (1 - self.feedback)
-            total = 4 * reach**2 * self.rounds / (honest + 1) ** 2
-        return honest * total / (2 * relaxation**2 * self.std**2)
+        total = inexact_energy(
+            parties=self.honest,
+            gap=prox_gap(step=self.step, lipschitz=self.lipschitz, tolerance=self.tolerance),
+            tolerance=self.tolerance,
+            rounds=self.rounds,
+            relaxation=self.relaxation,
+        )
+        return self.honest * total / (2 * self.relaxation**2 * self.std**2)
 
     @property
     def local_rho(self) -> float:
