@@ -61,16 +61,16 @@ def _checks(card: Mapping[str, Any]) -> Iterator[Check]:
     if not all(check.holds for check in shape):
         return
     delta = card["delta"]
-    for place, stored in enumerate(card["entries"]):
-        yield from _entry_checks(f"entries[{place}]", stored, delta, simulation=is_simulation(card["sampler"]))
-    scopes = [(entry["observer"], entry["unit"], entry["adjacency"]) for entry in card["entries"]]
-    yield _check("entries", len(set(scopes)) == len(scopes), "an observer, unit and adjacency is stated twice")
     simulation = is_simulation(card["sampler"])
     yield _check(
         "simulation",
         card["simulation"] is simulation,
         f"it must be {simulation}: the sampler's name {'says' if simulation else 'does not say'} {SIMULATION!r}",
     )
+    for place, stored in enumerate(card["entries"]):
+        yield from _entry_checks(f"entries[{place}]", stored, delta, simulation=simulation)
+    scopes = [(entry["observer"], entry["unit"], entry["adjacency"]) for entry in card["entries"]]
+    yield _check("entries", len(set(scopes)) == len(scopes), "an observer, unit and adjacency is stated twice")
     content = {name: value for name, value in card.items() if name != "digest"}
     yield _check("digest", card["digest"] == digest(content), "it is not the digest of this card, which was changed")
 
