@@ -19,7 +19,7 @@ from consenso.estimators.terms import check_terms, is_number, terms_of
 from consenso.privacy.card import Card
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency
+from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Adjacency
 
 _OWNER = "private_bounds"
 
@@ -91,7 +91,7 @@ def private_bounds(
         (_, high), guarantee, noise = exact_range(values, tails), bare_guarantee(adjacency), 0.0
         told = Histograms(counter=None, delta=terms.delta)
     return PrivateBounds(
-        row_bound=max(float(high[0]), math.ulp(0.0)),
+        row_bound=min(max(float(high[0]), LEAST_ROW_BOUND), MOST_ROW_BOUND),
         target_bound=None if y is None else max(float(high[1]), math.ulp(0.0)),
         guarantee=guarantee,
         count_noise=noise,

@@ -20,11 +20,11 @@ from consenso.privacy.guarantee import Guarantee, Unit
 from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.theorems import Composition
-from consenso.problem import Problem
+from consenso.problem import NO_BOUND, Problem
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Unpenalized
 from consenso.runtime.plan import Plan
 from consenso.shards import Shards
-from consenso.shards.constant import NO_BOUND, whole_bound, with_constant
+from consenso.shards.constant import whole_bound, with_constant
 
 EXACT = "exact"
 _BARE = Unbounded("the exact minimiser is released")

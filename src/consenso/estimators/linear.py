@@ -15,6 +15,7 @@ from consenso.estimators.fitting import Fitted
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows
 from consenso.estimators.terms import is_number
+from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.constant import constant_for
 
 
@@ -37,7 +38,7 @@ class PrivateLinearModel(PrivateEstimator):
                 "which longer rows are shortened; choose it from public knowledge (sqrt(features) for columns in "
                 "[-1, 1]), or spend budget with private_bounds(X, epsilon=...) or PrivateScaler."
             )
-        check_size(owner, "row_bound", self.row_bound, "a bound on the 2-norm of rows")
+        check_row_bound(owner, self.row_bound)
         if self.alpha is not None and not _is_strength(self.alpha):
             raise InputError(
                 f"{owner}(alpha={self.alpha!r}): a penalty is a finite number of at least 0; leave it out for the "
@@ -88,6 +89,16 @@ def check_size(owner: str, name: str, value: Any, meaning: str) -> None:
         return
     if not (is_number(value) and 0 < value < math.inf):
         raise InputError(f"{owner}({name}={value!r}): {name} is {meaning}, a positive finite number.")
+
+
+def check_row_bound(owner: str, value: Any) -> None:
+    """A bound on rows is a number within which rows can be shortened exactly, or None."""
+    check_size(owner, "row_bound", value, "a bound on the 2-norm of rows")
+    if value is not None and not LEAST_ROW_BOUND <= value <= MOST_ROW_BOUND:
+        raise InputError(
+            f"{owner}(row_bound={value!r}): a bound on the 2-norm of rows lies between {LEAST_ROW_BOUND:g} and "
+            f"{MOST_ROW_BOUND:g}; change the units of the columns."
+        )
 
 
 def _is_strength(value: Any) -> bool:

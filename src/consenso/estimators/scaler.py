@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import bare_guarantee
-from consenso.estimators.linear import check_size
+from consenso.estimators.linear import check_row_bound
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.quantiles import Histograms, exact_range, private_range
 from consenso.estimators.reading import read_rows, without_warnings
@@ -68,7 +68,7 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  
             raise InputError(f"{owner}(tail={self.tail!r}): the share beyond either end lies in [0, 0.5).")
         if self.row_bound is None:
             raise InputError(f"{owner}(row_bound=None): a bound for the scaled rows is needed; 1 is as good as any.")
-        check_size(owner, "row_bound", self.row_bound, "the 2-norm of scaled rows")
+        check_row_bound(owner, self.row_bound)
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
             self._fit(X, owner)
