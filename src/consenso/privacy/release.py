@@ -84,10 +84,10 @@ def sum_rounding(rows: int, lengths: float) -> float:
     """How much further the floating-point sum of so many rows can move than the exact one, in the 2-norm.
 
     rows: a public upper bound on their number, over all parties. lengths: one on the sum of their 2-norms. The sum may
-    be taken in any order; a row is a product that is rounded once, and once more when the sum is weighted
-    (docs/privacy.md#floating-point-sums).
+    be taken in any order; a row is a product that is rounded, is weighted, and has a coefficient that may be 16 units
+    of rounding too long (docs/privacy.md#floating-point-sums).
     """
-    errors = (rows + 2) * 2.0**-53
+    errors = (rows + 18) * 2.0**-53
     return 2 * errors / (1 - errors) * lengths
 
 
