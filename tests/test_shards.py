@@ -403,12 +403,16 @@ def test_rows_whose_square_overflows_are_scaled_too() -> None:
         np.testing.assert_allclose(stored, [[0.5**0.5, 0.5**0.5], [0.0, -1.0]])
 
 
-def test_normalized_rows_are_left_alone() -> None:
+def test_normalized_rows_change_by_rounding_only() -> None:
+    """Half of the rows are a last bit above their bound, which no row may be."""
     X = np.random.default_rng(0).normal(size=(500, 9))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     shards = Shards.build(make_problem(Logistic(), [500], features=9, row_bound=1.0), X, np.ones(500), [0, 500])
+    np.testing.assert_allclose(shards._rows.matrix, X, rtol=1e-14)
+    exact = np.eye(9)[np.arange(500) % 9]
+    shards = Shards.build(make_problem(Logistic(), [500], features=9, row_bound=1.0), exact, np.ones(500), [0, 500])
     assert shards.scaled_rows() == 0
-    assert np.shares_memory(shards._rows.matrix, X)
+    assert np.shares_memory(shards._rows.matrix, exact)
 
 
 def test_sparse_duplicates_are_summed_without_touching_the_callers_table() -> None:

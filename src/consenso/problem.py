@@ -24,6 +24,12 @@ Unit = Literal["record", "user"]
 Adjacency = Literal["add-remove", "replace-one"]
 Weighting = Literal["record", "party"]
 
+# Within these, shortening a row to its bound neither underflows nor overflows; with its constant column a row may be
+# twice as long.
+LEAST_ROW_BOUND, MOST_ROW_BOUND = 1e-9, 1e9
+# Stands for "no bound" in a fit without privacy; its square is still a number.
+NO_BOUND = 1e150
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
@@ -56,6 +62,11 @@ class Problem:
         object.__setattr__(
             self, "row_bound", _checked_bound("row_bound", self.row_bound, "a bound on the norm of rows")
         )
+        if not (LEAST_ROW_BOUND <= self.row_bound <= 2 * MOST_ROW_BOUND or self.row_bound >= NO_BOUND):
+            raise InputError(
+                f"Problem(row_bound={self.row_bound!r}): a bound on the norm of rows lies between {LEAST_ROW_BOUND:g} "
+                f"and {MOST_ROW_BOUND:g}; change the units of the columns."
+            )
         self._check_target_bound()
         for name, choices in (("unit", Unit), ("adjacency", Adjacency), ("weighting", Weighting)):
             given = getattr(self, name)

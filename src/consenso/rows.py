@@ -18,6 +18,8 @@ from consenso.arrays import Array, IntArray
 
 # Single-precision rows are widened a block at a time, never as a whole.
 BLOCK_NUMBERS = 1 << 18
+# Matrix products treat the last rows of a table apart unless their number is a multiple of this.
+LANES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +182,8 @@ class Rows:
         """Squared lengths of the rows times a (features, k) matrix, (rows,)."""
         out = np.empty(self.count)
         for block in self._blocks():
-            moved = np.asarray(self.matrix[block] @ transform, dtype=np.float64)
+            part = self.matrix[block]
+            moved = np.asarray(part @ transform) if self.is_sparse else multiply(part.astype(np.float64), transform)
             out[block] = np.einsum("ij,ij->i", moved, moved)
         return out
 
@@ -214,11 +217,13 @@ class Rows:
         return out
 
     def _shared_scores(self, x: Array) -> Array:
-        if self.is_sparse or self.matrix.dtype == np.float64:
+        if self.is_sparse:
             return np.asarray(self.matrix @ x, dtype=np.float64)
+        if self.matrix.dtype == np.float64:
+            return multiply(self.matrix, x)
         out = np.empty((self.count, *x.shape[1:]))
         for block in self._blocks():
-            out[block] = self.matrix[block].astype(np.float64) @ x
+            out[block] = multiply(self.matrix[block].astype(np.float64), x)
         return out
 
     def _model_shape(self) -> tuple[int, ...]:
@@ -233,5 +238,22 @@ class Rows:
 
     def _blocks(self, start: int = 0, stop: int | None = None) -> list[slice]:
         stop = self.count if stop is None else stop
-        length = max(1, BLOCK_NUMBERS // self.features)
+        length = max(1, BLOCK_NUMBERS // self.features // LANES) * LANES
         return [slice(here, min(here + length, stop)) for here in range(start, stop, length)]
+
+
+def multiply(matrix: Array, x: Array) -> Array:
+    """Rows times x (features,) or (features, outputs): what a row gives depends on that row only, to the last bit.
+
+    The rows beyond a multiple of LANES are multiplied among rows of zeros, since libraries for linear algebra have
+    other kernels, with other roundings, for the edge of a table.
+    """
+    rows = len(matrix)
+    whole = rows // LANES * LANES
+    out = np.empty((rows, *x.shape[1:]))
+    np.matmul(matrix[:whole], x, out=out[:whole])
+    if whole < rows:
+        edge = np.zeros((LANES, matrix.shape[1]))
+        edge[: rows - whole] = matrix[whole:]
+        out[whole:] = np.matmul(edge, x)[: rows - whole]
+    return out

@@ -38,7 +38,7 @@ from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy.door import Door, clip
 from consenso.privacy.noise import GaussianNoise
-from consenso.privacy.release import Bounds, Release
+from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -154,7 +154,12 @@ class DualConsensusADMM:
 
     def _record_bounds(self, facts: Facts) -> Bounds:
         contribution = self.step * facts.problem.loss.lipschitz(facts.problem.row_bound)
-        return Bounds.of_contributions(record=contribution, user=contribution * facts.sizes.astype(float))
+        records = facts.problem.records
+        return Bounds.of_contributions(
+            record=contribution,
+            user=contribution * facts.sizes.astype(float),
+            rounding=sum_rounding(records, contribution * records),
+        )
 
     def _user_bounds(self, facts: Facts) -> Bounds:
         """Section 18 of docs/privacy.md: a private state makes one record count for more than its own part."""

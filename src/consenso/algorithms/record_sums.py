@@ -13,7 +13,7 @@ from consenso.facts import Facts
 from consenso.privacy.door import Door
 from consenso.privacy.events import Gaussian
 from consenso.privacy.noise import Constant, GaussianNoise, Polynomial, Table
-from consenso.privacy.release import Bounds, Release
+from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.privacy.setting import Setting, View, noise_scale
 from consenso.privacy.theorems import FixedSizeWithoutMemory, Theorem
 from consenso.privacy.views import sight
@@ -38,9 +38,13 @@ def value_at(sequence: float | Constant | Polynomial | Table, round_: int) -> fl
 
 
 def sum_bounds(facts: Facts, contribution: float) -> Bounds:
-    """Bounds of a sum over records, each weighted with its party's public weight and at most `contribution` long."""
-    one = contribution * facts.scales
-    return Bounds.of_contributions(record=one, user=one * facts.sizes)
+    """Bounds of a sum over records, each weighted with its party's public weight and at most `contribution` long.
+
+    The sums of parties may be added up before noise is added, so that the rows of all of them are rounded.
+    """
+    problem, one = facts.problem, contribution * facts.scales
+    rounding = sum_rounding(problem.records, contribution * float(problem.scales @ problem.sizes))
+    return Bounds.of_contributions(record=one, user=one * facts.sizes, rounding=rounding)
 
 
 def sampled(coefficients: Array, f: Cohort, door: Door, name: str, rate: float) -> Array:

@@ -11,7 +11,7 @@ from consenso.algorithms.noise_levels import slope_limit
 from consenso.arrays import Array
 from consenso.facts import Facts
 from consenso.metric import Metric
-from consenso.privacy.release import Bounds, Release
+from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.rows import BLOCK_NUMBERS
 from consenso.shards import Cohort
 
@@ -51,6 +51,7 @@ class Hub:
 def moment_release(facts: Facts, *, several: bool) -> Release:
     """Second moments; `several` share one cost."""
     p, one = facts.problem.features, facts.problem.row_bound**2
+    rounding = sum_rounding(facts.problem.records, one * facts.problem.records)
     return Release(
         name="second moment",
         size=p * (p + 1) // 2,
@@ -58,11 +59,11 @@ def moment_release(facts: Facts, *, several: bool) -> Release:
         adaptive=several,
         parts=several,
         bounds=Bounds(
-            record_add_remove=one,
-            record_replace_one=np.sqrt(2) * one,
-            user_add_remove=one * facts.sizes.astype(float),
+            record_add_remove=one + rounding,
+            record_replace_one=np.sqrt(2) * one + rounding,
+            user_add_remove=one * facts.sizes.astype(float) + rounding,
             # Two positive semidefinite matrices of Frobenius norm m R^2 are at most sqrt(2) m R^2 apart.
-            user_replace_one=np.sqrt(2) * one * facts.sizes.astype(float),
+            user_replace_one=np.sqrt(2) * one * facts.sizes.astype(float) + rounding,
         ),
         why="a row contributes a a' of Frobenius norm |a|^2 (docs/privacy.md#preconditioned-fixed-point)",
     )
@@ -70,26 +71,31 @@ def moment_release(facts: Facts, *, several: bool) -> Release:
 
 def gradient_release(facts: Facts) -> Release:
     """Gradients over whitened rows, which share one cost."""
-    slope = slope_limit(facts.problem)
+    slope, records = slope_limit(facts.problem), facts.problem.records
     return Release(
         name="gradient",
         size=facts.dim,
         at="sum",
         adaptive=True,
         parts=True,
-        bounds=Bounds.of_contributions(record=slope, user=slope * facts.sizes.astype(float)),
+        bounds=Bounds.of_contributions(
+            record=slope,
+            user=slope * facts.sizes.astype(float),
+            rounding=sum_rounding(records, slope * records),
+        ),
         why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
     )
 
 
 def scale_release(facts: Facts) -> Release:
     """The sum of squared slopes."""
-    users = facts.sizes.astype(float)
+    rounding = sum_rounding(facts.problem.records, facts.problem.records)
+    one, users = 1.0 + rounding, facts.sizes.astype(float) + rounding
     return Release(
         name="scale",
         size=1,
         at="sum",
-        bounds=Bounds(record_add_remove=1.0, record_replace_one=1.0, user_add_remove=users, user_replace_one=users),
+        bounds=Bounds(record_add_remove=one, record_replace_one=one, user_add_remove=users, user_replace_one=users),
         why="squared slopes over their squared bound lie in [0, 1] (docs/privacy.md#adaptive-bounds)",
     )
 

@@ -125,6 +125,7 @@ def _row(name: str, card: Card, observer: str | None) -> dict[str, Any]:
         "delta": card.delta,
         "protects": f"{unit}, {adjacency}",
         "observer": observer,
+        "simulation": card.simulation,
         "epsilon": {
             entry.observer.partition(":")[0]: _finite(entry.epsilon)
             for entry in card.entries
@@ -139,7 +140,7 @@ def _show(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     table = Table(title="Side by side", title_justify="left")
-    columns = ["algorithm", "rounds", "protects", "delta", "observer", "noise", "predicted", "folder"]
+    columns = ["algorithm", "rounds", "protects", "delta", "observer", "simulation", "noise", "predicted", "folder"]
     observers = sorted({who for row in rows for who in row["epsilon"]})
     figures = sorted({n for row in rows for n, v in (row["metrics"] or {}).items() if isinstance(v, int | float)})
     table.add_column("")

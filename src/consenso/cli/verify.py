@@ -52,11 +52,14 @@ def check(
 
 def _first_difference(path: Path) -> str | None:
     from consenso.errors import TamperError
+    from consenso.estimators import quantiles
     from consenso.privacy.card import Card
-    from consenso.runtime.replan import differences
+    from consenso.runtime import replan
 
     try:
-        found = next(iter(differences(Card.load(path))), None)
+        card = Card.load(path)
+        differences = quantiles.differences if card.algorithm == quantiles.HISTOGRAMS else replan.differences
+        found = next(iter(differences(card)), None)
     except TamperError as error:
         return str(error)
     if found is None and path.is_dir():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from consenso.estimators.bounds import PrivateBounds, private_bounds
 from consenso.estimators.least_squares import PrivateElasticNet, PrivateLasso, PrivateRidge
-from consenso.estimators.linear import SpendingWarning
 from consenso.estimators.logistic import PrivateLogisticRegression
+from consenso.estimators.private import SpendingWarning
 from consenso.estimators.robust import PrivateHuberRegressor, PrivateLADRegressor
 from consenso.estimators.scaler import PrivateScaler
 from consenso.estimators.svc import PrivateLinearSVC

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_array, check_X_y
 
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import bare_guarantee
-from consenso.estimators.quantiles import exact_range, private_range
+from consenso.estimators.quantiles import Histograms, exact_range, private_range
+from consenso.estimators.reading import read_arrays, without_warnings
 from consenso.estimators.terms import check_terms, is_number, terms_of
+from consenso.privacy.card import Card
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency
+from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Adjacency
 
 _OWNER = "private_bounds"
 
@@ -35,6 +36,12 @@ class PrivateBounds:
     target_bound: float | None
     guarantee: Guarantee
     count_noise: float
+    _told: Histograms = field(repr=False)
+
+    @property
+    def card(self) -> Card:
+        """The privacy card, for every observer; made when it is first looked at."""
+        return self._told.card
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,29 +78,30 @@ def private_bounds(
     check_terms(asked, _OWNER)
     if not is_number(quantile) or not 0 < quantile <= 1:
         raise InputError(f"{_OWNER}(quantile={quantile!r}): a quantile lies in (0, 1]; 0.95 clips one row in twenty.")
-    values = _sizes(X, y)
+    with without_warnings(math.isfinite(epsilon)):
+        values = _sizes(X, y)
     terms = terms_of(asked, _OWNER, len(values), divides=False)
     tails = (0.0, float(quantile))
     if terms.is_private:
-        _, high, counter = private_range(values, tails, terms, ranges=None, positive=True)
+        with without_warnings():
+            _, high, counter = private_range(values, tails, terms, ranges=None, positive=True)
         guarantee, noise = counter.guarantee(), counter.scale
+        told = Histograms(counter=counter.without_seed(), delta=terms.delta)
     else:
         (_, high), guarantee, noise = exact_range(values, tails), bare_guarantee(adjacency), 0.0
+        told = Histograms(counter=None, delta=terms.delta)
     return PrivateBounds(
-        row_bound=max(float(high[0]), math.ulp(0.0)),
+        row_bound=min(max(float(high[0]), LEAST_ROW_BOUND), MOST_ROW_BOUND),
         target_bound=None if y is None else max(float(high[1]), math.ulp(0.0)),
         guarantee=guarantee,
         count_noise=noise,
+        _told=told,
     )
 
 
 def _sizes(X: Any, y: Any) -> Array:
     """Lengths of rows, and sizes of targets beside them, (records, 1 or 2)."""
-    dtype = [np.float64, np.float32]
-    if y is None:
-        X = check_array(X, accept_sparse="csr", dtype=dtype)
-    else:
-        X, y = check_X_y(X, y, accept_sparse="csr", dtype=dtype, y_numeric=True)
+    X, y = read_arrays(_OWNER, X, y)
     if sparse.issparse(X):
         lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).reshape(-1))
     else:

@@ -10,13 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import Task, fit
 from consenso.estimators.linear import PrivateLinearModel
+from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.terms import Terms, terms_of
 
 PUBLIC = "public"
@@ -32,9 +32,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         """Fit within the budget. X: (records, features), dense or sparse; y: labels."""
         self._check_parameters()
         self._check_classes()
-        self._warn_of_search()
-        X, y = self._validated(X, y)
-        check_classification_targets(y)
+        self._warn_of_spending()
+        with without_warnings(math.isfinite(self.epsilon)):
+            return self._fit(X, y)
+
+    def _fit(self, X: Any, y: Any) -> Self:
+        X, y = read_records(self, X, y, real=False)
         classes, codes = self._encoded(y)
         terms = terms_of(self, type(self).__name__, X.shape[0])
         fitted = fit(self._task(terms, X.shape[1], len(classes)), terms, X, self._targets(codes, len(classes)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,12 +18,13 @@ from consenso.privacy.card import Card
 from consenso.privacy.events import Adjacency, Unbounded
 from consenso.privacy.guarantee import Guarantee, Unit
 from consenso.privacy.observers import Public, choose_observer
+from consenso.privacy.samplers import Seeded
 from consenso.privacy.theorems import Composition
-from consenso.problem import Problem
+from consenso.problem import NO_BOUND, Problem
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Unpenalized
 from consenso.runtime.plan import Plan
 from consenso.shards import Shards
-from consenso.shards.constant import NO_BOUND, whole_bound, with_constant
+from consenso.shards.constant import whole_bound, with_constant
 
 EXACT = "exact"
 _BARE = Unbounded("the exact minimiser is released")
@@ -88,7 +90,10 @@ class Claims:
     @cached_property
     def card(self) -> Card:
         """The privacy card."""
-        return _bare_card(self.problem, self.delta) if self.plan is None else self.plan.card(self.delta)
+        if self.plan is not None:
+            return self.plan.card(self.delta)
+        told = {name: getattr(self.problem, name) for name in ("loss", "regularizer", "features")}
+        return bare_card(EXACT, told, self.delta)
 
 
 def fit(task: Task, terms: Terms, X: Any, targets: Any) -> Fitted:
@@ -133,8 +138,16 @@ def _private(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any) -
         reason=prepared.reason,
         steps=result.rounds,
         guarantee=prepared.plan.guarantee(choose_observer(prepared.plan.setting.doorway.trust), terms.delta),
-        claims=Claims(plan=prepared.plan, problem=problem, delta=terms.delta),
+        claims=Claims(plan=_without_seed(prepared.plan), problem=problem, delta=terms.delta),
     )
+
+
+def _without_seed(plan: Plan) -> Plan:
+    """The plan with any seed instead of the one that the noise came from: what it promises is the same."""
+    doorway = plan.setting.doorway
+    if not isinstance(doorway.sampler, Seeded):
+        return plan
+    return replace(plan, setting=replace(plan.setting, doorway=replace(doorway, sampler=Seeded(0))))
 
 
 def _shards(task: Task, problem: Problem, X: Any, targets: Any) -> Shards:
@@ -196,7 +209,7 @@ class _Nothing:
     refusals: tuple[str, ...] = ()
 
 
-def _bare_card(problem: Problem, delta: float) -> Card:
+def bare_card(algorithm: str, data: Mapping[str, Any], delta: float) -> Card:
     """A card that says that nothing is promised, to anybody."""
     adjacencies: tuple[Adjacency, ...] = ("add-remove", "replace-one")
     units: tuple[Unit, ...] = ("record", "user")
@@ -209,9 +222,9 @@ def _bare_card(problem: Problem, delta: float) -> Card:
             )
             promises.append(_Nothing(guarantee=stated, theorem=theorem))
     return Card.build(
-        algorithm=EXACT,
+        algorithm=algorithm,
         parameters={},
-        data={"loss": problem.loss, "regularizer": problem.regularizer, "features": problem.features},
+        data=data,
         trust="curator",
         sampler=_NoNoise(),
         delta=delta,

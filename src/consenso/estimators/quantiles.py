@@ -16,15 +16,19 @@ import math
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from consenso.arrays import Array
+from consenso.estimators.fitting import bare_card
 from consenso.estimators.terms import Terms
 from consenso.facts import Facts
 from consenso.losses import Absolute
 from consenso.privacy.calibrate import calibrate_noise
+from consenso.privacy.card import Card
 from consenso.privacy.door import Doorway, Entry, Vault, open_door
 from consenso.privacy.events import Adjacency, Event, repeat
 from consenso.privacy.guarantee import Guarantee
@@ -32,10 +36,11 @@ from consenso.privacy.ledger import charges_of
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper, Observer, Public
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.samplers import Sampler
-from consenso.privacy.theorems import Composition
+from consenso.privacy.samplers import Safe, Sampler, Seeded
+from consenso.privacy.theorems import Composition, Theorem
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
+from consenso.runtime.replan import compare
 
 FINE_BINS = 32
 EXPONENTS = np.arange(-30, 31)
@@ -43,6 +48,28 @@ POWERS = np.ldexp(1.0, EXPONENTS)
 SIGNED_EDGES = np.concatenate([-POWERS[::-1], POWERS])
 POSITIVE_EDGES = np.concatenate([[0.0], POWERS])
 _COUNTS = "counts"
+HISTOGRAMS = "histograms"  # what a card says the algorithm is
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Promise:
+    guarantee: Guarantee
+    theorem: Theorem
+    party: int = 0
+    refusals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histograms:
+    """What is known of released counts: None for quantiles that were taken without noise."""
+
+    counter: Counter | None
+    delta: float
+
+    @cached_property
+    def card(self) -> Card:
+        """The privacy card."""
+        return bare_card(HISTOGRAMS, {}, self.delta) if self.counter is None else self.counter.card()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,21 +113,49 @@ class Counter:
 
     def guarantee(self, observer: Observer = Public(), adjacency: Adjacency | None = None) -> Guarantee:  # noqa: B008
         """For whoever sees what was released, which anybody may."""
-        stated = adjacency or self.terms.adjacency
+        return self._promise(observer, adjacency or self.terms.adjacency).guarantee
+
+    def _promise(self, observer: Observer, adjacency: Adjacency) -> _Promise:
         theorem = Composition(
-            released=self.event(stated),
+            released=self.event(adjacency),
             why="A record adds one to one bin of each histogram (docs/estimators.md#private-bounds).",
-            adjacency=stated,
+            adjacency=adjacency,
             unit="record",
         )
-        return Guarantee(
+        guarantee = Guarantee(
             event=theorem.event(),
-            adjacency=stated,
+            adjacency=adjacency,
             unit="record",
             observer=observer.key,
             theorem=type(theorem).__name__,
             assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
+            simulation=not self.sampler.private,
         )
+        return _Promise(guarantee=guarantee, theorem=theorem)
+
+    def card(self) -> Card:
+        """The privacy card. Where the number of records is public, nothing is said of adding or removing one."""
+        stated: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+        own = self.terms.adjacency
+        return Card.build(
+            algorithm=HISTOGRAMS,
+            parameters={"stages": self.stages, "noise": self.noise},
+            data={"quantities": self.quantities, "unit": "record", "adjacency": own},
+            trust="curator",
+            sampler=self.sampler,
+            delta=self.terms.delta,
+            promises=[
+                self._promise(observer, adjacency)
+                for observer in (Eavesdropper(), Public())
+                for adjacency in (stated if own == "add-remove" else (own,))
+            ],
+        )
+
+    def without_seed(self) -> Counter:
+        """What is public about it, for a card that is made later."""
+        sampler = Seeded(0) if isinstance(self.sampler, Seeded) else self.sampler
+        terms = replace(self.terms, sampler=None, ledger=None)
+        return replace(self, sampler=sampler, terms=terms, _entries=[])
 
     def count(self, stage: int, values: Array, edges: Array) -> Array:
         """Noisy counts (quantities, bins) of values (records, quantities) between edges (quantities, bins + 1)."""
@@ -175,6 +230,24 @@ def private_range(
         counts = counter.count(counter.stages - 1, values, edges)
     found = np.stack([_quantiles(counts[k], edges[k], tails, counter.scale) for k in range(quantities)])
     return found[:, 0], found[:, 1], counter
+
+
+def differences(card: Card) -> list[str]:
+    """Entries of a card of histograms that its own parameters do not give; empty when all follow."""
+    told: dict[str, Any] = {**card.parameters, **card.data}
+    sampler: Sampler = Seeded(0) if card.simulation else Safe()
+    terms = Terms(
+        owner=HISTOGRAMS,
+        epsilon=math.inf,
+        delta=card.delta,
+        adjacency=told["adjacency"],
+        records=1,
+        sampler=None,
+        ledger=None,
+    )
+    noise = GaussianNoise(multiplier=told["noise"]["multiplier"])
+    again = Counter(quantities=told["quantities"], stages=told["stages"], terms=terms, sampler=sampler, noise=noise)
+    return compare(card, again.card())
 
 
 def exact_range(values: Array, tails: tuple[float, float]) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import Task, fit, penalty, telling_level
 from consenso.estimators.linear import PrivateLinearModel, check_size
+from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.terms import Terms, terms_of
 from consenso.losses import Huber, Loss, Squared
 
@@ -32,10 +33,11 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def fit(self, X: Any, y: Any) -> Self:
         """Fit within the budget. X: (records, features), dense or sparse; y: real targets."""
         self._check_parameters()
-        self._warn_of_search()
-        X, y = self._validated(X, y, y_numeric=True)
-        terms = terms_of(self, type(self).__name__, X.shape[0])
-        self._keep(fit(self._task(terms, X.shape[1]), terms, X, np.asarray(y, dtype=np.float64)))
+        self._warn_of_spending()
+        with without_warnings(math.isfinite(self.epsilon)):
+            X, y = read_records(self, X, y, real=True)
+            terms = terms_of(self, type(self).__name__, X.shape[0])
+            self._keep(fit(self._task(terms, X.shape[1]), terms, X, y))
         return self
 
     def predict(self, X: Any) -> Array:

@@ -11,11 +11,10 @@ import math
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from consenso.errors import InputError
 from consenso.estimators.fitting import Task, penalty
 from consenso.estimators.linear import check_size
+from consenso.estimators.reading import read_records
 from consenso.estimators.regression import PrivateRegressor
 from consenso.estimators.scale import fit_with_scale
 from consenso.estimators.terms import Terms, terms_of
@@ -77,9 +76,8 @@ class PrivateHuberRegressor(PrivateRegressor):
             super().fit(X, y)
             self.scale_ = self._public_scale()
             return self
-        X, y = self._validated(X, y, y_numeric=True)
+        X, y = read_records(self, X, y, real=True)
         terms = terms_of(self, type(self).__name__, X.shape[0])
-        y = np.asarray(y, dtype=np.float64)
         fitted, self.scale_ = fit_with_scale(lambda scale: self._scaled_task(terms, scale), self.threshold, terms, X, y)
         self._keep(fitted)
         return self

@@ -7,20 +7,22 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import bare_guarantee
-from consenso.estimators.linear import check_size
-from consenso.estimators.quantiles import exact_range, private_range
-from consenso.estimators.terms import check_terms, is_number, terms_of
+from consenso.estimators.linear import check_row_bound
+from consenso.estimators.private import PrivateEstimator
+from consenso.estimators.quantiles import Histograms, exact_range, private_range
+from consenso.estimators.reading import read_rows, without_warnings
+from consenso.estimators.terms import is_number, terms_of
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
 
 
-class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Maps each column from its private quantiles to [-1, 1] / sqrt(features) * row_bound, clipping what is beyond.
 
     Rows then have a 2-norm of at most row_bound, whatever the data are: give the model after it the same row_bound. The
@@ -31,8 +33,8 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     epsilon, delta, adjacency, records, ledger and random_state as for the estimators; `records` is needed under
     add-remove only for the default delta.
 
-    Fitted: lower_, upper_, guarantee_, n_features_in_, and count_noise_, the standard deviation of the noise on every
-    count of records; with few times as many records the quantiles say little.
+    Fitted: lower_, upper_, guarantee_, card_, n_features_in_, and count_noise_, the standard deviation of the noise on
+    every count of records; with few times as many records the quantiles say little.
     """
 
     def __init__(
@@ -61,32 +63,40 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the quantiles of the columns within the budget; y is not looked at."""
         owner = type(self).__name__
-        check_terms(self, owner)
+        self._check_privacy()
         if not is_number(self.tail) or not 0 <= self.tail < 0.5:
             raise InputError(f"{owner}(tail={self.tail!r}): the share beyond either end lies in [0, 0.5).")
         if self.row_bound is None:
             raise InputError(f"{owner}(row_bound=None): a bound for the scaled rows is needed; 1 is as good as any.")
-        check_size(owner, "row_bound", self.row_bound, "the 2-norm of scaled rows")
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        check_row_bound(owner, self.row_bound)
+        self._warn_of_spending()
+        with without_warnings(math.isfinite(self.epsilon)):
+            self._fit(X, owner)
+        return self
+
+    def _fit(self, X: Any, owner: str) -> None:
+        X = read_rows(self, X)
         ranges = self._public_ranges(X.shape[1])
         terms = terms_of(self, owner, X.shape[0], divides=False)
         tails = (float(self.tail), 1.0 - float(self.tail))
         if terms.is_private:
             self.lower_, self.upper_, counter = private_range(X, tails, terms, ranges=ranges, positive=False)
             self.guarantee_, self.count_noise_ = counter.guarantee(), counter.scale
+            self._claims = Histograms(counter=counter.without_seed(), delta=terms.delta)
         else:
             self.lower_, self.upper_ = exact_range(np.asarray(X, dtype=np.float64), tails)
             self.guarantee_, self.count_noise_ = bare_guarantee(self.adjacency), 0.0
-        return self
+            self._claims = Histograms(counter=None, delta=terms.delta)
 
     def transform(self, X: Any) -> Array:
         """Scaled rows, (records, features)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        middle, half = (self.lower_ + self.upper_) / 2, (self.upper_ - self.lower_) / 2
+        X = read_rows(self, X, reset=False)
+        middle, half = self.lower_ / 2 + self.upper_ / 2, self.upper_ / 2 - self.lower_ / 2
         half = np.where(half > 0, half, 1.0)
         side = float(self.row_bound) / math.sqrt(X.shape[1])
-        scaled: Array = np.clip((X - middle) / half, -1.0, 1.0) * side
+        with np.errstate(over="ignore"):  # what overflows is clipped
+            scaled: Array = np.clip((X - middle) / half, -1.0, 1.0) * side
         return scaled.astype(X.dtype, copy=False)
 
     def _public_ranges(self, features: int) -> Array | None:
@@ -108,5 +118,4 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.non_deterministic = math.isfinite(self.epsilon) and self.random_state is None
         return tags

@@ -79,6 +79,13 @@ def check_terms(asked: Asked, owner: str) -> None:
     records = asked.records
     if records is not None and not (isinstance(records, int | np.integer) and is_number(records) and records >= 1):
         raise InputError(f"{owner}(records={records!r}): a public number of records is a whole number above 0.")
+    if math.isfinite(epsilon) and getattr(asked, "_seed_is_foreign", False):
+        raise PrivacyError(
+            f"{owner}(random_state=...): the seed was set on an estimator that its owner made without one, as "
+            "ensembles and searches of scikit-learn do with their clones, and noise that can be drawn again protects "
+            "nobody; give random_state when you make the estimator if this is a simulation, else use what sets no "
+            "seed."
+        )
     if asked.ledger is None:
         return
     if math.isinf(epsilon):

@@ -52,6 +52,7 @@ def _guarantee(card: Card) -> Guarantee:
         observer=entry.observer,
         theorem=type(theorem).__name__,
         assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
+        simulation=card.simulation,
     )
 
 

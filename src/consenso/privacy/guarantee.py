@@ -14,6 +14,8 @@ from consenso.privacy.observers import parse
 
 Unit = Literal["record", "user"]
 
+SIMULATED = "Simulation, not private (the noise has a seed); with noise that nobody can draw again:"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
@@ -22,6 +24,7 @@ class Guarantee:
     observer: stable key, such as "public", "server", "eavesdropper" or "peer:3".
     theorem: what was proved, as a theorem object or by its name.
     assumptions: what must hold besides what was checked, each with its anchor in docs/privacy.md.
+    simulation: whether any of the noise was drawn from a seed, so that the bound is that of a run that was not made.
     """
 
     event: Event
@@ -30,6 +33,7 @@ class Guarantee:
     observer: str
     theorem: Any
     assumptions: tuple[str, ...] = ()
+    simulation: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in (("adjacency", get_args(Adjacency)), ("unit", get_args(Unit))):
@@ -86,6 +90,7 @@ class Guarantee:
             observer=self.observer,
             theorem=f"adaptive composition of {len(all_of_them)} guarantees",
             assumptions=tuple(dict.fromkeys(text for each in all_of_them for text in each.assumptions)),
+            simulation=any(each.simulation for each in all_of_them),
         )
 
     def is_stronger_than(self, other: Guarantee, delta: float) -> bool:
@@ -99,7 +104,14 @@ class Guarantee:
         return self.epsilon(delta) < other.epsilon(delta)
 
     def sentence(self, delta: float | None = None) -> str:
-        """The guarantee in plain words: at a delta, or by the numbers that need none. Numbers are rounded up."""
+        """The guarantee in plain words: at a delta, or by the numbers that need none. Numbers are rounded up.
+
+        That of a simulation says first that it protects nobody.
+        """
+        stated = self._bound(delta)
+        return f"{SIMULATED} {stated}" if self.simulation and not accountants.is_unbounded(self.event) else stated
+
+    def _bound(self, delta: float | None) -> str:
         change = {"add-remove": "adding or removing", "replace-one": "replacing"}[self.adjacency]
         what = {"record": "one record", "user": "all records of one user"}[self.unit]
         opening = f"For {parse(self.observer).sentence}, {change} {what}"

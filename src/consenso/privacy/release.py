@@ -47,16 +47,17 @@ class Bounds:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of_contributions(cls, *, record: Amount = np.inf, user: Amount = np.inf) -> Bounds:
+    def of_contributions(cls, *, record: Amount = np.inf, user: Amount = np.inf, rounding: float = 0.0) -> Bounds:
         """Bounds of a sum in which one record (one user) contributes a vector of at most this length.
 
-        Adding or removing moves the sum by one contribution, replacing by two.
+        Adding or removing moves the sum by one contribution, replacing by two; `rounding` is what the rounding errors
+        of the sum in two neighbouring worlds add.
         """
         return cls(
-            record_add_remove=record,
-            record_replace_one=2 * record,
-            user_add_remove=user,
-            user_replace_one=2 * user,
+            record_add_remove=record + rounding,
+            record_replace_one=2 * record + rounding,
+            user_add_remove=user + rounding,
+            user_replace_one=2 * user + rounding,
         )
 
     def at(self, unit: Unit, adjacency: Adjacency) -> Amount:
@@ -77,6 +78,17 @@ class Bounds:
             user_add_remove=self.user_add_remove * factor,
             user_replace_one=self.user_replace_one * factor,
         )
+
+
+def sum_rounding(rows: int, lengths: float) -> float:
+    """How much further the floating-point sum of so many rows can move than the exact one, in the 2-norm.
+
+    rows: a public upper bound on their number, over all parties. lengths: one on the sum of their 2-norms. The sum may
+    be taken in any order; a row is a product that is rounded, is weighted, and has a coefficient that may be 16 units
+    of rounding too long (docs/privacy.md#floating-point-sums).
+    """
+    errors = (rows + 18) * 2.0**-53
+    return 2 * errors / (1 - errors) * lengths
 
 
 @dataclass(frozen=True, kw_only=True)

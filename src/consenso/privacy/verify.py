@@ -61,16 +61,16 @@ def _checks(card: Mapping[str, Any]) -> Iterator[Check]:
     if not all(check.holds for check in shape):
         return
     delta = card["delta"]
-    for place, stored in enumerate(card["entries"]):
-        yield from _entry_checks(f"entries[{place}]", stored, delta)
-    scopes = [(entry["observer"], entry["unit"], entry["adjacency"]) for entry in card["entries"]]
-    yield _check("entries", len(set(scopes)) == len(scopes), "an observer, unit and adjacency is stated twice")
     simulation = is_simulation(card["sampler"])
     yield _check(
         "simulation",
         card["simulation"] is simulation,
         f"it must be {simulation}: the sampler's name {'says' if simulation else 'does not say'} {SIMULATION!r}",
     )
+    for place, stored in enumerate(card["entries"]):
+        yield from _entry_checks(f"entries[{place}]", stored, delta, simulation=simulation)
+    scopes = [(entry["observer"], entry["unit"], entry["adjacency"]) for entry in card["entries"]]
+    yield _check("entries", len(set(scopes)) == len(scopes), "an observer, unit and adjacency is stated twice")
     content = {name: value for name, value in card.items() if name != "digest"}
     yield _check("digest", card["digest"] == digest(content), "it is not the digest of this card, which was changed")
 
@@ -95,7 +95,7 @@ def _shape(card: Mapping[str, Any]) -> Iterator[Check]:
     yield _check("entries", isinstance(entries, list) and len(entries) > 0, "a card states at least one guarantee")
 
 
-def _entry_checks(where: str, stored: Any, delta: float) -> Iterator[Check]:
+def _entry_checks(where: str, stored: Any, delta: float, *, simulation: bool) -> Iterator[Check]:
     try:
         entry = read_entry(stored)
         theorems = entry.kinds()
@@ -103,7 +103,7 @@ def _entry_checks(where: str, stored: Any, delta: float) -> Iterator[Check]:
         yield Check(field=f"{where}.theorem", holds=False, reason=f"it cannot be built from its parameters ({error})")
         return
     try:
-        follows = Entry.derive(entry.observer, theorems, delta, entry.refusals)
+        follows = Entry.derive(entry.observer, theorems, delta, entry.refusals, simulation=simulation)
     except _MALFORMED as error:
         yield Check(field=where, holds=False, reason=f"its costs cannot be computed ({error})")
         return

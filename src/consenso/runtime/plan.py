@@ -99,6 +99,7 @@ class Plan:
             observer=observer.key,
             theorem=type(theorem).__name__,
             assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
+            simulation=self.sampler_chosen and not self.setting.doorway.sampler.private,
         )
         return Promise(guarantee=guarantee, theorem=theorem, party=party, refusals=tuple(refusals))
 

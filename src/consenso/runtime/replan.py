@@ -46,7 +46,12 @@ def differences(card: Card) -> list[str]:
     made = replan(card)
     if type(made.algorithm).__name__ != card.algorithm:
         return [f"algorithm: {card.algorithm!r} is not the {type(made.algorithm).__name__} of the parameters"]
-    again = {_scope(entry): entry for entry in made.card(card.delta).entries}
+    return compare(card, made.card(card.delta))
+
+
+def compare(card: Card, fresh_card: Card) -> list[str]:
+    """Entries of a card that are not those of a card that was made anew; empty when all are."""
+    again = {_scope(entry): entry for entry in fresh_card.entries}
     found = []
     for entry in card.entries:
         fresh = again.pop(_scope(entry), None)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.errors import InputError, PrivacyError
+from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.schema.cells import Cells, Scale
 from consenso.schema.columns import ColumnKind, Feature, Label, Target, User
 from consenso.schema.toml import parse_toml, write_toml
@@ -58,9 +59,10 @@ class Schema:
                 raise InputError(f'columns: at most one column is a {told}; mark the others with kind = "ignore".')
         if not self.feature_columns:
             raise InputError("columns: a schema has at least one feature; add a numeric, category or binary column.")
-        if self.row_bound is not None and not (np.isfinite(self.row_bound) and self.row_bound > 0):
+        if self.row_bound is not None and not LEAST_ROW_BOUND <= self.row_bound <= MOST_ROW_BOUND:
             raise InputError(
-                f"row_bound = {self.row_bound}: a row bound is positive and finite; state 1.0, or leave it out."
+                f"row_bound = {self.row_bound}: a row bound is positive and finite, between {LEAST_ROW_BOUND:g} and "
+                f"{MOST_ROW_BOUND:g}; state 1.0, or leave it out."
             )
         if self.scale not in ("unit", "signed"):
             raise InputError(

@@ -15,12 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from consenso.rows import BLOCK_NUMBERS
-from consenso.shards.intake import SLACK, bounded_rows
+from consenso.shards.intake import bounded_rows
 
 # The value of the constant column over the bound of the rows.
 CONSTANT_SHARE = 0.5
-# Stands for "no bound" in a fit without privacy; its square is still a number.
-NO_BOUND = 1e150
 
 
 def constant_for(row_bound: float) -> float:
@@ -41,13 +39,10 @@ def with_constant(X: Any, row_bound: float, constant: float, owner: str) -> Any:
         column = sparse.csr_array(np.full((rows, 1), constant, dtype=X.dtype))
         return sparse.hstack([bounded, column], format="csr")
     out = np.empty((rows, features + 1), dtype=X.dtype)
-    out[:, :features], out[:, features] = X, constant
-    with np.errstate(over="ignore"):
-        squared = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    long = np.flatnonzero(~(squared <= (row_bound * (1 + SLACK)) ** 2))
+    out[:, features] = constant
     # A block at a time: where most rows are long, all of them at once would be another copy or two.
     length = max(1, BLOCK_NUMBERS // features)
-    for start in range(0, len(long), length):
-        block = long[start : start + length]
+    for start in range(0, rows, length):
+        block = slice(start, start + length)
         out[block, :features] = bounded_rows(np.ascontiguousarray(X[block]), row_bound, owner)[0]
     return out

@@ -5,6 +5,7 @@ Messages name rows and columns, never what stands in them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError
+from consenso.errors import InputError, PrivacyError
 from consenso.problem import Problem
-from consenso.rows import Layout, Rows
+from consenso.rows import BLOCK_NUMBERS, Layout, Rows
 
-# A norm is known to a few units in the last place only; rows at the bound up to that are left as they are.
-SLACK = 4 * float(np.finfo(np.float64).eps)
+EPS = float(np.finfo(np.float64).eps)
 
 
 def checked_matrix(X: Any, features: int, owner: str) -> Any:
@@ -42,23 +42,78 @@ def checked_matrix(X: Any, features: int, owner: str) -> Any:
 
 
 def bounded_rows(matrix: Any, bound: float, owner: str) -> tuple[Any, Array, int]:
-    """The rows, scaled to the bound where they are longer, their squared norms, and how many were scaled (private)."""
+    """The rows, scaled to the bound where they are longer, their squared norms, and how many were scaled (private).
+
+    No row is longer than the bound, in exact arithmetic.
+    """
     squared = _squared_norms(matrix)
     odd = np.flatnonzero(~np.isfinite(squared))
     if odd.size:
         _refuse_non_finite(matrix, odd, owner)
-    long = np.flatnonzero(~(squared <= (bound * (1 + SLACK)) ** 2))
+    long = _long_rows(matrix, squared, bound)
     if not long.size:
         return matrix, squared, 0
-    part = matrix[long]
-    # Rows whose square overflows are measured after division by their largest entry.
+    part = _shortened(matrix[long], bound)
+    squared[long] = _squared_norms(part)
+    if not (squared[long] <= bound**2).all():
+        raise PrivacyError(f"{owner}: a row could not be shortened to row_bound={bound:g}; this is a fault to report.")
+    return _replaced(matrix, long, part), squared, int(long.size)
+
+
+def _long_rows(matrix: Any, squared: Array, bound: float) -> IntArray:
+    """Rows that are not known to be within the bound; those whose computed norm cannot tell are measured exactly."""
+    # A computed sum of k squares is off by a relative (k + 2) eps at most.
+    room = (_entries(matrix) + 4) * EPS
+    near = np.flatnonzero(~(squared <= bound**2 * (1 - room)))
+    unclear = near[squared[near] <= bound**2 * (1 + room)]
+    if not unclear.size:
+        return near
+    blocks = _blocks(unclear, _entries(matrix))
+    within = [block[_is_within(_table(matrix[block]), bound)] for block in blocks]
+    return np.setdiff1d(near, np.concatenate(within), assume_unique=True)
+
+
+def _is_within(rows: Array, bound: float) -> NDArray[np.bool_]:
+    """Whether rows (rows, entries) near the bound are no longer, from squares and sums without rounding errors.
+
+    Every square is the sum of two numbers, and so is every sum of two of them (Dekker 1971, Knuth 1969): what is lost
+    in the first numbers is added up apart, and only that sum is rounded. Rows that it cannot decide count as longer.
+    """
+    high, low = _square(np.concatenate([rows, np.full((len(rows), 1), bound)], axis=1))
+    high[:, -1], low[:, -1] = -high[:, -1], -low[:, -1]
+    lost, size = low.sum(axis=1), np.abs(low).sum(axis=1)
+    # Squares of tiny entries vanish, each less than 1e-280.
+    size += np.where(((rows != 0) & (np.abs(rows) < 1e-140)).any(axis=1), 1e-250, 0.0)
+    while high.shape[1] > 1:
+        if high.shape[1] % 2:
+            high = np.concatenate([high, np.zeros((len(high), 1))], axis=1)
+        first, second = high[:, ::2], high[:, 1::2]
+        high = first + second
+        share = high - first
+        error = (first - (high - share)) + (second - share)
+        lost, size = lost + error.sum(axis=1), size + np.abs(error).sum(axis=1)
+    decided: NDArray[np.bool_] = high[:, 0] + lost <= -2 * (rows.shape[1] + 8) * EPS * size
+    return decided
+
+
+def _square(values: Array) -> tuple[Array, Array]:
+    """Squares as unevaluated sums of two numbers."""
+    high = values * values
+    scaled = 134217729.0 * values  # 2^27 + 1 splits a double into halves of 26 bits
+    front = scaled - (scaled - values)
+    back = values - front
+    return high, ((front * front - high) + 2 * front * back) + back * back
+
+
+def _shortened(part: Any, bound: float) -> Any:
+    """Rows scaled to just below the bound; they are divided by their largest entry first, so that nothing overflows."""
     peaks = abs(part).max(axis=1)
     peaks = np.asarray(peaks.toarray() if sparse.issparse(part) else peaks, dtype=np.float64).reshape(-1)
-    norms = peaks * np.sqrt(_squared_norms(_scaled(part, 1.0 / peaks)))
-    # The last rounding of a scaled row may go up, so the aim is a little below the bound.
-    part = _scaled(part, bound * (1.0 - 4 * float(np.finfo(matrix.dtype).eps)) / norms)
-    squared[long] = _squared_norms(part)
-    return _replaced(matrix, long, part), squared, int(long.size)
+    flat = _mapped(part, lambda values, spread: values / spread(peaks), np.float64)
+    norms = np.sqrt(_squared_norms(flat))
+    # Every rounding may go up, so the aim is a little below the bound.
+    aim = bound * (1.0 - 4 * float(np.finfo(part.dtype).eps) - (_entries(part) + 8) * EPS)
+    return _mapped(flat, lambda values, spread: values * spread(aim / norms), part.dtype)
 
 
 def bounded_targets(targets: Any, problem: Problem, rows: int, owner: str) -> tuple[NDArray[Any], int]:
@@ -115,12 +170,34 @@ def _refuse_non_finite(matrix: Any, odd: IntArray, owner: str) -> None:
         )
 
 
-def _scaled(matrix: Any, factors: Array) -> Any:
-    """Rows times factors, in the type of the matrix."""
+def _mapped(matrix: Any, change: Callable[[Any, Callable[[Array], Array]], Any], dtype: Any) -> Any:
+    """The entries of rows after a change that is told a number for each row."""
     if sparse.issparse(matrix):
-        data = (matrix.data * np.repeat(factors, np.diff(matrix.indptr))).astype(matrix.dtype)
-        return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-    return (matrix * factors[:, None]).astype(matrix.dtype, copy=False)
+        data = change(matrix.data.astype(np.float64), lambda per_row: np.repeat(per_row, np.diff(matrix.indptr)))
+        return sparse.csr_array((data.astype(dtype), matrix.indices, matrix.indptr), shape=matrix.shape)
+    return change(matrix.astype(np.float64), lambda per_row: per_row[:, None]).astype(dtype, copy=False)
+
+
+def _entries(matrix: Any) -> int:
+    """The most entries that a row has."""
+    if not sparse.issparse(matrix):
+        return int(matrix.shape[1])
+    return int(np.diff(matrix.indptr).max(initial=0))
+
+
+def _table(matrix: Any) -> Array:
+    """The entries of rows as a dense table, (rows, most entries of a row)."""
+    if not sparse.issparse(matrix):
+        return np.asarray(matrix, dtype=np.float64)
+    lengths = np.diff(matrix.indptr)
+    out = np.zeros((matrix.shape[0], _entries(matrix)))
+    out[np.arange(out.shape[1]) < lengths[:, None]] = matrix.data
+    return out
+
+
+def _blocks(rows: IntArray, entries: int) -> list[IntArray]:
+    length = max(1, BLOCK_NUMBERS // max(1, entries))
+    return [rows[start : start + length] for start in range(0, len(rows), length)]
 
 
 def _replaced(matrix: Any, rows: IntArray, part: Any) -> Any:

@@ -118,7 +118,10 @@ class Card:
             sampler=sampler.name,
             simulation=is_simulation(sampler.name),
             delta=float(delta),
-            entries=tuple(_entry(observer, group, delta, kinds or {}) for (observer, _, _), group in groups.items()),
+            entries=tuple(
+                _entry(observer, group, delta, kinds or {}, is_simulation(sampler.name))
+                for (observer, _, _), group in groups.items()
+            ),
             versions=_versions(sampler.name),
         )
 
@@ -207,7 +210,7 @@ def is_simulation(sampler: str) -> bool:
     return SIMULATION in sampler
 
 
-def _entry(observer: str, promises: list[Promise], delta: float, kinds: Mapping[int, int]) -> Entry:
+def _entry(observer: str, promises: list[Promise], delta: float, kinds: Mapping[int, int], simulation: bool) -> Entry:
     stated = [(promise.party, kinds.get(promise.party, 1), promise.theorem) for promise in promises]
     refusals = dict.fromkeys(refusal for promise in promises for refusal in promise.refusals)
     # Kinds of parties with the same bound are one kind.
@@ -216,7 +219,7 @@ def _entry(observer: str, promises: list[Promise], delta: float, kinds: Mapping[
         key = canonical(to_json(theorem))
         first, before, _ = merged.get(key, (party, 0, theorem))
         merged[key] = (min(first, party), before + many, theorem)
-    return Entry.derive(observer, merged.values(), delta, tuple(refusals))
+    return Entry.derive(observer, merged.values(), delta, tuple(refusals), simulation=simulation)
 
 
 def _check_promise(promise: Promise) -> None:

@@ -61,7 +61,13 @@ class Entry:
 
     @classmethod
     def derive(
-        cls, observer: str, kinds: Iterable[tuple[int, int, Theorem]], delta: float, refusals: tuple[str, ...]
+        cls,
+        observer: str,
+        kinds: Iterable[tuple[int, int, Theorem]],
+        delta: float,
+        refusals: tuple[str, ...],
+        *,
+        simulation: bool,
     ) -> Entry:
         """The entry that follows from the theorems for each kind of party (one of them, how many, theorem)."""
         from consenso.privacy.accountants import best, excess
@@ -74,6 +80,7 @@ class Entry:
             unit=theorem.unit,
             observer=observer,
             theorem=theorem,
+            simulation=simulation,
         )
         spread = None
         if len(found) > 1:

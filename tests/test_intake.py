@@ -1,0 +1,80 @@
+"""Rows within their bound: in exact arithmetic, whatever their size."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from consenso.errors import InputError
+from consenso.losses import Logistic
+from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Problem
+from consenso.regularizers import NoPenalty
+from consenso.shards.constant import with_constant
+from consenso.shards.intake import bounded_rows
+
+LARGEST = float(np.finfo(np.float64).max)
+BOUNDS = (LEAST_ROW_BOUND, 1e-5, 0.1, 1.0, 3.0, math.pi, MOST_ROW_BOUND)
+
+
+def squared(row) -> Fraction:
+    return sum((Fraction(float(value)) ** 2 for value in row), Fraction(0))
+
+
+def rows_of(bound: float, dtype) -> np.ndarray:
+    """Rows around the bound by a few units of the last place, and as far away as numbers go."""
+    rng = np.random.default_rng(0)
+    top = float(np.finfo(dtype).max)
+    near = rng.normal(size=(40, 5))
+    near *= bound / np.linalg.norm(near, axis=1, keepdims=True)
+    near *= 1 + rng.integers(-6, 7, size=(40, 1)) * np.finfo(dtype).eps
+    with np.errstate(over="ignore", under="ignore"):
+        far = rng.uniform(-1, 1, size=(40, 5)) * np.where(rng.random((40, 5)) < 0.5, top, bound)
+        tiny = np.full((3, 5), [bound, 1e-200, 0, 0, 5e-324])
+        axes = np.eye(5) * bound
+        mixed = np.full((2, 5), [top, bound, 1e-300, top, 1.0])
+        return np.concatenate([near, far, tiny, axes, mixed, np.full((1, 5), top)]).astype(dtype)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_no_row_is_above_its_bound_in_exact_arithmetic(bound, dtype, kind) -> None:
+    given_rows = rows_of(bound, dtype)
+    out, lengths, _ = bounded_rows(kind(given_rows), bound, "test")
+    dense = out.toarray() if sparse.issparse(out) else out
+    exact = Fraction(bound) ** 2
+    for before, after, length in zip(given_rows, dense, lengths, strict=True):
+        assert squared(after) <= exact
+        assert float(squared(after)) == pytest.approx(length, rel=1e-14, abs=1e-300)
+        if squared(before) <= exact * (1 - Fraction(1, 10**14)):
+            np.testing.assert_array_equal(after, before)
+        else:
+            assert squared(after) >= exact * (1 - Fraction(1, 10**5 if dtype == np.float32 else 10**13))
+    with_column = with_constant(given_rows, bound, bound / 2, "test")
+    assert max(squared(row[:-1]) for row in with_column) <= exact
+
+
+@given(
+    row=st.lists(st.floats(-LARGEST, LARGEST), min_size=1, max_size=6),
+    bound=st.floats(LEAST_ROW_BOUND, MOST_ROW_BOUND),
+)
+def test_any_row_and_bound(row, bound) -> None:
+    out, _, _ = bounded_rows(np.array([row]), bound, "test")
+    assert squared(out[0]) <= Fraction(bound) ** 2
+
+
+@pytest.mark.parametrize("bound", [LEAST_ROW_BOUND / 2, 1e-12, 1e-300, 4 * MOST_ROW_BOUND, 1e100])
+def test_bounds_to_which_rows_cannot_be_shortened_are_refused(bound) -> None:
+    from consenso import PrivateLogisticRegression, PrivateScaler
+
+    with pytest.raises(InputError, match="lies between 1e-09 and 1e"):
+        Problem(loss=Logistic(), regularizer=NoPenalty(), features=1, sizes=np.array([1]), row_bound=bound)
+    for kind in (PrivateLogisticRegression(row_bound=bound, classes=[0, 1]), PrivateScaler(row_bound=bound)):
+        with pytest.raises(InputError, match=r"row_bound=.*lies between"):
+            kind.fit(None, None)

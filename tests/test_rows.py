@@ -1,0 +1,70 @@
+"""Products with rows: what each row gives is its own, and sums move by no more than is declared."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from consenso.algorithms.record_sums import sum_bounds
+from consenso.facts import Facts
+from consenso.losses import Logistic
+from consenso.privacy.release import sum_rounding
+from consenso.problem import Problem
+from consenso.regularizers import NoPenalty
+from consenso.rows import Layout, Rows
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("outputs", [1, 3, 10])
+@pytest.mark.parametrize("features", [2, 7, 14, 33, 129])
+def test_what_a_row_gives_does_not_depend_on_other_rows(features, outputs, dtype) -> None:
+    rng = np.random.default_rng(features)
+    transform = rng.normal(size=(features, 4))
+    for rows in (*range(2, 35), 100, 1001, 1007):
+        matrix = rng.normal(size=(rows, features)).astype(dtype)
+        model = rng.normal(size=features * outputs)
+
+        def given_by(table, model=model):
+            made = Rows(table, Layout(np.array([0, len(table)])), outputs)
+            scores = made.scores(model)
+            return scores, made.transformed_squared_norms(transform), made.squared_norms()
+
+        for left in (0, rows // 2, rows - 1):
+            for whole, part in zip(given_by(matrix), given_by(np.delete(matrix, left, axis=0)), strict=True):
+                np.testing.assert_array_equal(np.delete(whole, left, axis=0), part)
+
+
+@pytest.mark.parametrize("exponent", [12, 16, 20])
+def test_sums_move_by_no_more_than_is_declared(exponent) -> None:
+    """Rows that are rounded the same way in one world and the other way in its neighbour."""
+    rows = 2**exponent
+    half = rows // 2
+    problem = Problem(loss=Logistic(), regularizer=NoPenalty(), features=2, sizes=np.array([rows]), row_bound=1.0)
+    facts = Facts.everyone(problem, rounds=1)
+    declared = float(sum_bounds(facts, 1.0).at("record", "replace-one"))
+    layout, worst = Layout(np.array([0, rows])), 0.0
+    for share in (0.3, -0.3, 0.26, -0.26, -0.74, -0.49):
+        matrix = np.zeros((rows, 2))
+        matrix[:half, 0], matrix[half:, 0] = 1.0, share * np.spacing(float(half))
+        one = Rows(matrix, layout).total(np.full(rows, problem.scales[0]))
+        matrix[0, 0] = -1.0
+        other = Rows(matrix, layout).total(np.full(rows, problem.scales[0]))
+        worst = max(worst, float(np.linalg.norm(one - other)))
+        assert worst <= declared
+    exact = 2.0 * problem.scales[0]
+    assert declared - exact == pytest.approx(2 * rows**2 * 2.0**-53 * problem.scales[0], rel=0.01)
+    if exponent == 20:
+        assert worst > exact, "without the rounding the declaration would be wrong"
+
+
+def test_the_rounding_is_that_of_any_order() -> None:
+    """Against sums that are rounded once, in orders that are bad: random, sorted, from the small end, pairwise."""
+    rng = np.random.default_rng(1)
+    for rows in (10, 1000, 20_000):
+        values = rng.uniform(-1, 1, size=rows) * 10.0 ** rng.integers(-8, 1, size=rows)
+        allowed = sum_rounding(rows, float(np.abs(values).sum())) / 2
+        for order in (np.arange(rows), np.argsort(values), np.argsort(np.abs(values)), rng.permutation(rows)):
+            one_by_one = float(np.cumsum(values[order])[-1])
+            assert abs(one_by_one - math.fsum(values)) <= allowed
