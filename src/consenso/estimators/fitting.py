@@ -15,8 +15,9 @@ from consenso.estimators.terms import Terms
 from consenso.losses import Loss
 from consenso.privacy.card import Card
 from consenso.privacy.events import Adjacency, Unbounded
-from consenso.privacy.guarantee import Guarantee, Unit
+from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.observers import Public
+from consenso.privacy.relations import UNITS, bounds_of, claims_of
 from consenso.privacy.theorems import Composition
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Unpenalized
@@ -198,20 +199,23 @@ class _Nothing:
 
 def _bare_card(problem: Problem, delta: float) -> Card:
     """A card that says that nothing is promised, to anybody."""
-    adjacencies: tuple[Adjacency, ...] = ("add-remove", "replace-one")
-    units: tuple[Unit, ...] = ("record", "user")
     promises = []
-    for unit in units:
-        for adjacency in adjacencies:
-            theorem = Composition(released=_BARE, why="Nothing is bounded.", adjacency=adjacency, unit=unit)
+    for unit in UNITS:
+        for relation in claims_of(problem.adjacency, unit):
+            theorem = Composition(released=_BARE, why="Nothing is bounded.", adjacency=bounds_of(relation), unit=unit)
             stated = Guarantee(
-                event=_BARE, adjacency=adjacency, unit=unit, observer=Public().key, theorem=type(theorem).__name__
+                event=_BARE, adjacency=relation, unit=unit, observer=Public().key, theorem=type(theorem).__name__
             )
             promises.append(_Nothing(guarantee=stated, theorem=theorem))
     return Card.build(
         algorithm=EXACT,
         parameters={},
-        data={"loss": problem.loss, "regularizer": problem.regularizer, "features": problem.features},
+        data={
+            "loss": problem.loss,
+            "regularizer": problem.regularizer,
+            "features": problem.features,
+            "adjacency": problem.adjacency,
+        },
         trust="curator",
         sampler=_NoNoise(),
         delta=delta,

@@ -47,7 +47,7 @@ def _guarantee(card: Card) -> Guarantee:
     theorem = max((theorem for _, _, theorem in entry.kinds()), key=lambda each: epsilon(each.event(), card.delta))
     return Guarantee(
         event=theorem.event(),
-        adjacency=theorem.adjacency,
+        adjacency=card.data["adjacency"],
         unit=theorem.unit,
         observer=entry.observer,
         theorem=type(theorem).__name__,

@@ -18,6 +18,7 @@ from consenso.privacy.door import Doorway
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.noise import GaussianNoise, Noise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Observer, Peer, Public, Server, members
+from consenso.privacy.relations import UNITS, Relation, bounds_of, check_claim, claims_of
 from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Sampler, Seeded
 from consenso.privacy.setting import Declaration, Setting, View, largest_bounds
@@ -27,7 +28,6 @@ from consenso.problem import Adjacency, Problem, Unit
 from consenso.schedules import Certain, Everyone, Independent, RandomWalk, Schedule
 from consenso.topology import Topology
 
-UNITS: tuple[Unit, ...] = ("record", "user")
 ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 
 
@@ -69,15 +69,12 @@ class Plan:
         delta: float,
         *,
         unit: Unit | None = None,
-        adjacency: Adjacency | None = None,
+        adjacency: Relation | None = None,
     ) -> Promise:
-        """The strongest guarantee that is proved for one party's data."""
-        view = View(
-            observer=observer,
-            unit=unit or self.problem.unit,
-            adjacency=adjacency or self.problem.adjacency,
-            party=party,
-        )
+        """The strongest guarantee that is proved for one party's data; refuses what this run does not support."""
+        unit, relation = unit or self.problem.unit, adjacency or self.problem.adjacency
+        check_claim(self.problem.adjacency, unit, relation)
+        view = View(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
         candidates: list[Callable[[], Theorem]] = list(self.algorithm.theorems(self.setting, view))
         participation = self.setting.schedule.participation(party, self.setting.rounds, self.setting.parties)
         if isinstance(participation, Independent):
@@ -85,8 +82,8 @@ class Plan:
         theorem, refusals = strongest(candidates, floor(self.setting, view, self.algorithm.releases), delta)
         guarantee = Guarantee(
             event=theorem.event(),
-            adjacency=view.adjacency,
-            unit=view.unit,
+            adjacency=relation,
+            unit=unit,
             observer=observer.key,
             theorem=type(theorem).__name__,
             assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
@@ -94,7 +91,7 @@ class Plan:
         return Promise(guarantee=guarantee, theorem=theorem, party=party, refusals=tuple(refusals))
 
     def promises(
-        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Adjacency | None = None
+        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Relation | None = None
     ) -> list[Promise]:
         """One promise for each kind of party that public facts tell apart, the observers' own data left out."""
         insiders = members(observer)
@@ -106,7 +103,7 @@ class Plan:
         ]
 
     def guarantee(
-        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Adjacency | None = None
+        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Relation | None = None
     ) -> Guarantee:
         """The guarantee that holds for every party: that of the worst."""
         found = self.promises(observer, delta, unit=unit, adjacency=adjacency)
@@ -117,17 +114,17 @@ class Plan:
         return max((promise.guarantee for promise in found), key=lambda guarantee: guarantee.epsilon(delta))
 
     def every_promise(self, delta: float) -> list[Promise]:
-        """What is promised against every observer, for both units and both adjacencies."""
+        """What is promised against every observer, for both units, in every relation that the run supports."""
         return [
             promise
             for observer in self.observers()
             for unit in UNITS
-            for adjacency in ADJACENCIES
-            for promise in self.promises(observer, delta, unit=unit, adjacency=adjacency)
+            for relation in claims_of(self.problem.adjacency, unit)
+            for promise in self.promises(observer, delta, unit=unit, adjacency=relation)
         ]
 
     def card(self, delta: float) -> Card:
-        """The privacy card: every observer, both units and both adjacencies."""
+        """The privacy card: every promise."""
         setting, problem = self.setting, self.problem
         promises = self.every_promise(delta)
         return Card.build(
