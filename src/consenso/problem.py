@@ -35,6 +35,8 @@ class Problem:
     target_bound: regression targets are clipped to [-target_bound, target_bound]; losses of labels have none.
     unit: what one guarantee protects, a record or all records of a party ("user").
     adjacency: which data sets are neighbours.
+    capped: whether no party holds more records than its size. False for a size that is a noisy count, which bounds
+        nothing (docs/privacy.md#noisy-count): one party, records, add-remove.
     weighting: "record" makes the objective the mean over all records, "party" the mean over parties of their means.
     """
 
@@ -47,6 +49,7 @@ class Problem:
     unit: Unit = "record"
     adjacency: Adjacency = "replace-one"
     weighting: Weighting = "record"
+    capped: bool = True
 
     def __post_init__(self) -> None:
         if not _is_whole(self.features) or self.features < 1:
@@ -62,6 +65,12 @@ class Problem:
             if given not in get_args(choices):
                 allowed = " or ".join(repr(choice) for choice in get_args(choices))
                 raise InputError(f"Problem({name}={given!r}): {name} is {allowed}.")
+
+        if not self.capped and (self.parties, self.unit, self.adjacency) != (1, "record", "add-remove"):
+            raise InputError(
+                "Problem(capped=False): a size that bounds nothing goes with one party, unit='record' and "
+                "adjacency='add-remove'; declare sizes that no party exceeds."
+            )
 
     def _check_target_bound(self) -> None:
         if self.loss.targets != "real":
@@ -100,6 +109,11 @@ class Problem:
         return int(self.sizes.sum())
 
     @cached_property
+    def most(self) -> Array:
+        """The most records that each party may hold, (parties,); infinite where no bound is public."""
+        return _frozen(self.sizes.astype(np.float64) if self.capped else np.full(self.parties, np.inf))
+
+    @cached_property
     def scales(self) -> Array:
         """Weight of one record's loss in its party's objective, (parties,)."""
         if self.weighting == "party":
@@ -114,17 +128,17 @@ class Problem:
     @cached_property
     def lipschitz(self) -> Array:
         """Lipschitz constants of the parties' objectives, (parties,)."""
-        return _frozen(self.sizes * self.record_lipschitz)
+        return _frozen(self.most * self.record_lipschitz)
 
     @cached_property
     def smoothness(self) -> Array:
         """Smoothness constants of the parties' objectives, (parties,); infinite where the loss has kinks."""
-        return _frozen(self.scales * self.sizes * self.loss.smoothness(self.row_bound))
+        return _frozen(self.scales * self.most * self.loss.smoothness(self.row_bound))
 
     def _public(self) -> tuple[Any, ...]:
         return (
             *(self.loss, self.regularizer, self.features, self.sizes.tobytes(), self.row_bound),
-            *(self.target_bound, self.unit, self.adjacency, self.weighting),
+            *(self.target_bound, self.unit, self.adjacency, self.weighting, self.capped),
         )
 
     def __eq__(self, other: object) -> bool:

@@ -45,7 +45,8 @@ def test_a_replace_one_run_claims_nothing_under_add_remove(name) -> None:
         card = made.card(DELTA)
         assert {entry.adjacency for entry in card.entries} == {"blanked", "replace-one"}
         for text in (card.text(), card.summary()):
-            assert "add-remove" not in text and "adding or removing" not in text
+            assert "add-remove" not in text
+            assert "adding or removing" not in text
             assert "one record blanked, n public" in text
         assert first_failure(verify(json.loads(json.dumps(card.to_json())))) is None
         for unit in ("record", "user"):
@@ -124,6 +125,7 @@ def test_a_claim_that_a_run_cannot_make_is_found_on_its_card() -> None:
         if entry["adjacency"] == "blanked":
             entry["adjacency"] = "add-remove"
             wrong = first_failure(verify(stored))
-            assert wrong is not None and wrong.field.endswith("adjacency")
+            assert wrong is not None
+            assert wrong.field.endswith("adjacency")
             return
     raise AssertionError("the card claims nothing of a blanked record")

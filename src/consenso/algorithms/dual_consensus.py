@@ -154,7 +154,7 @@ class DualConsensusADMM:
 
     def _record_bounds(self, facts: Facts) -> Bounds:
         contribution = self.step * facts.problem.loss.lipschitz(facts.problem.row_bound)
-        return Bounds.of_contributions(record=contribution, user=contribution * facts.sizes.astype(float))
+        return Bounds.of_contributions(record=contribution, user=contribution * facts.most)
 
     def _user_bounds(self, facts: Facts) -> Bounds:
         """Section 18 of docs/privacy.md: a private state makes one record count for more than its own part."""

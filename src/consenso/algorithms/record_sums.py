@@ -40,7 +40,7 @@ def value_at(sequence: float | Constant | Polynomial | Table, round_: int) -> fl
 def sum_bounds(facts: Facts, contribution: float) -> Bounds:
     """Bounds of a sum over records, each weighted with its party's public weight and at most `contribution` long."""
     one = contribution * facts.scales
-    return Bounds.of_contributions(record=one, user=one * facts.sizes)
+    return Bounds.of_contributions(record=one, user=one * facts.most)
 
 
 def sampled(coefficients: Array, f: Cohort, door: Door, name: str, rate: float) -> Array:

@@ -60,9 +60,9 @@ def moment_release(facts: Facts, *, several: bool) -> Release:
         bounds=Bounds(
             record_add_remove=one,
             record_replace_one=np.sqrt(2) * one,
-            user_add_remove=one * facts.sizes.astype(float),
+            user_add_remove=one * facts.most,
             # Two positive semidefinite matrices of Frobenius norm m R^2 are at most sqrt(2) m R^2 apart.
-            user_replace_one=np.sqrt(2) * one * facts.sizes.astype(float),
+            user_replace_one=np.sqrt(2) * one * facts.most,
         ),
         why="a row contributes a a' of Frobenius norm |a|^2 (docs/privacy.md#preconditioned-fixed-point)",
     )
@@ -77,14 +77,14 @@ def gradient_release(facts: Facts) -> Release:
         at="sum",
         adaptive=True,
         parts=True,
-        bounds=Bounds.of_contributions(record=slope, user=slope * facts.sizes.astype(float)),
+        bounds=Bounds.of_contributions(record=slope, user=slope * facts.most),
         why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
     )
 
 
 def scale_release(facts: Facts) -> Release:
     """The sum of squared slopes."""
-    users = facts.sizes.astype(float)
+    users = facts.most
     return Release(
         name="scale",
         size=1,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,9 +16,12 @@ from consenso.arrays import Array
 from consenso.estimators.terms import Terms
 from consenso.losses import Loss
 from consenso.privacy.card import Card
-from consenso.privacy.events import Adjacency, Unbounded
+from consenso.privacy.count import release_count
+from consenso.privacy.door import Entry
+from consenso.privacy.events import Adjacency, Gaussian, Unbounded
 from consenso.privacy.guarantee import Guarantee
-from consenso.privacy.observers import Public
+from consenso.privacy.ledger import Ledger, Scope
+from consenso.privacy.observers import Eavesdropper, Public
 from consenso.privacy.relations import UNITS, bounds_of, claims_of
 from consenso.privacy.theorems import Composition
 from consenso.problem import Problem
@@ -25,8 +30,13 @@ from consenso.runtime.plan import Plan
 from consenso.shards import Shards
 from consenso.shards.constant import NO_BOUND, whole_bound, with_constant
 
+if TYPE_CHECKING:
+    from consenso.runtime.charge import Charge
+
 EXACT = "exact"
 _BARE = Unbounded("the exact minimiser is released")
+# How often a record is added or removed to make one neighbour of the other.
+_STEPS: dict[Adjacency, float] = {"add-remove": 1.0, "replace-one": 2.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +72,7 @@ class Task:
             target_bound=targets,
             unit="record",
             adjacency=terms.adjacency,
+            capped=not terms.counts,
         )
 
 
@@ -92,11 +103,15 @@ class Claims:
         return _bare_card(self.problem, self.delta) if self.plan is None else self.plan.card(self.delta)
 
 
-def fit(task: Task, terms: Terms, X: Any, targets: Any) -> Fitted:
-    """Fit a task to validated rows and encoded targets."""
+def fit(task_of: Callable[[Terms], Task], terms: Terms, X: Any, targets: Any) -> Fitted:
+    """Fit a task to validated rows and encoded targets; what is learnt may depend on the public number of records."""
+    if terms.counts:
+        return _counted(task_of, terms, X, targets)
+    task = task_of(terms)
     problem = task.problem(terms, X.shape[1])
     if terms.is_private:
-        return _private(task, terms, problem, X, targets)
+        charge = None if terms.ledger is None else _charge(terms, terms.ledger)
+        return _private(task, terms, problem, X, targets, charge)
     return _exact(task, terms, problem, X, targets)
 
 
@@ -116,15 +131,46 @@ def _exact(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any) -> 
     )
 
 
-def _private(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any) -> Fitted:
+def _charge(terms: Terms, ledger: Ledger) -> Charge:
     from consenso.runtime.charge import Charge
+
+    return Charge(ledger=ledger, run_id=f"{terms.owner}-{uuid.uuid4()}")
+
+
+def _counted(task_of: Callable[[Terms], Task], terms: Terms, X: Any, targets: Any) -> Fitted:
+    """Release a noisy count of the rows, then fit with it: within one mu that is fixed, and reserved, before both."""
+    from consenso.runtime.charge import reserved
+    from consenso.solvers import prepare
+
+    assert terms.sampler is not None
+    mu = terms.mu
+    first = task_of(terms)
+    problem = first.problem(terms, X.shape[1])
+    # Whatever cannot be planned is refused here, before anything is released.
+    prepare(problem, terms.target, solver=first.solver, sampler=terms.sampler)
+    released: list[Entry] = []
+    spending: AbstractContextManager[None] = nullcontext()
+    if terms.ledger is not None:
+        # Replacing a record is removing one and adding another, whatever the fit will be.
+        whole = {
+            Scope(observer=Eavesdropper().key, unit="record", adjacency=adjacency): Gaussian(
+                1 / mu, steps, terms.excess
+            )
+            for adjacency, steps in _STEPS.items()
+        }
+        what = f"{terms.owner}: a noisy count of the records, and a fit"
+        spending = reserved(_charge(terms, terms.ledger), whole, what, lambda: bool(released))
+    with spending:
+        known = terms.counted(release_count(X.shape[0], mu, terms.excess, problem, terms.sampler, released.append))
+        task = task_of(known)
+        return _private(task, known, task.problem(known, X.shape[1]), X, targets, None)
+
+
+def _private(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any, charge: Charge | None) -> Fitted:
     from consenso.runtime.run import run
     from consenso.solvers import prepare
 
-    prepared = prepare(problem, terms.target, solver=task.solver, sampler=terms.sampler)
-    charge = None
-    if terms.ledger is not None:
-        charge = Charge(ledger=terms.ledger, run_id=f"{terms.owner}-{uuid.uuid4()}")
+    prepared = prepare(problem, terms.target, solver=task.solver, sampler=terms.sampler, count=terms.count)
     result = run(prepared.plan, _shards(task, problem, X, targets), charge=charge)
     return _fitted(
         task,

@@ -35,7 +35,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         self._warn_of_search()
         X, y = self._validated(X, y, y_numeric=True)
         terms = terms_of(self, type(self).__name__, X.shape[0])
-        self._keep(fit(self._task(terms, X.shape[1]), terms, X, np.asarray(y, dtype=np.float64)))
+        y = np.asarray(y, dtype=np.float64)
+        self._keep(fit(lambda known: self._task(known, X.shape[1]), terms, X, y))
         return self
 
     def predict(self, X: Any) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,12 @@ def report_html(run: Run) -> str:
     return page(title, "".join(parts))
 
 
+def _records_label(data: Mapping[str, Any]) -> str:
+    if data["adjacency"] == "replace-one":
+        return "records"
+    return "declared records" if data.get("capped", True) else "records, from a noisy count"
+
+
 def _lead(run: Run) -> str:
     card, data = run.card, run.card.data
     stated = run.entries()
@@ -68,7 +75,7 @@ def _lead(run: Run) -> str:
         [
             *_epsilons(stated),
             ("delta", f"{card.delta:g}"),
-            ("declared records" if data["adjacency"] == "add-remove" else "records", f"{sum(sizes):,}"),
+            (_records_label(data), f"{sum(sizes):,}"),
             ("parties", f"{len(sizes):,}"),
         ]
     )
