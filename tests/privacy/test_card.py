@@ -352,7 +352,7 @@ def test_an_edited_number_fails_even_with_a_new_digest_and_is_named(stored: dict
         (("entries", 0, "spread"), None, None),
         (("entries",), [], "entries"),
         (("delta",), 1e-3, "entries[0].epsilon"),
-        (("format",), 2, "format"),
+        (("format",), 99, "format"),
         (("trust",), "blind", "trust"),
         (("simulation",), True, "simulation"),
         (("sampler",), "seeded (simulation, not private)", "simulation"),

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from consenso.errors import ConsensoError, InputError
-from consenso.privacy.card.document import FORMAT, SIMULATION, TRUSTS, Card, digest, is_simulation, read
+from consenso.privacy.card.document import FORMATS, SIMULATION, TRUSTS, Card, digest, is_simulation, read
 from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.plain import plain
+from consenso.privacy.card.withdrawn import withdrawn
 from consenso.privacy.relations import check_claim
 from consenso.problem import Adjacency
 
@@ -62,6 +63,9 @@ def _checks(card: Mapping[str, Any]) -> Iterator[Check]:
     yield from shape
     if not all(check.holds for check in shape):
         return
+    wrong = withdrawn(card)
+    if wrong is not None:
+        yield Check(field="entries", holds=False, reason=wrong)
     delta = card["delta"]
     for place, stored in enumerate(card["entries"]):
         yield from _entry_checks(f"entries[{place}]", stored, delta, card["data"]["adjacency"])
@@ -86,7 +90,7 @@ def _shape(card: Mapping[str, Any]) -> Iterator[Check]:
             yield Check(field=name, holds=False, reason="it is not a field of a card")
     if not wanted <= card.keys():
         return
-    yield _check("format", card["format"] == FORMAT, f"this version checks format {FORMAT}")
+    yield _check("format", card["format"] in FORMATS, f"this version checks the formats {', '.join(map(str, FORMATS))}")
     yield _check("trust", card["trust"] in TRUSTS, f"trust is one of {', '.join(TRUSTS)}")
     yield _check("sampler", isinstance(card["sampler"], str), "it is not a text")
     yield _check("algorithm", isinstance(card["algorithm"], str), "it is not a text")

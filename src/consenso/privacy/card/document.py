@@ -23,7 +23,8 @@ from consenso.privacy.serial import to_json
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Adjacency
 
-FORMAT = 1
+FORMAT = 2
+FORMATS = (1, FORMAT)  # that are read: format 1 has no claims of a blanked record
 FILE = "card.json"
 SIMULATION = "simulation, not private"  # what the name of a sampler says whose noise can be drawn again
 TRUSTS = ("local", "secure-sum", "curator")
@@ -141,9 +142,10 @@ class Card:
                 "`consenso verify` to see where."
             )
         try:
-            if content.pop("format") != FORMAT:
+            if content.pop("format") not in FORMATS:
                 raise TamperError(
-                    f"Card.from_json: this version reads format {FORMAT}; use the one that wrote the card."
+                    f"Card.from_json: this version reads the formats {', '.join(map(str, FORMATS))}; use the one that "
+                    "wrote the card."
                 )
             return cls(**{**content, "entries": tuple(read_entry(entry) for entry in content["entries"])})
         except (KeyError, TypeError, ValueError) as error:
