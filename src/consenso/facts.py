@@ -62,6 +62,11 @@ class Facts:
         return self.problem.sizes[self.cohort]
 
     @property
+    def most(self) -> Array:
+        """The most records that each of the cohort's parties may hold; infinite where no bound is public."""
+        return self.problem.most[self.cohort]
+
+    @property
     def scales(self) -> Array:
         """Public weight of each record's loss in its party's objective."""
         return self.problem.scales[self.cohort]

@@ -27,6 +27,8 @@ Weighting = Literal["record", "party"]
 # Within these, shortening a row to its bound neither underflows nor overflows; with its constant column a row may be
 # twice as long.
 LEAST_ROW_BOUND, MOST_ROW_BOUND = 1e-9, 1e9
+# The most rows of a table whose number is known as a noisy count only: their rounding is part of every bound.
+LARGEST_COUNTED = 2**22
 # Stands for "no bound" in a fit without privacy; its square is still a number.
 NO_BOUND = 1e150
 
@@ -41,6 +43,8 @@ class Problem:
     target_bound: regression targets are clipped to [-target_bound, target_bound]; losses of labels have none.
     unit: what one guarantee protects, a record or all records of a party ("user").
     adjacency: which data sets are neighbours.
+    capped: whether no party holds more records than its size. False for a size that is a noisy count, which bounds
+        nothing (docs/privacy.md#noisy-count): one party, records, add-remove.
     weighting: "record" makes the objective the mean over all records, "party" the mean over parties of their means.
     """
 
@@ -53,6 +57,7 @@ class Problem:
     unit: Unit = "record"
     adjacency: Adjacency = "replace-one"
     weighting: Weighting = "record"
+    capped: bool = True
 
     def __post_init__(self) -> None:
         if not _is_whole(self.features) or self.features < 1:
@@ -73,6 +78,12 @@ class Problem:
             if given not in get_args(choices):
                 allowed = " or ".join(repr(choice) for choice in get_args(choices))
                 raise InputError(f"Problem({name}={given!r}): {name} is {allowed}.")
+
+        if not self.capped and (self.parties, self.unit, self.adjacency) != (1, "record", "add-remove"):
+            raise InputError(
+                "Problem(capped=False): a size that bounds nothing goes with one party, unit='record' and "
+                "adjacency='add-remove'; declare sizes that no party exceeds."
+            )
 
     def _check_target_bound(self) -> None:
         if self.loss.targets != "real":
@@ -111,6 +122,24 @@ class Problem:
         return int(self.sizes.sum())
 
     @cached_property
+    def most(self) -> Array:
+        """The most records that each party may hold, (parties,); infinite where no bound is public."""
+        return _frozen(self.sizes.astype(np.float64) if self.capped else np.full(self.parties, np.inf))
+
+    @cached_property
+    def row_caps(self) -> IntArray:
+        """Public bounds on the rows that each party's sums are rounded over, (parties,).
+
+        Behind a noisy count it is the largest table for which such a count is taken (docs/privacy.md#noisy-count).
+        """
+        return self.sizes if self.capped else np.full(self.parties, LARGEST_COUNTED, dtype=np.int64)
+
+    @cached_property
+    def row_cap(self) -> int:
+        """The same for all parties together."""
+        return int(self.row_caps.sum())
+
+    @cached_property
     def scales(self) -> Array:
         """Weight of one record's loss in its party's objective, (parties,)."""
         if self.weighting == "party":
@@ -125,17 +154,17 @@ class Problem:
     @cached_property
     def lipschitz(self) -> Array:
         """Lipschitz constants of the parties' objectives, (parties,)."""
-        return _frozen(self.sizes * self.record_lipschitz)
+        return _frozen(self.most * self.record_lipschitz)
 
     @cached_property
     def smoothness(self) -> Array:
         """Smoothness constants of the parties' objectives, (parties,); infinite where the loss has kinks."""
-        return _frozen(self.scales * self.sizes * self.loss.smoothness(self.row_bound))
+        return _frozen(self.scales * self.most * self.loss.smoothness(self.row_bound))
 
     def _public(self) -> tuple[Any, ...]:
         return (
             *(self.loss, self.regularizer, self.features, self.sizes.tobytes(), self.row_bound),
-            *(self.target_bound, self.unit, self.adjacency, self.weighting),
+            *(self.target_bound, self.unit, self.adjacency, self.weighting, self.capped),
         )
 
     def __eq__(self, other: object) -> bool:

@@ -43,7 +43,7 @@ def run(tmp_path: Path) -> Path:
     card = Card.build(
         algorithm="ConsensusADMM",
         parameters={"step": 0.5},
-        data={"parties": 12},
+        data={"adjacency": "replace-one", "parties": 12},
         trust="local",
         sampler=Seeded(3),
         delta=1e-5,

@@ -156,8 +156,6 @@ def test_three_classes_are_too_many_for_a_support_vector_machine() -> None:
 
 
 def test_the_number_of_records_under_add_remove() -> None:
-    with pytest.raises(InputError, match=r"records=None.*is itself private"):
-        made("PrivateRidge", adjacency="add-remove", random_state=0).fit(X, Y)
     with pytest.raises(InputError, match=r"records=59.*X has more rows"):
         made("PrivateRidge", adjacency="add-remove", records=59, random_state=0).fit(X, Y)
     with pytest.raises(InputError, match=r"records=61.*leave records out"):

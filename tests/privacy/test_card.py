@@ -68,7 +68,7 @@ def build(*promises: Stated, sampler: Any = None, kinds: dict[int, int] | None =
     return Card.build(
         algorithm="ConsensusADMM",
         parameters={"step": 0.5, "relaxation": 0.5, "loss": Huber(threshold=0.7), "clip": None},
-        data={"parties": 12, "records": 4000, "row_bound": 1.0, "target_bound": math.inf},
+        data={"adjacency": "add-remove", "records": 4000, "row_bound": 1.0, "target_bound": math.inf},
         trust="local",
         sampler=sampler or Secret(),
         delta=DELTA,
@@ -211,6 +211,7 @@ def test_a_guarantee_that_its_theorem_does_not_prove_is_refused() -> None:
 
 def test_public_facts_of_any_shape_are_kept(tmp_path: Path) -> None:
     facts = {
+        "adjacency": "replace-one",
         "matrix": np.array([[0.5, 1.0]]),
         "sizes": np.array([3, 4]),
         "count": np.int64(7),
@@ -225,7 +226,8 @@ def test_public_facts_of_any_shape_are_kept(tmp_path: Path) -> None:
         delta=DELTA,
         promises=[promise("public", local())],
     )
-    assert card.data == {"matrix": [[0.5, 1.0]], "sizes": [3, 4], "count": 7, "scale": 0.5}
+    plain = {"matrix": [[0.5, 1.0]], "sizes": [3, 4], "count": 7, "scale": 0.5}
+    assert card.data == {"adjacency": "replace-one", **plain}
     assert Card.load(card.save(tmp_path)) == card
 
 
@@ -233,7 +235,7 @@ def test_bad_cards_are_refused() -> None:
     good: dict[str, Any] = {
         "algorithm": "a",
         "parameters": {},
-        "data": {},
+        "data": {"adjacency": "replace-one"},
         "trust": "local",
         "sampler": Secret(),
         "delta": DELTA,
@@ -243,8 +245,9 @@ def test_bad_cards_are_refused() -> None:
         ({"trust": "nobody"}, "trust is one of"),
         ({"delta": 1.0}, r"\[0, 1\)"),
         ({"promises": []}, "at least one guarantee"),
-        ({"data": {"rows": object()}}, "data.rows"),
-        ({"data": {"mean": math.nan}}, "data.mean"),
+        ({"data": {"adjacency": "replace-one", "rows": object()}}, "data.rows"),
+        ({"data": {"adjacency": "replace-one", "mean": math.nan}}, "data.mean"),
+        ({"data": {}}, "adjacency"),
     ):
         with pytest.raises(InputError, match=message):
             Card.build(**{**good, **change})
@@ -349,7 +352,7 @@ def test_an_edited_number_fails_even_with_a_new_digest_and_is_named(stored: dict
         (("entries", 0, "spread"), None, None),
         (("entries",), [], "entries"),
         (("delta",), 1e-3, "entries[0].epsilon"),
-        (("format",), 2, "format"),
+        (("format",), 99, "format"),
         (("trust",), "blind", "trust"),
         (("simulation",), True, "simulation"),
         (("sampler",), "seeded (simulation, not private)", "simulation"),
@@ -394,7 +397,7 @@ def test_any_part_replaced_by_anything_is_found_and_nothing_else_is_raised(
 
 
 def test_a_card_whose_digest_does_not_fit_is_not_loaded(stored: dict[str, Any], tmp_path: Path) -> None:
-    changed = edited(stored, ("data", "parties"), 13)
+    changed = edited(stored, ("data", "records"), 13)
     (tmp_path / "card.json").write_text(json.dumps(changed))
     with pytest.raises(TamperError, match="the digest is not that of the card"):
         Card.load(tmp_path)

@@ -154,11 +154,11 @@ class DualConsensusADMM:
 
     def _record_bounds(self, facts: Facts) -> Bounds:
         contribution = self.step * facts.problem.loss.lipschitz(facts.problem.row_bound)
-        records = facts.problem.records
+        problem = facts.problem
         return Bounds.of_contributions(
             record=contribution,
-            user=contribution * facts.sizes.astype(float),
-            rounding=sum_rounding(records, contribution * records),
+            user=contribution * facts.most,
+            rounding=sum_rounding(problem.row_cap, contribution * problem.row_cap),
         )
 
     def _user_bounds(self, facts: Facts) -> Bounds:

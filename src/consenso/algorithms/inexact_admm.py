@@ -330,6 +330,6 @@ def gradient_gaps(facts: Facts, norm: Literal[1, 2], longest: float | None = Non
     return Bounds(
         record_add_remove=gone,
         record_replace_one=other,
-        user_add_remove=gone * facts.sizes,
-        user_replace_one=other * facts.sizes,
+        user_add_remove=gone * facts.most,
+        user_replace_one=other * facts.most,
     )

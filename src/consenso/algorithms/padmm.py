@@ -118,7 +118,7 @@ class PADMM:
             gain = 1 / self.denominator(facts)
         if isinstance(problem.loss, Squared) and self.radius is not None:
             assert problem.target_bound is not None
-            longest = self.radius + np.sqrt(gain * facts.scales * facts.sizes) * problem.target_bound / 2
+            longest = self.radius + np.sqrt(gain * facts.scales * facts.most) * problem.target_bound / 2
             residual = problem.row_bound * longest + problem.target_bound
             return Bounds(
                 record_replace_one=2 * gain * facts.scales * problem.row_bound * residual + slack,

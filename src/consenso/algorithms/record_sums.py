@@ -43,8 +43,8 @@ def sum_bounds(facts: Facts, contribution: float) -> Bounds:
     The sums of parties may be added up before noise is added, so that the rows of all of them are rounded.
     """
     problem, one = facts.problem, contribution * facts.scales
-    rounding = sum_rounding(problem.records, contribution * float(problem.scales @ problem.sizes))
-    return Bounds.of_contributions(record=one, user=one * facts.sizes, rounding=rounding)
+    rounding = sum_rounding(problem.row_cap, contribution * float(problem.scales @ problem.row_caps))
+    return Bounds.of_contributions(record=one, user=one * facts.most, rounding=rounding)
 
 
 def sampled(coefficients: Array, f: Cohort, door: Door, name: str, rate: float) -> Array:

@@ -51,7 +51,7 @@ class Hub:
 def moment_release(facts: Facts, *, several: bool) -> Release:
     """Second moments; `several` share one cost."""
     p, one = facts.problem.features, facts.problem.row_bound**2
-    rounding = sum_rounding(facts.problem.records, one * facts.problem.records)
+    rounding = sum_rounding(facts.problem.row_cap, one * facts.problem.row_cap)
     return Release(
         name="second moment",
         size=p * (p + 1) // 2,
@@ -61,9 +61,9 @@ def moment_release(facts: Facts, *, several: bool) -> Release:
         bounds=Bounds(
             record_add_remove=one + rounding,
             record_replace_one=np.sqrt(2) * one + rounding,
-            user_add_remove=one * facts.sizes.astype(float) + rounding,
+            user_add_remove=one * facts.most + rounding,
             # Two positive semidefinite matrices of Frobenius norm m R^2 are at most sqrt(2) m R^2 apart.
-            user_replace_one=np.sqrt(2) * one * facts.sizes.astype(float) + rounding,
+            user_replace_one=np.sqrt(2) * one * facts.most + rounding,
         ),
         why="a row contributes a a' of Frobenius norm |a|^2 (docs/privacy.md#preconditioned-fixed-point)",
     )
@@ -71,7 +71,7 @@ def moment_release(facts: Facts, *, several: bool) -> Release:
 
 def gradient_release(facts: Facts) -> Release:
     """Gradients over whitened rows, which share one cost."""
-    slope, records = slope_limit(facts.problem), facts.problem.records
+    slope, records = slope_limit(facts.problem), facts.problem.row_cap
     return Release(
         name="gradient",
         size=facts.dim,
@@ -79,9 +79,7 @@ def gradient_release(facts: Facts) -> Release:
         adaptive=True,
         parts=True,
         bounds=Bounds.of_contributions(
-            record=slope,
-            user=slope * facts.sizes.astype(float),
-            rounding=sum_rounding(records, slope * records),
+            record=slope, user=slope * facts.most, rounding=sum_rounding(records, slope * records)
         ),
         why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
     )
@@ -89,8 +87,8 @@ def gradient_release(facts: Facts) -> Release:
 
 def scale_release(facts: Facts) -> Release:
     """The sum of squared slopes."""
-    rounding = sum_rounding(facts.problem.records, facts.problem.records)
-    one, users = 1.0 + rounding, facts.sizes.astype(float) + rounding
+    rounding = sum_rounding(facts.problem.row_cap, facts.problem.row_cap)
+    one, users = 1.0 + rounding, facts.most + rounding
     return Release(
         name="scale",
         size=1,

@@ -18,8 +18,9 @@ from consenso.audit.simulate import Kind, Scores, Watch, simulate, stacking_of
 from consenso.audit.targets import SCORES, Claim, Target, target_of, victim
 from consenso.errors import InputError
 from consenso.privacy.observers import Observer
+from consenso.privacy.relations import Relation, bounds_of, relation_of
 from consenso.privacy.setting import View
-from consenso.problem import Adjacency, Unit
+from consenso.problem import Unit
 from consenso.runtime.plan import Plan
 
 # Trials of either world with which the worst neighbours are chosen, as a share of those that count.
@@ -61,7 +62,7 @@ def audit(
     *,
     observers: Iterable[Observer] | None = None,
     unit: Unit | None = None,
-    adjacency: Adjacency | None = None,
+    adjacency: Relation | None = None,
     party: int | None = None,
     delta: float = 1e-5,
     pairs: Callable[[int], Sequence[Neighbours]] | None = None,
@@ -76,13 +77,14 @@ def audit(
     another attack than the strongest that is known. deviations: tell whoever sees sums by how much each party's noise
     differs from the mean, as the proof of Theorem F does.
     """
-    unit, adjacency = unit or plan.problem.unit, adjacency or plan.problem.adjacency
+    unit, relation = unit or plan.problem.unit, adjacency or plan.problem.adjacency
+    bounds = bounds_of(relation)
     watching = list(plan.observers() if observers is None else observers)
-    attacked = victim(plan, watching, unit, adjacency, delta) if party is None else party
+    attacked = victim(plan, watching, unit, relation, delta) if party is None else party
     targets = [
         target_of(
             plan,
-            View(observer=observer, unit=unit, adjacency=adjacency, party=attacked),
+            View(observer=observer, unit=unit, adjacency=bounds, party=attacked),
             delta,
             claim,
             kind,
@@ -93,7 +95,7 @@ def audit(
     claims = [target for target in targets if target.watch is not None]
     found: Iterator[Finding] = iter(())
     if claims:
-        candidates = list(pairs(attacked) if pairs else unkind(plan.problem, unit, adjacency, attacked))
+        candidates = list(pairs(attacked) if pairs else unkind(plan.problem, unit, bounds, attacked))
         found = iter(_attacks(plan, claims, candidates, effort))
     return [_nothing(plan, target) if target.watch is None else next(found) for target in targets]
 
@@ -193,7 +195,7 @@ def _of(plan: Plan, target: Target, **found: Any) -> Finding:
         algorithm=type(plan.algorithm).__name__,
         observer=target.view.observer.key,
         unit=target.view.unit,
-        adjacency=target.view.adjacency,
+        adjacency=relation_of(target.view.adjacency, plan.problem.adjacency),
         party=target.view.party,
         theorem=target.theorem,
         delta=target.delta,

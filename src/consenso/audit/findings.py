@@ -8,7 +8,8 @@ from typing import Any
 
 from consenso.audit.bounds import Evidence
 from consenso.privacy.events import Event
-from consenso.problem import Adjacency, Unit
+from consenso.privacy.relations import Relation
+from consenso.problem import Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +19,7 @@ class Finding:
     algorithm: str
     observer: str
     unit: Unit
-    adjacency: Adjacency
+    adjacency: Relation
     party: int
     theorem: str
     delta: float

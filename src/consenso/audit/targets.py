@@ -11,9 +11,10 @@ from consenso.errors import InputError
 from consenso.privacy import accountants
 from consenso.privacy.events import Composed, Event, Mixture, Repeated, Walk
 from consenso.privacy.observers import Coalition, Observer, Peer, Public, members
+from consenso.privacy.relations import Relation, relation_of
 from consenso.privacy.setting import View
 from consenso.privacy.views import knows_sample, sight
-from consenso.problem import Adjacency, Unit
+from consenso.problem import Unit
 from consenso.runtime.plan import Plan
 from consenso.schedules import Independent
 
@@ -40,7 +41,7 @@ class Target:
     watch: Watch | None  # None where nothing is claimed
 
 
-def victim(plan: Plan, observers: list[Observer], unit: Unit, adjacency: Adjacency, delta: float) -> int:
+def victim(plan: Plan, observers: list[Observer], unit: Unit, adjacency: Relation, delta: float) -> int:
     """The party that is promised most: the strongest promise is the one that is most likely to be too strong."""
     # Parties that no observer is: those of the observer with the most insiders, which are outsiders to all.
     closest = max(observers, key=lambda observer: len(members(observer)))
@@ -52,7 +53,8 @@ def victim(plan: Plan, observers: list[Observer], unit: Unit, adjacency: Adjacen
 
 def target_of(plan: Plan, view: View, delta: float, claim: Claim | None, kind: Kind | None, told: bool) -> Target:
     """What a plan, or somebody else, claims of a view."""
-    guarantee = plan.promise(view.observer, view.party, delta, unit=view.unit, adjacency=view.adjacency).guarantee
+    relation = relation_of(view.adjacency, plan.problem.adjacency)
+    guarantee = plan.promise(view.observer, view.party, delta, unit=view.unit, adjacency=relation).guarantee
     event = guarantee.event if claim is None else claim(view)
     claimed = accountants.epsilon(event, delta)
     return Target(

@@ -33,7 +33,7 @@ def attack(
     slow_trials: Annotated[int, typer.Option(help="The same where runs cannot be taken together.", min=100)] = 200,
     unit: Annotated[str | None, typer.Option(help="record or user; the plan's own if left out.")] = None,
     adjacency: Annotated[
-        str | None, typer.Option(help="replace-one or add-remove; the plan's own if left out.")
+        str | None, typer.Option(help="replace-one, add-remove or blanked; the plan's own if left out.")
     ] = None,
     delta: Annotated[float, typer.Option(help="At which epsilons are compared.")] = 1e-5,
     confidence: Annotated[float, typer.Option(help="That a refuted claim is false.")] = 0.95,
@@ -133,11 +133,12 @@ def _once(plans: list[Plan], count: int, delta: float, confidence: float, seed: 
 
 def _checked(unit: str | None, adjacency: str | None, delta: float) -> None:
     from consenso.errors import InputError
+    from consenso.privacy.relations import RELATIONS
 
-    if unit not in (None, "record", "user") or adjacency not in (None, "replace-one", "add-remove"):
+    if unit not in (None, "record", "user") or adjacency not in (None, *RELATIONS):
         raise InputError(
-            f"audit(--unit {unit}, --adjacency {adjacency}): a unit is record or user, an adjacency replace-one or "
-            "add-remove."
+            f"audit(--unit {unit}, --adjacency {adjacency}): a unit is record or user, an adjacency "
+            f"{', '.join(RELATIONS)}."
         )
     if not 0 < delta < 1:
         raise InputError(f"audit(--delta {delta}): a delta lies in (0, 1); 1e-5 is usual.")

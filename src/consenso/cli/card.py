@@ -57,12 +57,14 @@ def _show_tables(card: Card, console: Console) -> None:
     from rich.text import Text
 
     from consenso.privacy.card.text import (
-        SCOPES,
+        BLANKED,
         WARNING,
         Notes,
+        claims_a_blanked_record,
         facts_text,
         figures_text,
         overview,
+        scopes,
         spread_text,
         threat_text,
     )
@@ -85,11 +87,13 @@ def _show_tables(card: Card, console: Console) -> None:
     console.print(facts)
     table = Table(title=f"Who learns what: epsilon at delta {card.delta:g}", title_justify="left")
     table.add_column("observer")
-    for unit, adjacency in SCOPES:
-        table.add_column(f"{unit}, {adjacency}", justify="right")
+    for unit, relation in scopes(card):
+        table.add_column(f"{unit}, {relation}", justify="right")
     for who, figures in overview(card):
         table.add_row(who, *figures)
     console.print(table)
+    if claims_a_blanked_record(card):
+        console.print(Text(BLANKED))
     notes = Notes()
     for entry in card.entries:
         over_parties = spread_text(entry)

@@ -48,7 +48,7 @@ def _show(found: Outlook, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from consenso.privacy.card.text import SCOPES, WARNING, overview
+    from consenso.privacy.card.text import BLANKED, WARNING, claims_a_blanked_record, overview, scopes
 
     if found.simulation:
         console.print(Text(WARNING, style="bold red"))
@@ -60,11 +60,13 @@ def _show(found: Outlook, console: Console) -> None:
     console.print(facts)
     who = Table(title=f"Who learns what: epsilon at delta {found.delta:g}", title_justify="left")
     who.add_column("observer")
-    for unit, adjacency in SCOPES:
-        who.add_column(f"{unit}, {adjacency}", justify="right")
+    for unit, relation in scopes(found.card):
+        who.add_column(f"{unit}, {relation}", justify="right")
     for observer, figures in overview(found.card):
         who.add_row(observer, *figures)
     console.print(who)
+    if claims_a_blanked_record(found.card):
+        console.print(Text(BLANKED))
     console.print(
         Text("Nothing was read or spent. consenso train runs it; docs/privacy.md says what each figure means.")
     )

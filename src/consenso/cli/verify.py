@@ -31,6 +31,9 @@ def check(
 
     Example: consenso verify runs/income
     """
+    import consenso
+    from consenso.privacy.card.document import read
+    from consenso.privacy.card.withdrawn import advice
     from consenso.privacy.verify import first_failure, verify_file
 
     checks = verify_file(path)
@@ -38,6 +41,8 @@ def check(
     failure = None if wrong is None else str(wrong)
     if failure is None and not numbers_only:
         failure = _first_difference(path)
+    if failure is not None and "make it anew" not in failure:
+        failure += advice(read(path), consenso.__version__)
     if as_json:
         planned = failure is None and not numbers_only
         answer = {"path": str(path), "fields": len(checks), "failure": failure, "planned_anew": planned}

@@ -41,7 +41,11 @@ def write(outcome: Outcome) -> Path:
             numbers=frozenset({2, 3, 4}),
         )
         + f"<h2>The runs</h2><ul>{''.join(links)}</ul><h2>What each observer learns of one record</h2>"
-        + table(["study", "observer", "epsilon, add-remove", "epsilon, replace-one"], learnt, numbers=frozenset({2, 3}))
+        + table(
+            ["study", "observer", "epsilon, one record blanked, n public", "epsilon, replace-one"],
+            learnt,
+            numbers=frozenset({2, 3}),
+        )
         + "<h2>How to verify</h2><p>Compute every number of a card again:</p><pre>"
         + "".join(f"consenso verify {escape(str(trained.folder))}\n" for trained in outcome.trained)
         + "</pre>"

@@ -22,14 +22,14 @@ def quality(trained: Trained) -> tuple[str, str, str]:
 
 
 def observers(trained: Trained) -> list[tuple[str, str, str]]:
-    """Observer, epsilon under add-remove, epsilon under replace-one, for one record."""
+    """Observer, epsilon with the record blanked, epsilon with it replaced."""
     found = {
         (entry.observer, entry.adjacency): shown_epsilon(entry.epsilon)
         for entry in trained.card.entries
         if entry.unit == "record"
     }
     names = list(dict.fromkeys(observer for observer, _ in found))
-    return [(name, found[name, "add-remove"], found[name, "replace-one"]) for name in names]
+    return [(name, found[name, "blanked"], found[name, "replace-one"]) for name in names]
 
 
 def show(outcome: Outcome, console: Console) -> None:
@@ -43,7 +43,7 @@ def show(outcome: Outcome, console: Console) -> None:
     console.print(table)
     console.print("The simplest guess is the commonest class, or the mean.")
     who = Table(title="What each observer learns of one record (epsilon; smaller is better; none: no guarantee)")
-    for column in ("study", "observer", "add-remove", "replace-one"):
+    for column in ("study", "observer", "blanked, n public", "replace-one"):
         who.add_column(column)
     for trained in outcome.trained:
         for observer, removed, replaced in observers(trained):

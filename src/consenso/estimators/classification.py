@@ -40,7 +40,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         X, y = read_records(self, X, y, real=False)
         classes, codes = self._encoded(y)
         terms = terms_of(self, type(self).__name__, X.shape[0])
-        fitted = fit(self._task(terms, X.shape[1], len(classes)), terms, X, self._targets(codes, len(classes)))
+        targets = self._targets(codes, len(classes))
+        fitted = fit(lambda known: self._task(known, X.shape[1], len(classes)), terms, X, targets)
         self._keep(fitted)
         if isinstance(self.classes, str):
             texts = (*fitted.guarantee.assumptions, _LABELS_ARE_PUBLIC)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,9 +16,13 @@ from consenso.arrays import Array
 from consenso.estimators.terms import Terms
 from consenso.losses import Loss
 from consenso.privacy.card import Card
-from consenso.privacy.events import Adjacency, Unbounded
-from consenso.privacy.guarantee import Guarantee, Unit
-from consenso.privacy.observers import Public, choose_observer
+from consenso.privacy.count import release_count
+from consenso.privacy.door import Entry
+from consenso.privacy.events import Adjacency, Gaussian, Unbounded
+from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.ledger import Ledger, Scope
+from consenso.privacy.observers import Eavesdropper, Public, choose_observer
+from consenso.privacy.relations import UNITS, bounds_of, claims_of
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.theorems import Composition
 from consenso.problem import NO_BOUND, Problem
@@ -26,8 +31,13 @@ from consenso.runtime.plan import Plan
 from consenso.shards import Shards
 from consenso.shards.constant import whole_bound, with_constant
 
+if TYPE_CHECKING:
+    from consenso.runtime.charge import Charge
+
 EXACT = "exact"
 _BARE = Unbounded("the exact minimiser is released")
+# How often a record is added or removed to make one neighbour of the other.
+_STEPS: dict[Adjacency, float] = {"add-remove": 1.0, "replace-one": 2.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +73,7 @@ class Task:
             target_bound=targets,
             unit="record",
             adjacency=terms.adjacency,
+            capped=not terms.counts,
         )
 
 
@@ -92,15 +103,19 @@ class Claims:
         """The privacy card."""
         if self.plan is not None:
             return self.plan.card(self.delta)
-        told = {name: getattr(self.problem, name) for name in ("loss", "regularizer", "features")}
+        told = {name: getattr(self.problem, name) for name in ("loss", "regularizer", "features", "adjacency")}
         return bare_card(EXACT, told, self.delta)
 
 
-def fit(task: Task, terms: Terms, X: Any, targets: Any) -> Fitted:
-    """Fit a task to validated rows and encoded targets."""
+def fit(task_of: Callable[[Terms], Task], terms: Terms, X: Any, targets: Any) -> Fitted:
+    """Fit a task to validated rows and encoded targets; what is learnt may depend on the public number of records."""
+    if terms.counts:
+        return _counted(task_of, terms, X, targets)
+    task = task_of(terms)
     problem = task.problem(terms, X.shape[1])
     if terms.is_private:
-        return _private(task, terms, problem, X, targets)
+        charge = None if terms.ledger is None else _charge(terms, terms.ledger)
+        return _private(task, terms, problem, X, targets, charge)
     return _exact(task, terms, problem, X, targets)
 
 
@@ -120,15 +135,46 @@ def _exact(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any) -> 
     )
 
 
-def _private(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any) -> Fitted:
+def _charge(terms: Terms, ledger: Ledger) -> Charge:
     from consenso.runtime.charge import Charge
+
+    return Charge(ledger=ledger, run_id=f"{terms.owner}-{uuid.uuid4()}")
+
+
+def _counted(task_of: Callable[[Terms], Task], terms: Terms, X: Any, targets: Any) -> Fitted:
+    """Release a noisy count of the rows, then fit with it: within one mu that is fixed, and reserved, before both."""
+    from consenso.runtime.charge import reserved
+    from consenso.solvers import prepare
+
+    assert terms.sampler is not None
+    mu = terms.mu
+    first = task_of(terms)
+    problem = first.problem(terms, X.shape[1])
+    # Whatever cannot be planned is refused here, before anything is released.
+    prepare(problem, terms.target, solver=first.solver, sampler=terms.sampler)
+    released: list[Entry] = []
+    spending: AbstractContextManager[None] = nullcontext()
+    if terms.ledger is not None:
+        # Replacing a record is removing one and adding another, whatever the fit will be.
+        whole = {
+            Scope(observer=Eavesdropper().key, unit="record", adjacency=adjacency): Gaussian(
+                1 / mu, steps, terms.excess
+            )
+            for adjacency, steps in _STEPS.items()
+        }
+        what = f"{terms.owner}: a noisy count of the records, and a fit"
+        spending = reserved(_charge(terms, terms.ledger), whole, what, lambda: bool(released))
+    with spending:
+        known = terms.counted(release_count(X.shape[0], mu, terms.excess, problem, terms.sampler, released.append))
+        task = task_of(known)
+        return _private(task, known, task.problem(known, X.shape[1]), X, targets, None)
+
+
+def _private(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any, charge: Charge | None) -> Fitted:
     from consenso.runtime.run import run
     from consenso.solvers import prepare
 
-    prepared = prepare(problem, terms.target, solver=task.solver, sampler=terms.sampler)
-    charge = None
-    if terms.ledger is not None:
-        charge = Charge(ledger=terms.ledger, run_id=f"{terms.owner}-{uuid.uuid4()}")
+    prepared = prepare(problem, terms.target, solver=task.solver, sampler=terms.sampler, count=terms.count)
     result = run(prepared.plan, _shards(task, problem, X, targets), charge=charge)
     return _fitted(
         task,
@@ -211,14 +257,12 @@ class _Nothing:
 
 def bare_card(algorithm: str, data: Mapping[str, Any], delta: float) -> Card:
     """A card that says that nothing is promised, to anybody."""
-    adjacencies: tuple[Adjacency, ...] = ("add-remove", "replace-one")
-    units: tuple[Unit, ...] = ("record", "user")
     promises = []
-    for unit in units:
-        for adjacency in adjacencies:
-            theorem = Composition(released=_BARE, why="Nothing is bounded.", adjacency=adjacency, unit=unit)
+    for unit in UNITS:
+        for relation in claims_of(data["adjacency"], unit):
+            theorem = Composition(released=_BARE, why="Nothing is bounded.", adjacency=bounds_of(relation), unit=unit)
             stated = Guarantee(
-                event=_BARE, adjacency=adjacency, unit=unit, observer=Public().key, theorem=type(theorem).__name__
+                event=_BARE, adjacency=relation, unit=unit, observer=Public().key, theorem=type(theorem).__name__
             )
             promises.append(_Nothing(guarantee=stated, theorem=theorem))
     return Card.build(

@@ -30,11 +30,12 @@ from consenso.losses import Absolute
 from consenso.privacy.calibrate import calibrate_noise
 from consenso.privacy.card import Card
 from consenso.privacy.door import Doorway, Entry, Vault, open_door
-from consenso.privacy.events import Adjacency, Event, repeat
+from consenso.privacy.events import Event, repeat
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import charges_of
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper, Observer, Public
+from consenso.privacy.relations import Relation, bounds_of, check_claim, claims_of
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.samplers import Safe, Sampler, Seeded
 from consenso.privacy.theorems import Composition, Theorem
@@ -105,21 +106,22 @@ class Counter:
         """Standard deviation of the noise on every count."""
         return float(self.noise.scale(self._own_bound(), 0))
 
-    def event(self, adjacency: Adjacency) -> Event:
+    def event(self, relation: Relation) -> Event:
         """What one record goes through in all stages."""
-        own, seen = self._own_bound(), float(self.bounds.at("record", adjacency))
+        own, seen = self._own_bound(), float(self.bounds.at("record", bounds_of(relation)))
         largest = self.quantities * (len(SIGNED_EDGES) + 1)
         return repeat(self.noise.event(own, seen, 0, self.sampler, largest), self.stages)
 
-    def guarantee(self, observer: Observer = Public(), adjacency: Adjacency | None = None) -> Guarantee:  # noqa: B008
+    def guarantee(self, observer: Observer = Public(), adjacency: Relation | None = None) -> Guarantee:  # noqa: B008
         """For whoever sees what was released, which anybody may."""
         return self._promise(observer, adjacency or self.terms.adjacency).guarantee
 
-    def _promise(self, observer: Observer, adjacency: Adjacency) -> _Promise:
+    def _promise(self, observer: Observer, adjacency: Relation) -> _Promise:
+        check_claim(self.terms.adjacency, "record", adjacency)
         theorem = Composition(
             released=self.event(adjacency),
             why="A record adds one to one bin of each histogram (docs/estimators.md#private-bounds).",
-            adjacency=adjacency,
+            adjacency=bounds_of(adjacency),
             unit="record",
         )
         guarantee = Guarantee(
@@ -193,8 +195,8 @@ class Counter:
         if ledger is None:
             yield
             return
-        adjacencies: tuple[Adjacency, ...] = ("add-remove", "replace-one")
-        guarantees = [self.guarantee(Eavesdropper(), adjacency) for adjacency in adjacencies]
+        claims = claims_of(self.terms.adjacency, "record")
+        guarantees = [self.guarantee(Eavesdropper(), relation) for relation in claims]
         run_id = f"{self.terms.owner}-{uuid.uuid4()}"
         what = f"{self.terms.owner}: histograms of {self.quantities} numbers, {self.stages} stages"
         ledger.reserve(run_id, charges_of(guarantees), what=what)

@@ -37,7 +37,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         with without_warnings(math.isfinite(self.epsilon)):
             X, y = read_records(self, X, y, real=True)
             terms = terms_of(self, type(self).__name__, X.shape[0])
-            self._keep(fit(self._task(terms, X.shape[1]), terms, X, y))
+            self._keep(fit(lambda known: self._task(known, X.shape[1]), terms, X, y))
         return self
 
     def predict(self, X: Any) -> Array:

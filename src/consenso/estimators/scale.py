@@ -30,7 +30,7 @@ def fit_with_scale(
     def derivative(log_scale: float) -> float:
         scale = float(np.exp(log_scale))
         if log_scale not in found:
-            found[log_scale] = fit(task(scale), terms, X, y)
+            found[log_scale] = fit(lambda _: task(scale), terms, X, y)
         fitted = found[log_scale]
         residuals = y - (np.asarray(X @ fitted.coefficients[:, 0]).reshape(-1) + fitted.intercepts[0])
         return 0.5 * (1.0 - float(np.mean(np.minimum(np.abs(residuals) / scale, threshold) ** 2)))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
 import numpy as np
 
 from consenso.errors import InputError, PrivacyError
-from consenso.privacy.calibrate import EpsilonDelta
+from consenso.privacy.calibrate import EpsilonDelta, Mu, calibrate_noise
+from consenso.privacy.count import Count
 from consenso.privacy.events import Gaussian
 from consenso.privacy.ledger import Ledger
 from consenso.privacy.samplers import Safe, Sampler, Seeded
@@ -18,11 +19,17 @@ from consenso.problem import Adjacency
 
 # delta=None is at most this, and at most a tenth of one record's share.
 LARGEST_DELTA = 1e-5
+# Of delta, for how far samplers may miss their laws in a fit whose budget is one mu: that of OpenDP is 1e-200.
+EXCESS_SHARE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What a fit may cost and how it is noised. `records` is the public number that rules divide by."""
+    """What a fit may cost and how it is noised. `records` is the public number that rules divide by.
+
+    counts: no number of records is public, so that a noisy count is released before the fit. `count` is that count;
+    until it is there, `records` is 1.
+    """
 
     owner: str
     epsilon: float
@@ -31,6 +38,8 @@ class Terms:
     records: int
     sampler: Sampler | None
     ledger: Ledger | None
+    counts: bool = False
+    count: Count | None = None
 
     @property
     def is_private(self) -> bool:
@@ -38,14 +47,29 @@ class Terms:
         return math.isfinite(self.epsilon)
 
     @property
-    def target(self) -> EpsilonDelta:
-        """The budget of the fit."""
+    def target(self) -> EpsilonDelta | Mu:
+        """The budget of the fit; after a count what the count leaves, one mu, whatever the count is."""
+        if self.counts:
+            return Mu(mu=self.mu if self.count is None else self.count.rest)
         return EpsilonDelta(epsilon=self.epsilon, delta=self.delta)
+
+    @property
+    def mu(self) -> float:
+        """The whole budget as one mu."""
+        asked = EpsilonDelta(epsilon=self.epsilon, delta=self.delta)
+        return 1 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0, self.excess), asked)
+
+    @property
+    def excess(self) -> float:
+        """How far the samplers of a fit and its count may miss their laws in all."""
+        return EXCESS_SHARE * self.delta
+
+    def counted(self, count: Count) -> Terms:
+        """The same terms once the count is released."""
+        return replace(self, records=count.low, count=count)
 
     def noise_level(self) -> float:
         """The noise that a single mean over all records would need, per unit of what one record can contribute."""
-        from consenso.privacy.calibrate import calibrate_noise
-
         worlds = 1.0 if self.adjacency == "add-remove" else 2.0
         return calibrate_noise(lambda multiplier: Gaussian(multiplier, worlds), self.target) / self.records
 
@@ -105,8 +129,8 @@ def terms_of(asked: Asked, owner: str, rows: int, *, divides: bool = True) -> Te
     divides: whether anything but the default delta depends on the number of records.
     """
     private = math.isfinite(asked.epsilon)
-    needed = private and (divides or asked.delta is None or asked.adjacency == "replace-one")
-    records = _public_records(asked, owner, rows) if needed else rows if not private else 1
+    unknown = private and asked.adjacency == "add-remove" and asked.records is None
+    records = 1 if unknown else _public_records(asked, owner, rows) if private else rows
     return Terms(
         owner=owner,
         epsilon=float(asked.epsilon),
@@ -115,11 +139,15 @@ def terms_of(asked: Asked, owner: str, rows: int, *, divides: bool = True) -> Te
         records=records,
         sampler=sampler_of(asked.random_state) if private else None,
         ledger=opened(asked.ledger),
+        counts=unknown and divides,
     )
 
 
 def default_delta(records: int) -> float:
-    """min(1e-5, 0.1 / records): no single record is at risk of being published with a probability that matters."""
+    """min(1e-5, 0.1 / records): no single record is at risk of being published with a probability that matters.
+
+    Where no number of records is public, delta may not depend on it, and is 1e-5.
+    """
     return min(LARGEST_DELTA, 0.1 / records)
 
 
@@ -146,18 +174,12 @@ def _public_records(asked: Asked, owner: str, rows: int) -> int:
                 f"{rows}; leave records out, or use adjacency='add-remove'."
             )
         return rows
-    if declared is None:
-        raise InputError(
-            f"{owner}(records=None): under add-remove the number of records is itself private, so a public number "
-            "is needed in its place; pass records=, an upper bound that is known beforehand, or use "
-            "adjacency='replace-one'."
-        )
-    if rows > declared:
+    if declared is not None and rows > declared:
         raise InputError(
             f"{owner}(records={declared}): under add-remove this is a public upper bound, and X has more rows; "
-            "declare a larger number."
+            "declare a larger number, or leave records out for a noisy count."
         )
-    return int(declared)
+    return rows if declared is None else int(declared)
 
 
 def is_number(value: object) -> bool:

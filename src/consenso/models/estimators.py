@@ -47,7 +47,7 @@ def _guarantee(card: Card) -> Guarantee:
     theorem = max((theorem for _, _, theorem in entry.kinds()), key=lambda each: epsilon(each.event(), card.delta))
     return Guarantee(
         event=theorem.event(),
-        adjacency=theorem.adjacency,
+        adjacency=card.data["adjacency"],
         unit=theorem.unit,
         observer=entry.observer,
         theorem=type(theorem).__name__,
@@ -94,5 +94,7 @@ def _options(model: Model) -> dict[str, Any]:
     if model.classes is None:
         options["target_bound"] = card.data.get("target_bound")
     if card.data.get("adjacency") == "add-remove":
-        options |= {"adjacency": "add-remove", "records": int(sum(card.data["sizes"]))}
+        options["adjacency"] = "add-remove"
+        if card.data.get("capped", True):  # a noisy count is not a number that the owner knew
+            options["records"] = int(sum(card.data["sizes"]))
     return {**options, "epsilon": _stated(card).epsilon, "delta": card.delta or None}

@@ -9,8 +9,9 @@ from typing import Any, Literal, get_args
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.privacy import accountants, events
-from consenso.privacy.events import Adjacency, Event
+from consenso.privacy.events import Event
 from consenso.privacy.observers import parse
+from consenso.privacy.relations import Relation, bounds_of
 
 Unit = Literal["record", "user"]
 
@@ -19,16 +20,17 @@ SIMULATED = "Simulation, not private (the noise has a seed); with noise that nob
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """A proved bound for one observer, one unit and one adjacency.
+    """A proved bound for one observer, one unit and one relation between data sets.
 
     observer: stable key, such as "public", "server", "eavesdropper" or "peer:3".
+    adjacency: which data sets the claim compares; "blanked" is what a replace-one run may claim besides.
     theorem: what was proved, as a theorem object or by its name.
     assumptions: what must hold besides what was checked, each with its anchor in docs/privacy.md.
     simulation: whether any of the noise was drawn from a seed, so that the bound is that of a run that was not made.
     """
 
     event: Event
-    adjacency: Adjacency
+    adjacency: Relation
     unit: Unit
     observer: str
     theorem: Any
@@ -36,7 +38,7 @@ class Guarantee:
     simulation: bool = False
 
     def __post_init__(self) -> None:
-        for name, choices in (("adjacency", get_args(Adjacency)), ("unit", get_args(Unit))):
+        for name, choices in (("adjacency", get_args(Relation)), ("unit", get_args(Unit))):
             if getattr(self, name) not in choices:
                 raise InputError(f"Guarantee({name}={getattr(self, name)!r}): use {' or '.join(map(repr, choices))}.")
         parse(self.observer)
@@ -112,9 +114,13 @@ class Guarantee:
         return f"{SIMULATED} {stated}" if self.simulation and not accountants.is_unbounded(self.event) else stated
 
     def _bound(self, delta: float | None) -> str:
-        change = {"add-remove": "adding or removing", "replace-one": "replacing"}[self.adjacency]
         what = {"record": "one record", "user": "all records of one user"}[self.unit]
-        opening = f"For {parse(self.observer).sentence}, {change} {what}"
+        change = {
+            "add-remove": f"adding or removing {what}",
+            "replace-one": f"replacing {what}",
+            "blanked": f"blanking {what} (one record blanked, n public: its row adds zero to every sum)",
+        }[self.adjacency]
+        opening = f"For {parse(self.observer).sentence}, {change}"
         if accountants.is_unbounded(self.event):
             return f"{opening} can change everything: a value leaves without a bound."
         if delta is None:
@@ -146,8 +152,9 @@ def _up(value: float) -> str:
     return f"{math.ceil(value / unit - 1e-9) * unit:.4g}"
 
 
-def _foreign(event: Event, adjacency: Adjacency) -> list[str]:
+def _foreign(event: Event, relation: Relation) -> list[str]:
     """Parts of an event that were built for another adjacency."""
+    adjacency = bounds_of(relation)
     found: list[str] = []
     stack: list[Event] = [event]
     while stack:

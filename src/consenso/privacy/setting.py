@@ -53,7 +53,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """One question: what does this observer learn of one unit of this party, under this adjacency?"""
+    """One question: what does this observer learn of one unit of this party, by the bounds of this adjacency?"""
 
     observer: Observer
     unit: Unit

@@ -11,12 +11,15 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from consenso.errors import ConsensoError
-from consenso.privacy.card.document import FORMAT, SIMULATION, TRUSTS, Card, digest, is_simulation, read
+from consenso.errors import ConsensoError, InputError
+from consenso.privacy.card.document import FORMATS, SIMULATION, TRUSTS, Card, digest, is_simulation, read
 from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.plain import plain
+from consenso.privacy.card.withdrawn import withdrawn
+from consenso.privacy.relations import check_claim
+from consenso.problem import Adjacency
 
 TOLERANCE = 1e-9
 _COSTS = frozenset({"epsilon", "rho", "mu", "excess", "least", "median", "most"})
@@ -60,6 +63,9 @@ def _checks(card: Mapping[str, Any]) -> Iterator[Check]:
     yield from shape
     if not all(check.holds for check in shape):
         return
+    wrong = withdrawn(card)
+    if wrong is not None:
+        yield Check(field="entries", holds=False, reason=wrong)
     delta = card["delta"]
     simulation = is_simulation(card["sampler"])
     yield _check(
@@ -68,7 +74,9 @@ def _checks(card: Mapping[str, Any]) -> Iterator[Check]:
         f"it must be {simulation}: the sampler's name {'says' if simulation else 'does not say'} {SIMULATION!r}",
     )
     for place, stored in enumerate(card["entries"]):
-        yield from _entry_checks(f"entries[{place}]", stored, delta, simulation=simulation)
+        yield from _entry_checks(
+            f"entries[{place}]", stored, delta, card["data"]["adjacency"], simulation=simulation
+        )
     scopes = [(entry["observer"], entry["unit"], entry["adjacency"]) for entry in card["entries"]]
     yield _check("entries", len(set(scopes)) == len(scopes), "an observer, unit and adjacency is stated twice")
     content = {name: value for name, value in card.items() if name != "digest"}
@@ -84,18 +92,21 @@ def _shape(card: Mapping[str, Any]) -> Iterator[Check]:
             yield Check(field=name, holds=False, reason="it is not a field of a card")
     if not wanted <= card.keys():
         return
-    yield _check("format", card["format"] == FORMAT, f"this version checks format {FORMAT}")
+    yield _check("format", card["format"] in FORMATS, f"this version checks the formats {', '.join(map(str, FORMATS))}")
     yield _check("trust", card["trust"] in TRUSTS, f"trust is one of {', '.join(TRUSTS)}")
     yield _check("sampler", isinstance(card["sampler"], str), "it is not a text")
     yield _check("algorithm", isinstance(card["algorithm"], str), "it is not a text")
     for name in ("parameters", "data", "versions"):
         yield _check(name, isinstance(card[name], dict), "it is not an object")
+    if isinstance(card["data"], dict):
+        run = card["data"].get("adjacency")
+        yield _check("data.adjacency", run in get_args(Adjacency), "it does not say which adjacency the run was for")
     yield _check("delta", _is_number(card["delta"]) and 0 <= card["delta"] < 1, "a delta lies in [0, 1)")
     entries = card["entries"]
     yield _check("entries", isinstance(entries, list) and len(entries) > 0, "a card states at least one guarantee")
 
 
-def _entry_checks(where: str, stored: Any, delta: float, *, simulation: bool) -> Iterator[Check]:
+def _entry_checks(where: str, stored: Any, delta: float, run: Adjacency, *, simulation: bool) -> Iterator[Check]:
     try:
         entry = read_entry(stored)
         theorems = entry.kinds()
@@ -103,11 +114,15 @@ def _entry_checks(where: str, stored: Any, delta: float, *, simulation: bool) ->
         yield Check(field=f"{where}.theorem", holds=False, reason=f"it cannot be built from its parameters ({error})")
         return
     try:
-        follows = Entry.derive(entry.observer, theorems, delta, entry.refusals, simulation=simulation)
+        follows = Entry.derive(entry.observer, theorems, delta, entry.refusals, run=run, simulation=simulation)
     except _MALFORMED as error:
         yield Check(field=where, holds=False, reason=f"its costs cannot be computed ({error})")
         return
     yield from _compared(where, stored, plain(follows, where))
+    try:
+        check_claim(run, follows.unit, follows.adjacency)  # type: ignore[arg-type]
+    except InputError as error:
+        yield Check(field=f"{where}.adjacency", holds=False, reason=str(error))
 
 
 def _compared(where: str, stored: Any, follows: Any) -> Iterator[Check]:

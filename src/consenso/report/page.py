@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from consenso.privacy.accountants import tradeoff
 from consenso.privacy.card.entry import Entry
-from consenso.privacy.card.text import SCOPES, facts_text, figures_text, overview, spread_text
+from consenso.privacy.card.text import facts_text, figures_text, overview, scopes, spread_text
 from consenso.report.charts import Axis, Series, bar_chart, graph_chart, line_chart
 from consenso.report.reading import Run, events_of, read_run
 from consenso.report.style import figures, page, table
@@ -20,6 +21,11 @@ from consenso.report.words import observer_name, plain_words, shown_epsilon, uni
 FILE = "report.html"
 COEFFICIENTS = 12  # that are shown; the model file has all
 POINTS = 201  # of a trade-off curve
+_READINGS = {
+    "add-remove": "present or absent",
+    "replace-one": "replaced by any other",
+    "blanked": "one record blanked, n public; its row adds zero to every sum",
+}
 
 
 def write_report(folder: str | Path, path: str | Path | None = None) -> Path:
@@ -54,6 +60,12 @@ def report_html(run: Run) -> str:
     return page(title, "".join(parts))
 
 
+def _records_label(data: Mapping[str, Any]) -> str:
+    if data["adjacency"] == "replace-one":
+        return "records"
+    return "declared records" if data.get("capped", True) else "records, from a noisy count"
+
+
 def _lead(run: Run) -> str:
     card, data = run.card, run.card.data
     stated = run.entries()
@@ -63,7 +75,7 @@ def _lead(run: Run) -> str:
         [
             *_epsilons(stated),
             ("delta", f"{card.delta:g}"),
-            ("declared records" if data["adjacency"] == "add-remove" else "records", f"{sum(sizes):,}"),
+            (_records_label(data), f"{sum(sizes):,}"),
             ("parties", f"{len(sizes):,}"),
         ]
     )
@@ -161,13 +173,14 @@ def _observers(run: Run) -> str:
     blocks = "".join(_observer(entry, card.delta) for entry in stated)
     rows = [[who, *values] for who, values in overview(card)]
     every = table(
-        ["observer", *(f"{'record' if unit == 'record' else 'user'}, {adjacency}" for unit, adjacency in SCOPES)],
+        ["observer", *(f"{unit}, {relation}" for unit, relation in scopes(card))],
         rows,
-        numbers=frozenset({1, 2, 3, 4}),
+        numbers=frozenset(range(1, 1 + len(scopes(card)))),
     )
+    meanings = dict.fromkeys(f"{_READINGS[relation]} ({relation})" for _, relation in scopes(card))
     return (
-        f"{chart}{blocks}<h3>Epsilon under every reading</h3><p>One record, or all data of one user; present or absent "
-        f"(add-remove), or replaced by any other (replace-one).</p>{every}"
+        f"{chart}{blocks}<h3>Epsilon under every reading</h3><p>One record, or all data of one user: "
+        f"{'; '.join(meanings)}.</p>{every}"
     )
 
 

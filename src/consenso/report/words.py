@@ -27,7 +27,11 @@ def unit_phrase(entry: Entry) -> str:
 
 def change_phrase(entry: Entry) -> str:
     """The neighbouring data sets of an entry."""
-    return "were replaced by any other" if entry.adjacency == "replace-one" else "were not there at all"
+    return {
+        "replace-one": "were replaced by any other",
+        "add-remove": "were not there at all",
+        "blanked": "one record blanked, n public",
+    }[entry.adjacency]
 
 
 def most_caught(entry: Entry, alarm: float = ALARM) -> float:

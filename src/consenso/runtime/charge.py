@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from consenso.errors import PrivacyError
-from consenso.privacy.ledger import Ledger, charges_of
+from consenso.privacy.events import Event
+from consenso.privacy.ledger import Ledger, Scope, charges_of
 from consenso.runtime.local import Progress
 from consenso.runtime.plan import Plan
 
@@ -38,11 +39,20 @@ def charged(plan: Plan, charge: Charge | None, progress: Progress) -> Iterator[N
     deltas = [balance.budget.delta for balance in charge.ledger.balances()]
     guarantees = [promise.guarantee for promise in plan.every_promise(min(deltas))]
     what = f"{type(plan.algorithm).__name__}, {plan.setting.rounds} rounds"
-    charge.ledger.reserve(charge.run_id, charges_of(guarantees), what=what)
+    with reserved(charge, charges_of(guarantees), what, lambda: len(progress.entries) > 0):
+        yield
+
+
+@contextmanager
+def reserved(
+    charge: Charge, charges: Mapping[Scope, Event], what: str, has_released: Callable[[], bool]
+) -> Iterator[None]:
+    """Reserve costs, commit them when the block ends, give them back if it fails before anything was released."""
+    charge.ledger.reserve(charge.run_id, charges, what=what)
     try:
         yield
     except BaseException as error:
-        if len(progress.entries) == 0:
+        if not has_released():
             reason = f"stopped by {type(error).__name__} before anything was released"
             charge.ledger.release(charge.run_id, nothing_was_released=True, reason=reason)
         raise

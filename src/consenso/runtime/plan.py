@@ -12,9 +12,12 @@ from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm, TellsApart
 from consenso.arrays import IntArray
 from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
-from consenso.privacy.calibrate import Target, calibrate_noise
+from consenso.privacy.accountants import excess, gdp
+from consenso.privacy.calibrate import Mu, Target, calibrate_noise
 from consenso.privacy.card import Card
+from consenso.privacy.count import Count
 from consenso.privacy.door import Doorway
+from consenso.privacy.events import compose
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.noise import GaussianNoise, Noise, NoNoise
 from consenso.privacy.observers import (
@@ -27,16 +30,20 @@ from consenso.privacy.observers import (
     choose_trust,
     members,
 )
+from consenso.privacy.relations import UNITS, Relation, bounds_of, check_claim, claims_of
 from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Sampler, Seeded
 from consenso.privacy.setting import Declaration, Setting, View, largest_bounds
-from consenso.privacy.theorems import Theorem, strongest
+from consenso.privacy.theorems import Composition, Theorem, strongest
 from consenso.privacy.views import amplified, floor
 from consenso.problem import Adjacency, Problem, Unit
 from consenso.schedules import Certain, Everyone, Independent, RandomWalk, Schedule
 from consenso.topology import Topology
 
-UNITS: tuple[Unit, ...] = ("record", "user")
+_COUNTED = (
+    "a noisy count of the records and every release of the run keep together to one mu, whatever the count is "
+    "(docs/privacy.md#noisy-count)"
+)
 ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 
 
@@ -56,6 +63,7 @@ class Plan:
 
     algorithm: Any
     setting: Setting
+    count: Count | None = None  # the noisy number of records that was released before, and is paid for with the run
     sampler_chosen: bool = True  # planning needs no source of noise, running does
 
     @property
@@ -78,24 +86,23 @@ class Plan:
         delta: float,
         *,
         unit: Unit | None = None,
-        adjacency: Adjacency | None = None,
+        adjacency: Relation | None = None,
     ) -> Promise:
-        """The strongest guarantee that is proved for one party's data."""
-        view = View(
-            observer=observer,
-            unit=unit or self.problem.unit,
-            adjacency=adjacency or self.problem.adjacency,
-            party=party,
-        )
+        """The strongest guarantee that is proved for one party's data; refuses what this run does not support."""
+        unit, relation = unit or self.problem.unit, adjacency or self.problem.adjacency
+        check_claim(self.problem.adjacency, unit, relation)
+        view = View(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
         candidates: list[Callable[[], Theorem]] = list(self.algorithm.theorems(self.setting, view))
         participation = self.setting.schedule.participation(party, self.setting.rounds, self.setting.parties)
         if isinstance(participation, Independent):
             candidates.append(lambda: amplified(self.setting, view, self.algorithm.releases))
         theorem, refusals = strongest(candidates, floor(self.setting, view, self.algorithm.releases), delta)
+        if self.count is not None:
+            theorem = self._after_count(self.count, theorem)
         guarantee = Guarantee(
             event=theorem.event(),
-            adjacency=view.adjacency,
-            unit=view.unit,
+            adjacency=relation,
+            unit=unit,
             observer=observer.key,
             theorem=type(theorem).__name__,
             assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
@@ -103,8 +110,25 @@ class Plan:
         )
         return Promise(guarantee=guarantee, theorem=theorem, party=party, refusals=tuple(refusals))
 
+    def _after_count(self, count: Count, theorem: Theorem) -> Theorem:
+        """What holds for every count, of the count and of the run together."""
+        if (theorem.unit, theorem.adjacency) == ("record", "add-remove"):
+            together = compose(count.event(self.setting.doorway.sampler), theorem.event())
+            mu = gdp(together)
+            if mu is None or mu > count.mu or excess(together) > count.excess:
+                raise PreconditionError(
+                    f"plan(count=...): together with the noisy count the run must be GDP with mu={count.mu:.6g}, and "
+                    "it is not; plan it for Mu(mu=count.rest), or declare a public number of records."
+                )
+        return Composition(
+            released=count.promise(theorem.unit, theorem.adjacency),
+            why=f"{_COUNTED} ({type(theorem).__name__})",
+            adjacency=theorem.adjacency,
+            unit=theorem.unit,
+        )
+
     def promises(
-        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Adjacency | None = None
+        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Relation | None = None
     ) -> list[Promise]:
         """One promise for each kind of party that public facts tell apart, the observers' own data left out."""
         insiders = members(observer)
@@ -116,7 +140,7 @@ class Plan:
         ]
 
     def guarantee(
-        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Adjacency | None = None
+        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Relation | None = None
     ) -> Guarantee:
         """The guarantee that holds for every party: that of the worst."""
         found = self.promises(observer, delta, unit=unit, adjacency=adjacency)
@@ -127,17 +151,17 @@ class Plan:
         return max((promise.guarantee for promise in found), key=lambda guarantee: guarantee.epsilon(delta))
 
     def every_promise(self, delta: float) -> list[Promise]:
-        """What is promised against every observer, for both units and both adjacencies."""
+        """What is promised against every observer, for both units, in every relation that the run supports."""
         return [
             promise
             for observer in self.observers()
             for unit in UNITS
-            for adjacency in ADJACENCIES
-            for promise in self.promises(observer, delta, unit=unit, adjacency=adjacency)
+            for relation in claims_of(self.problem.adjacency, unit)
+            for promise in self.promises(observer, delta, unit=unit, adjacency=relation)
         ]
 
     def card(self, delta: float) -> Card:
-        """The privacy card: every observer, both units and both adjacencies."""
+        """The privacy card: every promise."""
         setting, problem = self.setting, self.problem
         promises = self.every_promise(delta)
         return Card.build(
@@ -149,6 +173,7 @@ class Plan:
                 "noise": dict(setting.doorway.noise),
                 "equal": "noise" if setting.doorway.equal_noise else "epsilon",
                 "colluders": setting.colluders,
+                **({} if self.count is None else {"count": self.count}),
                 "edges": None if setting.topology is None else [list(edge) for edge in setting.topology.edges],
             },
             data={
@@ -161,6 +186,7 @@ class Plan:
                 "unit": problem.unit,
                 "adjacency": problem.adjacency,
                 "weighting": problem.weighting,
+                **({} if problem.capped else {"capped": False}),
             },
             trust=setting.doorway.trust,
             sampler=setting.doorway.sampler,
@@ -214,6 +240,7 @@ def plan(
     sampler: Sampler | None = None,
     colluders: int = 0,
     equal: Literal["epsilon", "noise"] = "epsilon",
+    count: Count | None = None,
 ) -> Plan:
     """Plan a run: with explicit `noise`, or with the least noise that meets `target` for `observer`.
 
@@ -223,7 +250,11 @@ def plan(
 
     `equal` says what parties of different sizes or degrees have in common: their epsilon, each with its own noise, or
     the noise.
+
+    `count` is a noisy number of records that was released before and that the problem's size was taken from. The target
+    is then the mu that it leaves, and what is promised is the whole mu of the count.
     """
+    _check_count(problem, target, count)
     if rounds < 1:
         raise InputError(f"plan(rounds={rounds}): a run has at least one round.")
     if (noise is None) == (target is None):
@@ -267,7 +298,24 @@ def plan(
     algorithm.check(setting)
     _check_bounded(algorithm, setting)
     planned = Plan(algorithm=algorithm, setting=setting, sampler_chosen=sampler is not None)
-    return _told(planned if target is None else _calibrated(planned, target, observer or choose_observer(trust)))
+    if target is not None:
+        planned = _calibrated(planned, target, observer or choose_observer(trust))
+    return replace(_told(planned), count=count)
+
+
+def _check_count(problem: Problem, target: Target | None, count: Count | None) -> None:
+    if count is None:
+        return
+    if target is not None and target != Mu(mu=count.rest):
+        raise InputError(
+            f"plan(target={target}, count=...): what is left for the run is one mu, whatever the count is; give "
+            "Mu(mu=count.rest)."
+        )
+    if problem.capped or problem.records != count.low:
+        raise InputError(
+            f"plan(count=...): the number of records that a noisy count stands for is {count.low}, which bounds "
+            f"nothing, and the problem has {problem.records}; use Problem(sizes=[{count.low}], capped=False)."
+        )
 
 
 def _check_bounded(algorithm: Any, setting: Setting) -> None:

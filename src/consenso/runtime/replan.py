@@ -19,7 +19,16 @@ from consenso.runtime.plan import Plan, plan
 from consenso.topology import Topology
 
 # Packages whose frozen dataclasses a card may spell out.
-SPOKEN = ("algorithms", "losses", "operators", "regularizers", "schedules", "topology", "privacy.noise")
+SPOKEN = (
+    "algorithms",
+    "losses",
+    "operators",
+    "regularizers",
+    "schedules",
+    "topology",
+    "privacy.noise",
+    "privacy.count",
+)
 
 
 def replan(card: Card) -> Plan:

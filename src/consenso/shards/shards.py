@@ -167,7 +167,7 @@ def _check_sizes(problem: Problem, names: IntArray, sizes: IntArray, owner: str)
     # Under add-remove the declared sizes are constants that the data need not meet, but may not exceed: what a user can
     # contribute, and the smoothness of a party's objective, are bounded with them.
     many = np.flatnonzero(sizes > problem.sizes[names])
-    if problem.adjacency == "add-remove" and many.size:
+    if problem.adjacency == "add-remove" and problem.capped and many.size:
         name = names[many[0]]
         raise InputError(
             f"{owner}: under add-remove the declared sizes are public upper bounds, but party {name} has more rows "

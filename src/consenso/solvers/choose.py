@@ -8,6 +8,7 @@ from typing import cast
 
 from consenso.errors import InputError, PreconditionError
 from consenso.privacy.calibrate import Target
+from consenso.privacy.count import Count
 from consenso.privacy.observers import Observer
 from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Sampler
@@ -44,11 +45,13 @@ def prepare(
     observer: Observer | None = None,
     trust: Trust | None = None,
     schedule: Schedule | None = None,
+    count: Count | None = None,
 ) -> Prepared:
     """Plan the fit of a problem within a target for an observer, by rules from public facts only.
 
     observer: whoever is not trusted, unless another one is named (`choose_observer`).
-    solver: "auto", or one of `names()`, which is refused where its assumptions do not hold.
+    solver: "auto", or one of `names()`, which is refused where its assumptions do not hold. count: a noisy number of
+    records that was released before and is paid for with the fit.
     """
     request = Request(problem=problem, target=target, trust=trust, schedule=schedule)
     rules, reason = _automatic(request) if solver == "auto" else _named(solver, request)
@@ -62,6 +65,7 @@ def prepare(
         schedule=schedule,
         trust=trust,
         sampler=sampler,
+        count=count,
     )
     return Prepared(plan=planned, name=rules.NAME, reason=reason)
 

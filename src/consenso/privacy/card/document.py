@@ -9,7 +9,7 @@ import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import consenso
 from consenso.errors import InputError, PrivacyError, TamperError
@@ -18,10 +18,13 @@ from consenso.privacy.card.plain import fields_of, plain
 from consenso.privacy.card.text import card_text, summary_text
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger.chain import canonical
+from consenso.privacy.relations import bounds_of, check_claim
 from consenso.privacy.serial import to_json
 from consenso.privacy.theorems import Theorem
+from consenso.problem import Adjacency
 
-FORMAT = 1
+FORMAT = 2
+FORMATS = (1, FORMAT)  # that are read: format 1 has no claims of a blanked record
 FILE = "card.json"
 SIMULATION = "simulation, not private"  # what the name of a sampler says whose noise can be drawn again
 TRUSTS = ("local", "secure-sum", "curator")
@@ -63,7 +66,7 @@ class Source(Protocol):
 class Card:
     """The privacy card of one run. `Card.build` makes it, `save` and `load` keep it, `text` shows it.
 
-    Parameters and data are public facts as plain JSON values.
+    Parameters and data are public facts as plain JSON values; data name the adjacency of the run.
     """
 
     algorithm: str
@@ -104,8 +107,10 @@ class Card:
                 "not private; rename it."
             )
         groups: dict[tuple[str, str, str], list[Promise]] = {}
+        run = _adjacency(data)
         for promise in promises:
             _check_promise(promise)
+            check_claim(run, promise.guarantee.unit, promise.guarantee.adjacency)
             stated = promise.guarantee
             groups.setdefault((stated.observer, stated.unit, stated.adjacency), []).append(promise)
         if not groups:
@@ -119,8 +124,8 @@ class Card:
             simulation=is_simulation(sampler.name),
             delta=float(delta),
             entries=tuple(
-                _entry(observer, group, delta, kinds or {}, is_simulation(sampler.name))
-                for (observer, _, _), group in groups.items()
+                _entry(who, group, delta, kinds or {}, run, is_simulation(sampler.name))
+                for (who, _, _), group in groups.items()
             ),
             versions=_versions(sampler.name),
         )
@@ -140,9 +145,10 @@ class Card:
                 "`consenso verify` to see where."
             )
         try:
-            if content.pop("format") != FORMAT:
+            if content.pop("format") not in FORMATS:
                 raise TamperError(
-                    f"Card.from_json: this version reads format {FORMAT}; use the one that wrote the card."
+                    f"Card.from_json: this version reads the formats {', '.join(map(str, FORMATS))}; use the one that "
+                    "wrote the card."
                 )
             return cls(**{**content, "entries": tuple(read_entry(entry) for entry in content["entries"])})
         except (KeyError, TypeError, ValueError) as error:
@@ -210,7 +216,19 @@ def is_simulation(sampler: str) -> bool:
     return SIMULATION in sampler
 
 
-def _entry(observer: str, promises: list[Promise], delta: float, kinds: Mapping[int, int], simulation: bool) -> Entry:
+def _adjacency(data: Mapping[str, Any]) -> Adjacency:
+    found: Any = data.get("adjacency")
+    if found not in get_args(Adjacency):
+        raise InputError(
+            f"Card.build(data={{'adjacency': {found!r}, ...}}): a card says which adjacency the run was planned for; "
+            f"give {' or '.join(map(repr, get_args(Adjacency)))}."
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def _entry(
+    observer: str, promises: list[Promise], delta: float, kinds: Mapping[int, int], run: Adjacency, simulation: bool
+) -> Entry:
     stated = [(promise.party, kinds.get(promise.party, 1), promise.theorem) for promise in promises]
     refusals = dict.fromkeys(refusal for promise in promises for refusal in promise.refusals)
     # Kinds of parties with the same bound are one kind.
@@ -219,13 +237,13 @@ def _entry(observer: str, promises: list[Promise], delta: float, kinds: Mapping[
         key = canonical(to_json(theorem))
         first, before, _ = merged.get(key, (party, 0, theorem))
         merged[key] = (min(first, party), before + many, theorem)
-    return Entry.derive(observer, merged.values(), delta, tuple(refusals), simulation=simulation)
+    return Entry.derive(observer, merged.values(), delta, tuple(refusals), run=run, simulation=simulation)
 
 
 def _check_promise(promise: Promise) -> None:
     stated, theorem = promise.guarantee, promise.theorem
     follows = (theorem.event(), theorem.unit, theorem.adjacency)
-    if (stated.event, stated.unit, stated.adjacency) != follows:
+    if (stated.event, stated.unit, bounds_of(stated.adjacency)) != follows:
         raise PrivacyError(
             f"Card.build(promises=...): the guarantee for {stated.observer!r} is not what {type(theorem).__name__} "
             "proves; build the guarantee from the theorem."

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.relations import relation_of
 from consenso.privacy.serial import from_json, to_json
 from consenso.privacy.theorems import Theorem
+from consenso.problem import Adjacency
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What one observer learns of one unit, under one adjacency; for the worst party where parties differ.
+    """What one observer learns of one unit, under one relation; for the worst party where parties differ.
 
     `rho` and `mu` are None where no zCDP or GDP bound exists. `excess` is the total variation between a discrete
     sampler and the law that the event states, which epsilon includes.
@@ -67,16 +69,21 @@ class Entry:
         delta: float,
         refusals: tuple[str, ...],
         *,
+        run: Adjacency,
         simulation: bool,
     ) -> Entry:
-        """The entry that follows from the theorems for each kind of party (one of them, how many, theorem)."""
+        """The entry that follows from the theorems for each kind of party (one of them, how many, theorem).
+
+        run: the adjacency that the run was planned for; a replace-one run turns add-remove bounds into the claim for a
+        blanked record.
+        """
         from consenso.privacy.accountants import best, excess
 
         found = [(party, many, theorem, best(theorem.event(), delta)) for party, many, theorem in kinds]
         party, _, theorem, cost = max(found, key=lambda kind: (kind[3].epsilon, -kind[0]))
         stated = Guarantee(
             event=theorem.event(),
-            adjacency=theorem.adjacency,
+            adjacency=relation_of(theorem.adjacency, run),
             unit=theorem.unit,
             observer=observer,
             theorem=theorem,
@@ -93,7 +100,7 @@ class Entry:
         return cls(
             observer=observer,
             unit=theorem.unit,
-            adjacency=theorem.adjacency,
+            adjacency=stated.adjacency,
             theorem=to_json(theorem),
             event=to_json(stated.event),
             epsilon=cost.epsilon,

@@ -64,14 +64,26 @@ def threat_text(card: Card) -> str:
     )
 
 
-SCOPES = (("record", "add-remove"), ("record", "replace-one"), ("user", "add-remove"), ("user", "replace-one"))
+BLANKED = "blanked: one record blanked, n public; its row adds zero to every sum"
+
+
+def scopes(card: Card) -> list[tuple[str, str]]:
+    """Unit and relation of every claim of a card."""
+    return list(dict.fromkeys((entry.unit, entry.adjacency) for entry in card.entries))
+
+
+def claims_a_blanked_record(card: Card) -> bool:
+    """Whether a reader has to be told what a blanked record is."""
+    return any(entry.adjacency == "blanked" for entry in card.entries)
 
 
 def overview(card: Card) -> list[tuple[str, list[str]]]:
-    """A row per observer: epsilon of one record and of one user, each under add-remove and replace-one."""
+    """A row per observer: epsilon for each unit and relation that the card claims."""
     found = {(entry.observer, entry.unit, entry.adjacency): rounded_up(entry.epsilon) for entry in card.entries}
     observers = list(dict.fromkeys(entry.observer for entry in card.entries))
-    return [(who, [found.get((who, *scope), "-").replace("inf", "none") for scope in SCOPES]) for who in observers]
+    return [
+        (who, [found.get((who, *scope), "-").replace("inf", "none") for scope in scopes(card)]) for who in observers
+    ]
 
 
 def summary_text(card: Card) -> str:
@@ -85,10 +97,15 @@ def _head(card: Card) -> Iterator[str]:
         yield from _wrapped(WARNING, "*** ")
     yield ""
     yield f"epsilon at delta {card.delta:g}, by who looks and by what is protected ('none': no guarantee)"
-    yield f"{'':14}{'one record':^28}{'all data of one user':^28}"
-    yield f"{'':14}" + "".join(f"{adjacency:>14}" for _, adjacency in SCOPES)
+    claimed = scopes(card)
+    for_units = {"record": "one record", "user": "all data of one user"}
+    widths = {unit: 14 * sum(of == unit for of, _ in claimed) for unit, _ in claimed}
+    yield f"{'':14}" + "".join(f"{for_units[unit]:^{max(width, 22)}}" for unit, width in widths.items())
+    yield f"{'':14}" + "".join(f"{relation:>14}" for _, relation in claimed)
     for who, figures in overview(card):
         yield f"{who:14}" + "".join(f"{figure:>14}" for figure in figures)
+    if claims_a_blanked_record(card):
+        yield from _wrapped(BLANKED)
 
 
 def _lines(card: Card) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 A cost is stated for one observer, one unit and one adjacency (its scope). It may be charged to the budget of the same
 scope, of an observer who sees less, or of the record when the unit of the cost is the whole user. Adjacencies never
-stand in for each other: replace-one is not add-remove twice over once sampling or a pathwise bound is involved.
+stand in for each other: replace-one is not add-remove twice over once sampling or a pathwise bound is involved, and a
+replace-one run states no add-remove cost at all (docs/privacy.md#blanked).
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def uncovered(charges: Charges, budget: Budget) -> str:
     if near:
         return (
             f"it states a cost under {near[0].adjacency} only, which cannot be charged to a {budget.adjacency} budget; "
-            f"state the cost under {budget.adjacency} too"
+            f"plan the run for adjacency={budget.adjacency!r}"
         )
     stated = "; ".join(sorted(str(scope) for scope in charges)) or "none"
     return f"none of its costs ({stated}) covers that scope; state one for that observer or for one who sees more"

@@ -67,11 +67,14 @@ def exceeding(reserved: Charges, charged: Charges, budgets: Iterable[Budget]) ->
 def charges_of(guarantees: Iterable[Guarantee]) -> dict[Scope, Event]:
     """What to reserve for a run that gives these guarantees.
 
-    Several for one scope are those of different kinds of parties. The worst of them is charged; where none is the worst
-    at every delta, those that are the worst somewhere are charged together, because a later run may meet either.
+    What is claimed of a blanked record is no budget's scope and is left out. Several for one scope are those of
+    different kinds of parties. The worst of them is charged; where none is the worst at every delta, those that are the
+    worst somewhere are charged together, because a later run may meet either.
     """
     found: dict[Scope, dict[Event, None]] = {}
     for guarantee in guarantees:
+        if guarantee.adjacency == "blanked":
+            continue
         scope = Scope(observer=guarantee.observer, unit=guarantee.unit, adjacency=guarantee.adjacency)
         found.setdefault(scope, {})[guarantee.event] = None
     return {scope: compose(*_worst(list(events))) for scope, events in found.items()}
