@@ -57,12 +57,13 @@ def _show_tables(card: Card, console: Console) -> None:
     from rich.text import Text
 
     from consenso.privacy.card.text import (
-        SCOPES,
+        UNIT_NAMES,
         WARNING,
         Notes,
         facts_text,
         figures_text,
         overview,
+        scopes,
         spread_text,
         threat_text,
     )
@@ -85,8 +86,8 @@ def _show_tables(card: Card, console: Console) -> None:
     console.print(facts)
     table = Table(title=f"Who learns what: epsilon at delta {card.delta:g}", title_justify="left")
     table.add_column("observer")
-    for unit, adjacency in SCOPES:
-        table.add_column(f"{unit}, {adjacency}", justify="right")
+    for unit, adjacency in scopes(card):
+        table.add_column(f"{UNIT_NAMES[unit]}, {adjacency}", justify="right")
     for who, figures in overview(card):
         table.add_row(who, *figures)
     console.print(table)

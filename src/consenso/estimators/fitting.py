@@ -15,7 +15,7 @@ from consenso.estimators.terms import Terms
 from consenso.losses import Loss
 from consenso.privacy.card import Card
 from consenso.privacy.events import Adjacency, Unbounded
-from consenso.privacy.guarantee import Guarantee, Unit
+from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.observers import Public
 from consenso.privacy.theorems import Composition
 from consenso.problem import Problem
@@ -199,9 +199,8 @@ class _Nothing:
 def _bare_card(problem: Problem, delta: float) -> Card:
     """A card that says that nothing is promised, to anybody."""
     adjacencies: tuple[Adjacency, ...] = ("add-remove", "replace-one")
-    units: tuple[Unit, ...] = ("record", "user")
     promises = []
-    for unit in units:
+    for unit in problem.stated_units:
         for adjacency in adjacencies:
             theorem = Composition(released=_BARE, why="Nothing is bounded.", adjacency=adjacency, unit=unit)
             stated = Guarantee(

@@ -14,6 +14,14 @@ from consenso.privacy.observers import parse
 
 Unit = Literal["record", "user"]
 
+# An epsilon above this bounds a factor of exp(1000): it is told in words, because a number would look like a promise.
+LARGEST_USEFUL = 1000.0
+
+
+def is_useful(epsilon: float) -> bool:
+    """Whether an epsilon promises anything that a person could use."""
+    return epsilon <= LARGEST_USEFUL
+
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
@@ -101,7 +109,7 @@ class Guarantee:
     def sentence(self, delta: float | None = None) -> str:
         """The guarantee in plain words: at a delta, or by the numbers that need none. Numbers are rounded up."""
         change = {"add-remove": "adding or removing", "replace-one": "replacing"}[self.adjacency]
-        what = {"record": "one record", "user": "all records of one user"}[self.unit]
+        what = {"record": "one record", "user": "all data of one party"}[self.unit]
         opening = f"For {parse(self.observer).sentence}, {change} {what}"
         if accountants.is_unbounded(self.event):
             return f"{opening} can change everything: a value leaves without a bound."
@@ -111,6 +119,8 @@ class Guarantee:
         stated = f"(epsilon {_up(cost.epsilon)} at delta {delta:g}, by {cost.method})"
         if math.isinf(cost.epsilon):
             return f"{opening} has an effect that no epsilon bounds at delta {delta:g}; allow a larger delta."
+        if not is_useful(cost.epsilon):
+            return f"{opening} has no useful guarantee: epsilon is above {LARGEST_USEFUL:,.0f} at delta {delta:g}."
         if cost.epsilon == 0:
             return f"{opening} changes no probability{f' by more than {delta:g}' if delta else ''} {stated}."
         but = f", but for a probability of {delta:g}," if delta else ""

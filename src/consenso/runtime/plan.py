@@ -127,9 +127,9 @@ class Plan:
         ]
 
     def card(self, delta: float) -> Card:
-        """The privacy card: every observer, both units and both adjacencies."""
+        """The privacy card: every observer, both adjacencies, and every unit that protects somebody."""
         setting, problem = self.setting, self.problem
-        promises = self.every_promise(delta)
+        promises = [each for each in self.every_promise(delta) if each.guarantee.unit in problem.stated_units]
         return Card.build(
             algorithm=type(self.algorithm).__name__,
             parameters={
