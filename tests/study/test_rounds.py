@@ -34,7 +34,7 @@ CENTRAL = 'kind = "central"'
 STOPPED = """
 kind = "federated"
 trust = "curator"
-algorithm = {{ kind = "GradientADMM", step = 0.05, penalty = 0.05 }}
+algorithm = "GradientADMM"
 schedule = "random-stopping"
 rounds = 40
 [setting.split]
