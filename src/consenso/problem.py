@@ -107,6 +107,12 @@ class Problem:
         return len(self.sizes)
 
     @property
+    def stated_units(self) -> tuple[Unit, ...]:
+        """Units of which a card speaks. All data of the only party are the whole table: nobody asks to hide that."""
+        units: tuple[Unit, ...] = get_args(Unit)
+        return units if self.parties > 1 or self.unit == "user" else ("record",)
+
+    @property
     def outputs(self) -> int:
         """Scores per record: the number of classes of softmax, otherwise 1."""
         return self.loss.outputs

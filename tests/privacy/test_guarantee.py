@@ -25,7 +25,7 @@ from consenso.privacy.events import (
     Unbounded,
     repeat,
 )
-from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.guarantee import LARGEST_USEFUL, Guarantee
 
 EVENT = repeat(Gaussian(10.0, 1.0), 20)
 
@@ -123,7 +123,7 @@ def test_assumptions_of_theorems_become_lines_with_their_anchor() -> None:
 def test_sentences_say_who_what_and_how_much() -> None:
     sentence = guarantee().sentence(1e-5)
     assert "server" in sentence
-    assert "replacing all records of one user" in sentence
+    assert "replacing all data of one party" in sentence
     assert "delta 1e-05" in sentence
     assert "adding or removing one record" in guarantee(adjacency="add-remove", unit="record").sentence(1e-5)
     assert "0.4473-GDP" in guarantee().sentence()
@@ -137,7 +137,9 @@ def test_sentences_round_up() -> None:
     for rho in np.geomspace(1e-6, 1e3, 40):
         mine = guarantee(Repeated(Bounded(float(rho)), 1))
         exact = mine.epsilon(1e-5)
-        if exact > 0:
+        if exact > LARGEST_USEFUL:
+            assert "no useful guarantee" in mine.sentence(1e-5)
+        elif exact > 0:
             stated = float(mine.sentence(1e-5).split("exp(")[1].split(")")[0])
             assert exact <= stated * (1 + 1e-9)
             assert stated <= exact * 1.0011

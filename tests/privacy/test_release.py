@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,13 @@ def test_a_release_is_clipped_perturbed_and_recorded() -> None:
     np.testing.assert_allclose(door("value", value), [[0.6, 0.8, 0, 0], [0.3, 0, 0, 0], [0, 0, 0, 0]])
     close()
     assert [(e.round, e.name, e.share) for e in entries] == [(0, "value", 1.0)]
+
+
+def test_the_door_hides_nothing_from_an_algorithm_and_says_so() -> None:
+    door = opened(release())[0]
+    held = inspect.getclosurevars(door.__call__ if not inspect.isfunction(door) else door).nonlocals
+    assert any(isinstance(value, Seeded) or hasattr(value, "sampler") for value in held.values())
+    assert "trusted code" in (inspect.getdoc(inspect.getmodule(open_door)) or "")
 
 
 def test_the_recorded_scale_is_the_multiplier_times_the_bound_of_the_problem() -> None:

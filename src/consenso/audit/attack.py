@@ -17,7 +17,7 @@ from consenso.audit.neighbours import Neighbours, unkind
 from consenso.audit.simulate import Kind, Scores, Watch, simulate, stacking_of
 from consenso.audit.targets import SCORES, Claim, Target, target_of, victim
 from consenso.errors import InputError
-from consenso.privacy.observers import Observer
+from consenso.privacy.observers import Observer, parse
 from consenso.privacy.relations import Relation, bounds_of, relation_of
 from consenso.privacy.setting import View
 from consenso.problem import Unit
@@ -51,9 +51,12 @@ class Effort:
         if min(self.trials, self.slow_trials or self.trials) < 100:
             raise InputError(f"Effort(trials={self.trials}): fewer than 100 trials show nothing; 20000 is usual.")
 
-    def again(self) -> Effort:
-        """The same with new noise, and a hundred times surer of what it refutes."""
-        return replace(self, seed=self.seed + 1, confidence=1 - (1 - self.confidence) / 100)
+    def again(self, claims: int) -> Effort:
+        """The same with new noise, and so sure of what it refutes that it holds for this many claims together.
+
+        Bonferroni: each claim gets its share of the error probability, however the attacks depend on each other.
+        """
+        return replace(self, seed=self.seed + 1, confidence=1 - (1 - self.confidence) / max(1, claims))
 
 
 def audit(
@@ -98,6 +101,31 @@ def audit(
         candidates = list(pairs(attacked) if pairs else unkind(plan.problem, unit, bounds, attacked))
         found = iter(_attacks(plan, claims, candidates, effort))
     return [_nothing(plan, target) if target.watch is None else next(found) for target in targets]
+
+
+def confirm(plan: Plan, findings: Sequence[Finding], effort: Effort) -> list[Finding]:
+    """Attack again what was refuted, with new noise; the second attack decides, and tells what the first one saw.
+
+    findings: what `audit` found for the plan. effort: `Effort.again` of the one that it was found with, for all claims
+    that are attacked together. Then the probability that any claim among them which is true is called refuted is at
+    most one minus the confidence of the first effort: the second attacks alone make sure of that.
+    """
+    doubted = [finding for finding in findings if finding.refuted]
+    if not doubted:
+        return list(findings)
+    observers = [parse(finding.observer) for finding in doubted]
+    first = doubted[0]
+    attacked = audit(
+        plan,
+        effort,
+        observers=observers,
+        unit=first.unit,
+        adjacency=first.adjacency,
+        party=first.party,
+        delta=first.delta,
+    )
+    second = {finding.observer: finding for finding in attacked}
+    return [replace(second[each.observer], first=each) if each.refuted else each for each in findings]
 
 
 def _attacks(plan: Plan, targets: Sequence[Target], candidates: list[Neighbours], effort: Effort) -> list[Finding]:

@@ -11,10 +11,13 @@ from consenso.privacy.events import Event
 from consenso.privacy.relations import Relation
 from consenso.problem import Unit
 
+# What is told of a first attack that was not the last one.
+FIRST = ("lower", "method", "confidence", "trials")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One guarantee, attacked."""
+    """One guarantee, attacked. `refuted` is final where the attack was repeated, or where nothing was refuted."""
 
     algorithm: str
     observer: str
@@ -34,6 +37,7 @@ class Finding:
     stacking: str
     event: Event = field(repr=False)
     evidence: Evidence | None = field(repr=False, default=None)
+    first: Finding | None = None  # the attack that called for this one, which decides
 
     @property
     def gap(self) -> float:
@@ -50,6 +54,7 @@ class Finding:
         return {name: getattr(self, name) for name in names} | {
             "claimed": self.claimed if finite else None,
             "gap": self.gap if finite else None,
+            "first": None if self.first is None else {name: getattr(self.first, name) for name in FIRST},
         }
 
     def sentence(self) -> str:
@@ -59,7 +64,16 @@ class Finding:
             return f"{who}: nothing is claimed."
         verdict = "REFUTED" if self.refuted else "not refuted"
         return (
-            f"{who}: claimed epsilon {self.claimed:.4g} at delta {self.delta:g} ({self.theorem}), attacked to at least "
-            f"{self.lower:.4g} with confidence {self.confidence:g} ({self.neighbours}; {self.attack}; {self.method}): "
-            f"{verdict}."
+            f"{who}: claimed epsilon {self.claimed:.4g} at delta {self.delta:g} ({self.theorem}), {self.seen()} "
+            f"({self.neighbours}; {self.attack}; {self.method}): {verdict}."
+        )
+
+    def seen(self) -> str:
+        """What the attack proved, and the one before it where there was one."""
+        last = f"at least {self.lower:.4g} with confidence {self.confidence:.6g}"
+        if self.first is None:
+            return f"attacked to {last}"
+        return (
+            f"attacked to at least {self.first.lower:.4g} with confidence {self.first.confidence:.6g}, then again with "
+            f"new noise to {last}"
         )

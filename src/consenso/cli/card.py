@@ -58,6 +58,7 @@ def _show_tables(card: Card, console: Console) -> None:
 
     from consenso.privacy.card.text import (
         BLANKED,
+        UNIT_NAMES,
         WARNING,
         Notes,
         claims_a_blanked_record,
@@ -88,7 +89,7 @@ def _show_tables(card: Card, console: Console) -> None:
     table = Table(title=f"Who learns what: epsilon at delta {card.delta:g}", title_justify="left")
     table.add_column("observer")
     for unit, relation in scopes(card):
-        table.add_column(f"{unit}, {relation}", justify="right")
+        table.add_column(f"{UNIT_NAMES[unit]}, {relation}", justify="right")
     for who, figures in overview(card):
         table.add_row(who, *figures)
     console.print(table)

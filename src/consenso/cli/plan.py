@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,7 +47,7 @@ def _show(found: Outlook, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from consenso.privacy.card.text import BLANKED, WARNING, claims_a_blanked_record, overview, scopes
+    from consenso.privacy.card.text import BLANKED, UNIT_NAMES, WARNING, claims_a_blanked_record, overview, scopes
 
     if found.simulation:
         console.print(Text(WARNING, style="bold red"))
@@ -61,7 +60,7 @@ def _show(found: Outlook, console: Console) -> None:
     who = Table(title=f"Who learns what: epsilon at delta {found.delta:g}", title_justify="left")
     who.add_column("observer")
     for unit, relation in scopes(found.card):
-        who.add_column(f"{unit}, {relation}", justify="right")
+        who.add_column(f"{UNIT_NAMES[unit]}, {relation}", justify="right")
     for observer, figures in overview(found.card):
         who.add_row(observer, *figures)
     console.print(who)
@@ -73,12 +72,14 @@ def _show(found: Outlook, console: Console) -> None:
 
 
 def _facts(found: Outlook) -> list[tuple[str, str]]:
+    from consenso.privacy.card.text import cost_text
+
     rows = [
         ("why", found.reason),
-        ("rounds", f"{found.rounds}"),
+        ("rounds paid for", f"{found.rounds}"),
         ("data", f"{found.records} records of {found.parties} parties, {found.features} features"),
         ("trust", f"{found.trust}; the budget is for: {found.observer}"),
-        ("epsilon", "no guarantee" if math.isinf(found.epsilon) else f"{found.epsilon:.4g} at delta {found.delta:g}"),
+        ("promise", cost_text(found.epsilon, found.delta)),
         ("noise", "; ".join(f"{name}: {scale:.4g}" for name, scale in found.noise.items()) or "none"),
         ("sampler", found.sampler),
         ("expected", f"about {_seconds(found.cost.seconds)} and {_bytes(found.cost.memory)} on this machine"),

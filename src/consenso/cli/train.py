@@ -84,7 +84,8 @@ def summary(study: Study, found: Trained) -> dict[str, Any]:
         "folder": str(found.folder),
         "study": study.digest,
         "algorithm": found.card.algorithm,
-        "rounds": found.rounds,
+        "rounds": found.rounds["rounds run"],
+        "rounds_paid": found.rounds["rounds planned"],
         "observer": observer,
         "epsilon": epsilon if epsilon < float("inf") else "inf",
         "delta": found.card.delta,
@@ -140,15 +141,19 @@ def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: boo
             progress=lambda done, planned: bar.update(task, description="training", completed=done, total=planned),
         )
         # An algorithm may be done before its rounds are used up.
-        bar.update(task, completed=found.rounds, total=found.rounds)
+        shown = found.rounds["rounds run"] or found.rounds["rounds planned"]
+        bar.update(task, completed=shown, total=shown)
     return found
 
 
 def _show(study: Study, found: Trained) -> None:
+    from consenso.privacy.card.text import cost_text
+    from consenso.study.rounds import rounds_text
+
     told = summary(study, found)
     epsilon = told["epsilon"]
-    promise = "no guarantee" if epsilon == "inf" else f"epsilon {epsilon:.4g} at delta {told['delta']:g}"
-    typer.echo(f"{found.folder}: {told['algorithm']}, {found.rounds} rounds; {told['observer']}: {promise}")
+    promise = cost_text(float(epsilon), told["delta"])
+    typer.echo(f"{found.folder}: {told['algorithm']}; {rounds_text(found.rounds)}; {told['observer']}: {promise}")
     if found.card.simulation:
         typer.echo("The noise is seeded: a simulation, which protects nobody.")
     if found.metrics is not None:

@@ -21,7 +21,7 @@ def write(outcome: Outcome) -> Path:
         made = write_report(trained.folder)
         links.append(
             f"<li><a href='{escape(trained.name)}/{made.name}'>{escape(trained.title)}</a> "
-            f"(<a href='{escape(trained.name)}.toml'>study</a>)</li>"
+            f"(<a href='{escape(trained.name)}.toml'>study</a>): {escape(trained.rounds)}</li>"
         )
     rows = [[trained.name, trained.card.algorithm, *quality(trained)] for trained in outcome.trained]
     learnt = [

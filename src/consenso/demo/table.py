@@ -38,7 +38,7 @@ def show(outcome: Outcome, console: Console) -> None:
     for column in ("study", "algorithm", "private", "without privacy", "simplest guess", "seconds"):
         table.add_column(column, justify="left" if column in ("study", "algorithm") else "right")
     for trained in outcome.trained:
-        console.print(f"{trained.name:14} {trained.title}")
+        console.print(f"{trained.name:14} {trained.title} ({trained.rounds})", highlight=False)
         table.add_row(trained.name, trained.card.algorithm, *quality(trained), f"{trained.seconds:.1f}")
     console.print(table)
     console.print("The simplest guess is the commonest class, or the mean.")

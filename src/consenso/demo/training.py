@@ -17,6 +17,7 @@ from consenso.privacy.card import Card
 from consenso.solvers.exact import fit_exact
 from consenso.study import Study
 from consenso.study.metrics import measured
+from consenso.study.rounds import rounds_text
 from consenso.study.training import model_with
 from consenso.study.training import train as train_study
 
@@ -34,6 +35,7 @@ class Trained:
     exact: float
     simplest: float
     seconds: float
+    rounds: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,8 @@ def _train(name: str, study: Study, out: Path, bar: Progress) -> Trained:
     start = time.perf_counter()
     found = train_study(study, out, progress=_told(bar, task))
     seconds = time.perf_counter() - start
-    bar.update(task, total=found.rounds, completed=found.rounds)
+    shown = found.rounds["rounds run"] or found.rounds["rounds planned"]
+    bar.update(task, total=shown, completed=shown)
     public = study.evaluation_records()
     assert public is not None
     assert found.metrics is not None
@@ -80,6 +83,7 @@ def _train(name: str, study: Study, out: Path, bar: Progress) -> Trained:
         exact=float(measured(exact, public)[measure]),
         simplest=float(found.metrics[simplest]),
         seconds=seconds,
+        rounds=rounds_text(found.rounds),
     )
 
 

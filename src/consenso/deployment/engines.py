@@ -9,14 +9,15 @@ from consenso.errors import ConsensoError
 from consenso.runtime.hub import check_star
 from consenso.runtime.node import Node, check_graph
 from consenso.runtime.plan import Plan
+from consenso.runtime.signatures import Signatures
 from consenso.runtime.walker import Walker, check_walk
 from consenso.schedules import RandomWalk
 
 
-def server_parts(plan: Plan) -> Parts:
+def server_parts(plan: Plan, signatures: Signatures | None = None) -> Parts:
     """How a server and its clients sum; refuses what they cannot run, be it over Zenoh or over Flower."""
     check_star(plan)
-    return parts_of(plan)
+    return parts_of(plan, signatures)
 
 
 def peer_kind(plan: Plan) -> type[Node] | type[Walker]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consenso.deployment.engines import server_parts
-from consenso.deployment.identity import allowance_of, disk_of, place_of, run_of
+from consenso.deployment.identity import allowance_of, disk_of, names_of, place_of, run_of
 from consenso.deployment.outcome import prepare, write
 from consenso.deployment.status import Status, budget_of
 from consenso.runtime.party import Party
@@ -38,8 +38,8 @@ class Member:
         self.told, study = told, told.study
         index = place_of(study, told.party)
         plan = study.plan()
-        parts, run = server_parts(plan), run_of(study, told.label)
-        credentials = Credentials.load(told.certs, name=told.party)
+        run, credentials = run_of(study, told.label), Credentials.load(told.certs, name=told.party)
+        parts = server_parts(plan, credentials.signatures(names_of(study), run))
         self._run, self._folder = run, prepare(told.out, again=run)
         shards = study.party_shards(told.party, told.data)
         disk = disk_of(study, told.state, owner=told.party, label=told.label)

@@ -17,6 +17,7 @@ from consenso.schedules import Everyone
 from consenso.study import Study
 from consenso.study.folder import CARD, CHECKPOINT, METRICS, MODEL, STUDY, TRACE, RunFolder
 from consenso.study.metrics import measured
+from consenso.study.rounds import rounds_told, shown_rounds
 from consenso.study.study import SCHEMA
 from consenso.study.training import model_of
 
@@ -71,9 +72,8 @@ def write(
         TRACE,
         {
             "format": 1,
-            "rounds planned": plan.setting.rounds,
-            "rounds run": rounds,
-            "first round": rounds,
+            **rounds_told(plan, rounds),
+            "first round": 0,
             "noise": {name: float(scale) for name, scale in plan.setting.facts.noise.items()},
             "columns": {},
             "traced": False,
@@ -99,7 +99,7 @@ def record_of(study: Study, *, rounds: int, run: str, missing: Mapping[str, list
         "study": study.digest,
         "version": consenso.__version__,
         "parties": list(study.parties),
-        "rounds": rounds,
+        "rounds": shown_rounds(study.plan(), rounds),
         "missing": {name: list(which) for name, which in missing.items()},
         "guarantee": COMPLETE if not missing else SAMPLED if _is_sampled(study) else DROPPED,
     }

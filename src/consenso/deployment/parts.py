@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from consenso.runtime.plan import Plan
 from consenso.runtime.rehearsal import HubRehearsal
+from consenso.runtime.signatures import SIGNATURE_BYTES, Signatures
 from consenso.runtime.summation import Contributor, Summation, plain_parts
 
-# What a secure sum adds to a message for each party: keys, encrypted shares, names.
-PER_PARTY = 4096
+# What a secure sum adds to a message for each party: keys, signatures, encrypted shares, names.
+PER_PARTY = 4096 + SIGNATURE_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,14 +22,17 @@ class Parts:
     limit: int
 
 
-def parts_of(plan: Plan) -> Parts:
-    """Plain for local noise and for a trusted hub, masked for a secure sum; refuses what cannot be summed so."""
+def parts_of(plan: Plan, signatures: Signatures | None = None) -> Parts:
+    """Plain for local noise and for a trusted hub, masked for a secure sum; refuses what cannot be summed so.
+
+    signatures: of a party that has certificates; it then believes no keys of a secure sum but signed ones.
+    """
     largest = HubRehearsal(plan).largest()
     if plan.setting.doorway.trust != "secure-sum":
         summation, contributor = plain_parts(plan)
         return Parts(summation=summation, contributor=contributor, limit=largest)
     from consenso.runtime.secure_sum import secure_parts
 
-    masked, masking = secure_parts(plan)
+    masked, masking = secure_parts(plan, signatures=signatures)
     limit = largest + masked.extra_answer_bytes() + PER_PARTY * plan.setting.parties
     return Parts(summation=masked, contributor=masking, limit=limit)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from consenso.deployment.status import Status, StatusPort
+from consenso.privacy.card.text import cost_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -94,8 +95,7 @@ def table_of(told: dict[str, Any]) -> Table:
     for name, why in told["refused"].items():
         table.add_row("refused", f"{name}: {why}")
     for observer, epsilon in told["charged"]["epsilon"].items():
-        spent = epsilon if isinstance(epsilon, str) else f"{epsilon:.4g}"
-        table.add_row(f"charged, {observer}", f"epsilon {spent} at delta {told['charged']['delta']:g}")
+        table.add_row(f"charged, {observer}", cost_text(float(epsilon), told["charged"]["delta"]))
     if told["simulation"]:
         table.add_row("noise", "seeded: a simulation, which protects nobody")
     return table

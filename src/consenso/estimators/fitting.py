@@ -22,7 +22,7 @@ from consenso.privacy.events import Adjacency, Gaussian, Unbounded
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Ledger, Scope
 from consenso.privacy.observers import Eavesdropper, Public, choose_observer
-from consenso.privacy.relations import UNITS, bounds_of, claims_of
+from consenso.privacy.relations import bounds_of, claims_of
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.theorems import Composition
 from consenso.problem import NO_BOUND, Problem
@@ -258,13 +258,12 @@ class _Nothing:
 def bare_card(algorithm: str, data: Mapping[str, Any], delta: float) -> Card:
     """A card that says that nothing is promised, to anybody."""
     promises = []
-    for unit in UNITS:
-        for relation in claims_of(data["adjacency"], unit):
-            theorem = Composition(released=_BARE, why="Nothing is bounded.", adjacency=bounds_of(relation), unit=unit)
-            stated = Guarantee(
-                event=_BARE, adjacency=relation, unit=unit, observer=Public().key, theorem=type(theorem).__name__
-            )
-            promises.append(_Nothing(guarantee=stated, theorem=theorem))
+    for relation in claims_of(data["adjacency"], "record"):
+        theorem = Composition(released=_BARE, why="Nothing is bounded.", adjacency=bounds_of(relation), unit="record")
+        stated = Guarantee(
+            event=_BARE, adjacency=relation, unit="record", observer=Public().key, theorem=type(theorem).__name__
+        )
+        promises.append(_Nothing(guarantee=stated, theorem=theorem))
     return Card.build(
         algorithm=algorithm,
         parameters={},

@@ -2,7 +2,11 @@
 
 While an algorithm runs it is handed a `Door`, the only object that turns an exact value into one that may be sent, kept
 by the hub or shown: the door clips the value, adds the noise and records the use, from the same declaration that the
-plan was made of. It carries no attributes: an algorithm can use it and cannot look behind it.
+plan was made of.
+
+An algorithm is trusted code. It is handed exact values beside the door, and Python lets it read what the door was made
+with (its sampler, its declarations). The door keeps an honest definition from forgetting noise or a charge; it stops
+nobody who means to send something else. Law 3 of `consenso.testing` finds a definition that does.
 """
 
 from __future__ import annotations

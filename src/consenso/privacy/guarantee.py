@@ -16,6 +16,13 @@ from consenso.privacy.relations import Relation, bounds_of
 Unit = Literal["record", "user"]
 
 SIMULATED = "Simulation, not private (the noise has a seed); with noise that nobody can draw again:"
+# An epsilon above this bounds a factor of exp(1000): it is told in words, because a number would look like a promise.
+LARGEST_USEFUL = 1000.0
+
+
+def is_useful(epsilon: float) -> bool:
+    """Whether an epsilon promises anything that a person could use."""
+    return epsilon <= LARGEST_USEFUL
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +121,7 @@ class Guarantee:
         return f"{SIMULATED} {stated}" if self.simulation and not accountants.is_unbounded(self.event) else stated
 
     def _bound(self, delta: float | None) -> str:
-        what = {"record": "one record", "user": "all records of one user"}[self.unit]
+        what = {"record": "one record", "user": "all data of one party"}[self.unit]
         change = {
             "add-remove": f"adding or removing {what}",
             "replace-one": f"replacing {what}",
@@ -129,6 +136,8 @@ class Guarantee:
         stated = f"(epsilon {_up(cost.epsilon)} at delta {delta:g}, by {cost.method})"
         if math.isinf(cost.epsilon):
             return f"{opening} has an effect that no epsilon bounds at delta {delta:g}; allow a larger delta."
+        if not is_useful(cost.epsilon):
+            return f"{opening} has no useful guarantee: epsilon is above {LARGEST_USEFUL:,.0f} at delta {delta:g}."
         if cost.epsilon == 0:
             return f"{opening} changes no probability{f' by more than {delta:g}' if delta else ''} {stated}."
         but = f", but for a probability of {delta:g}," if delta else ""

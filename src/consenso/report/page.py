@@ -12,11 +12,13 @@ import numpy as np
 
 from consenso.privacy.accountants import tradeoff
 from consenso.privacy.card.entry import Entry
-from consenso.privacy.card.text import facts_text, figures_text, overview, scopes, spread_text
+from consenso.privacy.card.text import UNIT_NAMES, facts_text, figures_text, overview, scopes, spread_text
+from consenso.privacy.guarantee import is_useful
 from consenso.report.charts import Axis, Series, bar_chart, graph_chart, line_chart
 from consenso.report.reading import Run, events_of, read_run
 from consenso.report.style import figures, page, table
 from consenso.report.words import observer_name, plain_words, shown_epsilon, unit_phrase
+from consenso.study.rounds import rounds_text
 
 FILE = "report.html"
 COEFFICIENTS = 12  # that are shown; the model file has all
@@ -92,11 +94,16 @@ def _lead(run: Run) -> str:
         else ""
     )
     return (
-        f"{notice}<p>A model was trained by <strong>{escape(card.algorithm)}</strong> in {card.parameters['rounds']:,} "
-        f"rounds; {where}. What is protected is {unit_phrase(tightest)}, and the promise compares the data with the "
+        f"{notice}<p>A model was trained by <strong>{escape(card.algorithm)}</strong> ({escape(_rounds(run))}); "
+        f"{where}. What is protected is {unit_phrase(tightest)}, and the promise compares the data with the "
         f"same "
         f"data in which it {'is replaced' if data['adjacency'] == 'replace-one' else 'is missing'}.</p>{told}"
     )
+
+
+def _rounds(run: Run) -> str:
+    paid = {"rounds planned": int(run.card.parameters["rounds"]), "rounds run": None}
+    return rounds_text(paid if run.trace is None else paid | dict(run.trace))
 
 
 def _epsilons(stated: list[Entry]) -> list[tuple[str, str]]:
@@ -162,24 +169,27 @@ def _coefficients(run: Run) -> str:
 
 def _observers(run: Run) -> str:
     card, stated = run.card, run.entries()
-    bars = [(entry.observer, entry.epsilon, shown_epsilon(entry.epsilon)) for entry in stated]
-    finite = [value for _, value, _ in bars if math.isfinite(value)]
+    bars = [
+        (entry.observer, entry.epsilon if is_useful(entry.epsilon) else math.inf, shown_epsilon(entry.epsilon))
+        for entry in stated
+    ]
+    finite = [value for _, value, _ in bars if is_useful(value)]
     chart = bar_chart(
         bars,
-        label=f"epsilon at delta {card.delta:g} (smaller is more private; 'none': no guarantee)",
+        label=f"epsilon at delta {card.delta:g} (smaller is more private; 'none': no useful guarantee)",
         title="Epsilon by observer",
         largest=max(finite, default=1.0),
     )
     blocks = "".join(_observer(entry, card.delta) for entry in stated)
     rows = [[who, *values] for who, values in overview(card)]
     every = table(
-        ["observer", *(f"{unit}, {relation}" for unit, relation in scopes(card))],
+        ["observer", *(f"{UNIT_NAMES[unit]}, {relation}" for unit, relation in scopes(card))],
         rows,
         numbers=frozenset(range(1, 1 + len(scopes(card)))),
     )
     meanings = dict.fromkeys(f"{_READINGS[relation]} ({relation})" for _, relation in scopes(card))
     return (
-        f"{chart}{blocks}<h3>Epsilon under every reading</h3><p>One record, or all data of one user: "
+        f"{chart}{blocks}<h3>Epsilon under every reading</h3><p>One record, or all data of one party: "
         f"{'; '.join(meanings)}.</p>{every}"
     )
 
@@ -226,7 +236,7 @@ def _noise(run: Run) -> str:
     curves = run.noise_curves()
     if not curves:
         return "<p>No noise was added in rounds of this run: what protects is stated above, observer by observer.</p>"
-    unit = "user" if run.card.data["unit"] == "user" else "record"
+    unit = "party" if run.card.data["unit"] == "user" else "record"
     series = []
     for curve in curves:
         series.append(Series(name=f"noise on {curve.name}", x=curve.rounds, y=curve.scales))

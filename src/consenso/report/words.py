@@ -8,6 +8,7 @@ import numpy as np
 
 from consenso.privacy.accountants import tradeoff
 from consenso.privacy.card.entry import Entry, rounded_up
+from consenso.privacy.guarantee import is_useful
 from consenso.privacy.observers import parse
 from consenso.report.reading import events_of
 
@@ -22,7 +23,7 @@ def observer_name(key: str) -> str:
 
 def unit_phrase(entry: Entry) -> str:
     """What is protected, as a noun."""
-    return "one record" if entry.unit == "record" else "all the data of one user"
+    return "one record" if entry.unit == "record" else "all data of one party"
 
 
 def change_phrase(entry: Entry) -> str:
@@ -42,10 +43,10 @@ def most_caught(entry: Entry, alarm: float = ALARM) -> float:
 
 def plain_words(entry: Entry, delta: float) -> str:
     """The promise of an entry in words for somebody who has never seen an epsilon."""
-    if not math.isfinite(entry.epsilon):
+    if not is_useful(entry.epsilon):
         return (
-            f"Nothing is promised: this observer may learn {unit_phrase(entry)} exactly. Trust it, or choose another "
-            "setting."
+            f"Nothing useful is promised: this observer may learn {unit_phrase(entry)} exactly. Trust it, or choose "
+            "another setting."
         )
     odds = math.exp(min(entry.epsilon, 700.0))
     factor = f"{odds:.3g}" if odds < 1e6 else "an astronomic number"
@@ -63,4 +64,4 @@ def plain_words(entry: Entry, delta: float) -> str:
 
 def shown_epsilon(value: float) -> str:
     """An epsilon as people read it, never below its value."""
-    return "none" if not math.isfinite(value) else rounded_up(value, 3)
+    return rounded_up(value, 3) if is_useful(value) else "none"

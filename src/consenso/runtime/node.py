@@ -116,6 +116,10 @@ class Node:
             raise MessageError("something goes around that is nobody's model.")
         decode_values(blob, self._model_schema)
 
+    def owner(self, name: str) -> int:
+        """Whose model it is."""
+        return self.wanted.index(name)
+
     def model(self) -> Array:
         """The mean of all nodes' models, once they are here."""
         blobs = [self.disk.kept(f"item/{name}") for name in self.wanted]

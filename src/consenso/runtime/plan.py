@@ -161,9 +161,9 @@ class Plan:
         ]
 
     def card(self, delta: float) -> Card:
-        """The privacy card: every promise."""
+        """The privacy card: every promise to every unit that protects somebody."""
         setting, problem = self.setting, self.problem
-        promises = self.every_promise(delta)
+        promises = [each for each in self.every_promise(delta) if each.guarantee.unit in problem.stated_units]
         return Card.build(
             algorithm=type(self.algorithm).__name__,
             parameters={

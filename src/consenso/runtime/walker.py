@@ -113,6 +113,10 @@ class Walker:
         if name != START or blob not in parties:
             raise MessageError("something goes around that is neither a start nor a model.")
 
+    def owner(self, name: str) -> int | None:
+        """Who may say it; None for the model, which whoever had the token last signs, and nobody else knows who."""
+        return FIRST if name == START else None
+
     def model(self) -> Array:
         """The model, once it is here."""
         blob = self.disk.kept("item/model")

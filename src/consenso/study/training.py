@@ -18,10 +18,12 @@ from consenso.runtime.charge import Charge
 from consenso.runtime.plan import Plan
 from consenso.runtime.run import Result, run
 from consenso.runtime.trace import Trace
+from consenso.schedules import RandomStopping
 from consenso.shards import Shards
 from consenso.study.folder import CARD, METRICS, TRACE, RunFolder
 from consenso.study.metrics import measured
 from consenso.study.planning import observer_of
+from consenso.study.rounds import rounds_told, shown_rounds
 from consenso.study.status import Status
 from consenso.study.study import Study
 
@@ -38,7 +40,7 @@ class Trained:
     folder: Path
     model: Model
     card: Card
-    rounds: int
+    rounds: dict[str, Any]  # see `consenso.study.rounds`
     metrics: dict[str, Any] | None
 
 
@@ -94,6 +96,7 @@ def _run(
     every = study.output.checkpoint or max(1, math.ceil(plan.setting.rounds / CHECKPOINTS))
 
     traced = study.output.trace and plan.setting.rounds <= LONGEST_TRACE and is_covered(study, plan)
+    traced = traced and not isinstance(plan.setting.schedule, RandomStopping)  # a trace is as long as the run
     history, status = Trace(), Status(folder=folder, study=study, plan=plan)
 
     def after(done: int, planned: int) -> None:
@@ -114,7 +117,8 @@ def _run(
         charge=charge,
         history=history,
     )
-    status.tell(result.rounds, result.rounds, history.columns.get("model movement", []) if traced else [], last=True)
+    shown = shown_rounds(plan, result.rounds) or plan.setting.rounds
+    status.tell(shown, shown, history.columns.get("model movement", []) if traced else [], last=True)
     return result, traced
 
 
@@ -164,7 +168,8 @@ def _written(study: Study, folder: RunFolder, result: Result, public: Any, *, tr
     if metrics is not None:
         folder.write_json(METRICS, metrics)
     folder.discard()
-    return Trained(folder=folder.path, model=model, card=card, rounds=result.rounds, metrics=metrics)
+    told = rounds_told(result.plan, result.rounds)
+    return Trained(folder=folder.path, model=model, card=card, rounds=told, metrics=metrics)
 
 
 def _trace(result: Result, *, traced: bool) -> dict[str, Any]:
@@ -174,9 +179,8 @@ def _trace(result: Result, *, traced: bool) -> dict[str, Any]:
     kept = len(next(iter(columns.values()), []))
     return {
         "format": 1,
-        "rounds planned": result.plan.setting.rounds,
-        "rounds run": result.rounds,
-        "first round": result.rounds - kept,
+        **rounds_told(result.plan, result.rounds),
+        "first round": result.rounds - kept if traced else 0,
         "noise": {name: float(scale) for name, scale in result.plan.setting.facts.noise.items()},
         "columns": columns if traced else {},
         "traced": traced,

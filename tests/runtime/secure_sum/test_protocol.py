@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from consenso.errors import ConsensoError, InputError, PrivacyError, TamperError
 from consenso.runtime.secure_sum import Client, DiscardedError, Occasion, Server, Terms
-from consenso.runtime.secure_sum.masks import derive
+from consenso.runtime.secure_sum.masks import KeyPair, derive
 from consenso.runtime.secure_sum.messages import Call, Shares, Survivors
 
 RUN = bytes(range(32))
@@ -229,6 +229,14 @@ def flipped(table: np.ndarray, index: tuple[int, int]) -> np.ndarray:
     return table
 
 
+SERVERS = np.frombuffer(KeyPair(bytes(range(32))).public, dtype=np.uint8)
+
+
+def test_a_public_key_that_is_none_is_refused() -> None:
+    with pytest.raises(ConsensoError, match="none of"):
+        KeyPair(bytes(range(32))).agree(bytes(32))
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -245,8 +253,9 @@ def flipped(table: np.ndarray, index: tuple[int, int]) -> np.ndarray:
         (lambda call: replace(call, keys=flipped(call.keys, (1, 0))), "with the key that it advertised"),
         (lambda call: replace(call, keys=call.keys[[0, 1, 2, 3, 3]]), "two parties have one key"),
         (
-            lambda call: replace(call, keys=np.where(np.arange(5)[:, None] == 3, 0, call.keys).astype(np.uint8)),
-            "none of",
+            # A key of the server's own in another's place: then it would know that mask.
+            lambda call: replace(call, keys=np.where(np.arange(5)[:, None] == 3, SERVERS, call.keys)),
+            "does not open",
         ),
         (
             lambda call: replace(call, roster=call.roster[:2], keys=call.keys[:2], packets=call.packets[:2]),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from consenso.runtime.disk import Disk
 from consenso.runtime.hub import HubRun
 from consenso.runtime.party import Party
 from consenso.runtime.plan import Plan
+from consenso.runtime.secure_sum.contributor import KEY
+from consenso.runtime.secure_sum.masks import KeyPair
 from consenso.runtime.zenoh.star import StarHub, StarParty, Stopped
 from consenso.runtime.zenoh.tls import Credentials
 from consenso.schedules import PoissonSubset
@@ -67,7 +71,8 @@ class World:
         return self.hub, self.star
 
     def join(self, party: int) -> None:
-        parts, name = parts_of(self.made), self.names[party]
+        name = self.names[party]
+        parts = parts_of(self.made, self.credentials(name).signatures(self.names, RUN))
         disk = Disk(self.folder / name, owner=name, run=RUN, fingerprint="f")
         here = Party(self.made, self.shards, party, disk, contributor=parts.contributor)
         client = StarParty(
@@ -183,6 +188,50 @@ def test_a_party_refuses_what_is_not_in_order_and_carries_on(world: Any, caplog:
     assert len(list(rounds)) == 2
     assert np.array_equal(hub.model(), execute(made, here.shards, one_by_one=True)[0])
     assert not here.errors
+
+
+SIGNERS: dict[str, tuple[str | None, str, str]] = {  # whose signature, of which run, and the reason of the refusal
+    "the owner's, under its own key": (None, RUN, "not what 'p2' signed"),
+    "a colluder's": ("p1", RUN, "it is 'p2''s, and 'p1' signed it"),
+    "the owner's, of another run": ("p2", "cd" * 32, "not what 'p2' signed in this run"),
+}
+
+
+@pytest.mark.parametrize("lie", SIGNERS)
+def test_a_server_cannot_hand_out_keys_of_its_own(world: Any, lie: str) -> None:
+    """With a key of its own in the place of p2's it would open what others send to p2, and take their masks off."""
+    signer, run, reason = SIGNERS[lie]
+    here = world(of_example(colluders=1))
+    hub, star = here.serve()
+    own, wire, ask = KeyPair.draw(os.urandom).public, hub._summation.wire, star.ask
+
+    def lying(questions: Any, check: Any, *, partial: bool) -> dict[int, bytes]:
+        if questions[0].stage == "advert":
+            body = questions[0].body
+            circle, signatures = wire.read_circle(body), wire.read_signatures(body)
+            circle.keys[2] = np.frombuffer(own, dtype=np.uint8)
+            if signer is not None:
+                signatures[2] = here.credentials(signer).signatures(here.names, run).sign(KEY, own)
+            body = wire.write_circle(circle, signatures)
+            questions = {party: replace(question, body=body) for party, question in questions.items()}
+        return ask(questions, check, partial=partial)
+
+    star.ask = lying
+    for party in here.names:
+        here.join(party)
+    running = threading.Thread(target=lambda: _until_stopped(hub.rounds(star)))
+    running.start()
+    assert star.lines.wait(lambda: set(here.names) <= set(star.lines.refusals), 30.0)
+    told = dict(star.lines.refusals)
+    star.stop()
+    running.join(20)
+    assert all(reason in told[party] for party in here.names if party != 2)
+    assert all(row["what"] == "sent" for _, _, disk in here.clients.values() for row in disk.journal())
+
+
+def _until_stopped(rounds: Any) -> None:
+    with contextlib.suppress(Stopped):
+        list(rounds)
 
 
 def test_a_party_that_leaves_is_done_without_and_comes_back(world: Any) -> None:

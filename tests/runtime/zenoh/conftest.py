@@ -111,7 +111,8 @@ class World:
         return HubRun(self.made, self.disk("hub"), summation=parts.summation), star
 
     def client(self, party: int, *, run: str = RUN, **options: Any) -> StarParty:
-        parts, disk = parts_of(self.made), self.disk(f"p{party}")
+        signatures = self.authority(self.names[party]).signatures(self.names, run)
+        parts, disk = parts_of(self.made, signatures), self.disk(f"p{party}")
         told = {"contributor": parts.contributor} | options
         made = Party(self.made, self.shards(party), party, disk, **told)
         name = self.names[party]
@@ -121,11 +122,12 @@ class World:
 
     # --- graph --------------------------------------------------------------------------------------------------
 
-    def peer(self, party: int, *, run: str = RUN) -> GraphPeer:
-        kind = Walker if isinstance(self.made.setting.schedule, RandomWalk) else Node
-        worker = kind(self.made, self.shards(party), party, self.disk(f"p{party}"))
+    def peer(self, party: int, *, run: str = RUN, kind: type[GraphPeer] = GraphPeer, **options: Any) -> GraphPeer:
+        works = Walker if isinstance(self.made.setting.schedule, RandomWalk) else Node
+        worker = works(self.made, self.shards(party), party, self.disk(f"p{party}"))
         credentials = self.authority(self.names[party])
-        return self.spawn(GraphPeer(worker, self.names, self.addresses, run=run, credentials=credentials, linger=10.0))
+        told = {"run": run, "credentials": credentials, "linger": 10.0} | options
+        return self.spawn(kind(worker, self.names, self.addresses, **told))
 
     def join(self, seconds: float = 60.0) -> None:
         for thread in self.threads:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from consenso.privacy.card.entry import Entry, rounded_up
+from consenso.privacy.guarantee import LARGEST_USEFUL, is_useful
 from consenso.privacy.threshold import least_threshold
 
 if TYPE_CHECKING:
@@ -25,11 +27,20 @@ def card_text(card: Card) -> str:
 
 def facts_text(facts: Mapping[str, Any]) -> str:
     """Public facts in one line."""
-    return ", ".join(f"{name} {_value(value)}" for name, value in facts.items()) or "none"
+    return ", ".join(_fact(name, value) for name, value in facts.items()) or "none"
+
+
+def cost_text(epsilon: float, delta: float) -> str:
+    """An epsilon at a delta as people read it, never below its value."""
+    if not is_useful(epsilon):
+        return "no guarantee" if math.isinf(epsilon) else f"no useful guarantee (epsilon above {LARGEST_USEFUL:,.0f})"
+    return f"epsilon {rounded_up(epsilon)} at delta {delta:g}"
 
 
 def figures_text(entry: Entry) -> str:
     """The costs of an entry in one line; all of them rounded up."""
+    if not is_useful(entry.epsilon):
+        return f"no useful guarantee (epsilon above {LARGEST_USEFUL:,.0f})"
     found = [f"epsilon {rounded_up(entry.epsilon)} ({entry.method})"]
     if entry.rho is not None:
         found.append(f"zCDP rho {rounded_up(entry.rho)}")
@@ -45,7 +56,7 @@ def spread_text(entry: Entry) -> str | None:
     spread = entry.spread
     if spread is None:
         return None
-    least, median, most = map(rounded_up, (spread.least, spread.median, spread.most))
+    least, median, most = map(_figure, (spread.least, spread.median, spread.most))
     return f"epsilon least {least}, median {median}, most {most} (party {spread.worst})"
 
 
@@ -65,6 +76,8 @@ def threat_text(card: Card) -> str:
 
 
 BLANKED = "blanked: one record blanked, n public; its row adds zero to every sum"
+# What people read for a unit.
+UNIT_NAMES = {"record": "record", "user": "party"}
 
 
 def scopes(card: Card) -> list[tuple[str, str]]:
@@ -79,11 +92,13 @@ def claims_a_blanked_record(card: Card) -> bool:
 
 def overview(card: Card) -> list[tuple[str, list[str]]]:
     """A row per observer: epsilon for each unit and relation that the card claims."""
-    found = {(entry.observer, entry.unit, entry.adjacency): rounded_up(entry.epsilon) for entry in card.entries}
+    found = {(entry.observer, entry.unit, entry.adjacency): _figure(entry.epsilon) for entry in card.entries}
     observers = list(dict.fromkeys(entry.observer for entry in card.entries))
-    return [
-        (who, [found.get((who, *scope), "-").replace("inf", "none") for scope in scopes(card)]) for who in observers
-    ]
+    return [(who, [found.get((who, *scope), "-") for scope in scopes(card)]) for who in observers]
+
+
+def _figure(epsilon: float) -> str:
+    return rounded_up(epsilon) if is_useful(epsilon) else "none"
 
 
 def summary_text(card: Card) -> str:
@@ -96,11 +111,12 @@ def _head(card: Card) -> Iterator[str]:
     if card.simulation:
         yield from _wrapped(WARNING, "*** ")
     yield ""
-    yield f"epsilon at delta {card.delta:g}, by who looks and by what is protected ('none': no guarantee)"
+    yield f"epsilon at delta {card.delta:g}, by who looks and by what is protected ('none': no guarantee, or"
+    yield f"one above {LARGEST_USEFUL:,.0f})"
     claimed = scopes(card)
-    for_units = {"record": "one record", "user": "all data of one user"}
+    headings = {"record": "one record", "user": "all data of one party"}
     widths = {unit: 14 * sum(of == unit for of, _ in claimed) for unit, _ in claimed}
-    yield f"{'':14}" + "".join(f"{for_units[unit]:^{max(width, 22)}}" for unit, width in widths.items())
+    yield f"{'':14}" + "".join(f"{headings[unit]:^{max(width, 22)}}" for unit, width in widths.items())
     yield f"{'':14}" + "".join(f"{relation:>14}" for _, relation in claimed)
     for who, figures in overview(card):
         yield f"{who:14}" + "".join(f"{figure:>14}" for figure in figures)
@@ -152,6 +168,13 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
     """Wrapped at 100 columns; what follows the first line is indented below a bullet or a number."""
     hanging = " " * len(indent) if indent[:1] in "-[" and indent else indent + "  "
     return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=hanging, break_long_words=False)
+
+
+def _fact(name: str, value: Any) -> str:
+    if name == "unit":
+        return f"unit {UNIT_NAMES.get(value, value)}"
+    # A run may have fewer rounds than it is charged for.
+    return f"{'rounds paid for' if name == 'rounds' else name} {_value(value)}"
 
 
 def _value(value: Any) -> str:

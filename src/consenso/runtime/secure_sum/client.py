@@ -118,7 +118,7 @@ class Client:
             seal(
                 self._envelope_key(index, occasion, sender=self.party, receiver=member),
                 seeds[member] + keys[member],
-                self._context(occasion, self.party, member),
+                self._context(occasion, self.party, member) + pair.public,
                 self._entropy,
             )
             for index, member in enumerate(members)
@@ -236,14 +236,18 @@ class Client:
         return occasion, own
 
     def _opened(self, call: Call, occasion: Occasion) -> list[bytes]:
-        """For each of the roster its two shares for this party."""
+        """For each of the roster its two shares for this party.
+
+        An envelope opens only beside the key for masks with which it was sealed: whoever passes them on can put no key
+        of its own there.
+        """
         assert self.known_circle is not None
         places = {int(member): index for index, member in enumerate(self.known_circle.members)}
         return [
             unseal(
                 self._envelope_key(places[int(sender)], occasion, sender=int(sender), receiver=self.party),
                 row(call.packets, index),
-                self._context(occasion, int(sender), self.party),
+                self._context(occasion, int(sender), self.party) + row(call.keys, index),
             )
             for index, sender in enumerate(call.roster)
         ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,20 +16,26 @@ from consenso.runtime.rehearsal import BOUND, SHARE, Form
 from consenso.runtime.secure_sum.client import Client
 from consenso.runtime.secure_sum.columns import columns
 from consenso.runtime.secure_sum.kept import keep, restore
+from consenso.runtime.secure_sum.messages import Hello, row
 from consenso.runtime.secure_sum.sharing import SHARE_BYTES
 from consenso.runtime.secure_sum.terms import Occasion, Terms
 from consenso.runtime.secure_sum.wire import Wire
+from consenso.runtime.signatures import Signatures
 from consenso.runtime.summation import STEP, PartyTurn
 
 HELLO, ADVERT, RECALL, REVEAL = "hello", "advert", "recall/", "reveal/"
 CLIENT = "client"
+KEY = "key of a secure sum"  # what is signed
 
 
 class SecureContributor:
-    """Masks what the party's step releases. Its keys live in the memory of the turn, which the engine keeps."""
+    """Masks what the party's step releases. Its keys live in the memory of the turn, which the engine keeps.
 
-    def __init__(self, plan: Plan, terms: Terms) -> None:
-        self.plan, self.terms, self.wire = plan, terms, Wire(terms)
+    signatures: with them the party believes no key that its owner has not signed; without, it believes the server.
+    """
+
+    def __init__(self, plan: Plan, terms: Terms, signatures: Signatures | None = None) -> None:
+        self.plan, self.terms, self.wire, self._signatures = plan, terms, Wire(terms), signatures
         self._last: tuple[bytes, Client] | None = None  # a client in memory is as good as one on the disk, and quicker
 
     def extra_question_bytes(self) -> int:
@@ -40,8 +47,9 @@ class SecureContributor:
         client = self._client(turn)
         with _refusing():
             if turn.stage == HELLO:
-                answer = self.wire.write_hello(client.hello())
+                answer = self.wire.write_hello(self._signed(client))
             elif turn.stage == ADVERT:
+                self._check_signatures(turn.body)
                 client.meet(self.wire.read_circle(turn.body))
                 answer = self.wire.write_advert(client.advertise(Occasion(round=turn.facts.round)))
             elif turn.stage.startswith(RECALL):
@@ -55,6 +63,18 @@ class SecureContributor:
         kept = turn.memory[CLIENT] = keep(client)
         self._last = kept, client
         return answer
+
+    def _signed(self, client: Client) -> Hello:
+        hello = client.hello()
+        return hello if self._signatures is None else replace(hello, signature=self._signatures.sign(KEY, hello.key))
+
+    def _check_signatures(self, body: bytes) -> None:
+        """Refuse a circle with a key that is not the one its owner signed in this run."""
+        if self._signatures is None:
+            return
+        keys = self.wire.read_circle(body).keys
+        for party, signature in enumerate(self.wire.read_signatures(body)):
+            self._signatures.check(party, KEY, row(keys, party), signature)
 
     def _client(self, turn: PartyTurn) -> Client:
         kept = turn.memory.get(CLIENT)

@@ -35,6 +35,7 @@ from consenso.runtime.secure_sum.messages import Hello, Masked, row
 from consenso.runtime.secure_sum.server import DiscardedError, Server
 from consenso.runtime.secure_sum.terms import Occasion, Terms
 from consenso.runtime.secure_sum.wire import Wire
+from consenso.runtime.signatures import Signatures
 from consenso.runtime.summation import STEP, Check, Gathered, HubTurn, expected_costs
 from consenso.schedules import Everyone, PoissonSubset
 
@@ -43,14 +44,17 @@ log = logging.getLogger(__name__)
 _ADVERT = "advert/"  # names of what the hub keeps from round to round
 
 
-def secure_parts(plan: Plan, *, patience: int | None = None) -> tuple[SecureSum, SecureContributor]:
+def secure_parts(
+    plan: Plan, *, patience: int | None = None, signatures: Signatures | None = None
+) -> tuple[SecureSum, SecureContributor]:
     """The hub's and the party's side of a plan; what cannot be summed securely is refused here, before anything.
 
     patience: how often the hub asks again while fewer than the threshold have answered, before it gives the round up
-    with a DiscardedError; None for ever. Nothing is unmasked meanwhile.
+    with a DiscardedError; None for ever. Nothing is unmasked meanwhile. signatures: of the party, which then believes
+    no keys but signed ones.
     """
     terms = terms_of(plan)
-    return SecureSum(plan, terms, patience=patience), SecureContributor(plan, terms)
+    return SecureSum(plan, terms, patience=patience), SecureContributor(plan, terms, signatures)
 
 
 def terms_of(plan: Plan) -> Terms:
@@ -143,9 +147,11 @@ class SecureSum:
         else:
             nothing = dict.fromkeys(everyone, b"")
             hellos = self.until(turn, HELLO, nothing, self._check_hello, everyone, self.terms.parties)
-            for party, blob in hellos.items():
-                server.greet(self.wire.read_hello(blob, party))
-            body, digest = dict.fromkeys(everyone, self.wire.write_circle(server.circle())), server.circle().digest
+            said = [self.wire.read_hello(hellos[party], party) for party in everyone]
+            for hello in said:
+                server.greet(hello)
+            circle, digest = server.circle(), server.circle().digest
+            body = dict.fromkeys(everyone, self.wire.write_circle(circle, [hello.signature for hello in said]))
 
             def checked(party: int, blob: bytes) -> None:
                 self.check_advert(party, blob, at, digest)

@@ -1,7 +1,7 @@
 """What parties and server say to each other in a secure sum. All of it may be seen by the server.
 
-    once        party  -> server   Hello          a public key for envelopes
-                server -> party    Circle         the public keys of all
+    once        party  -> server   Hello          a public key for envelopes, signed
+                server -> party    Circle         the public keys of all, with their signatures
     in a round  party  -> server   Advert         a fresh public key for masks, envelopes with shares of two secrets
                 server -> party    Call           who takes part, their keys, the envelopes for this party
                 party  -> server   Masked         the masked integers
@@ -34,11 +34,12 @@ PACKET_BYTES = 2 * SHARE_BYTES + ENVELOPE_BYTES
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Hello:
-    """A party's public key for envelopes, for a whole run."""
+    """A party's public key for envelopes, for a whole run, with its signature; empty where nobody has certificates."""
 
     run: bytes
     party: int
     key: bytes
+    signature: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

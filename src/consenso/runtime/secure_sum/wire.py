@@ -6,7 +6,7 @@ message may have. Who sends, for which run and round, is on the envelope that an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from consenso.runtime.secure_sum.messages import (
 )
 from consenso.runtime.secure_sum.sharing import SHARE_BYTES
 from consenso.runtime.secure_sum.terms import Occasion, Terms
+from consenso.runtime.signatures import SIGNATURE_BYTES
 
 
 class Wire:
@@ -39,8 +40,9 @@ class Wire:
         key, keys, packets = _words(KEY_BYTES), _words(KEY_BYTES, n), _words(PACKET_BYTES, n)
         shares, members = _words(SHARE_BYTES, n), np.zeros(n, dtype=bool)
         self._masked: dict[tuple[int, tuple[str, ...]], Schema] = {}  # rounds have a few shapes at most
-        self.hello = Schema.of_values("Hello", {"key": key})
-        self.circle = Schema.of_values("Circle", {"keys": keys})
+        signature, signatures = _words(SIGNATURE_BYTES), _words(SIGNATURE_BYTES, n)
+        self.hello = Schema.of_values("Hello", {"key": key, "signature": signature})
+        self.circle = Schema.of_values("Circle", {"keys": keys, "signatures": signatures})
         self.advert = Schema.of_values("Advert", {"circle": key, "key": key, "commitment": key, "packets": packets})
         self.call = Schema.of_values("Call", {"circle": key, "roster": members, "keys": keys, "packets": packets})
         self.survivors = Schema.of_values("Survivors", {"survivors": members})
@@ -58,11 +60,16 @@ class Wire:
 
     def write_hello(self, hello: Hello) -> bytes:
         """Party to server."""
-        return encode_values("Hello", {"key": _packed(hello.key)})
+        signature = _packed(hello.signature.ljust(SIGNATURE_BYTES, b"\0"))
+        return encode_values("Hello", {"key": _packed(hello.key), "signature": signature})
 
-    def write_circle(self, circle: Circle) -> bytes:
-        """Server to party; everybody is in it."""
-        return encode_values("Circle", {"keys": self._spread(circle.members, circle.keys)})
+    def write_circle(self, circle: Circle, signatures: Sequence[bytes] = ()) -> bytes:
+        """Server to party; everybody is in it, with what it signed its key with."""
+        table = np.zeros((self.terms.parties, SIGNATURE_BYTES), dtype=np.uint8)
+        for party, signature in enumerate(signatures):
+            table[party] = np.frombuffer(signature, dtype=np.uint8)
+        signed = self._spread(np.arange(self.terms.parties), table)
+        return encode_values("Circle", {"keys": self._spread(circle.members, circle.keys), "signatures": signed})
 
     def write_advert(self, advert: Advert) -> bytes:
         """Party to server."""
@@ -105,13 +112,19 @@ class Wire:
 
     def read_hello(self, blob: bytes, party: int) -> Hello:
         """What `write_hello` wrote."""
-        key = _bytes(decode_values(blob, self.hello)["key"], KEY_BYTES)
-        return Hello(run=self.terms.run, party=party, key=key)
+        values = decode_values(blob, self.hello)
+        signature = _bytes(values["signature"], SIGNATURE_BYTES)
+        return Hello(run=self.terms.run, party=party, key=_bytes(values["key"], KEY_BYTES), signature=signature)
 
     def read_circle(self, blob: bytes) -> Circle:
         """What `write_circle` wrote."""
         keys = _table(decode_values(blob, self.circle)["keys"], KEY_BYTES)
         return Circle(run=self.terms.run, members=np.arange(self.terms.parties, dtype=np.int64), keys=keys)
+
+    def read_signatures(self, blob: bytes) -> list[bytes]:
+        """By party, the signatures that came with a circle."""
+        table = _table(decode_values(blob, self.circle)["signatures"], SIGNATURE_BYTES)
+        return [row(table, party) for party in range(self.terms.parties)]
 
     def read_advert(self, blob: bytes, party: int, occasion: Occasion) -> Advert:
         """What `write_advert` wrote."""

@@ -2,7 +2,9 @@
 
 A node asks its neighbours for what they said and gets it as soon as it is there, so a restarted one only has to ask
 again. A token, and what goes around to everybody (where a walk starts, the models in the end), is handed over and
-acknowledged. A peer that has everything stays until its neighbours have it too.
+acknowledged. What a neighbour says and the token are taken from their author's own line; what goes around is passed on
+by others, and is believed only with its author's signature. A peer that has everything stays until its neighbours have
+it too.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Callable, Mapping
 from consenso.errors import ConsensoError, InputError
 from consenso.runtime.codec import Envelope, MessageError
 from consenso.runtime.node import Node
+from consenso.runtime.signatures import SIGNATURE_BYTES
 from consenso.runtime.walker import START, Walker
 from consenso.runtime.zenoh.access import graph_node
 from consenso.runtime.zenoh.lines import Call, Identity, Lines
@@ -54,7 +57,8 @@ class GraphPeer:
         if missing:
             raise InputError(f"addresses: {missing[0]!r} has none; a peer needs its own and those of its neighbours.")
         self.worker, self._names, self._linger, self._advanced = worker, names, linger, advanced
-        self._limit = worker.largest()
+        self._signatures = credentials.signatures(names, run)
+        self._limit = worker.largest() + SIGNATURE_BYTES
         self._config = configuration(
             mode="peer",
             credentials=credentials,
@@ -183,7 +187,7 @@ class GraphPeer:
 
     def _hand_over(self, other: int, name: str) -> None:
         assert self.lines is not None
-        body = self.worker.disk.kept(f"item/{name}") or b""
+        body = self._signature(name) + (self.worker.disk.kept(f"item/{name}") or b"")
 
         def arrived(envelope: Envelope) -> bool:
             if envelope.kind == "done":
@@ -192,6 +196,15 @@ class GraphPeer:
 
         item = self.lines.envelope(other, kind="item", stage=name, body=body)
         self._calls["item", other, name] = self.lines.call(other, item, arrived)
+
+    def _signature(self, name: str) -> bytes:
+        """The signature under an item: its author's, who is this peer where none came with it."""
+        disk = self.worker.disk
+        kept = disk.kept(f"signature/{name}")
+        if kept is None:
+            kept = self._signatures.sign(_item(name), disk.kept(f"item/{name}") or b"")
+            disk.commit({f"signature/{name}": kept})
+        return kept
 
     def _ask_for(self, node: Node, other: int) -> None:
         assert self.lines is not None
@@ -261,11 +274,27 @@ class GraphPeer:
             return self.lines.envelope(other, kind="later")
         return self.lines.envelope(other, kind="said", round=round_, body=blob)
 
-    def _take_item(self, other: int, name: str, body: bytes) -> None:
-        worker = self.worker
+    def _take_item(self, other: int, name: str, signed: bytes) -> None:
+        """Keep what goes around; MessageError, which names the neighbour, unless its author signed it for this run."""
+        worker, signature, body = self.worker, signed[:SIGNATURE_BYTES], signed[SIGNATURE_BYTES:]
         worker.check_item(name, body)
-        if worker.disk.kept(f"item/{name}") is None:
-            worker.disk.commit({f"item/{name}": body})
+        author, owner = self._signatures.author(_item(name), body, signature), worker.owner(name)
+        if owner is not None and author != owner:
+            raise MessageError(f"{name}: it is {self._names[owner]!r}'s, and {self._names[author]!r} signed it.")
+        kept = worker.disk.kept(f"item/{name}")
+        if kept is not None and kept != body:
+            first = self._signatures.author(_item(name), kept, self._signature(name))
+            raise MessageError(
+                f"{name}: {self._names[first]!r} and {self._names[author]!r} signed different ones; the first is kept."
+                if first != author
+                else f"{name}: {self._names[author]!r} signed two different ones; the first is kept."
+            )
+        if kept is None:
+            if author == worker.index:
+                raise MessageError(
+                    f"{name}: this peer has not made it since it was started; it is of an earlier start."
+                )
+            worker.disk.commit({f"item/{name}": body, f"signature/{name}": signature})
             if isinstance(worker, Walker) and name == START:
                 worker.started()
                 self._progressed()
@@ -295,3 +324,8 @@ class GraphPeer:
             return other in self._finished and (other in knows or not lines.up[other])
 
         lines.wait(lambda: self._ended or all(settled(other) for other in self.worker.neighbours), self._linger)
+
+
+def _item(name: str) -> str:
+    """What is signed of something that goes around."""
+    return f"item {name}"

@@ -156,14 +156,9 @@ class Lines:
             if not call.accept(envelope):
                 return
         except InputError as error:
-            with self._condition:
-                known = self.refusals.get(call.recipient)
-                self.refusals[call.recipient] = call.refusal = str(error)
-                self._condition.notify_all()
-            if known != str(error):
+            call.refusal = str(error)
+            if self._note_refusal(call.recipient, str(error)):
                 log.warning("%s: %s", identity.others[call.recipient], error)
-                if self._refused is not None:
-                    self._refused(call.recipient, str(error))
             return
         with self._condition:
             self.traffic.received += len(blob)
@@ -172,6 +167,16 @@ class Lines:
             if call in self._calls:
                 self._calls.remove(call)
             self._condition.notify_all()
+
+    def _note_refusal(self, other: int | str, reason: str) -> bool:
+        """Tell the operator; whether it is news."""
+        with self._condition:
+            known = self.refusals.get(other)
+            self.refusals[other] = reason
+            self._condition.notify_all()
+        if known != reason and self._refused is not None:
+            self._refused(other, reason)
+        return known != reason
 
     def _hung_up(self, call: Call) -> None:
         with self._condition:
@@ -218,7 +223,8 @@ class Lines:
                     envelope = unpack(blob, run=identity.run, recipient=identity.name, sender=name, limit=self.limit)
                     reply = handle(envelope)
                 except MessageError as error:
-                    log.warning("refused a message of %s: %s", name, error)
+                    if self._note_refusal(asker, f"refused what {name} sent: {error}"):
+                        log.warning("refused a message of %s: %s", name, error)
                     reply = self.refuse(asker, str(error))
                 with self._condition:
                     self.traffic.received += len(blob)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from consenso.errors import InputError
+from consenso.runtime.signatures import Signatures
 
 CA, CERTIFICATE, KEY = "ca.pem", "cert.pem", "key.pem"
 
@@ -45,6 +47,11 @@ class Credentials:
         if (folder / KEY).stat().st_mode & 0o077:
             raise InputError(f"{folder}: others can read {KEY}; take their rights away with chmod 600.")
         return cls(folder=folder, name=held)
+
+    def signatures(self, names: Mapping[int, str], run: str) -> Signatures:
+        """What signs with this certificate, and checks what other parties of the run signed."""
+        folder = self.folder
+        return Signatures(ca=folder / CA, certificate=folder / CERTIFICATE, key=folder / KEY, names=names, run=run)
 
     def config(self) -> dict[str, object]:
         """What Zenoh is told."""
