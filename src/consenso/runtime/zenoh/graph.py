@@ -183,7 +183,7 @@ class GraphPeer:
 
     def _hand_over(self, other: int, name: str) -> None:
         assert self.lines is not None
-        body = self.worker.disk.kept(f"item/{name}") or b""
+        body = self.worker.item_bytes(name) or b""
 
         def arrived(envelope: Envelope) -> bool:
             if envelope.kind == "done":
