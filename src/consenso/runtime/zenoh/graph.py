@@ -17,6 +17,7 @@ from consenso.runtime.node import Node
 from consenso.runtime.walker import START, Walker
 from consenso.runtime.zenoh.access import graph_node
 from consenso.runtime.zenoh.lines import Call, Identity, Lines
+from consenso.runtime.zenoh.reasons import watched
 from consenso.runtime.zenoh.session import configuration, open_session
 from consenso.runtime.zenoh.star import Stopped, check_names
 from consenso.runtime.zenoh.tls import Credentials
@@ -55,6 +56,7 @@ class GraphPeer:
             raise InputError(f"addresses: {missing[0]!r} has none; a peer needs its own and those of its neighbours.")
         self.worker, self._names, self._linger, self._advanced = worker, names, linger, advanced
         self._limit = worker.largest()
+        self._credentials, self._dialled = credentials, {names[other]: addresses[other] for other in worker.neighbours}
         self._config = configuration(
             mode="peer",
             credentials=credentials,
@@ -77,6 +79,14 @@ class GraphPeer:
 
     def run(self) -> None:
         """Take part until everything is here and the neighbours have it too."""
+        with watched(self._credentials, self._dialled, self._is_up):
+            self._run()
+
+    def _is_up(self, name: str) -> bool:
+        up = {} if self.lines is None else {self._names[int(other)]: here for other, here in self.lines.up.items()}
+        return up.get(name, False)
+
+    def _run(self) -> None:
         session = open_session(self._config, self._stop)
         if session is None:
             raise Stopped
