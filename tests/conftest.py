@@ -7,6 +7,7 @@ ones.
 from __future__ import annotations
 
 import os
+import uuid
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,14 @@ from hypothesis import settings
 settings.register_profile("same", derandomize=True, database=None)
 settings.register_profile("explore", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Tokens of runs without a ledger are kept for one test, not in the home of whoever runs the tests."""
+    folder = tmp_path_factory.getbasetemp() / f"state-{uuid.uuid4().hex}"
+    monkeypatch.setenv("CONSENSO_STATE", str(folder))
+    return folder
 
 
 @pytest.fixture(scope="session")

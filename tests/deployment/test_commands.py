@@ -193,7 +193,8 @@ def test_a_status_knows_time_left_and_who_missed_what():
     assert told["parties"] == {"ash": "up"}
     made.turned("ended")
     assert made.snapshot()["seconds_left"] == 0.0
-    port = StatusPort(made, 0)
+    port = StatusPort(0)
+    port.show(made)
     try:
         assert look(port.port).keys() == made.snapshot().keys()
         assert look(port.port)["missing"] == {"birch": 1}

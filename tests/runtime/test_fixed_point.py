@@ -166,6 +166,8 @@ def test_a_contribution_without_a_public_bound_is_refused() -> None:
 
 
 class Allowed:
+    charge = None
+
     def open(self) -> None: ...
 
     def close(self) -> None: ...

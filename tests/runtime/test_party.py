@@ -130,6 +130,8 @@ def test_a_restarted_party_repeats_its_bytes_and_draws_no_second_noise(tmp_path,
 class Free:
     """A ledger without a bottom."""
 
+    charge = None
+
     def open(self) -> None: ...
 
     def close(self) -> None: ...

@@ -55,20 +55,18 @@ def join(
     from consenso.deployment.join import Member, Membership
     from consenso.study import Study
 
-    member = Member(
-        Membership(
-            study=Study.load(study),
-            party=party,
-            data=data,
-            server=server,
-            certs=certs,
-            state=state or Path(f"{party}.state"),
-            out=out or Path(f"{party}.run"),
-            ledger=ledger,
-            label=label,
-        )
+    told = Membership(
+        study=Study.load(study),
+        party=party,
+        data=data,
+        server=server,
+        certs=certs,
+        state=state or Path(f"{party}.state"),
+        out=out or Path(f"{party}.run"),
+        ledger=ledger,
+        label=label,
     )
-    folder = attended(member, as_json=as_json, port=status_port, echo=typer.echo)
+    folder = attended(lambda: Member(told), as_json=as_json, port=status_port, echo=typer.echo)
     if folder is None:
         typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
         raise typer.Exit(STOPPED)

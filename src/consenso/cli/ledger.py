@@ -107,6 +107,35 @@ def export(
         typer.echo(f"{out}: written")
 
 
+@group.command()
+def lease(
+    path: _Path,
+    to: Annotated[
+        str | None, typer.Option(help="Hand the ledger to this host; copy the files there afterwards.")
+    ] = None,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Write here from now on; you state that no other copy is in use.")
+    ] = False,
+) -> None:
+    """Which host may write to the ledger: show it, hand it over, or take it over.
+
+    A ledger that is copied to a second host would be spent twice, so one host writes. `lease` there prints its name.
+    """
+    from consenso.errors import InputError
+    from consenso.privacy.ledger import Ledger
+    from consenso.privacy.ledger.lease import this_host
+
+    if to is not None and take_over:
+        raise InputError("ledger lease: --to gives the ledger away and --take-over takes it; say one of them.")
+    with _believed():
+        ledger = Ledger.open(path)
+        if to is not None:
+            ledger.hand_over(to)
+        if take_over:
+            ledger.take_over()
+        typer.echo(f"{path}: written to by {ledger.holder() or 'whoever comes first'}; this host is {this_host()}")
+
+
 @contextlib.contextmanager
 def _believed() -> Iterator[None]:
     """A ledger that cannot be believed ends the command like a failed verification."""

@@ -61,21 +61,19 @@ def peer(
     from consenso.deployment.peer import Membership, PeerMember
     from consenso.study import Study
 
-    member = PeerMember(
-        Membership(
-            study=Study.load(study),
-            name=name,
-            data=data,
-            addresses=addresses or study.parent / "addresses.toml",
-            certs=certs,
-            state=state or Path(f"{name}.state"),
-            out=out or Path(f"{name}.run"),
-            ledger=ledger,
-            label=label,
-            linger=linger,
-        )
+    told = Membership(
+        study=Study.load(study),
+        name=name,
+        data=data,
+        addresses=addresses or study.parent / "addresses.toml",
+        certs=certs,
+        state=state or Path(f"{name}.state"),
+        out=out or Path(f"{name}.run"),
+        ledger=ledger,
+        label=label,
+        linger=linger,
     )
-    folder = attended(member, as_json=as_json, port=status_port, echo=typer.echo)
+    folder = attended(lambda: PeerMember(told), as_json=as_json, port=status_port, echo=typer.echo)
     if folder is None:
         typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
         raise typer.Exit(STOPPED)

@@ -38,7 +38,8 @@ def serve(
 
     Parties dial in with `consenso join`. Every finished round is on disk: a server that was stopped or killed goes on
     where it was when the same command is given again. The folder gets study.toml, model.json, card.json, run.json and,
-    if the study names a public test file, metrics.json.
+    if the study names a public test file, metrics.json. Given again when the run has ended, the command hands the model
+    to parties that did not take it in time.
 
     Exit codes: 0 the run has ended, 2 bad input, 130 stopped (give the same command to go on).
 
@@ -50,18 +51,16 @@ def serve(
     from consenso.study import Study
 
     loaded = Study.load(study)
-    server = Server(
-        Federation(
-            study=loaded,
-            listen=listen,
-            certs=certs,
-            out=out or default_folder(loaded, study),
-            label=label,
-            patience=patience,
-            linger=linger,
-        )
+    told = Federation(
+        study=loaded,
+        listen=listen,
+        certs=certs,
+        out=out or default_folder(loaded, study),
+        label=label,
+        patience=patience,
+        linger=linger,
     )
-    folder = attended(server, as_json=as_json, port=status_port, echo=typer.echo)
+    folder = attended(lambda: Server(told), as_json=as_json, port=status_port, echo=typer.echo)
     if folder is None:
         typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
         raise typer.Exit(STOPPED)

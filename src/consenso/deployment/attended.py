@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from consenso.deployment.status import Status
+from consenso.deployment.handshakes import told_handshakes
+from consenso.deployment.status import Status, StatusPort
 from consenso.deployment.view import shown
 from consenso.runtime.zenoh.star import Stopped
 
@@ -28,9 +29,23 @@ class Runnable(Protocol):
         ...
 
 
-def attended(runnable: Runnable, *, as_json: bool, port: int | None, echo: Callable[[str], None]) -> Path | None:
-    """Run to the end and show how it stands; None when it was stopped."""
+def attended(
+    make: Callable[[], Runnable], *, as_json: bool, port: int | None, echo: Callable[[str], None]
+) -> Path | None:
+    """Run what is made to the end and show how it stands; None when it was stopped. The port is taken first."""
     logging.basicConfig(level=logging.WARNING, format="consenso: %(message)s")
+    served = None if port is None else StatusPort(port)
+    try:
+        with told_handshakes():
+            return _attended(make(), as_json=as_json, port=served, echo=echo)
+    finally:
+        if served is not None:
+            served.close()
+
+
+def _attended(
+    runnable: Runnable, *, as_json: bool, port: StatusPort | None, echo: Callable[[str], None]
+) -> Path | None:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def wish(number: int, frame: Any) -> None:

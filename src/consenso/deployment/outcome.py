@@ -22,6 +22,7 @@ from consenso.study.study import SCHEMA
 from consenso.study.training import model_of
 
 RECORD = "run.json"
+HANDED = "handed.bin"  # the model as the parties get it
 SAMPLED = (
     "A party that did not answer in time counted as one that was not sampled: it added zero, and sums were divided by "
     "what the plan says. The guarantee is that of the card, no better: the schedule's draw protects a party, not its "
@@ -39,7 +40,7 @@ def prepare(out: Path, *, again: str | None = None) -> RunFolder:
     folder = RunFolder(path=out)
     if folder.complete and (again is None or _run_in(out) != again):
         raise InputError(f"--out {out}: a run is complete there; name another folder.")
-    known = {STUDY, SCHEMA, CARD, MODEL, TRACE, METRICS, RECORD, CHECKPOINT}
+    known = {STUDY, SCHEMA, CARD, MODEL, TRACE, METRICS, RECORD, HANDED, CHECKPOINT}
     if out.exists() and (not out.is_dir() or any(item.name not in known for item in out.iterdir())):
         raise InputError(f"--out {out}: it holds something else than a run; name another folder.")
     try:
@@ -47,6 +48,22 @@ def prepare(out: Path, *, again: str | None = None) -> RunFolder:
     except OSError as error:
         raise InputError(f"--out {out}: cannot be written ({error.strerror}); choose another place.") from None
     return folder
+
+
+def keep_model(folder: RunFolder, model: bytes) -> None:
+    """Keep the model as the parties get it, for those who come after the end."""
+    draft = folder.path / f"{HANDED}.new"
+    draft.write_bytes(model)
+    draft.replace(folder.path / HANDED)
+
+
+def kept_model(folder: RunFolder) -> tuple[bytes, int]:
+    """The model of a run that has ended, as the parties get it, and the number of its rounds."""
+    try:
+        record = json.loads((folder.path / RECORD).read_text(encoding="utf-8"))
+        return (folder.path / HANDED).read_bytes(), int(record["rounds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"--out {folder.path}: a run is complete there; name another folder.") from None
 
 
 def _run_in(out: Path) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from consenso.deployment.engines import server_parts
 from consenso.deployment.identity import disk_of, names_of, run_of
-from consenso.deployment.outcome import prepare, write
+from consenso.deployment.outcome import keep_model, kept_model, prepare, write
 from consenso.deployment.status import Status, budget_of
 from consenso.runtime.hub import HubRun
 from consenso.runtime.zenoh.star import SERVER, StarHub
@@ -40,9 +40,15 @@ class Server:
         self._parts = server_parts(self.plan)
         self._names, self._run = names_of(study), run_of(study, told.label)
         credentials = Credentials.load(told.certs, name=SERVER)
-        self._folder: RunFolder = prepare(told.out)
-        disk = disk_of(study, self._folder.checkpoint, owner=SERVER, label=told.label)
-        self.hub = HubRun(self.plan, disk, summation=self._parts.summation)
+        self._folder: RunFolder = prepare(told.out, again=self._run)
+        self._handed: bytes | None = None
+        self.hub: HubRun | None = None
+        if self._folder.complete:
+            self._handed, done = kept_model(self._folder)
+        else:
+            disk = disk_of(study, self._folder.checkpoint, owner=SERVER, label=told.label)
+            self.hub = HubRun(self.plan, disk, summation=self._parts.summation)
+            done = self.hub.round
         self.status = Status(
             role="server",
             name=SERVER,
@@ -51,7 +57,7 @@ class Server:
             delta=study.privacy.delta,
             simulation=study.simulation,
             budget=budget_of(self.plan, study.privacy.delta),
-            round=self.hub.round,
+            round=done,
             up=dict.fromkeys(self._names.values(), False),
         )
         self._star = StarHub(
@@ -67,10 +73,15 @@ class Server:
         self.status.lines = self._star.lines
 
     def run(self) -> Path:
-        """Run the rounds that are left, write the folder, and hand the model to the parties."""
+        """Run the rounds that are left, write the folder, and hand the model to the parties; again, if that was all."""
         hub, status = self.hub, self.status
         try:
             status.turned("waiting")
+            if hub is None:
+                assert self._handed is not None
+                self._star.end(self._handed, seconds=self.told.linger)
+                status.turned("ended")
+                return self._folder.path
             for done in hub.rounds(self._star):
                 status.advanced(done.round + 1, tuple(self._names[party] for party in done.missing))
             out = write(
@@ -79,8 +90,9 @@ class Server:
                 hub.model(),
                 rounds=hub.round,
                 run=self._run,
-                missing=self._missing(),
+                missing=self._missing(hub),
             )
+            keep_model(self._folder, hub.model_bytes())
             self._star.end(hub.model_bytes(), seconds=self.told.linger)
             status.turned("ended")
             hub.disk.close()
@@ -93,9 +105,9 @@ class Server:
         """Give up waiting; the run goes on from its folder when it is started again."""
         self._star.stop()
 
-    def _missing(self) -> dict[str, list[int]]:
+    def _missing(self, hub: HubRun) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
-        for row in self.hub.disk.journal():
+        for row in hub.disk.journal():
             for party in row.get("missing", ()):
                 found.setdefault(self._names[party], []).append(row["round"])
         return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
+from consenso.errors import InputError
 from consenso.runtime.plan import Plan
 from consenso.runtime.zenoh.lines import Lines
 
@@ -102,12 +103,19 @@ class Status:
 
 
 class StatusPort:
-    """Serves the status as JSON on loopback, to whoever asks for whatever path."""
+    """Serves a status as JSON on loopback, to whoever asks for whatever path.
 
-    def __init__(self, status: Status, port: int) -> None:
+    The port is taken at once, so that one that is in use is an error before a run starts.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._status: Status | None = None
+        self._thread: threading.Thread | None = None
+        shown = self
+
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                content = json.dumps(status.snapshot()).encode()
+                content = json.dumps({} if shown._status is None else shown._status.snapshot()).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(content)))
@@ -117,12 +125,23 @@ class StatusPort:
             def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
                 """Nobody needs to know who looked."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        try:
+            self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        except (OSError, OverflowError) as error:
+            raise InputError(
+                f"--status-port {port}: the port cannot be used ({error}); name one that is free, or 0 for any."
+            ) from None
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def show(self, status: Status) -> None:
+        """Answer with this status from now on."""
+        self._status = status
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Serve no more."""
-        self._server.shutdown()
+        if self._thread is not None:
+            self._server.shutdown()
         self._server.server_close()

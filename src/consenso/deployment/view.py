@@ -19,26 +19,23 @@ OFTEN = 0.5  # seconds between two lines about rounds
 
 
 @contextlib.contextmanager
-def shown(status: Status, *, as_json: bool, port: int | None, echo: Callable[[str], None]) -> Iterator[None]:
+def shown(status: Status, *, as_json: bool, port: StatusPort | None, echo: Callable[[str], None]) -> Iterator[None]:
     """Show a status until the block ends; with a port also on loopback. `echo` writes one line."""
-    served = None if port is None else StatusPort(status, port)
-    try:
-        if as_json:
-            status.listeners.append(_Throttled(status, lambda event, told: echo(_json(event, told))))
-            yield
-            return
-        from rich.console import Console
+    if port is not None:
+        port.show(status)
+    if as_json:
+        status.listeners.append(_Throttled(status, lambda event, told: echo(_json(event, told))))
+        yield
+        return
+    from rich.console import Console
 
-        console = Console(stderr=True)
-        if not console.is_terminal:
-            status.listeners.append(_Throttled(status, lambda event, told: echo(_line(event, told))))
-            yield
-            return
-        with _panel(console, status):
-            yield
-    finally:
-        if served is not None:
-            served.close()
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        status.listeners.append(_Throttled(status, lambda event, told: echo(_line(event, told))))
+        yield
+        return
+    with _panel(console, status):
+        yield
 
 
 class _Throttled:

@@ -70,7 +70,7 @@ class Histograms:
     @cached_property
     def card(self) -> Card:
         """The privacy card."""
-        return bare_card(HISTOGRAMS, {}, self.delta) if self.counter is None else self.counter.card()
+        return bare_card(HISTOGRAMS, {"adjacency": "replace-one"}, self.delta) if self.counter is None else self.counter.card()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,6 @@ class Counter:
 
     def card(self) -> Card:
         """The privacy card. Where the number of records is public, nothing is said of adding or removing one."""
-        stated: tuple[Adjacency, ...] = ("add-remove", "replace-one")
         own = self.terms.adjacency
         return Card.build(
             algorithm=HISTOGRAMS,
@@ -149,7 +148,7 @@ class Counter:
             promises=[
                 self._promise(observer, adjacency)
                 for observer in (Eavesdropper(), Public())
-                for adjacency in (stated if own == "add-remove" else (own,))
+                for adjacency in claims_of(own, "record")
             ],
         )
 

@@ -6,13 +6,19 @@ from typing import Protocol
 
 from consenso.errors import PrivacyError
 from consenso.privacy.ledger import charges_of
-from consenso.privacy.noise import NoNoise
 from consenso.runtime.charge import Charge
+from consenso.runtime.continuation import LIVE, Continuation, draws_private_noise
+from consenso.runtime.disk import Disk
 from consenso.runtime.plan import Plan
 
 
 class Allowance(Protocol):
     """Who is asked whether a party may spend."""
+
+    @property
+    def charge(self) -> Charge | None:
+        """The ledger that is charged, which also says which copy of a run goes on; None where nothing is protected."""
+        ...
 
     def open(self) -> None:
         """Reserve all that the run may cost, or raise; asking again for the same run changes nothing."""
@@ -32,33 +38,41 @@ class LedgerAllowance:
                 "a seeded run is a simulation and protects nobody, whatever a ledger says; leave the ledger out, or "
                 "remove the seed."
             )
-        self._plan, self._charge, self._asked = plan, charge, False
+        self._plan, self.charge, self._asked = plan, charge, False
 
     def open(self) -> None:
         """Reserve; a run that goes on after a restart keeps its reservation."""
         if self._asked:
             return
-        ledger, plan = self._charge.ledger, self._plan
-        if any(run.run_id == self._charge.run_id and run.state == "committed" for run in ledger.runs()):
+        ledger, plan = self.charge.ledger, self._plan
+        if any(run.run_id == self.charge.run_id and run.state == "committed" for run in ledger.runs()):
             self._asked = True  # the run ended before: what it repeats was paid for
             return
         deltas = [balance.budget.delta for balance in ledger.balances()]
         guarantees = [promise.guarantee for promise in plan.every_promise(min(deltas))]
         what = f"{type(plan.algorithm).__name__}, {plan.setting.rounds} rounds"
-        ledger.reserve(self._charge.run_id, charges_of(guarantees), what=what)
+        ledger.reserve(self.charge.run_id, charges_of(guarantees), what=what)
         self._asked = True
 
     def close(self) -> None:
         """Commit all of it: a run that stopped early may have stopped because of what it saw."""
-        self._charge.ledger.commit(self._charge.run_id)
+        self.charge.ledger.commit(self.charge.run_id)
+
+
+def continuation_on(disk: Disk, allowance: Allowance) -> Continuation:
+    """The one continuation of a party's run on its disk; refuses a copy of a run that went on elsewhere."""
+    charge = allowance.charge
+    run = disk.run if charge is None else f"{charge.run_id}/{disk.owner}"
+    return Continuation(None if charge is None else charge.ledger, run, disk.told(LIVE))
 
 
 class Unledgered:
     """No ledger: for seeded runs and for runs without any noise, which protect nobody and say so."""
 
+    charge = None
+
     def __init__(self, plan: Plan) -> None:
-        doorway = plan.setting.doorway
-        if doorway.sampler.private and not all(isinstance(noise, NoNoise) for noise in doorway.noise.values()):
+        if draws_private_noise(plan):
             raise PrivacyError(
                 "a party charges what it releases to a ledger of its own, and none was named; make one with "
                 "`consenso ledger create` and name it with --ledger."

@@ -15,20 +15,27 @@ from consenso.runtime.plan import Plan
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """Which ledger a run is charged to, and the name of the run there; a resumed run keeps its name."""
+    """Which ledger a run is charged to, and the name of the run there.
+
+    A run that goes on from its checkpoint keeps its name; without a checkpoint a name is used once.
+    """
 
     ledger: Ledger
     run_id: str
 
 
 @contextmanager
-def charged(plan: Plan, charge: Charge | None, progress: Progress) -> Iterator[None]:
+def charged(
+    plan: Plan, charge: Charge | None, progress: Progress, *, open_: Callable[[], None], fresh: bool
+) -> Iterator[None]:
     """Reserve all that the plan may cost; commit it when the block ends.
 
     The most is charged that the plan allows: a run that stopped early may have stopped because of what it saw. A
-    reservation is given back only when the run fails before anything went through the door.
+    reservation is given back only when a `fresh` run fails before anything went through the door. `open_` makes the run
+    the one continuation, and raises where another copy of it went on: that leaves what was charged as it is.
     """
     if charge is None:
+        open_()
         yield
         return
     if not plan.setting.doorway.sampler.private:
@@ -36,10 +43,20 @@ def charged(plan: Plan, charge: Charge | None, progress: Progress) -> Iterator[N
             "run(charge=...): seeded noise protects nobody, whatever a ledger says; plan with sampler=Safe(), or "
             "simulate without a ledger."
         )
+    if any(run.run_id == charge.run_id and run.state == "committed" for run in charge.ledger.runs()):
+        open_()  # it was charged in full, and what is left to do is paid for
+        yield
+        return
     deltas = [balance.budget.delta for balance in charge.ledger.balances()]
     guarantees = [promise.guarantee for promise in plan.every_promise(min(deltas))]
     what = f"{type(plan.algorithm).__name__}, {plan.setting.rounds} rounds"
-    with reserved(charge, charges_of(guarantees), what, lambda: len(progress.entries) > 0):
+    is_continuation = False
+    with reserved(
+        charge, charges_of(guarantees), what, lambda: not (fresh and is_continuation) or len(progress.entries) > 0
+    ):
+        # A copy that is refused here leaves what was charged as it is: it is the charge of the run that went on.
+        open_()
+        is_continuation = True
         yield
 
 

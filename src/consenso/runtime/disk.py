@@ -7,10 +7,10 @@ file holds exact private states; it is for its owner only, and one process at a 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -35,7 +35,7 @@ class Disk:
     """The folder of one owner in one run. `run` and `fingerprint` say which; another run is refused."""
 
     def __init__(self, folder: Path, *, owner: str, run: str, fingerprint: str) -> None:
-        self.folder, self._mutex = folder, threading.Lock()
+        self.folder, self.owner, self.run, self._mutex = folder, owner, run, threading.Lock()
         identity = {"format": FORMAT, "owner": owner, "run": run, "fingerprint": fingerprint}
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -132,11 +132,25 @@ def _blob(value: Any) -> bytes | None:
 def _locked(folder: Path) -> int:
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        _lock(lock)
+    except OSError as error:
         os.close(lock)
+        if not isinstance(error, BlockingIOError | PermissionError):
+            raise
         raise InputError(f"{folder}: another process has this run open; stop it, or name another folder.") from None
     return lock
+
+
+def _lock(handle: int) -> None:
+    """Lock a file for as long as it is open, or raise at once."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _unwritten(folder: Path, error: Exception) -> DiskError:

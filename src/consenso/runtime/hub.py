@@ -2,7 +2,8 @@
 
 The hub's next state is on the disk before anything made from it is sent, and so is whom a round asks: a restarted hub
 asks the same parties the same question again, and they repeat their answers. Noise that a trusted hub drew for a total
-it did not keep was seen by nobody.
+it did not keep was seen by nobody. A trusted hub that draws noise has a token outside of its disk, so that a copy of
+the disk cannot draw noise anew for the same answers.
 
 Where parties are Poisson-sampled each draws its own coin, and a party that does not answer in time counts as one that
 was not sampled: it adds zero, and sums are divided by what the plan says, never by how many answered. That never makes
@@ -23,6 +24,7 @@ from consenso.errors import InputError
 from consenso.runtime.book import Book
 from consenso.runtime.codec import decode, encode, encode_values
 from consenso.runtime.coins import DrawnCoins
+from consenso.runtime.continuation import LIVE, Continuation, Tokens, UserTokens, draws_private_noise
 from consenso.runtime.disk import Disk
 from consenso.runtime.own_step import require_sampler
 from consenso.runtime.party import NEVER
@@ -68,6 +70,9 @@ class HubRun:
         check_star(plan)
         require_sampler(plan)
         self.plan, self.disk = plan, disk
+        draws = plan.setting.doorway.trust == "curator" and draws_private_noise(plan)
+        tokens: Tokens | None = UserTokens() if draws else None
+        self._live = Continuation(tokens, f"{disk.run}/{disk.owner}", disk.told(LIVE))
         self._summation = summation or plain_parts(plan)[0]
         self._rehearsal = HubRehearsal(plan)
         self._partial = own_coins(plan)
@@ -94,11 +99,13 @@ class HubRun:
 
     def rounds(self, conversation: Conversation) -> Iterator[Round]:
         """Run the rounds that are left; yields after each is kept."""
+        self._go_on()
         while not self.finished:
             yield self._round(conversation)
 
     def model(self) -> Array:
         """The model as it stands."""
+        self._go_on()
         model: Array = self.plan.algorithm.model(self.plan.setting.facts.at(self.round), self._hub)
         return model
 
@@ -107,6 +114,10 @@ class HubRun:
         return encode_values("Model", {"model": np.asarray(self.model(), dtype=np.float64)})
 
     # --- inside -------------------------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """Be the one continuation of this run, or raise."""
+        self._live.open(lambda held: self.disk.commit({LIVE: held}))
 
     @property
     def _place(self) -> dict[str, Any]:
@@ -162,7 +173,9 @@ class HubRun:
         told = Round(round=round_, missing=tuple(sorted(set(silent) - set(gathered.counted))))
         row = {"what": "round", "round": round_, "missing": list(told.missing), "releases": book.releases}
         changes: dict[str, Any] = {f"memory/{name}": memory.get(name) for name in before | set(memory)}
-        self.disk.commit({**changes, "hub": encode(after), "place": place}, [row])
+        held = self._live.following()
+        self.disk.commit({**changes, "hub": encode(after), "place": place, LIVE: held}, [row])
+        self._live.confirm(held)
         return told
 
     def _coins(self, place: dict[str, Any]) -> DrawnCoins:

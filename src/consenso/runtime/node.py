@@ -1,8 +1,8 @@
 """The life of one node of a graph: says something to its neighbours in every round, hears them, goes on.
 
-What a node says in a round is on its disk, with the state and the journal that belong to it, before anybody can ask for
-it. A neighbour is at most one round ahead or behind, so the last two messages are kept; a restarted node hears its
-neighbours again and goes on at its round.
+What a node says in a round is on its disk, with the state and the journal that belong to it, and its ledger knows that
+this disk is the one that goes on, before anybody can ask for it. A neighbour is at most one round ahead or behind, so
+the last two messages are kept; a restarted node hears its neighbours again and goes on at its round.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.runtime.allowance import Allowance, Unledgered
+from consenso.runtime.allowance import Allowance, Unledgered, continuation_on
 from consenso.runtime.codec import MessageError, Schema, decode, decode_values, encode, encode_values
+from consenso.runtime.continuation import LIVE
 from consenso.runtime.disk import Disk
 from consenso.runtime.local import Neighbourhood
 from consenso.runtime.own_step import OwnStep
 from consenso.runtime.party import NEVER
 from consenso.runtime.plan import Plan
 from consenso.runtime.rehearsal import PeerRehearsal, spread
+from consenso.runtime.row_binding import bind_disk
 from consenso.shards import Shards
 
 
@@ -38,6 +40,8 @@ class Node:
         self.neighbours = tuple(int(other) for other in plan.setting.topology.neighbors(party))
         self._step = OwnStep(plan, shards, party)
         self._allowance = allowance or Unledgered(plan)
+        self._live = continuation_on(disk, self._allowance)
+        bind_disk(disk, self._step.cohort)
         self._rehearsal = PeerRehearsal(plan)
         self._mutex = threading.RLock()
 
@@ -68,6 +72,7 @@ class Node:
     def begin(self) -> None:
         """Say something in the first round, unless that is done."""
         with self._mutex:
+            self._go_on()
             if self.round != NEVER:
                 return
             self._allowance.open()
@@ -78,6 +83,7 @@ class Node:
         with self._mutex:
             if round_ > self.round:
                 return None
+            self._go_on()
             blob = self.disk.kept(f"said/{round_}")
         if blob is None:
             raise MessageError(f"round {round_} is long over for this node.")
@@ -108,7 +114,7 @@ class Node:
                 self._say(round_ + 1, after, place["spent"])
                 return
             model = algorithm.models(self._step.facts(round_ + 1), after)[0]
-            self.disk.commit({f"item/{self.item}": encode_values("Model", {"model": model})}, [{"what": "model"}])
+            self._store({f"item/{self.item}": encode_values("Model", {"model": model})}, {"what": "model"})
 
     def check_item(self, name: str, blob: bytes) -> None:
         """Refuse what is nobody's model."""
@@ -120,9 +126,15 @@ class Node:
         """Whose model it is."""
         return self.wanted.index(name)
 
+    def item_bytes(self, name: str) -> bytes | None:
+        """What goes around under a name, if it is here and this disk is the one that goes on."""
+        with self._mutex:
+            self._go_on()
+            return self.disk.kept(f"item/{name}")
+
     def model(self) -> Array:
         """The mean of all nodes' models, once they are here."""
-        blobs = [self.disk.kept(f"item/{name}") for name in self.wanted]
+        blobs = [self.item_bytes(name) for name in self.wanted]
         models = [decode_values(blob, self._model_schema)["model"] for blob in blobs if blob is not None]
         mean: Array = np.stack(models).mean(axis=0)
         return mean
@@ -152,7 +164,16 @@ class Node:
             "state": encode(taken.state),
             "place": {"round": round_, "spent": taken.spent},
         }
-        self.disk.commit(changes, [{"what": "step", "round": round_, "releases": list(taken.releases)}])
+        self._store(changes, {"what": "step", "round": round_, "releases": list(taken.releases)})
+
+    def _go_on(self) -> None:
+        """Be the one continuation of this run, or raise."""
+        self._live.open(lambda held: self.disk.commit({LIVE: held}))
+
+    def _store(self, changes: dict[str, Any], row: dict[str, Any]) -> None:
+        held = self._live.following()
+        self.disk.commit({**changes, LIVE: held}, [row])
+        self._live.confirm(held)
 
 
 def check_graph(plan: Plan) -> None:

@@ -38,7 +38,7 @@ class OwnStep:
     def __init__(self, plan: Plan, shards: Shards, party: int) -> None:
         _check(plan, shards, party)
         self.plan, self.party = plan, party
-        self._cohort: Cohort = shards.cohort([party])
+        self.cohort: Cohort = shards.cohort([party])
         self._self: IntArray = np.array([party], dtype=np.int64)
 
     def facts(self, round_: int) -> Facts:
@@ -47,7 +47,7 @@ class OwnStep:
 
     def enroll(self) -> Any:
         """The state before the first round."""
-        return self.plan.algorithm.enroll(self.facts(0), self._cohort)
+        return self.plan.algorithm.enroll(self.facts(0), self.cohort)
 
     @cached_property
     def state_kind(self) -> type[Any]:
@@ -63,7 +63,7 @@ class OwnStep:
         largest = largest_bounds(setting, algorithm.releases, round_)
         with opened(algorithm, setting, here, largest, vault, book) as door:
             before = (*down, state)
-            after, message = algorithm.local(here, *before, self._cohort, door)
+            after, message = algorithm.local(here, *before, self.cohort, door)
         releases = (*book.releases, *_handed_over(setting.doorway.trust, algorithm.releases(here), message))
         return Taken(
             state=state if silent else after, message=message, vault=vault, releases=releases, spent=book.spent

@@ -1,8 +1,9 @@
 """The life of one party around a hub: a cohort of one, on its own disk.
 
 Whatever it is asked, it first looks whether it answered that before: then it repeats the stored bytes. A new answer is
-on its disk, with the state and the journal that belong to it, before it is handed to whoever sends it. So a restarted
-party goes on at its round, no exact value ever gets a second noise that leaves, and the journal has exactly what left.
+on its disk, with the state and the journal that belong to it, before it is handed to whoever sends it, and its ledger
+knows that this disk is the one that goes on. So a restarted party goes on at its round, a copy of its disk sends
+nothing, no exact value ever gets a second noise that leaves, and the journal has exactly what left.
 
 The hub tells with every question which of the party's rounds it counted last. A party whose answer came too late to be
 counted takes its step back, so that its state is what the hub's sum is made of; what was released stays in the journal.
@@ -19,13 +20,15 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.runtime.allowance import Allowance, Unledgered
+from consenso.runtime.allowance import Allowance, Unledgered, continuation_on
 from consenso.runtime.attendance import Attendance
 from consenso.runtime.codec import MessageError, Schema, decode, decode_values, encode
+from consenso.runtime.continuation import LIVE
 from consenso.runtime.disk import Disk
 from consenso.runtime.own_step import OwnStep, Taken
 from consenso.runtime.plan import Plan
 from consenso.runtime.rehearsal import Form, HubRehearsal
+from consenso.runtime.row_binding import ROWS, bind_disk
 from consenso.runtime.summation import Contributor, PartyTurn, plain_parts
 from consenso.shards import Shards
 
@@ -58,6 +61,9 @@ class Party:
         self.plan, self.index, self.disk = plan, party, disk
         self._step = OwnStep(plan, shards, party)
         self._allowance = allowance or Unledgered(plan)
+        self._live = continuation_on(disk, self._allowance)
+        if not self.finished:
+            bind_disk(disk, self._step.cohort)
         self._contributor = contributor or plain_parts(plan)[1]
         self._attendance = Attendance(plan, party)
         self._rehearsal = HubRehearsal(plan)
@@ -89,6 +95,7 @@ class Party:
         with self._mutex:
             place = self._place
             self._check_round(round_, place)
+            self._go_on()
             if round_ == place["round"]:
                 stored = self.disk.kept(f"answer/{stage}")
                 if stored is not None:
@@ -107,14 +114,19 @@ class Party:
             if self.finished:
                 return
             if self.round != NEVER:
+                self._go_on()
                 self._allowance.open()
                 self._allowance.close()
             # The exact states served their purpose; the journal stays.
             private = [*self.disk.names("answer/"), *self.disk.names("asked/"), *self.disk.names(_MEMORY)]
-            private += ["settled", "pending", "said", "said/down"]
+            private += ["settled", "pending", "said", "said/down", ROWS]
             self.disk.commit({**dict.fromkeys(private), "model": body}, [{"what": "ended"}])
 
     # --- inside -------------------------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """Be the one continuation of this run, or raise."""
+        self._live.open(lambda held: self.disk.commit({LIVE: held}))
 
     @property
     def _place(self) -> dict[str, Any]:
@@ -159,7 +171,9 @@ class Party:
         changes: dict[str, Any] = {_MEMORY + name: memory.get(name) for name in before | set(memory)}
         changes |= {f"answer/{stage}": answer, f"asked/{stage}": _digest(body)}
         sent = {"what": "sent", "round": round_, "stage": stage, "bytes": len(answer), "sha256": _digest(answer)}
-        self.disk.commit({**making.changes, **changes, "place": place}, [*making.journal, sent])
+        held = self._live.following()
+        self.disk.commit({**making.changes, **changes, "place": place, LIVE: held}, [*making.journal, sent])
+        self._live.confirm(held)
         return answer
 
     def _remembered(self) -> list[str]:

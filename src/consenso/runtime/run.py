@@ -15,7 +15,7 @@ from consenso.privacy.card import Card
 from consenso.privacy.door import Entry
 from consenso.privacy.noise import NoNoise
 from consenso.runtime.charge import Charge, charged
-from consenso.runtime.checkpoint import Checkpoint
+from consenso.runtime.checkpoint import Checkpoint, continuation_of
 from consenso.runtime.coins import DrawnCoins
 from consenso.runtime.local import LocalEngine, Progress
 from consenso.runtime.plan import Plan
@@ -60,39 +60,57 @@ def run(
     """Run a plan.
 
     charge: the ledger that the run is charged to, before it releases anything; a budget that does not allow the plan is
-    an error and nothing is spent.
+    an error and nothing is spent. Of a run with private noise only the last checkpoint goes on, and one copy of it.
 
     trace: keep what the hub sees of each round (how far the model moved). diagnostics: also keep the exact objective
     and the distance between parties, which are private. checkpoint: a folder to resume from and to save to, every
     `every` rounds. progress: called with the rounds done and the rounds planned, after each round or, where many are
-    run at once, after the last of them. history: what is traced is added here, so that `progress` can look at it.
+    run at once, after the last of them. history: what is traced is added here, so that `progress` can look at it; with
+    a checkpoint, once the round is saved.
     """
     _check(plan, shards)
     stride = 1 if trace or diagnostics else every if checkpoint is not None else None
     engine = LocalEngine(one_by_one=one_by_one, stride=stride)
     at = engine.start(plan.algorithm, plan.setting, shards)
-    saved = Checkpoint(checkpoint, plan) if checkpoint is not None else None
+    saved = Checkpoint(checkpoint, plan, shards.cohort(), charge) if checkpoint is not None else None
     if saved is not None:
         at = saved.load(at) or at
     history, before = Trace() if history is None else history, released_model(plan, at)
     rounds = engine.rounds(plan.algorithm, plan.setting, shards, at, coins_of(plan, at))
-    with charged(plan, charge, at):
+    unsaved, fresh = Trace(), saved is None or saved.fresh
+    with charged(plan, charge, at, open_=_opener(plan, charge, saved, at), fresh=fresh):
         while True:
             if saved is not None and at.round < plan.setting.rounds:
                 saved.begin(at.round)
             if next(rounds, None) is None:
                 break
-            if saved is not None and at.round % every == 0:
-                saved.save(at)
             if trace or diagnostics:
                 now = released_model(plan, at)
-                history.add("model movement", float(np.linalg.norm(now - before)), "hub")
+                unsaved.add("model movement", float(np.linalg.norm(now - before)), "hub")
                 before = now
             if diagnostics:
-                _diagnose(plan, shards, at, history)
+                _diagnose(plan, shards, at, unsaved)
+            if saved is not None and at.round % every == 0:
+                saved.save(at)
+            if saved is None or at.round % every == 0:
+                unsaved.move_to(history)
             if progress is not None:
                 progress(at.round, plan.setting.rounds)
+        if saved is not None:
+            saved.save(at)
+        unsaved.move_to(history)
     return Result(plan=plan, model=released_model(plan, at), rounds=at.round, entries=at.entries, trace=history)
+
+
+def _opener(plan: Plan, charge: Charge | None, saved: Checkpoint | None, at: Progress) -> Callable[[], None]:
+    """What makes this process the one continuation of the run."""
+    if saved is not None:
+        return lambda: saved.open(at)
+    if charge is None:
+        return lambda: None
+    # Without a checkpoint nothing is kept: whoever comes with the same name again is refused.
+    live = continuation_of(plan, charge, charge.run_id, None)
+    return lambda: live.open(lambda held: None)
 
 
 def released_model(plan: Plan, progress: Progress) -> Array:

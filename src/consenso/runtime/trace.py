@@ -24,3 +24,10 @@ class Trace:
         """Append a number to a column."""
         self.audience.setdefault(name, audience)
         self.columns.setdefault(name, []).append(value)
+
+    def move_to(self, other: Trace) -> None:
+        """Add everything to another trace and keep nothing."""
+        for name, values in self.columns.items():
+            for value in values:
+                other.add(name, value, self.audience[name])
+        self.columns.clear()

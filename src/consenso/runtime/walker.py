@@ -2,7 +2,8 @@
 
 The token is the hub. Its number is the round, and whoever gets it takes the step of that round, draws the next holder
 from its own entropy, and has all of that on its disk before it acknowledges: so a token that was acknowledged is never
-lost, and one that comes a second time is acknowledged and otherwise ignored.
+lost, and one that comes a second time is acknowledged and otherwise ignored. The token of a walk leaves only from the
+disk that the party's ledger knows as the one that goes on.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from consenso.algorithms.shape import Finishes
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.privacy.setting import largest_bounds
-from consenso.runtime.allowance import Allowance, Unledgered
+from consenso.runtime.allowance import Allowance, Unledgered, continuation_on
 from consenso.runtime.attendance import Attendance
 from consenso.runtime.codec import MessageError, decode, decode_values, encode, encode_values
 from consenso.runtime.coins import DrawnCoins
+from consenso.runtime.continuation import LIVE
 from consenso.runtime.disk import Disk
 from consenso.runtime.own_step import OwnStep
 from consenso.runtime.party import NEVER, model_schema
 from consenso.runtime.plan import Plan
 from consenso.runtime.rehearsal import Form, HubRehearsal
+from consenso.runtime.row_binding import bind_disk
 from consenso.runtime.sums import Sum
 from consenso.schedules import RandomWalk
 from consenso.shards import Shards
@@ -57,6 +60,8 @@ class Walker:
         self.neighbours = _neighbours(plan, party)
         self._step = OwnStep(plan, shards, party)
         self._allowance = allowance or Unledgered(plan)
+        self._live = continuation_on(disk, self._allowance)
+        bind_disk(disk, self._step.cohort)
         self._attendance = Attendance(plan, party)
         self._rehearsal = HubRehearsal(plan)
         self._mutex = threading.RLock()
@@ -73,6 +78,7 @@ class Walker:
     def begin(self) -> None:
         """One party draws who has the token first; whoever knows that it does takes the first step."""
         with self._mutex:
+            self._go_on()
             if self.index == FIRST and self.disk.kept("item/start") is None:
                 first = self._draw(0, None)
                 self.disk.commit({"item/start": json.dumps(first).encode()}, [{"what": "start"}])
@@ -91,6 +97,7 @@ class Walker:
         with self._mutex:
             if not 0 <= number < self.plan.setting.rounds:
                 raise MessageError("the token has a number that no round of the plan has.")
+            self._go_on()
             if number <= self.round:
                 return  # it was here before: whoever sends it did not hear that it arrived
             self._visit(number, token)
@@ -100,6 +107,8 @@ class Walker:
         """The last token that left here; None if there was none, or if the walk ended here."""
         with self._mutex:
             place, token = self._place, self.disk.kept("token")
+            if token is not None:
+                self._go_on()
         if token is None or place["to"] is None:
             return None
         return Hop(number=place["seen"] + 1, to=place["to"], token=token)
@@ -117,9 +126,15 @@ class Walker:
         """Who may say it; None for the model, which whoever had the token last signs, and nobody else knows who."""
         return FIRST if name == START else None
 
+    def item_bytes(self, name: str) -> bytes | None:
+        """What goes around under a name, if it is here and this disk is the one that goes on."""
+        with self._mutex:
+            self._go_on()
+            return self.disk.kept(f"item/{name}")
+
     def model(self) -> Array:
         """The model, once it is here."""
-        blob = self.disk.kept("item/model")
+        blob = self.item_bytes(MODEL)
         assert blob is not None
         model: Array = decode_values(blob, model_schema(self.plan))["model"]
         return model
@@ -169,7 +184,14 @@ class Walker:
         if over:
             model = np.asarray(algorithm.model(following, after), dtype=np.float64)
             changes["item/model"] = encode_values("Model", {"model": model})
-        self.disk.commit(changes, [{"what": "step", "round": number, "releases": list(taken.releases)}])
+        held = self._live.following()
+        row = {"what": "step", "round": number, "releases": list(taken.releases)}
+        self.disk.commit({**changes, LIVE: held}, [row])
+        self._live.confirm(held)
+
+    def _go_on(self) -> None:
+        """Be the one continuation of this run, or raise."""
+        self._live.open(lambda held: self.disk.commit({LIVE: held}))
 
     def _draw(self, round_: int, here: int | None) -> int:
         """Who has the token in a round, by this party's own coin."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,8 @@ from consenso.losses.checks import LARGEST_STEP
 from consenso.problem import Problem
 from consenso.rows import Rows
 from consenso.subproblems import Prox, local_prox
+
+DIGEST_ROWS = 1 << 16  # rows hashed at once: a table is never copied as a whole
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +51,17 @@ class Cohort:
     def sizes(self) -> IntArray:
         """Rows of each party, (parties,); private under add-remove."""
         return self._rows.layout.sizes
+
+    def keyed_digest(self, key: bytes) -> str:
+        """A hash of the rows, their order and their targets that tells nothing without the key."""
+        matrix = self._rows.matrix
+        parts = [matrix.data, matrix.indices, matrix.indptr] if self._rows.is_sparse else [matrix]
+        found = hmac.new(key, digestmod="sha256")
+        for each in (*parts, self._targets, self._rows.layout.offsets):
+            found.update(f"{each.dtype.str}{each.shape};".encode())
+            for start in range(0, max(len(each), 1), DIGEST_ROWS):
+                found.update(np.ascontiguousarray(each[start : start + DIGEST_ROWS]).tobytes())
+        return found.hexdigest()
 
     @cached_property
     def _norms(self) -> Array:

@@ -192,11 +192,9 @@ def _ledger(study: Study) -> Ledger | None:
     return None if name is None else Ledger.open(study.folder / name)
 
 
-def _charge(ledger: Ledger, folder: RunFolder, name: str, digest: str) -> Charge | None:
-    """The charge of a run; None where a run that was stopped has been charged in full already."""
+def _charge(ledger: Ledger, folder: RunFolder, name: str, digest: str) -> Charge:
+    """The charge of a run."""
     state = next((run.state for run in ledger.runs() if run.run_id == name), None)
-    if state == "committed":
-        return None
     if state == "released":  # it was stopped before anything was released, and starts anew
         name = folder.restart(digest)
     return Charge(ledger=ledger, run_id=name)

@@ -17,6 +17,7 @@ from consenso.privacy.ledger.budgets import Budget, Charges, Scope, charges_json
 from consenso.privacy.ledger.chain import Anchor, Fault, Row, missed_pin
 from consenso.privacy.ledger.costs import exceeding, refuse_overspending, together
 from consenso.privacy.ledger.history import History, Run, replay
+from consenso.privacy.ledger.lease import checked_host, this_host
 from consenso.privacy.serial import from_json
 
 
@@ -171,6 +172,26 @@ class Ledger:
                 _require_open(run, "release")
                 row = writer.append({"kind": "release", "time": _now(), "run": run_id, "reason": reason})
         return Receipt(run_id=run_id, row=row.number, head=row.hash)
+
+    def token(self, run_id: str) -> str | None:
+        """The token of the one copy of a run that may go on; None before a run has one."""
+        return store.read_token(self.path, self.timeout, run_id)
+
+    def replace_token(self, run_id: str, *, before: str | None, now: str) -> None:
+        """Let the copy that holds `before` go on, with a new token; PrivacyError when another copy went on."""
+        store.replace_token(self.path, self.timeout, run_id, before=before, now=now)
+
+    def holder(self) -> str | None:
+        """The host that may write to this ledger; None in a ledger that was made before hosts were named."""
+        return store.read_lease(self.path, self.timeout)
+
+    def hand_over(self, host: str) -> None:
+        """Let another host write, and this one no more; copy the ledger there afterwards."""
+        store.write_lease(self.path, self.timeout, checked_host(host), take_over=False)
+
+    def take_over(self) -> None:
+        """Let this host write. The caller states that no other copy is in use: two copies spend the budget twice."""
+        store.write_lease(self.path, self.timeout, this_host(), take_over=True)
 
     def balances(self) -> tuple[Balance, ...]:
         """What is spent and left of every budget, open reservations included."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from consenso.errors import BudgetError, InputError, TamperError
+from consenso.privacy.ledger import lease, tokens
 from consenso.privacy.ledger.anchors import anchor_path, read_anchor, sync_folder, write_anchor
 from consenso.privacy.ledger.chain import ORIGIN, Anchor, Fault, Row, broken_link, canonical, link, missed_anchor
 
@@ -34,6 +35,9 @@ _SCHEMA = {
     "entries_keep": "CREATE TRIGGER entries_keep BEFORE UPDATE ON entries "
     "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
 }
+
+# Made when they are first needed. Not in the chain: they say who may go on, not what was spent.
+_ASIDE = {"tokens": tokens.TABLE, "lease": lease.TABLE}
 
 # SQLite quotes damaged definitions in its messages, which then cannot be decoded.
 _DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
@@ -110,6 +114,7 @@ def create(path: Path, content: dict[str, Any], timeout: float) -> None:
             for statement in _SCHEMA.values():
                 connection.execute(statement)
             Writer(connection, ()).append(content)
+            lease.write_lease(connection, lease.this_host())
             connection.execute("COMMIT")
         try:
             os.link(draft, path)
@@ -144,6 +149,7 @@ def writing(path: Path, timeout: float) -> Iterator[Writer]:
             fault = snapshot.fault()
             if fault is not None:
                 raise refused(path, fault)
+            lease.require_lease(connection, path)
             writer = Writer(connection, snapshot.rows)
             yield writer
         except BaseException:
@@ -152,6 +158,47 @@ def writing(path: Path, timeout: float) -> Iterator[Writer]:
         connection.execute("COMMIT")
         if writer.rows != snapshot.rows:
             _refresh_anchor(connection, path, timeout)
+
+
+def read_token(path: Path, timeout: float, run: str) -> str | None:
+    """The token of a run; see `tokens`."""
+    with contextlib.closing(_connect(path, timeout, "ro")) as connection, _readable(path):
+        return tokens.read_token(connection, run)
+
+
+def replace_token(path: Path, timeout: float, run: str, *, before: str | None, now: str) -> None:
+    """Replace the token of a run; when the call returns, the new one survives a power cut."""
+    with _aside(path, timeout) as connection:
+        lease.require_lease(connection, path)
+        tokens.replace_token(connection, run, before=before, now=now)
+
+
+def read_lease(path: Path, timeout: float) -> str | None:
+    """The host that may write to the ledger; None where none was ever named."""
+    with contextlib.closing(_connect(path, timeout, "ro")) as connection, _readable(path):
+        return lease.read_lease(connection)
+
+
+def write_lease(path: Path, timeout: float, host: str, *, take_over: bool) -> None:
+    """Name the host that may write from now on; only the holder may, unless it is taken over."""
+    with _aside(path, timeout) as connection:
+        if not take_over:
+            lease.require_lease(connection, path)
+        lease.write_lease(connection, host)
+
+
+@contextlib.contextmanager
+def _aside(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """One transaction under the write lock that adds no row."""
+    with contextlib.closing(_connect(path, timeout, "rw")) as connection:
+        _begin(connection, path, timeout)
+        try:
+            with _readable(path):
+                yield connection
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
 
 
 def refused(path: Path, fault: Fault) -> TamperError:
@@ -204,8 +251,9 @@ def _check_header(path: Path, connection: sqlite3.Connection) -> None:
 
 def _check_structure(connection: sqlite3.Connection) -> None:
     found = {_text(name): _text(text) for name, text in connection.execute("SELECT name, sql FROM sqlite_master")}
-    for name in sorted(_SCHEMA.keys() | found.keys()):
-        if _SCHEMA.get(name) != found.get(name):
+    indexes = {f"sqlite_autoindex_{name}_1" for name in _ASIDE}  # of primary keys, made by SQLite
+    for name in sorted(_SCHEMA.keys() | found.keys() - indexes):
+        if (_SCHEMA | _ASIDE).get(name) != found.get(name):
             raise sqlite3.DatabaseError(f"the definition of {name} was changed")
     (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if answer != b"ok":

@@ -20,6 +20,7 @@ from consenso.runtime.signatures import SIGNATURE_BYTES
 from consenso.runtime.walker import START, Walker
 from consenso.runtime.zenoh.access import graph_node
 from consenso.runtime.zenoh.lines import Call, Identity, Lines
+from consenso.runtime.zenoh.reasons import watched
 from consenso.runtime.zenoh.session import configuration, open_session
 from consenso.runtime.zenoh.star import Stopped, check_names
 from consenso.runtime.zenoh.tls import Credentials
@@ -59,6 +60,7 @@ class GraphPeer:
         self.worker, self._names, self._linger, self._advanced = worker, names, linger, advanced
         self._signatures = credentials.signatures(names, run)
         self._limit = worker.largest() + SIGNATURE_BYTES
+        self._credentials, self._dialled = credentials, {names[other]: addresses[other] for other in worker.neighbours}
         self._config = configuration(
             mode="peer",
             credentials=credentials,
@@ -81,6 +83,14 @@ class GraphPeer:
 
     def run(self) -> None:
         """Take part until everything is here and the neighbours have it too."""
+        with watched(self._credentials, self._dialled, self._is_up):
+            self._run()
+
+    def _is_up(self, name: str) -> bool:
+        up = {} if self.lines is None else {self._names[int(other)]: here for other, here in self.lines.up.items()}
+        return up.get(name, False)
+
+    def _run(self) -> None:
         session = open_session(self._config, self._stop)
         if session is None:
             raise Stopped
@@ -187,7 +197,7 @@ class GraphPeer:
 
     def _hand_over(self, other: int, name: str) -> None:
         assert self.lines is not None
-        body = self._signature(name) + (self.worker.disk.kept(f"item/{name}") or b"")
+        body = self._signature(name) + (self.worker.item_bytes(name) or b"")
 
         def arrived(envelope: Envelope) -> bool:
             if envelope.kind == "done":

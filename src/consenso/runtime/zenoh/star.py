@@ -15,6 +15,7 @@ from consenso.runtime.party import Party
 from consenso.runtime.summation import Check
 from consenso.runtime.zenoh.access import HUB, star_hub, star_party
 from consenso.runtime.zenoh.lines import Call, Identity, Lines
+from consenso.runtime.zenoh.reasons import watched
 from consenso.runtime.zenoh.session import configuration, open_session
 from consenso.runtime.zenoh.tls import Credentials
 
@@ -158,12 +159,20 @@ class StarParty:
             connect=[server],
             limit=limit,
         )
+        self._credentials, self._server = credentials, server
         self._identity = Identity(run=run, me=party.index, name=name, others={HUB: SERVER})
         self._stop, self._failure = threading.Event(), list[Exception]()
         self.lines: Lines | None = None
 
     def run(self) -> None:
         """Answer until the server says that the run has ended; raises what kept this party from going on."""
+        with watched(self._credentials, {SERVER: self._server}, lambda name: self._is_up()):
+            self._run()
+
+    def _is_up(self) -> bool:
+        return self.lines is not None and self.lines.up[HUB]
+
+    def _run(self) -> None:
         session = open_session(self._config, self._stop)
         if session is None:
             raise Stopped
