@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.errors import PreconditionError, PrivacyError
+from consenso.errors import PreconditionError, StepError
 from consenso.operators.matrices import LinearMap
 from consenso.operators.splitting import require_injective
 from consenso.shards import Cohort
@@ -39,12 +39,12 @@ class Argmin:
 def certified_argmin(
     f: Cohort, linear: LinearMap, v: Array, step: float, *, start: Array, tolerance: float, who: str
 ) -> Array:
-    """The x of the argmin, or a PrivacyError where A x could not be certified to the tolerance."""
+    """The x of the argmin, or a StepError where A x could not be certified to the tolerance."""
     found = argmin(f, linear, v, step, start=start, tolerance=tolerance)
     if not found.residual <= tolerance:
-        raise PrivacyError(
-            f"{who}: its bound needs A x to a tolerance of {tolerance:g}, and {found.residual:.3g} was certified; "
-            "allow a larger tolerance, which is charged, or take a smaller step."
+        raise StepError(
+            f"{who}: its bound needs A x to a tolerance of {tolerance:g}, which the solver could not certify; allow "
+            "a larger tolerance, which is charged, or take a smaller step."
         )
     return found.x
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError, PrivacyError
+from consenso.errors import InputError, StepError
 from consenso.losses import Loss
 from consenso.rows import Rows
 from consenso.subproblems import newton
@@ -33,9 +33,9 @@ class Prox:
 
 
 def certified(prox: Prox, tolerance: float, who: str) -> Array:
-    """The points, or a PrivacyError where a bound that assumes exact proxes would not hold."""
+    """The points, or a StepError where a bound that assumes exact proxes would not hold."""
     if not np.all(prox.residual <= tolerance):
-        raise PrivacyError(
+        raise StepError(
             f"{who}: its bound needs local proxes to a tolerance of {tolerance:g}, which the solver could not certify "
             "for every party; allow a larger tolerance, which is charged, or take a smaller step."
         )
