@@ -167,7 +167,9 @@ class ConsensusADMM:
 
     def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
         """One reflected, noisy prox."""
-        x = certified(f.prox(2 * down.z - state.u, self.step, self.tolerance), self.tolerance, "ConsensusADMM")
+        v = 2 * down.z - state.u
+        f.check_points(v, self.step, self.tolerance, "ConsensusADMM")
+        x = certified(f.prox(v, self.step, self.tolerance), self.tolerance, "ConsensusADMM")
         x -= down.z  # the residual; a million parties have no room for one more array
         increment = door("residual", x)
         increment *= 2 * self.relaxation

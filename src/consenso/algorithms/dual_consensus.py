@@ -199,7 +199,9 @@ class DualConsensusADMM:
         return self._records(down, state, f, door) if self.level == "record" else self._party(down, state, f, door)
 
     def _party(self, down: Down, state: PartyState, f: Cohort, door: Door) -> tuple[PartyState, Up]:
-        v = 2 * down.z - down.centre + state.dual
+        v = 2 * down.z - down.centre
+        f.check_points(v, self.step, self.tolerance, "DualConsensusADMM")  # the dual is private, and short
+        v = v + state.dual
         dual = v - certified(f.prox(v, self.step, self.tolerance), self.tolerance, "DualConsensusADMM")
         if self.clip is not None:
             dual = clip(dual, self.clip, 2)

@@ -150,6 +150,7 @@ class PADMM:
         bottom = self.denominator(facts)
         pull = self.penalty * (degrees_of(facts)[:, None] * state.w + state.heard) - state.dual
         point = within(pull / bottom[:, None], self.radius)
+        f.check_points(point, 1 / bottom, self.tolerance, "PADMM")
         x = certified(f.prox(point, 1 / bottom, self.tolerance), self.tolerance, "PADMM")
         w = door("primal", x)
         return replace(state, w=w), Message(w=w)

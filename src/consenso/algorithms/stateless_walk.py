@@ -148,6 +148,7 @@ class StatelessWalk:
     def local(self, facts: Facts, down: Token, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
         """One noisy prox residual."""
         start = np.broadcast_to(down.z, (len(facts.cohort), facts.dim))
+        f.check_points(start, self.step, self.tolerance, "StatelessWalk")
         x = certified(f.prox(start, self.step, self.tolerance), self.tolerance, "StatelessWalk")
         return state, Up(residual=door("residual", x - down.z))
 

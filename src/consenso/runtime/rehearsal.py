@@ -166,15 +166,21 @@ class HubRehearsal(_Rounds[HubForms]):
 
     def costs(self, facts: Facts, down: Any) -> dict[str, tuple[float, float]]:
         """Bound and share that every party names for each sealed field, given what the hub really sends down."""
-        facts = replace(facts, problem=self.setting.facts.problem)
-        vault = Vault()
-        _, up = self._step(facts, down, vault)
-        parts = {each.name: getattr(up, each.name) for each in dataclasses.fields(up)}
-        sealed = {name: vault.take(part) for name, part in parts.items() if isinstance(part, Sealed)}
-        return {name: (float(part.bound), float(part.share)) for name, part in sealed.items()}
+        parts = self.contributions(facts, down)
+        return {name: (float(part.bound), float(part.share)) for name, part in parts.items()}
 
-    def _step(self, facts: Facts, down: Any, vault: Vault) -> tuple[Any, Any]:
-        algorithm, setting, here = self.plan.algorithm, self.setting, facts.only(self._party)
+    def contributions(self, facts: Facts, down: Any) -> dict[str, Contribution]:
+        """Which fields of a message are parts of a sum, and of which: as if a curator added the noise."""
+        doorway = replace(self.setting.doorway, trust="curator")
+        vault, setting = Vault(), replace(self.setting, doorway=doorway)
+        facts = replace(facts, problem=self.setting.facts.problem)
+        _, up = self._step(facts, down, vault, setting)
+        parts = {each.name: getattr(up, each.name) for each in dataclasses.fields(up)}
+        return {name: vault.take(part) for name, part in parts.items() if isinstance(part, Sealed)}
+
+    def _step(self, facts: Facts, down: Any, vault: Vault, setting: Setting | None = None) -> tuple[Any, Any]:
+        algorithm, here = self.plan.algorithm, facts.only(self._party)
+        setting = setting or self.setting
         largest = largest_bounds(setting, algorithm.releases, facts.round)
         with opened(algorithm, setting, here, largest, vault, self) as door:
             state, up = algorithm.local(here, down, self._state, self._rows.cohort(self._party), door)
