@@ -122,7 +122,7 @@ def check_metric(facts: Facts, metric: Metric) -> None:
         raise MessageError(f"metric: {p} vectors of {p} numbers and {p} values are due, or one value without vectors.")
     # Written so that what is not a number is refused.
     if not (np.all(metric.values >= LEAST * most * (1 - 1e-9)) and np.all(metric.values <= most * (1 + 1e-9))):
-        raise MessageError(f"metric: its values lie between {LEAST:g} and 1 times the squared row bound, and some do not.")
+        raise MessageError(f"metric: values lie in [{LEAST:g}, 1] times the squared row bound, and some do not.")
     if not round_ and not np.abs(metric.vectors.T @ metric.vectors - np.eye(p)).max(initial=0.0) <= ORTHONORMAL:
         raise MessageError(f"metric: its vectors must be orthonormal to {ORTHONORMAL:g}, and they are not.")
 
@@ -158,7 +158,10 @@ def factors(f: Cohort, metric: Metric, clip: float) -> Array:
 
     Given a metric that passed `check_metric`, a computed length is off by at most 4 p^2 CONDITION roundoffs of itself.
     """
-    whitened = f.squared_norms / metric.values[0] if metric.is_round else f.transformed_squared_norms(metric.power(-0.5))
+    if metric.is_round:
+        whitened: Array = f.squared_norms / metric.values[0]
+    else:
+        whitened = f.transformed_squared_norms(metric.power(-0.5))
     hidden = 1 + 4 * f.problem.features**2 * CONDITION * ROUNDOFF
     shortened: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(whitened) * hidden, np.finfo(float).tiny))
     return shortened

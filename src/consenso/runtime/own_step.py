@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,8 +22,6 @@ from consenso.runtime.plan import Plan
 from consenso.runtime.ranges import check_numbers, largest_number
 from consenso.runtime.step import opened
 from consenso.shards import Cohort, Shards
-
-log = logging.getLogger(__name__)
 
 Answer: TypeAlias = tuple[Any, Any, Book, Vault]
 
@@ -87,8 +84,8 @@ class OwnStep:
         try:
             after, message, book, vault = step(self._cohort)
         except (StepError, ArithmeticError, np.linalg.LinAlgError):
-            # Whether rows let a step come to its end is private: a party whose rows do not answers as one without.
-            log.warning("a step of round %d did not come to its end; this party answers as one without records", round_)
+            # Whether rows let a step come to its end is private, so nothing is logged: a party whose rows do not answers
+            # as one without records.
             after, message, book, vault = self._answer_without_records(step)
         releases = (*book.releases, *_handed_over(setting.doorway.trust, algorithm.releases(here), message))
         return Taken(
