@@ -63,7 +63,7 @@ class Liars:
                 round_=question.round, stage=question.stage, body=question.body, counted=question.counted
             )
             if self.huge is not None and answer:
-                with pytest.raises(MessageError, match=f"of party {party} is larger|is not finite"):
+                with pytest.raises(MessageError, match=rf"of party {party} is larger|is not finite"):
                     check(party, answer[:-8] + np.array([self.huge]).tobytes())
                 self.refused += 1
             check(party, answer)
@@ -191,7 +191,7 @@ def test_a_metric_that_no_released_moment_has_is_refused(what: str, tmp_path: Pa
     honest = algorithm.down(made.setting.facts, algorithm.start(made.setting.facts))
     vectors, values = twisted(METRICS[what])
     lie = encode(replace(honest, vectors=vectors, values=values, share=0.1))
-    with pytest.raises(MessageError, match="metric|larger than"):
+    with pytest.raises(MessageError, match=r"metric|larger than"):
         parties.parties[0].answer(round_=algorithm.looks, stage="step", body=lie, counted=-1)
     assert parties.parties[0].disk.journal() == []
     good = encode(replace(honest, vectors=np.eye(3), values=np.ones(3), share=0.1))
@@ -210,5 +210,3 @@ def test_a_clip_width_or_share_that_no_honest_hub_names_is_refused(field: str, n
     with pytest.raises(MessageError):
         parties.parties[0].answer(round_=1, stage="step", body=lie, counted=-1)
     assert parties.parties[0].disk.journal() == []
-
-

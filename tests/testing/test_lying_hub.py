@@ -20,7 +20,7 @@ def small(example):
 
 def test_a_metric_that_is_believed_gives_a_record_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("consenso.algorithms.preconditioned.check_metric", lambda facts, metric: None)
-    with pytest.raises(AssertionError, match="moved by|rows decide"):
+    with pytest.raises(AssertionError, match=r"moved by|rows decide"):
         laws.lies_gain_nothing(small(PreconditionedFixedPoint.example()))
 
 

@@ -167,7 +167,7 @@ class DualConsensusADMM:
         if self.relaxation <= 0.5 and (
             self.clip is None or (self.clip >= step * facts.lipschitz + self.tolerance).all()
         ):
-            one = 2 * step * facts.record_lipschitz + slack
+            one = 2 * step * facts.record_prox_lipschitz + slack
             record = one * (1 + step * facts.smoothness)
             if self.released == "dual":
                 record = np.minimum(record, one * (1 + 2 * self.relaxation * facts.round))

@@ -124,7 +124,7 @@ class PADMM:
                 record_replace_one=2 * gain * facts.scales * problem.row_bound * residual + slack,
                 user_replace_one=2 * longest + slack,
             )
-        one, all_of_them = gain * facts.record_lipschitz, gain * facts.lipschitz
+        one, all_of_them = gain * facts.record_prox_lipschitz, gain * facts.lipschitz
         return Bounds(
             record_add_remove=one + slack,
             record_replace_one=2 * one + slack,

@@ -273,9 +273,7 @@ class PreconditionedFixedPoint:
             noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_LOOK)
             seen = again(hub.metric, moment, noise, NoiseLevels.floor, least)
         metric = within_bounds(facts, seen.metric)
-        return self._ready(
-            facts, replace(hub, vectors=metric.vectors, values=metric.values, effective=seen.effective)
-        )
+        return self._ready(facts, replace(hub, vectors=metric.vectors, values=metric.values, effective=seen.effective))
 
     def _ready(self, facts: Facts, hub: Hub) -> Hub:
         """Clip and steps for a metric that is now known."""

@@ -97,8 +97,8 @@ class StatelessWalk:
                 name="residual",
                 size=facts.dim,
                 bounds=Bounds(
-                    record_add_remove=self.step * facts.record_lipschitz + slack,
-                    record_replace_one=2 * self.step * facts.record_lipschitz + slack,
+                    record_add_remove=self.step * facts.record_prox_lipschitz + slack,
+                    record_replace_one=2 * self.step * facts.record_prox_lipschitz + slack,
                     user_add_remove=self.step * facts.lipschitz + self.tolerance,
                     user_replace_one=2 * self.step * facts.lipschitz + slack,
                 ),
@@ -112,6 +112,11 @@ class StatelessWalk:
             return
 
         def walk() -> Theorem:
+            if not setting.facts.proxes_end:
+                raise PreconditionError(
+                    f"StatelessWalk: the network guarantee needs everybody's proxes to be exact, and for the kinks of "
+                    f"{setting.facts.problem.loss!r} no solver is proved to certify them; use a smooth loss."
+                )
             if setting.schedule != RandomWalk():
                 raise PreconditionError(
                     "StatelessWalk: the network guarantee is proved for a uniform next party; use RandomWalk() without "

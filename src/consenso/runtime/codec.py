@@ -20,7 +20,8 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from consenso.errors import InputError, MessageError
+from consenso.errors import InputError
+from consenso.errors import MessageError as MessageError  # for whoever reads messages
 
 R = TypeVar("R")
 

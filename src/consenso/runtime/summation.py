@@ -159,9 +159,7 @@ def checked_message(form: Form, blob: bytes, expected: Mapping[str, tuple[float,
             raise MessageError(f"{form.schema.record}: the bound or the share of {name!r} is not everybody's.")
 
 
-def check_contribution(
-    turn: HubTurn, form: Form, party: int, blob: bytes, parts: Mapping[str, Contribution]
-) -> None:
+def check_contribution(turn: HubTurn, form: Form, party: int, blob: bytes, parts: Mapping[str, Contribution]) -> None:
     """Refuse numbers that no honest party sends: parts of sums have a declared length, and noise does not go far."""
     setting, algorithm = turn.plan.setting, turn.plan.algorithm
     facts = turn.facts.only(np.array([party], dtype=np.int64))

@@ -19,6 +19,7 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import ConsensoError, MessageError
 from consenso.privacy.release import Release
 from consenso.problem import Adjacency, Unit
+from consenso.runtime.book import Spent
 from consenso.runtime.local import Neighbourhood
 from consenso.runtime.own_step import OwnStep
 from consenso.runtime.plan import Plan
@@ -82,7 +83,7 @@ def _first(number: float) -> Lie:
     def lie(value: Array, round_: int) -> Array:
         changed = np.array(value)
         if value.size:
-            changed[(slice(None), *[0] * (value.ndim - 1))] *= number
+            changed.reshape(len(changed), -1)[:, 0] *= number
         return changed
 
     return lie
@@ -242,7 +243,8 @@ def _answers(made: Plan, shards: Shards, party: int, change: Callable[[Any, int]
     doorway = replace(made.setting.doorway, probe=probe)
     step = OwnStep(replace(made, setting=replace(made.setting, doorway=doorway)), shards, party)
     is_hub, sent = isinstance(made.algorithm, HubAlgorithm), _KEPT[id(made)][1]
-    state, spent, answers = step.enroll(), {}, []
+    state, answers = step.enroll(), []
+    spent: Spent = {}
     for round_ in range(min(len(sent), ROUNDS)):
         del seen[:]
         try:
@@ -281,4 +283,3 @@ def _absorb(made: Plan, step: OwnStep, party: int, round_: int, state: Any, own:
         topology.metropolis,
     )
     return made.algorithm.absorb(step.facts(round_), state, heard)
-
