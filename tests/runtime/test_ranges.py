@@ -13,7 +13,11 @@ from consenso.algorithms.consensus import ConsensusADMM, Down
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.errors import MessageError
-from consenso.runtime.codec import encode
+from consenso.facts import Facts
+from consenso.losses import Hinge
+from consenso.privacy.observers import Public
+from consenso.privacy.setting import View
+from consenso.runtime.codec import encode, encode_values
 from consenso.runtime.disk import Disk
 from consenso.runtime.hub import HubRun, check_star
 from consenso.runtime.node import Node
@@ -210,3 +214,33 @@ def test_a_clip_width_or_share_that_no_honest_hub_names_is_refused(field: str, n
     with pytest.raises(MessageError):
         parties.parties[0].answer(round_=1, stage="step", body=lie, counted=-1)
     assert parties.parties[0].disk.journal() == []
+
+
+# --- what a hub can do ------------------------------------------------------------------------------------------------
+
+
+def test_a_hub_may_end_a_run_with_any_model(tmp_path: Path) -> None:
+    made = local_plan("ConsensusADMM")
+    party = Liars(made, tmp_path, None).parties[0]
+    nonsense = np.full(made.problem.dim, 42.0)
+    party.end(encode_values("Model", {"model": nonsense}))
+    np.testing.assert_array_equal(party.model, nonsense)
+
+
+def test_a_loss_with_kinks_makes_no_claim_that_needs_every_prox_to_end() -> None:
+    example = ConsensusADMM.example()
+    kinks = replace(example.problem, loss=Hinge(), unit="record")
+    smooth = replace(example.problem, unit="record")
+    assert _theorems(example, example.problem)
+    assert not _theorems(example, replace(kinks, unit="user"))
+    facts = Facts.everyone(kinks, rounds=1)
+    (release,) = example.algorithm.releases(facts)
+    assert np.all(release.bounds.record_replace_one == release.bounds.user_replace_one)
+    (release,) = example.algorithm.releases(Facts.everyone(smooth, rounds=1))
+    assert np.all(release.bounds.record_replace_one < release.bounds.user_replace_one)
+
+
+def _theorems(example, problem) -> list[object]:
+    made = planned(replace(example, problem=problem), trust="secure-sum")
+    view = View(observer=Public(), unit="user", adjacency="replace-one", party=0)
+    return list(made.algorithm.theorems(made.setting, view))
