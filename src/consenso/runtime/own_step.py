@@ -84,8 +84,8 @@ class OwnStep:
         try:
             after, message, book, vault = step(self._cohort)
         except (StepError, ArithmeticError, np.linalg.LinAlgError):
-            # Whether rows let a step come to its end is private, so nothing is logged: a party whose rows do not answers
-            # as one without records.
+            # Whether rows let a step come to its end is private, so nothing is logged: the party answers as one without
+            # records.
             after, message, book, vault = self._answer_without_records(step)
         releases = (*book.releases, *_handed_over(setting.doorway.trust, algorithm.releases(here), message))
         return Taken(
