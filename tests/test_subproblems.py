@@ -23,6 +23,8 @@ from consenso.losses import (
 )
 from consenso.rows import Layout, Rows
 from consenso.subproblems import Prox, certified, local, local_prox, newton
+from consenso.subproblems.batch import Batch, Plain
+from consenso.subproblems.local import descend_steadily
 from consenso.subproblems.pieces import pieces
 
 SMOOTH: list[Loss] = [Logistic(), Squared(), Huber(threshold=0.3), SmoothedHinge(smoothing=0.2), Softmax(classes=3)]
@@ -347,3 +349,28 @@ def test_a_loss_with_unknown_kinks_is_refused_by_name() -> None:
 
     with pytest.raises(InputError, match=r"Mystery\(\).*register"):
         pieces(Mystery(), np.ones(2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("loss", SMOOTH, ids=by_name)
+@pytest.mark.parametrize("far", [0.0, 1.0, 1e3])
+def test_the_last_resort_certifies_every_smooth_prox_from_wherever_it_starts(loss: Loss, far: float) -> None:
+    rng = np.random.default_rng(5)
+    rows = make_rows([6, 11], 4, loss.outputs, rng)
+    targets, weights = make_targets(loss, rows.count, rng), np.array([0.7, 2.0])
+    points = rng.normal(size=(2, 4 * loss.outputs))
+    batch = Batch(rows, Plain(loss, targets), weights, points, np.sqrt(rows.squared_norms()))
+    start = points + far * rng.normal(size=points.shape)
+    found, residual = descend_steadily(batch, start, 1e-10)
+    assert (residual <= 1e-10).all()
+    exact = prox(rows, targets, loss, weights, points, 1e-12)
+    assert (np.linalg.norm(found - exact.x, axis=1) <= residual + exact.residual).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=by_name)
+def test_rows_of_zeros_leave_a_point_where_it_is_however_long(loss: Loss) -> None:
+    rows = Rows(np.zeros((5, 3)), Layout(np.array([0, 1, 5])), loss.outputs)
+    targets = make_targets(loss, 5, np.random.default_rng(1))
+    v = np.random.default_rng(2).normal(size=(2, 3 * loss.outputs)) * 1e6
+    found = prox(rows, targets, loss, np.ones(2), v)
+    np.testing.assert_array_equal(found.x, v)
+    np.testing.assert_array_equal(found.residual, 0.0)

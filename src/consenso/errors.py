@@ -14,8 +14,16 @@ class InputError(ConsensoError, ValueError):
     """A parameter, a file or a table is not what it must be; nothing was touched or spent."""
 
 
+class MessageError(InputError):
+    """A message is not what it must be; the sentence says why and quotes nothing of it."""
+
+
 class PrivacyError(ConsensoError):
     """Going on would break a guarantee."""
+
+
+class StepError(PrivacyError):
+    """A step on private rows could not be taken to the end. That it happened is private: a deployed party answers."""
 
 
 class UndeclaredReleaseError(PrivacyError):

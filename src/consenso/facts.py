@@ -82,6 +82,19 @@ class Facts:
         return self.problem.record_lipschitz[self.cohort]
 
     @property
+    def proxes_end(self) -> bool:
+        """Whether a solver is proved to certify every prox: a loss without kinks has a method that needs no luck."""
+        return bool(self.problem.loss.curvature_bound < np.inf)
+
+    @property
+    def record_prox_lipschitz(self) -> Array:
+        """What one record counts for in a party's prox: its own part, or where a prox may not end the whole party's.
+
+        A step that does not end is answered as without any of the party's records.
+        """
+        return self.record_lipschitz if self.proxes_end else self.lipschitz
+
+    @property
     def smoothness(self) -> Array:
         """Smoothness constants of the cohort's objectives."""
         return self.problem.smoothness[self.cohort]

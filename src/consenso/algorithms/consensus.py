@@ -110,7 +110,7 @@ class ConsensusADMM:
     def releases(self, facts: Facts) -> tuple[Release, ...]:
         """The residual x - z. The state is public to whoever sees every message: a record counts for its part."""
         slack = 2 * self.tolerance
-        one, all_of_them = self.step * facts.record_lipschitz, self.step * facts.lipschitz
+        one, all_of_them = self.step * facts.record_prox_lipschitz, self.step * facts.lipschitz
         clipped = np.inf if self.clip is None else self.clip
         return (
             Release(
@@ -132,7 +132,7 @@ class ConsensusADMM:
         if view.adjacency != "replace-one" or self.clip is not None or not isinstance(setting.schedule, Everyone):
             return
         (release,) = self.releases(setting.facts)
-        if sight(setting, view, release) != "sum":
+        if sight(setting, view, release) != "sum" or not setting.facts.proxes_end:
             return
 
         def theorem_f() -> Theorem:
@@ -167,7 +167,9 @@ class ConsensusADMM:
 
     def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
         """One reflected, noisy prox."""
-        x = certified(f.prox(2 * down.z - state.u, self.step, self.tolerance), self.tolerance, "ConsensusADMM")
+        v = 2 * down.z - state.u
+        f.check_points(v, self.step, self.tolerance, "ConsensusADMM")
+        x = certified(f.prox(v, self.step, self.tolerance), self.tolerance, "ConsensusADMM")
         x -= down.z  # the residual; a million parties have no room for one more array
         increment = door("residual", x)
         increment *= 2 * self.relaxation

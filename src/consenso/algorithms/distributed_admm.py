@@ -86,6 +86,7 @@ def pulls(penalty: float, facts: Facts, state: State) -> Array:
 def minimise(f: Cohort, pull: Array, curvature: Array, tolerance: float, who: str) -> Array:
     """The minimisers of f_i(w) + curvature_i/2 |w|^2 - <pull_i, w> to a certified distance, (parties, dim)."""
     points = pull / curvature[:, None]
+    f.check_points(points, 1 / curvature, tolerance / 2, who)
     found = f.prox(points, 1 / curvature, tolerance / 2)
     # The prox is certified for its own arguments, which were rounded on their way here.
     rounded = ROUNDING * (lengths(points) + lengths(found.x))

@@ -172,7 +172,7 @@ class DualConsensusADMM:
         if self.relaxation <= 0.5 and (
             self.clip is None or (self.clip >= step * facts.lipschitz + self.tolerance).all()
         ):
-            one = 2 * step * facts.record_lipschitz + slack
+            one = 2 * step * facts.record_prox_lipschitz + slack
             record = one * (1 + step * facts.smoothness)
             if self.released == "dual":
                 record = np.minimum(record, one * (1 + 2 * self.relaxation * facts.round))
@@ -204,7 +204,9 @@ class DualConsensusADMM:
         return self._records(down, state, f, door) if self.level == "record" else self._party(down, state, f, door)
 
     def _party(self, down: Down, state: PartyState, f: Cohort, door: Door) -> tuple[PartyState, Up]:
-        v = 2 * down.z - down.centre + state.dual
+        v = 2 * down.z - down.centre
+        f.check_points(v, self.step, self.tolerance, "DualConsensusADMM")  # the dual is private, and short
+        v = v + state.dual
         dual = v - certified(f.prox(v, self.step, self.tolerance), self.tolerance, "DualConsensusADMM")
         if self.clip is not None:
             dual = clip(dual, self.clip, 2)

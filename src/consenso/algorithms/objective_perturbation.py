@@ -34,7 +34,7 @@ import numpy as np
 from consenso.algorithms.gradient_admm import squared_part
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
-from consenso.errors import InputError, PreconditionError, PrivacyError
+from consenso.errors import InputError, PreconditionError, StepError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.privacy import events
@@ -326,7 +326,7 @@ class _Composite:
                 continue
             after = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
             momentum, y = after, w + (momentum - 1) / after * (w - before)
-        raise PrivacyError(
+        raise StepError(
             f"ObjectivePerturbation: its bound needs the minimiser to a tolerance of {tolerance:g}, which was not "
             "certified; allow a larger tolerance, which is charged, or a larger quadratic."
         )

@@ -124,7 +124,7 @@ class PADMM:
                 record_replace_one=2 * gain * facts.scales * problem.row_bound * residual + slack,
                 user_replace_one=2 * longest + slack,
             )
-        one, all_of_them = gain * facts.record_lipschitz, gain * facts.lipschitz
+        one, all_of_them = gain * facts.record_prox_lipschitz, gain * facts.lipschitz
         return Bounds(
             record_add_remove=one + slack,
             record_replace_one=2 * one + slack,
@@ -150,6 +150,7 @@ class PADMM:
         bottom = self.denominator(facts)
         pull = self.penalty * (degrees_of(facts)[:, None] * state.w + state.heard) - state.dual
         point = within(pull / bottom[:, None], self.radius)
+        f.check_points(point, 1 / bottom, self.tolerance, "PADMM")
         x = certified(f.prox(point, 1 / bottom, self.tolerance), self.tolerance, "PADMM")
         w = door("primal", x)
         return replace(state, w=w), Message(w=w)

@@ -35,13 +35,19 @@ from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
 from consenso.algorithms.shape import Example, Source, per_row, require_positive
 from consenso.algorithms.whitening import (
     DIGEST_WORDS,
+    LEAST,
+    SHORTEST_CLIP,
     Hub,
+    check_cost,
+    check_metric,
     digest,
     factors,
     gradient_release,
     moment_release,
+    pull,
     scale_release,
     shortened_moments,
+    within_bounds,
 )
 from consenso.arrays import Array
 from consenso.errors import InputError
@@ -219,22 +225,23 @@ class PreconditionedFixedPoint:
 
     def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
         """A second moment, a gradient over whitened and shortened rows, or squared slopes."""
+        check_cost(down.clip, down.width, down.share)
         metric, kind = Metric(down.vectors, down.values), self._kind(facts.round)
         if kind == "second moment" and facts.round == 0:
             return state, Up(total=door("second moment", packed(f.second_moment()), share=down.share))
         told = digest(metric, down.clip)
         if not (state.told == told).all():
+            check_metric(facts, metric)
             state = State(factor=factors(f, metric, down.clip), told=np.tile(told, (len(f.parties), 1)))
         if kind == "second moment":
-            root = metric.power(-0.5)
-            moment = packed(root @ shortened_moments(f, state.factor) @ root)
+            moment = packed(shortened_moments(f, metric, state.factor))
             bound = (down.clip / facts.problem.row_bound) ** 2
             return state, Up(total=door("second moment", moment, bound=bound, share=down.share))
         # The size of slopes is measured at their first width, whatever the hub says.
         slopes = self._slopes(facts, f, f.scores(down.x), 1.0 if kind == "scale" else down.width)
         if kind == "scale":
             return state, Up(total=door("scale", f.sums((slopes / slope_limit(facts.problem)) ** 2)[:, None]))
-        pulled = f.pull(slopes * (state.factor if slopes.ndim == 1 else state.factor[:, None]))
+        pulled = pull(f, slopes * (state.factor if slopes.ndim == 1 else state.factor[:, None]))
         bound = down.clip * (1.0 if self.smoothing else down.width)
         return state, Up(total=door("gradient", metric.apply(pulled, -0.5), bound=bound, share=down.share))
 
@@ -256,7 +263,7 @@ class PreconditionedFixedPoint:
         return self._stepped(facts, hub, total.total / records)
 
     def _looked(self, facts: Facts, hub: Hub, upper: Array) -> Hub:
-        problem, least = facts.problem, 1e-9
+        problem, least = facts.problem, LEAST
         moment, noise = unpacked(upper, problem.features), facts.noise["second moment"] / problem.records
         if facts.round == 0:
             noise /= np.sqrt(FIRST_LOOK if self.looks > 1 else 1.0)
@@ -265,9 +272,8 @@ class PreconditionedFixedPoint:
         else:
             noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_LOOK)
             seen = again(hub.metric, moment, noise, NoiseLevels.floor, least)
-        return self._ready(
-            facts, replace(hub, vectors=seen.metric.vectors, values=seen.metric.values, effective=seen.effective)
-        )
+        metric = within_bounds(facts, seen.metric)
+        return self._ready(facts, replace(hub, vectors=metric.vectors, values=metric.values, effective=seen.effective))
 
     def _ready(self, facts: Facts, hub: Hub) -> Hub:
         """Clip and steps for a metric that is now known."""
@@ -282,7 +288,7 @@ class PreconditionedFixedPoint:
         width = 1.0 if residuals or self.smoothing else levels.slopes
         most = facts.rounds - self.other_rounds
         steps = self.steps or int(min(max(levels.steps(width, residuals=residuals), self.fewest_steps), most))
-        return replace(hub, clip=min(clip, longest), width=width, steps=steps)
+        return replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width, steps=steps)
 
     def _levels(self, facts: Facts, hub: Hub) -> NoiseLevels:
         curvature = noise_levels.curvature_of(facts.problem.loss, self.smoothing)

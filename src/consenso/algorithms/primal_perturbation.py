@@ -82,7 +82,7 @@ class PrimalPerturbation:
     def releases(self, facts: Facts) -> tuple[Release, ...]:
         """The minimiser. A node without records keeps its place in the graph, and its minimiser is then public."""
         curvature, slack = curvatures(self.penalty, facts), 2 * self.tolerance
-        record, user = facts.record_lipschitz / curvature, facts.lipschitz / curvature
+        record, user = facts.record_prox_lipschitz / curvature, facts.lipschitz / curvature
         return (
             Release(
                 name="model",

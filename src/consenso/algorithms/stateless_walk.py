@@ -97,8 +97,8 @@ class StatelessWalk:
                 name="residual",
                 size=facts.dim,
                 bounds=Bounds(
-                    record_add_remove=self.step * facts.record_lipschitz + slack,
-                    record_replace_one=2 * self.step * facts.record_lipschitz + slack,
+                    record_add_remove=self.step * facts.record_prox_lipschitz + slack,
+                    record_replace_one=2 * self.step * facts.record_prox_lipschitz + slack,
                     user_add_remove=self.step * facts.lipschitz + self.tolerance,
                     user_replace_one=2 * self.step * facts.lipschitz + slack,
                 ),
@@ -112,6 +112,11 @@ class StatelessWalk:
             return
 
         def walk() -> Theorem:
+            if not setting.facts.proxes_end:
+                raise PreconditionError(
+                    f"StatelessWalk: the network guarantee needs everybody's proxes to be exact, and for the kinks of "
+                    f"{setting.facts.problem.loss!r} no solver is proved to certify them; use a smooth loss."
+                )
             if setting.schedule != RandomWalk():
                 raise PreconditionError(
                     "StatelessWalk: the network guarantee is proved for a uniform next party; use RandomWalk() without "
@@ -148,6 +153,7 @@ class StatelessWalk:
     def local(self, facts: Facts, down: Token, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
         """One noisy prox residual."""
         start = np.broadcast_to(down.z, (len(facts.cohort), facts.dim))
+        f.check_points(start, self.step, self.tolerance, "StatelessWalk")
         x = certified(f.prox(start, self.step, self.tolerance), self.tolerance, "StatelessWalk")
         return state, Up(residual=door("residual", x - down.z))
 

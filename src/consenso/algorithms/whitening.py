@@ -9,6 +9,7 @@ import numpy as np
 
 from consenso.algorithms.noise_levels import slope_limit
 from consenso.arrays import Array
+from consenso.errors import MessageError
 from consenso.facts import Facts
 from consenso.metric import Metric
 from consenso.privacy.release import Bounds, Release, sum_rounding
@@ -16,6 +17,16 @@ from consenso.rows import BLOCK_NUMBERS
 from consenso.shards import Cohort
 
 DIGEST_WORDS = 8  # of 32 bits: exact as floating-point numbers
+# Eigenvalues of a metric are at least this part of the squared row bound, and at most all of it: the mean second moment
+# of rows has no larger one, and rounding is magnified by the root of the ratio at most.
+LEAST = 1e-6
+CONDITION = LEAST**-0.5
+# How far from orthonormal the vectors of a metric may be, entry by entry.
+ORTHONORMAL = 1e-9
+SHORTEST_CLIP, NARROWEST_WIDTH = 1e-6, 1e-3
+# Rows that are summed one after the other; the sums of pieces are added with their rounding errors.
+PIECE = 1 << 12
+ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,7 @@ def moment_release(facts: Facts, *, several: bool) -> Release:
 
 def gradient_release(facts: Facts) -> Release:
     """Gradients over whitened rows, which share one cost."""
-    slope, records = slope_limit(facts.problem), facts.problem.row_cap
+    slope, records = slope_limit(facts.problem) * (1 + rounding(facts)), facts.problem.row_cap
     return Release(
         name="gradient",
         size=facts.dim,
@@ -107,33 +118,95 @@ def digest(metric: Metric, clip: float) -> Array:
     return words
 
 
-def factors(f: Cohort, metric: Metric, clip: float) -> Array:
-    """How much each whitened row is shortened.
+def check_metric(facts: Facts, metric: Metric) -> None:
+    """Refuse a metric that no released second moment has: rounding would be magnified beyond what noise covers."""
+    p, most = facts.problem.features, facts.problem.row_bound**2
+    round_ = metric.vectors.shape == (0, 0) and metric.values.shape == (1,)
+    if not round_ and (metric.vectors.shape != (p, p) or metric.values.shape != (p,)):
+        raise MessageError(f"metric: {p} vectors of {p} numbers and {p} values are due, or one value without vectors.")
+    # Written so that what is not a number is refused.
+    if not (np.all(metric.values >= LEAST * most * (1 - 1e-9)) and np.all(metric.values <= most * (1 + 1e-9))):
+        raise MessageError(f"metric: values lie in [{LEAST:g}, 1] times the squared row bound, and some do not.")
+    if not round_ and not np.abs(metric.vectors.T @ metric.vectors - np.eye(p)).max(initial=0.0) <= ORTHONORMAL:
+        raise MessageError(f"metric: its vectors must be orthonormal to {ORTHONORMAL:g}, and they are not.")
 
-    Rows are whitened by the very matrix that gradients are: whether its vectors are orthogonal is the hub's word.
+
+def within_bounds(facts: Facts, metric: Metric) -> Metric:
+    """The metric with its values where parties accept them."""
+    most = facts.problem.row_bound**2
+    return Metric(metric.vectors, np.clip(metric.values, LEAST * most, most))
+
+
+def check_cost(clip: float, width: float, share: float) -> None:
+    """Refuse a clip, a width or a share that no honest hub names."""
+    if not (SHORTEST_CLIP <= clip <= CONDITION * (1 + 1e-9) and NARROWEST_WIDTH <= width <= 1 and 0 < share <= 1):
+        raise MessageError(
+            f"clip, width and share lie in [{SHORTEST_CLIP:g}, {CONDITION:g}], [{NARROWEST_WIDTH:g}, 1] and (0, 1], "
+            "and one of them does not."
+        )
+
+
+def rounding(facts: Facts) -> float:
+    """What rounding adds to how far a whitened gradient moves, relative to one contribution of full length.
+
+    Shortened rows are at most R C long before whitening (R the row bound, C the clip), so a sum over n records is off
+    by at most (PIECE + 8) u n R C and its whitening by 2 p^1.5 u times the length of the sum, in both worlds; whitening
+    makes either CONDITION / R times longer at most.
     """
-    whitened = f.squared_norms / metric.values[0] if metric.is_round else _whitened(f, metric)
-    shortened: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(whitened), np.finfo(float).tiny))
+    p, n = facts.problem.features, facts.problem.records
+    return float(4 * CONDITION * n * (PIECE + 8 + 2 * p**1.5) * ROUNDOFF)
+
+
+def factors(f: Cohort, metric: Metric, clip: float) -> Array:
+    """How much each whitened row is shortened: to the clip, less what rounding may hide in its length.
+
+    Given a metric that passed `check_metric`, a computed length is off by at most 4 p^2 CONDITION roundoffs of itself.
+    """
+    if metric.is_round:
+        whitened: Array = f.squared_norms / metric.values[0]
+    else:
+        whitened = f.transformed_squared_norms(metric.power(-0.5))
+    hidden = 1 + 4 * f.problem.features**2 * CONDITION * ROUNDOFF
+    shortened: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(whitened) * hidden, np.finfo(float).tiny))
     return shortened
 
 
-def _whitened(f: Cohort, metric: Metric) -> Array:
-    return f.transformed_squared_norms(metric.power(-0.5))
-
-
-def shortened_moments(f: Cohort, factors: Array) -> Array:
-    """Sum over each party's rows of factor^2 times row times its transpose, (parties, features, features).
-
-    The only place where an algorithm looks at rows: no primitive of a cohort weighs the rows of a second moment. They
-    are taken a block at a time, so that no second table is made.
-    """
+def pull(f: Cohort, coefficients: Array) -> Array:
+    """Sum over each party's rows of coefficient times row, (parties, dim), with rounding as `rounding` counts it."""
+    if f.sizes.max(initial=0) <= PIECE:
+        return f.pull(coefficients)
     rows = f._rows
+    out = np.zeros((rows.parties, rows.features * rows.outputs))
+    for party, (start, stop) in enumerate(zip(rows.layout.offsets[:-1], rows.layout.offsets[1:], strict=True)):
+        low = np.zeros(out.shape[1])  # what rounding took off `out`
+        for here in range(int(start), int(stop), PIECE):
+            piece = slice(here, min(here + PIECE, int(stop)))
+            part = rows.matrix[piece]
+            part = part if rows.is_sparse else part.astype(np.float64, copy=False)
+            added = np.asarray(part.T @ coefficients[piece], dtype=np.float64).reshape(-1)
+            total = out[party] + added
+            kept = total - out[party]
+            low += (out[party] - (total - kept)) + (added - kept)
+            out[party] = total
+        out[party] += low
+    return out
+
+
+def shortened_moments(f: Cohort, metric: Metric, factors: Array) -> Array:
+    """Sum over each party's whitened and shortened rows of row times its transpose, (parties, features, features).
+
+    The rows whose lengths were checked are the ones that are summed. They are taken a block at a time, so that no
+    second table is made.
+    """
+    rows, root = f._rows, None if metric.is_round else metric.power(-0.5)
     length = max(1, BLOCK_NUMBERS // rows.features)
     out = np.zeros((rows.parties, rows.features, rows.features))
     for party, (start, stop) in enumerate(zip(rows.layout.offsets[:-1], rows.layout.offsets[1:], strict=True)):
         for here in range(int(start), int(stop), length):
             block = slice(here, min(here + length, int(stop)))
             part = rows.matrix[block]
-            part = (part.toarray() if rows.is_sparse else part) * factors[block, None]
+            part = part.toarray() if rows.is_sparse else part.astype(np.float64, copy=False)
+            part = part * metric.values[0] ** -0.5 if root is None else part @ root
+            part = part * factors[block, None]
             out[party] += part.T @ part
     return out

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.errors import PreconditionError, PrivacyError
+from consenso.errors import MessageError, PreconditionError, StepError
 from consenso.operators.matrices import LinearMap
 from consenso.operators.splitting import require_injective
 from consenso.shards import Cohort
@@ -39,12 +39,13 @@ class Argmin:
 def certified_argmin(
     f: Cohort, linear: LinearMap, v: Array, step: float, *, start: Array, tolerance: float, who: str
 ) -> Array:
-    """The x of the argmin, or a PrivacyError where A x could not be certified to the tolerance."""
+    """The x of the argmin, or a StepError where A x could not be certified to the tolerance."""
+    _check_point(f, linear, v, step, tolerance, who)
     found = argmin(f, linear, v, step, start=start, tolerance=tolerance)
     if not found.residual <= tolerance:
-        raise PrivacyError(
-            f"{who}: its bound needs A x to a tolerance of {tolerance:g}, and {found.residual:.3g} was certified; "
-            "allow a larger tolerance, which is charged, or take a smaller step."
+        raise StepError(
+            f"{who}: its bound needs A x to a tolerance of {tolerance:g}, which the solver could not certify; allow "
+            "a larger tolerance, which is charged, or take a smaller step."
         )
     return found.x
 
@@ -63,6 +64,24 @@ def argmin(f: Cohort, linear: LinearMap, v: Array, step: float, *, start: Array,
             f"of {f.problem.loss!r} jumps; use SmoothedHinge or Huber, or another splitting."
         )
     return _newton(_Objective(f, linear, v, step), start, smallest, tolerance)
+
+
+def _check_point(f: Cohort, linear: LinearMap, v: Array, step: float, tolerance: float, who: str) -> None:
+    """Refuse a v so long that rounding alone could keep A x from being certified: a rule of public facts alone."""
+    smallest, scale = require_injective(linear, who), linear.squared_scale
+    if scale is not None:
+        f.check_points(linear.adjoint(v) / scale, step / scale, tolerance / float(np.sqrt(scale)), who)
+        return
+    problem, largest = f.problem, linear.largest
+    bend = float(f.scales[0]) * float(problem.sizes[f.parties[0]]) * problem.loss.smoothness(problem.row_bound)
+    reach = 2 / smallest  # |x| over |v|, but for what the loss moves
+    hidden = ROUNDING * (largest * (largest * reach + 1) + step * bend * reach) / smallest
+    # Written so that what is not a number is refused.
+    if not hidden * float(np.sqrt(max(linear.rows, linear.columns))) * float(np.linalg.norm(v)) <= tolerance / 2:
+        raise MessageError(
+            f"{who}: A x must be certified to {tolerance:g}, and at a point as long as the one asked for rounding "
+            "alone may exceed it; allow a larger tolerance, which is charged, or take a smaller step."
+        )
 
 
 class _Objective:

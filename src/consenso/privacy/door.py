@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError, PrivacyError, UndeclaredReleaseError
+from consenso.errors import InputError, StepError, UndeclaredReleaseError
 from consenso.facts import Facts
 from consenso.privacy.noise import Noise
 from consenso.privacy.release import COIN_STREAM, HUB, NOISE_STREAM, Amount, Release, Trust
@@ -264,7 +264,7 @@ def checked(release: Release, value: Array, facts: Facts, bound: float, share: f
     if not (np.isfinite(bound) and bound > 0 and 0 < share <= 1):
         raise UndeclaredReleaseError(f"door({release.name!r}): a bound is positive and a share lies in (0, 1].")
     if not np.isfinite(value).all():
-        raise PrivacyError(f"door({release.name!r}): a value that is not finite cannot be released; check the step.")
+        raise StepError(f"door({release.name!r}): a value that is not finite cannot be released; check the step.")
     if release.clip is None:
         return value
     return clip(value, release.clip * bound, release.norm)

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 
 from consenso.errors import InputError
+from consenso.errors import MessageError as MessageError  # for whoever reads messages
 
 R = TypeVar("R")
 
@@ -41,10 +42,6 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,64}", re.ASCII)
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 EnvelopeKind = Literal["ask", "answer", "refusal", "end", "said", "later", "token", "item", "done"]
-
-
-class MessageError(InputError):
-    """A message is not what it must be; the sentence says why and quotes nothing of it."""
 
 
 @dataclass(frozen=True, kw_only=True)

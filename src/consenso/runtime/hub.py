@@ -29,6 +29,7 @@ from consenso.runtime.disk import Disk
 from consenso.runtime.own_step import require_sampler
 from consenso.runtime.party import NEVER
 from consenso.runtime.plan import Plan
+from consenso.runtime.ranges import cut_numbers, largest_number
 from consenso.runtime.rehearsal import HubRehearsal
 from consenso.runtime.summation import Check, HubTurn, Summation, own_coins, plain_parts
 from consenso.schedules import RandomWalk
@@ -135,7 +136,7 @@ class HubRun:
         place, hub = self._place, self._hub
         round_: int = place["round"]
         facts, algorithm = self.plan.setting.facts.at(round_), self.plan.algorithm
-        down = algorithm.down(facts, hub)
+        down = cut_numbers(algorithm.down(facts, hub), largest_number(self.plan.problem))
         asked = np.array(place["active"], dtype=np.int64)
         book = Book(place["spent"])
         silent: set[int] = set()

@@ -23,6 +23,7 @@ from consenso.runtime.local import Neighbourhood
 from consenso.runtime.own_step import OwnStep
 from consenso.runtime.party import NEVER
 from consenso.runtime.plan import Plan
+from consenso.runtime.ranges import check_numbers, cut_numbers, largest_number
 from consenso.runtime.rehearsal import PeerRehearsal, spread
 from consenso.runtime.row_binding import bind_disk
 from consenso.shards import Shards
@@ -92,7 +93,7 @@ class Node:
     def check(self, round_: int, blob: bytes) -> None:
         """Refuse what a neighbour cannot have said."""
         forms = self._rehearsal.at(round_)
-        decode(forms.record, blob, forms.said)
+        check_numbers(decode(forms.record, blob, forms.said), largest_number(self.plan.problem))
 
     def advance(self, heard: Mapping[int, bytes]) -> None:
         """Take in what the neighbours said in this round, and say something in the next, or have a model."""
@@ -155,7 +156,7 @@ class Node:
 
     def _say(self, round_: int, state: Any, spent: dict[str, Any]) -> None:
         taken = self._step.take(round_, state, spent)
-        message = encode(taken.message)
+        message = encode(cut_numbers(taken.message, largest_number(self.plan.problem)))
         if Schema.of(taken.message) != self._rehearsal.at(round_).said:
             raise InputError("the step made another message than public facts tell; report this.")
         changes: dict[str, Any] = {

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from consenso.arrays import IntArray
-from consenso.errors import InputError, PrivacyError
+from consenso.errors import InputError, MessageError, PrivacyError, StepError
 from consenso.facts import Facts
 from consenso.privacy.door import Sealed, Vault
 from consenso.privacy.noise import NoNoise
@@ -17,8 +19,11 @@ from consenso.privacy.release import Release
 from consenso.privacy.setting import largest_bounds
 from consenso.runtime.book import Book, Spent
 from consenso.runtime.plan import Plan
+from consenso.runtime.ranges import check_numbers, largest_number
 from consenso.runtime.step import opened
 from consenso.shards import Cohort, Shards
+
+Answer: TypeAlias = tuple[Any, Any, Book, Vault]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +46,13 @@ class OwnStep:
         self.cohort: Cohort = shards.cohort([party])
         self._self: IntArray = np.array([party], dtype=np.int64)
 
+    def _answer_without_records(self, step: Callable[[Cohort], Answer]) -> Answer:
+        try:
+            return step(_without_records(self.plan, self.party, self.cohort.rows))
+        except StepError as error:
+            # No rows are in it: what was heard is to blame.
+            raise MessageError("what came cannot be worked with, whatever the rows; send smaller numbers.") from error
+
     def facts(self, round_: int) -> Facts:
         """Facts of this party alone."""
         return self.plan.setting.facts.only(self._self).at(round_)
@@ -59,15 +71,34 @@ class OwnStep:
         setting, algorithm, here = self.plan.setting, self.plan.algorithm, self.facts(round_)
         if silent:
             setting = replace(setting, doorway=replace(setting.doorway, probe=_unseen))
-        book, vault = Book(spent), Vault()
+        for heard in down:
+            check_numbers(heard, largest_number(setting.facts.problem))
         largest = largest_bounds(setting, algorithm.releases, round_)
-        with opened(algorithm, setting, here, largest, vault, book) as door:
-            before = (*down, state)
-            after, message = algorithm.local(here, *before, self.cohort, door)
+
+        def step(cohort: Cohort) -> Answer:
+            book, vault = Book(spent), Vault()
+            with opened(algorithm, setting, here, largest, vault, book) as door:
+                after, message = algorithm.local(here, *down, state, cohort, door)
+            return after, message, book, vault
+
+        try:
+            after, message, book, vault = step(self.cohort)
+        except (StepError, ArithmeticError, np.linalg.LinAlgError):
+            # Whether rows let a step come to its end is private, so nothing is logged: the party answers as one without
+            # records.
+            after, message, book, vault = self._answer_without_records(step)
         releases = (*book.releases, *_handed_over(setting.doorway.trust, algorithm.releases(here), message))
         return Taken(
             state=state if silent else after, message=message, vault=vault, releases=releases, spent=book.spent
         )
+
+
+def _without_records(plan: Plan, party: int, rows: int) -> Cohort:
+    """As many rows of zeros: to a loss of a margin they are no records, and states per row keep their length."""
+    problem = plan.problem
+    targets: dict[str, Any] = {"sign": np.ones(rows), "class": np.zeros(rows, dtype=np.int64), "real": np.zeros(rows)}
+    empty = sparse.csr_array((rows, problem.features), dtype=np.float64)
+    return Shards.from_parties(problem, [(empty, targets[problem.loss.targets])], parties=[party]).cohort([party])
 
 
 def _handed_over(trust: str, releases: tuple[Release, ...], message: Any) -> list[dict[str, Any]]:

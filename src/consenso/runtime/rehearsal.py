@@ -156,6 +156,8 @@ class HubRehearsal(_Rounds[HubForms]):
         self._rows = _zero_rows(self.setting, 0)
         self._hub = algorithm.start(self.setting.facts)
         self._state = algorithm.enroll(self.setting.facts.only(self._party), self._rows.cohort(self._party))
+        self._asked = self._state
+        self._parts: tuple[Any, dict[str, Contribution]] | None = None
 
     def largest(self) -> int:
         """Bytes of the longest message of the run, the final model included."""
@@ -166,26 +168,35 @@ class HubRehearsal(_Rounds[HubForms]):
 
     def costs(self, facts: Facts, down: Any) -> dict[str, tuple[float, float]]:
         """Bound and share that every party names for each sealed field, given what the hub really sends down."""
-        facts = replace(facts, problem=self.setting.facts.problem)
-        vault = Vault()
-        _, up = self._step(facts, down, vault)
-        parts = {each.name: getattr(up, each.name) for each in dataclasses.fields(up)}
-        sealed = {name: vault.take(part) for name, part in parts.items() if isinstance(part, Sealed)}
-        return {name: (float(part.bound), float(part.share)) for name, part in sealed.items()}
+        parts = self.contributions(facts, down)
+        return {name: (float(part.bound), float(part.share)) for name, part in parts.items()}
 
-    def _step(self, facts: Facts, down: Any, vault: Vault) -> tuple[Any, Any]:
-        algorithm, setting, here = self.plan.algorithm, self.setting, facts.only(self._party)
+    def contributions(self, facts: Facts, down: Any) -> dict[str, Contribution]:
+        """Which fields of a message are parts of a sum, and of which: as if a curator added the noise."""
+        if self._parts is None or self._parts[0] is not down:
+            doorway = replace(self.setting.doorway, trust="curator")
+            vault, setting = Vault(), replace(self.setting, doorway=doorway)
+            facts = replace(facts, problem=self.setting.facts.problem)
+            # Its own state is kept, so that what took a party long to check once is not checked in every round.
+            self._asked, up = self._step(facts, down, vault, setting, self._asked)
+            parts = {each.name: getattr(up, each.name) for each in dataclasses.fields(up)}
+            sealed = {name: vault.take(part) for name, part in parts.items() if isinstance(part, Sealed)}
+            self._parts = (down, sealed)
+        return self._parts[1]
+
+    def _step(self, facts: Facts, down: Any, vault: Vault, setting: Setting, state: Any) -> tuple[Any, Any]:
+        algorithm, here = self.plan.algorithm, facts.only(self._party)
         largest = largest_bounds(setting, algorithm.releases, facts.round)
         with opened(algorithm, setting, here, largest, vault, self) as door:
-            state, up = algorithm.local(here, down, self._state, self._rows.cohort(self._party), door)
-        return state, up
+            after, up = algorithm.local(here, down, state, self._rows.cohort(self._party), door)
+        return after, up
 
     def _rehearse(self, facts: Facts) -> HubForms:
         algorithm, setting = self.plan.algorithm, self.setting
         largest = largest_bounds(setting, algorithm.releases, facts.round)
         down, before = algorithm.down(facts, self._hub), self._hub
         total = Sum(setting, facts, largest, self)
-        self._state, up = self._step(facts, down, total.vault)
+        self._state, up = self._step(facts, down, total.vault, setting, self._state)
         form, blob = Form.of(up, total.vault)
         total.add(form.read(blob, total.vault))
         self._hub = algorithm.combine(facts, self._hub, total.total(algorithm))

@@ -11,14 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from consenso.arrays import IntArray
 from consenso.errors import InputError
 from consenso.facts import Facts
-from consenso.privacy.door import Vault
+from consenso.privacy.door import Contribution, Vault
 from consenso.privacy.setting import largest_bounds
-from consenso.runtime.codec import MessageError
+from consenso.runtime.codec import MessageError, decode_values
 from consenso.runtime.plan import Plan
-from consenso.runtime.rehearsal import Form, HubRehearsal
+from consenso.runtime.ranges import largest_contribution, largest_number
+from consenso.runtime.rehearsal import BOUND, SHARE, Form, HubRehearsal
 from consenso.runtime.step import Recorder
 from consenso.runtime.sums import Sum
 from consenso.schedules import PoissonSubset
@@ -105,10 +108,12 @@ class PlainSum:
         """One question to each party, one sum."""
         form = turn.rehearsal.at(turn.facts.round).up
         expected, may_sit_out = expected_costs(turn, form), own_coins(turn.plan)
+        parts = turn.rehearsal.contributions(turn.facts, turn.down)
 
         def check(party: int, blob: bytes) -> None:
             if blob:
                 checked_message(form, blob, expected)
+                check_contribution(turn, form, party, blob, parts)
             elif not may_sit_out:
                 raise MessageError("an empty message came in a round that everybody who was asked takes part in.")
 
@@ -152,6 +157,27 @@ def checked_message(form: Form, blob: bytes, expected: Mapping[str, tuple[float,
         part = vault.take(getattr(message, name))
         if (part.bound, part.share) != (bound, share):
             raise MessageError(f"{form.schema.record}: the bound or the share of {name!r} is not everybody's.")
+
+
+def check_contribution(turn: HubTurn, form: Form, party: int, blob: bytes, parts: Mapping[str, Contribution]) -> None:
+    """Refuse numbers that no honest party sends: parts of sums have a declared length, and noise does not go far."""
+    setting, algorithm = turn.plan.setting, turn.plan.algorithm
+    facts = turn.facts.only(np.array([party], dtype=np.int64))
+    declared = {release.name: release for release in algorithm.releases(facts)}
+    bounds = largest_bounds(setting, algorithm.releases, facts.round)
+    for name, value in decode_values(blob, form.schema).items():
+        if name.endswith((BOUND, SHARE)) or not isinstance(value, np.ndarray):
+            continue
+        most = largest_number(facts.problem)
+        if name in parts:
+            part = parts[name]
+            release, largest = declared[part.release.name], bounds[part.release.name]
+            most = largest_contribution(setting, facts, release, largest, float(part.bound), float(part.share))
+        if not np.abs(value).max(initial=0.0) <= most:
+            raise MessageError(
+                f"{form.schema.record}: a number in {name!r} of party {party} is larger than the {most:.6g} that its "
+                "declaration and its noise allow."
+            )
 
 
 def plain_parts(plan: Plan) -> tuple[Summation, Contributor]:

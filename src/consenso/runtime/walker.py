@@ -28,6 +28,7 @@ from consenso.runtime.disk import Disk
 from consenso.runtime.own_step import OwnStep
 from consenso.runtime.party import NEVER, model_schema
 from consenso.runtime.plan import Plan
+from consenso.runtime.ranges import check_numbers, cut_numbers, largest_number
 from consenso.runtime.rehearsal import Form, HubRehearsal
 from consenso.runtime.row_binding import bind_disk
 from consenso.runtime.sums import Sum
@@ -164,6 +165,7 @@ class Walker:
         self._allowance.open()
         forms, facts = self._rehearsal.at(number), setting.facts.at(number)
         hub = decode(type(algorithm.start(setting.facts)), token, forms.hub)
+        check_numbers(hub, largest_number(setting.facts.problem))
         kept = self.disk.kept("state")
         state = self._step.enroll() if kept is None else decode(self._step.state_kind, kept)
         taken = self._step.take(number, state, place["spent"], algorithm.down(facts, hub))
@@ -171,6 +173,7 @@ class Walker:
         total = Sum(setting, facts, largest_bounds(setting, algorithm.releases, number), _Nobody())
         total.add(form.read(message, total.vault))
         after = algorithm.combine(facts, hub, total.total(algorithm))
+        after = cut_numbers(after, largest_number(setting.facts.problem))
         following = setting.facts.at(number + 1)
         over = number + 1 == setting.rounds or (
             isinstance(algorithm, Finishes) and algorithm.finished(following, after)

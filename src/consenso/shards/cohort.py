@@ -16,7 +16,7 @@ from consenso.losses import Logistic
 from consenso.losses.checks import LARGEST_STEP
 from consenso.problem import Problem
 from consenso.rows import Rows
-from consenso.subproblems import Prox, local_prox
+from consenso.subproblems import Prox, check_points, local_prox
 
 DIGEST_ROWS = 1 << 16  # rows hashed at once: a table is never copied as a whole
 
@@ -111,6 +111,12 @@ class Cohort:
             raise InputError("prox(step=...): step is a positive finite number, or one for each party of the cohort.")
         v = self._checked(v, "v")
         return local_prox(self._rows, self._targets, self._norms, self.problem.loss, steps * self.scales, v, tolerance)
+
+    def check_points(self, v: Array, step: float | Array, tolerance: float, who: str) -> None:
+        """Refuse points at which rounding could keep a prox from being certified; a rule of public facts alone."""
+        problem = self.problem
+        sizes, weights = problem.sizes[self.parties], np.asarray(step, dtype=np.float64) * self.scales
+        check_points(v, weights, sizes, problem.loss, problem.row_bound, tolerance, who)
 
     def scores(self, x: Array) -> Array:
         """<row, x> of every row, (rows,) or (rows, outputs)."""

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError, PrivacyError
+from consenso.errors import InputError, MessageError, StepError
 from consenso.losses import Loss
 from consenso.rows import Rows
 from consenso.subproblems import newton
-from consenso.subproblems.batch import Batch, Plain, lengths
+from consenso.subproblems.batch import ROUNDING, Batch, Plain, lengths
 from consenso.subproblems.certificate import certificate
 from consenso.subproblems.pieces import pieces
 from consenso.subproblems.staged import solve_with_kinks, start_from_afar
@@ -22,6 +22,8 @@ from consenso.subproblems.staged import solve_with_kinks, start_from_afar
 GROUP_NUMBERS = 1 << 25
 # A residual above this multiple of t is no rounding: the method has not arrived.
 FAR = 1e-9
+# Gradient steps of the last resort.
+MOST_STEADY = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +35,9 @@ class Prox:
 
 
 def certified(prox: Prox, tolerance: float, who: str) -> Array:
-    """The points, or a PrivacyError where a bound that assumes exact proxes would not hold."""
+    """The points, or a StepError where a bound that assumes exact proxes would not hold."""
     if not np.all(prox.residual <= tolerance):
-        raise PrivacyError(
+        raise StepError(
             f"{who}: its bound needs local proxes to a tolerance of {tolerance:g}, which the solver could not certify "
             "for every party; allow a larger tolerance, which is charged, or take a smaller step."
         )
@@ -52,6 +54,36 @@ def local_prox(
     """
     if not 0 < tolerance < np.inf:
         raise InputError(f"prox(tolerance={tolerance}): tolerance is a positive finite number.")
+    found = _minimise(rows, targets, norms, loss, weights, points, tolerance)
+    # Rows of zeros leave every point where it is, to the last bit.
+    blank = rows.layout.sums((norms > 0).astype(np.float64)) == 0
+    if blank.any():
+        found.x[blank] = np.broadcast_to(points, found.x.shape)[blank]
+        found.residual[blank] = 0.0
+    return found
+
+
+def check_points(
+    points: Array, weights: Array, sizes: IntArray, loss: Loss, row_bound: float, tolerance: float, who: str
+) -> None:
+    """Refuse points v so long that rounding alone could keep a prox from being certified.
+
+    The rule sees points and public facts, never rows: near that length rows would decide whether a step comes to its
+    end. points: (dim,) or (parties, dim). sizes: public numbers of records.
+    """
+    bend = 0.0 if loss.curvature_bound == np.inf else loss.curvature_bound
+    hidden = ROUNDING * (2 + row_bound * np.sqrt(weights * bend * sizes) / 2) * lengths(np.atleast_2d(points))
+    # Written so that what is not a number is refused.
+    if not np.all(hidden <= tolerance / 2):
+        raise MessageError(
+            f"{who}: a prox must be certified to {tolerance:g}, and at a point as long as the one asked for rounding "
+            "alone may exceed it; allow a larger tolerance, which is charged, or take a smaller step."
+        )
+
+
+def _minimise(
+    rows: Rows, targets: Any, norms: Array, loss: Loss, weights: Array, points: Array, tolerance: float
+) -> Prox:
     if rows.layout.one_each:
         return _one_record_each(rows, targets, norms, loss, weights, points, tolerance)
     points = np.broadcast_to(points, (rows.parties, rows.features * rows.outputs))
@@ -78,7 +110,33 @@ def _solve(batch: Batch, loss: Loss, targets: Any, side: newton.Side, tolerance:
         found, reached = newton.solve(part, side, near, tolerance)
         closer = reached < residual[far]
         x[far[closer]], residual[far[closer]] = found[closer], reached[closer]
+    left = np.flatnonzero(residual > tolerance)
+    if left.size:
+        found, reached = descend_steadily(batch.take(left), x[left], tolerance)
+        closer = reached < residual[left]
+        x[left[closer]], residual[left[closer]] = found[closer], reached[closer]
     return x, residual
+
+
+def descend_steadily(batch: Batch, x: Array, tolerance: float) -> tuple[Array, Array]:
+    """Gradient steps for a smooth loss, which need no luck: the last resort where Newton's method has not arrived.
+
+    The objective is 1-strongly convex and k-smooth with k = 1 + t B sum |row|^2, so a step of 1/k shortens the distance
+    to the solution by the factor 1 - 1/k at least: k log(distance / tolerance) steps are enough where rounding leaves
+    half of the tolerance, and where it does not none are taken.
+    """
+    smooth = 1 + batch.weights * batch.rows.layout.sums(batch.term.curvature_bound * batch.norms**2)
+    state = batch.state(x)
+    best, residual = state.x, state.residual
+    for _ in range(MOST_STEADY):
+        live = (residual > tolerance) & (state.rounding <= tolerance / 2)
+        if not live.any():
+            break
+        state = batch.state(state.x - np.where(live, 1 / smooth, 0.0)[:, None] * state.gradient)
+        closer = state.residual < residual
+        best = np.where(closer[:, None], state.x, best)
+        residual = np.where(closer, state.residual, residual)
+    return best, residual
 
 
 def _groups(rows: Rows, parties: IntArray) -> Iterator[IntArray]:

@@ -3,7 +3,8 @@
 1. Engines agree. 2. The ledger of a run is its plan. 3. Non-interference. 4. Measured sensitivity is within the
 declared one. 5. Without noise the optimum is reached. 7. Undeclared, extra and missing releases raise: the door
 enforces it on every run. 8. What is drawn has the law that the event states. 9. No attack beats what is reported to any
-observer. Law 6 belongs to operators.
+observer. 11. Whatever a hub or a neighbour sends, law 4 holds, and rows do not decide what is refused. Law 6 belongs to
+operators.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from consenso.shards import Shards
 from consenso.testing.attacks import attacks_stay_below
 from consenso.testing.draws import noise_has_its_law
 from consenso.testing.interference import messages_are_releases, non_interference, transcript
+from consenso.testing.lying_hub import lies_gain_nothing
 from consenso.testing.optimum import optimum
 from consenso.testing.plans import (
     ADJACENCIES,
@@ -45,6 +47,7 @@ __all__ = [
     "engines_agree",
     "execute",
     "ledger_equals_plan",
+    "lies_gain_nothing",
     "measured_sensitivity",
     "messages_are_releases",
     "noise_has_its_law",
@@ -127,4 +130,5 @@ EVERY: tuple[Law, ...] = (
     reaches_optimum,
     noise_has_its_law,
     attacks_stay_below,
+    lies_gain_nothing,
 )
