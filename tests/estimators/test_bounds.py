@@ -205,7 +205,7 @@ def test_bad_parameters_of_private_bounds(bad, message) -> None:
         ({"epsilon": -1}, "epsilon is a number above 0"),
         ({"tail": 0.5}, "lies in"),
         ({"tail": None}, "lies in"),
-        ({"row_bound": 0}, "row_bound is the 2-norm"),
+        ({"row_bound": 0}, "a bound on the 2-norm of rows"),
         ({"row_bound": None}, "a bound for the scaled rows"),
         ({"ranges": (1, 0)}, "every low below its high"),
         ({"ranges": 3}, "every low below its high"),
