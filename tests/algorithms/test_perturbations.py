@@ -16,7 +16,7 @@ from consenso.errors import ConsensoError, InputError, PreconditionError
 from consenso.losses import Hinge, Huber, Logistic, SmoothedHinge, Softmax, Squared
 from consenso.privacy.accountants import gdp, pure
 from consenso.privacy.calibrate import EpsilonDelta
-from consenso.privacy.events import Pure, Repeated, Unbounded
+from consenso.privacy.events import GammaNorm, Repeated, Unbounded
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, Geometric, LaplaceNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Public
 from consenso.privacy.samplers import Key, Safe, Seeded
@@ -156,7 +156,9 @@ def test_primal_bounds_come_from_the_parameters(weighting):
 
 def test_primal_rounds_compose():
     gamma = planned(PrimalPerturbation(penalty=PENALTY), rounds=30).guarantee(Eavesdropper(), 1e-6)
-    assert gamma.event == Repeated(Pure(1 / MULTIPLIER), 30)
+    assert isinstance(gamma.event, Repeated)
+    assert isinstance(gamma.event.event, GammaNorm)
+    assert (gamma.event.count, gamma.event.event.dim) == (30, 3)
     assert pure(gamma.event) == pytest.approx(30 / MULTIPLIER)
     assert gamma.epsilon(1e-6) < 30 / MULTIPLIER
     normal = planned(PrimalPerturbation(penalty=PENALTY), rounds=30, noise=GaussianNoise(multiplier=8.0))
