@@ -70,7 +70,9 @@ class Histograms:
     @cached_property
     def card(self) -> Card:
         """The privacy card."""
-        return bare_card(HISTOGRAMS, {"adjacency": "replace-one"}, self.delta) if self.counter is None else self.counter.card()
+        if self.counter is not None:
+            return self.counter.card()
+        return bare_card(HISTOGRAMS, {"adjacency": "replace-one"}, self.delta)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,9 +74,7 @@ def _checks(card: Mapping[str, Any]) -> Iterator[Check]:
         f"it must be {simulation}: the sampler's name {'says' if simulation else 'does not say'} {SIMULATION!r}",
     )
     for place, stored in enumerate(card["entries"]):
-        yield from _entry_checks(
-            f"entries[{place}]", stored, delta, card["data"]["adjacency"], simulation=simulation
-        )
+        yield from _entry_checks(f"entries[{place}]", stored, delta, card["data"]["adjacency"], simulation=simulation)
     scopes = [(entry["observer"], entry["unit"], entry["adjacency"]) for entry in card["entries"]]
     yield _check("entries", len(set(scopes)) == len(scopes), "an observer, unit and adjacency is stated twice")
     content = {name: value for name, value in card.items() if name != "digest"}
