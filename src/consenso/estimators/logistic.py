@@ -29,7 +29,8 @@ class PrivateLogisticRegression(PrivateClassifier):
     public. alpha: None for 1 / records (scikit-learn's C=1), or with an L1 share and privacy the level below which
     nothing can be told from noise. solver: "auto" or one of consenso.solvers.names(). adjacency: "replace-one" (the
     number of records is public) or "add-remove" (it is not: `records` is a public upper bound, None for a noisy count).
-    ledger: a Ledger or its path, charged for every fit. random_state: None for noise that protects, a seed for a simulation.
+    ledger: a Ledger or its path, charged for every fit. random_state: None for noise that
+    protects, a seed for a simulation.
 
     Fitted: coef_, intercept_, classes_, guarantee_, card_, solver_, solver_reason_, n_iter_, n_features_in_.
     """
