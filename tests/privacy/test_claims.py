@@ -70,19 +70,20 @@ def gaussian_epsilon(mu: float, share: float = 1.0) -> float:
 def test_falling_noise_costs_at_least_its_last_round_and_at_most_as_if_all_rounds_were_that_quiet(name):
     example = ALGORITHMS[name].example()
     law = type(next(iter(example.noise.values())) if isinstance(example.noise, dict) else example.noise)
+    if law is NoNoise:
+        return
     falling = law(multiplier=Geometric(first=8.0, ratio=0.2))
     for changes in settings_of(example):
         if isinstance(changes["schedule"], RandomStopping):
             continue  # the last round may never be reached
         try:
-            made = with_noise(example, falling, **changes)
-        except PreconditionError:
+            made = with_noise(example, falling, rounds=3, **changes)
+        except (InputError, PreconditionError):
             continue  # no guarantee can be stated, and none is
-        last = law(multiplier=falling.scale(1.0, made.setting.rounds - 1))
-        quiet, alone = with_noise(example, last, **changes), None
-        if made.algorithm.releases(made.setting.facts) == made.algorithm.releases(
-            made.setting.facts.at(made.setting.rounds - 1)
-        ):
+        last = law(multiplier=falling.scale(1.0, 2))
+        quiet, alone = with_noise(example, last, rounds=3, **changes), None
+        one = made.setting.facts.only(np.array([0]))
+        if made.algorithm.releases(one) == made.algorithm.releases(one.at(2)):
             alone = with_noise(example, last, rounds=1, **changes)
         for observer in made.observers():
             reported = made.guarantee(observer, DELTA).epsilon(DELTA)
@@ -271,17 +272,15 @@ def clipped_examples():
     for name, cls in ALGORITHMS.items():
         example = cls.example()
         if any(each.name == "clip" for each in fields(example.algorithm)):
-            for clip in (None, 0.05):
-                try:
-                    yield pytest.param(
-                        replace(example, algorithm=replace(example.algorithm, clip=clip)), id=f"{name}-{clip}"
-                    )
-                except InputError:
-                    continue  # no clip at this level of the algorithm
+            try:
+                algorithm = replace(example.algorithm, clip=0.05)
+            except InputError:
+                continue  # no clip at this level of the algorithm
+            yield pytest.param(replace(example, algorithm=algorithm, schedules=example.schedules[:1]), id=name)
 
 
 @pytest.mark.parametrize("example", list(clipped_examples()))
-def test_clipped_and_unclipped_values_move_as_far_as_declared(example):
+def test_clipped_values_move_as_far_as_declared(example):
     measured_sensitivity(example)
 
 
