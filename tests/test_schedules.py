@@ -12,6 +12,7 @@ from consenso.schedules import (
     Everyone,
     FixedSubset,
     Independent,
+    OncePerPass,
     PoissonSubset,
     RandomOrder,
     RandomStopping,
@@ -50,12 +51,21 @@ def test_the_stated_law_of_participation_is_the_law_that_is_played(schedule) -> 
     # 4000 runs; each cell of a 12-cell histogram within 5 standard errors: false alarm below 1e-4 over all cases.
     rounds, parties, party, runs = 7, 5, 1, 4000
     counts = np.zeros(rounds + 1)
-    for seed in range(runs):
-        counts[sum(party in active for active in play(schedule, rounds, parties, seed))] += 1
     law = schedule.participation(party, rounds, parties)
+    for seed in range(runs):
+        own = [round_ for round_, active in enumerate(play(schedule, rounds, parties, seed)) if party in active]
+        counts[len(own)] += 1
+        if isinstance(law, Certain):
+            assert own == list(law.own)
+        if isinstance(law, Visits) and law.own is not None:
+            assert own == list(law.own)[: len(own)]
     expected = np.zeros(rounds + 1)
     if isinstance(law, Certain):
         expected[law.count] = 1
+    elif isinstance(law, OncePerPass):
+        full, rest = divmod(rounds, parties)
+        expected[full], expected[full + 1] = 1 - rest / parties, rest / parties
+        assert law.most == full + 1
     elif isinstance(law, Visits):
         expected[: len(law.chances)] = law.chances
     else:
@@ -89,9 +99,10 @@ def test_every_pass_of_a_random_order_visits_everyone_once() -> None:
 
 
 def test_full_rates_are_certain() -> None:
-    assert PoissonSubset(1.0).participation(0, 9, 4) == Certain(9)
-    assert FixedSubset(4).participation(0, 9, 4) == Certain(9)
-    assert RandomWalk().participation(0, 9, 1) == Certain(9)
+    assert PoissonSubset(1.0).participation(0, 9, 4) == Certain(range(9))
+    assert FixedSubset(4).participation(0, 9, 4) == Certain(range(9))
+    assert RandomWalk().participation(0, 9, 1) == Certain(range(9))
+    assert RandomOrder().participation(0, 9, 1) == Certain(range(9))
 
 
 @pytest.mark.parametrize(

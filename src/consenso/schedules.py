@@ -7,6 +7,7 @@ also states the law of one party's participation, which is all that accounting n
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -33,9 +34,14 @@ class Coins(Protocol):
 
 @dataclass(frozen=True)
 class Certain:
-    """The party takes part in exactly `count` rounds that everyone knows."""
+    """The party takes part in exactly the rounds `own`, in increasing order, which everyone knows."""
 
-    count: int
+    own: Sequence[int]
+
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return len(self.own)
 
 
 @dataclass(frozen=True)
@@ -52,12 +58,32 @@ class Independent:
 
 @dataclass(frozen=True)
 class Visits:
-    """The party takes part k times with probability `chances[k]`; the rounds depend on each other."""
+    """The party takes part k times with probability `chances[k]`; the rounds depend on each other.
+
+    `own` are the only rounds in which it can take part, where there are fewer than all.
+    """
 
     chances: tuple[float, ...]
+    own: Sequence[int] | None = None
 
 
-Participation: TypeAlias = Certain | Independent | Visits
+@dataclass(frozen=True)
+class OncePerPass:
+    """The party takes part once in each pass of `parties` rounds, at a place that is drawn uniformly for each pass.
+
+    Of a last pass that is cut short it may miss its place.
+    """
+
+    rounds: int
+    parties: int
+
+    @property
+    def most(self) -> int:
+        """The largest number of times that it takes part."""
+        return -(-self.rounds // self.parties)
+
+
+Participation: TypeAlias = Certain | Independent | Visits | OncePerPass
 
 
 @runtime_checkable
@@ -90,7 +116,7 @@ class Everyone(_WholeRun):
         return np.arange(parties, dtype=np.int64)
 
     def participation(self, party: int, rounds: int, parties: int) -> Participation:
-        return Certain(rounds)
+        return Certain(range(rounds))
 
 
 @dataclass(frozen=True)
@@ -109,7 +135,7 @@ class PoissonSubset(_WholeRun):
         return np.flatnonzero(coins(round_, ROUND, parties) < self._threshold).astype(np.int64)
 
     def participation(self, party: int, rounds: int, parties: int) -> Participation:
-        return Certain(rounds) if self.rate == 1 else Independent(self.rate, rounds, poisson=True)
+        return Certain(range(rounds)) if self.rate == 1 else Independent(self.rate, rounds, poisson=True)
 
     @property
     def _threshold(self) -> float:
@@ -134,7 +160,9 @@ class FixedSubset(_WholeRun):
 
     def participation(self, party: int, rounds: int, parties: int) -> Participation:
         self._fits(parties)
-        return Certain(rounds) if self.size == parties else Independent(self.size / parties, rounds, poisson=False)
+        if self.size == parties:
+            return Certain(range(rounds))
+        return Independent(self.size / parties, rounds, poisson=False)
 
     def _fits(self, parties: int) -> None:
         if self.size > parties:
@@ -149,7 +177,7 @@ class Cyclic(_WholeRun):
         return np.array([round_ % parties], dtype=np.int64)
 
     def participation(self, party: int, rounds: int, parties: int) -> Participation:
-        return Certain(rounds // parties + (1 if party < rounds % parties else 0))
+        return Certain(range(party, rounds, parties))
 
 
 @dataclass(frozen=True)
@@ -162,11 +190,7 @@ class RandomOrder(_WholeRun):
         return order[round_ % parties : round_ % parties + 1].astype(np.int64)
 
     def participation(self, party: int, rounds: int, parties: int) -> Participation:
-        full, rest = divmod(rounds, parties)
-        if rest == 0:
-            return Certain(full)
-        late = rest / parties
-        return Visits((0.0,) * full + (1.0 - late, late))
+        return Certain(range(rounds)) if parties == 1 else OncePerPass(rounds, parties)
 
 
 @dataclass(frozen=True)
@@ -180,7 +204,7 @@ class RandomStopping:
         own = np.arange(party, rounds, parties)  # rounds at which the party acts, if the run gets there
         # Stopped after R rounds: the party acted once for each own round t < R.
         counts = np.searchsorted(own, np.arange(1, rounds + 1), side="left")
-        return Visits(tuple((np.bincount(counts, minlength=1) / rounds).tolist()))
+        return Visits(tuple((np.bincount(counts, minlength=1) / rounds).tolist()), range(party, rounds, parties))
 
     def length(self, rounds: int, coins: Coins) -> int:
         return 1 + int(np.floor(coins(0, STOP, 1)[0] * rounds))
@@ -204,7 +228,7 @@ class RandomWalk(_WholeRun):
     def participation(self, party: int, rounds: int, parties: int) -> Participation:
         self._fits(parties)
         if self.topology is None:
-            return Certain(rounds) if parties == 1 else Independent(1.0 / parties, rounds, poisson=False)
+            return Certain(range(rounds)) if parties == 1 else Independent(1.0 / parties, rounds, poisson=False)
         return Visits(_visits(self.topology, party, rounds))
 
     def _fits(self, parties: int) -> None:

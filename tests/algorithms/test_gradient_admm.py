@@ -311,16 +311,28 @@ def test_more_than_one_pass_of_a_random_schedule_is_composed(schedule):
     assert any("is proved for" in refusal for refusal in promise.refusals)
 
 
+def test_noise_that_varies_is_amplified_as_the_smallest():
+    of, algorithm = unit_world(10)
+    falling = GaussianNoise(multiplier=Polynomial(first=1.0, power=-0.1))
+    made, quiet = (
+        plan(of, algorithm, rounds=10, noise=noise, sampler=Seeded(0), schedule=Cyclic())
+        for noise in (falling, GaussianNoise(multiplier=falling.scale(1.0, 9)))
+    )
+    first, last = (made.promise(Public(), party, 1e-5) for party in (0, 9))
+    assert first.guarantee.event == quiet.promise(Public(), 0, 1e-5).guarantee.event
+    assert last.guarantee.event == made.promise(Server(), 9, 1e-5).guarantee.event
+
+
 @pytest.mark.parametrize(
-    ("noise", "sampler", "reason"),
+    ("changes", "reason"),
     [
-        (GaussianNoise(multiplier=1.0), Safe(), "rounding to the grid"),
-        (GaussianNoise(multiplier=Polynomial(first=1.0, power=-0.5)), Seeded(0), "stays the same"),
+        ({"sampler": Safe()}, "rounding to the grid"),
+        ({"sampler": Seeded(0), "colluders": 1}, "colluders see the iterates"),
     ],
 )
-def test_amplification_is_refused_where_it_is_not_proved(noise, sampler, reason):
+def test_amplification_is_refused_where_it_is_not_proved(changes, reason):
     of, algorithm = unit_world(10)
-    made = plan(of, algorithm, rounds=10, noise=noise, sampler=sampler, schedule=Cyclic())
+    made = plan(of, algorithm, rounds=10, noise=GaussianNoise(multiplier=1.0), schedule=Cyclic(), **changes)
     promise = made.promise(Public(), 0, 1e-5)
     assert promise.guarantee.event == made.promise(Eavesdropper(), 0, 1e-5).guarantee.event
     assert any(reason in refusal for refusal in promise.refusals)

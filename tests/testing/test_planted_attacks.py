@@ -19,7 +19,7 @@ from consenso.privacy.events import ZCDP
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Peer
 from consenso.privacy.release import Bounds
-from consenso.privacy.setting import noise_scale
+from consenso.privacy.setting import gaussian_draws
 from consenso.regularizers import NoPenalty
 from consenso.schedules import Everyone, FixedSubset, Independent, PoissonSubset
 from consenso.subproblems import certified
@@ -227,7 +227,7 @@ class PrintedBound(ConsensusADMM):
             "lipschitz": float(setting.facts.problem.lipschitz[view.party]),
             "step": self.step,
             "parties": setting.parties,
-            "std": 2 * noise_scale(setting, self.releases, "residual"),
+            "std": 2 * gaussian_draws(setting, self.releases, "residual").std,
         }
         rho = self.bound(setting, view, **common)
         if rho is not None and view.adjacency == "replace-one":

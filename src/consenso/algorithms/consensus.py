@@ -38,7 +38,7 @@ from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View, excess, noise_scale, rounding
+from consenso.privacy.setting import Setting, View, gaussian_draws, insiders
 from consenso.privacy.theorems import Theorem, TheoremF
 from consenso.privacy.views import sight
 from consenso.problem import Problem
@@ -108,7 +108,10 @@ class ConsensusADMM:
             require_lipschitz(setting.facts.problem.loss, setting.facts.problem.row_bound, "ConsensusADMM without clip")
 
     def releases(self, facts: Facts) -> tuple[Release, ...]:
-        """The residual x - z. The state is public to whoever sees every message: a record counts for its part."""
+        """The residual x - z. The state is public to whoever sees every message: a record counts for its part.
+
+        A party without records still answers: its prox is the identity, and z - u may be as long as the clip.
+        """
         slack = 2 * self.tolerance
         one, all_of_them = self.step * facts.record_prox_lipschitz, self.step * facts.lipschitz
         clipped = np.inf if self.clip is None else self.clip
@@ -120,7 +123,7 @@ class ConsensusADMM:
                 bounds=Bounds(
                     record_add_remove=np.minimum(one + slack, 2 * clipped),
                     record_replace_one=np.minimum(2 * one + slack, 2 * clipped),
-                    user_add_remove=clipped,
+                    user_add_remove=np.minimum(all_of_them + slack, 2 * clipped),
                     user_replace_one=np.minimum(2 * all_of_them + slack, 2 * clipped),
                 ),
                 why="a prox moves by the step times the change of gradient at most (docs/privacy.md#prox-sensitivity)",
@@ -136,17 +139,17 @@ class ConsensusADMM:
             return
 
         def theorem_f() -> Theorem:
+            drawn = gaussian_draws(setting, self.releases, "residual")
             return TheoremF.on_residual(
                 parties=setting.parties,
-                colluders=view.insiders + setting.colluders,
+                colluders=insiders(setting, view),
                 step=self.step,
                 lipschitz=float(setting.facts.problem.lipschitz[view.party]),
                 relaxation=self.relaxation,
-                residual_std=noise_scale(setting, self.releases, "residual"),
+                residual_std=drawn.std,
                 rounds=setting.rounds,
-                tolerance=(self.tolerance if self.tolerance > MACHINE else 0.0)
-                + rounding(setting, self.releases, "residual"),
-                excess=excess(setting, self.releases, "residual", setting.rounds * setting.parties),
+                tolerance=(self.tolerance if self.tolerance > MACHINE else 0.0) + drawn.rounding,
+                excess=setting.rounds * setting.parties * drawn.excess,
                 unit=view.unit,
             )
 

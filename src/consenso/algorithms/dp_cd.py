@@ -120,7 +120,7 @@ class DPCD:
 
     def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
         """Sampling without replacement amplifies, since no party remembers anything."""
-        return without_memory(setting, view, self.releases, "gradient")
+        return without_memory(setting, view, self.releases)
 
     def start(self, facts: Facts) -> Hub:
         """Zero."""

@@ -38,16 +38,16 @@ import numpy as np
 
 from consenso.algorithms.inexact_admm import gradient_gaps
 from consenso.algorithms.shape import Example, Source, require_positive
-from consenso.arrays import Array, IntArray
+from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.operators.constraint import Constraint
 from consenso.privacy.door import Door
-from consenso.privacy.noise import Constant, GaussianNoise
+from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Public
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View, noise_scale, rounding
+from consenso.privacy.setting import Setting, View, gaussian_draws, insiders
 from consenso.privacy.theorems import (
     GradientIteration,
     GradientRandomOrder,
@@ -211,29 +211,15 @@ class GradientADMM:
         else:
             yield lambda: self._random_stopping(setting, view)
 
-    def kinds(self, setting: Setting) -> IntArray:
-        """A fixed order tells equal parties apart: the fewer iterations follow the last turn, the more it tells."""
-        classes = setting.facts.classes()
-        if not isinstance(setting.schedule, Cyclic):
-            return classes
-        facts, chosen = setting.facts, set(classes.tolist())
-        once_more = np.arange(facts.parties) < setting.rounds % facts.parties
-        for first in classes:
-            alike = (facts.sizes == facts.sizes[first]) & (facts.scales == facts.scales[first])
-            chosen.update(
-                int(np.flatnonzero(group)[-1]) for group in (alike & once_more, alike & ~once_more) if group.any()
-            )
-        return np.array(sorted(chosen), dtype=np.int64)
-
     def _iteration(self, setting: Setting, view: View) -> GradientIteration:
         problem = setting.facts.problem
-        noise = setting.doorway.noise_for("x")
-        if not (isinstance(noise, GaussianNoise) and isinstance(noise.multiplier, float | int | Constant)):
+        drawn = gaussian_draws(setting, self.releases, "x")
+        if insiders(setting, view):
             raise PreconditionError(
-                f"GradientADMM: amplification by iteration needs Gaussian noise that stays the same, and {noise!r} was "
-                "given; use GaussianNoise(multiplier=...)."
+                f"GradientADMM(colluders={setting.colluders}): amplification by iteration is against whoever sees the "
+                "final model only, and colluders see the iterates that pass them; every iteration is accounted instead."
             )
-        if rounding(setting, self.releases, "x") > 0:
+        if drawn.rounding > 0:
             raise PreconditionError(
                 "GradientADMM: amplification by iteration needs maps that do not expand, and rounding to the grid of a "
                 "discrete sampler does; every iteration is accounted instead."
@@ -244,7 +230,7 @@ class GradientADMM:
         return GradientIteration(
             step=self.step_for(problem),
             penalty=self.penalty,
-            std=noise_scale(setting, self.releases, "x"),
+            std=drawn.std,
             # v = (I + k A'A)^-1 step gap has |(v, 0)|^2 = v'(I + k A'A) v <= (step gap)^2 / (1 + k w^2), w the smallest
             # singular value of A, and |v| is shorter still: the theorem holds with the gap shortened by the root.
             gradient_gap=float(np.max(_gaps(own).at(view.unit, view.adjacency))) / math.sqrt(1 + curvature),

@@ -178,7 +178,7 @@ class NoisyFixedPoint:
 
     def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
         """Sampling without replacement amplifies, since no party remembers anything."""
-        return without_memory(setting, view, self.releases, "parts")
+        return without_memory(setting, view, self.releases)
 
     def start(self, facts: Facts) -> Hub:
         """Zero."""

@@ -41,7 +41,7 @@ from consenso.privacy import events
 from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View, noise_scale
+from consenso.privacy.setting import Setting, View, gaussian_draws
 from consenso.privacy.theorems import PerturbedObjective, Theorem
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer
@@ -201,16 +201,9 @@ class ObjectivePerturbation:
 
     def _theorem(self, setting: Setting, view: View) -> Theorem:
         problem, sampler = setting.facts.problem, setting.doorway.sampler
-        for name in ("objective", "output"):
-            noise = setting.doorway.noise_for(name)
-            if not isinstance(noise, GaussianNoise):
-                raise PreconditionError(
-                    f"ObjectivePerturbation: the bound is proved for Gaussian noise, and {name!r} has {noise!r}; use "
-                    "GaussianNoise."
-                )
         lipschitz, convexity = problem.loss.lipschitz(problem.row_bound), self.convexity(problem)
-        std = noise_scale(setting, self.releases, "objective")
-        output_std, off = noise_scale(setting, self.releases, "output"), 2 * self.tolerance
+        std, output_std = (gaussian_draws(setting, self.releases, name).std for name in ("objective", "output"))
+        off = 2 * self.tolerance
         return PerturbedObjective(
             lipschitz=lipschitz,
             smoothness=problem.loss.smoothness(problem.row_bound),

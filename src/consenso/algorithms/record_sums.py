@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -11,10 +12,9 @@ from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
 from consenso.privacy.door import Door
-from consenso.privacy.events import Gaussian
-from consenso.privacy.noise import Constant, GaussianNoise, Polynomial, Table
+from consenso.privacy.noise import Constant, Polynomial, Table
 from consenso.privacy.release import Bounds, Release, sum_rounding
-from consenso.privacy.setting import Setting, View, noise_scale
+from consenso.privacy.setting import Setting, View, gaussian_draws, insiders
 from consenso.privacy.theorems import FixedSizeWithoutMemory, Theorem
 from consenso.privacy.views import sight
 from consenso.schedules import FixedSubset
@@ -57,34 +57,49 @@ def sampled(coefficients: Array, f: Cohort, door: Door, name: str, rate: float) 
 
 
 def without_memory(
-    setting: Setting, view: View, declaration: Callable[[Facts], tuple[Release, ...]], name: str
+    setting: Setting, view: View, declaration: Callable[[Facts], tuple[Release, ...]]
 ) -> Iterable[Callable[[], Theorem]]:
     """The guarantee of fixed-size samples of parties that keep no state, for whoever does not know the sample."""
     schedule = setting.schedule
     if not isinstance(schedule, FixedSubset) or view.unit != "user" or view.adjacency != "replace-one":
         return
-    everyone, noise = setting.representatives(), setting.doorway.noise_for(name)
-    rounds = [round_ for round_ in range(setting.rounds) if declaration(everyone.at(round_))]
-    releases = [release for round_ in rounds for release in declaration(everyone.at(round_))]
-    if setting.doorway.trust != "curator" or not releases or not isinstance(noise, GaussianNoise):
+    everyone = setting.representatives()
+    rounds = [(round_, declared) for round_ in range(setting.rounds) if (declared := declaration(everyone.at(round_)))]
+    releases = [release for _, declared in rounds for release in declared]
+    if setting.doorway.trust != "curator" or not releases:
         return
-    if any(release.rate < 1 or sight(setting, view, release) != "sum" for release in releases):
+    if any((r.rate, r.at, sight(setting, view, r)) != (1, "sum", "sum") for r in releases):
         return
 
     def fixed_size() -> Theorem:
-        drawn = noise.event(1.0, 1.0, 0, setting.doorway.sampler, releases[0].size)
-        if not isinstance(drawn, Gaussian) or drawn.excess > 0 or drawn.sensitivity > 1:
-            raise PreconditionError(
-                "FixedSizeWithoutMemory: the theorem is about continuous noise and has no room for the excess of a "
-                "discrete sampler; sample parties with PoissonSubset(rate)."
-            )
+        for name in {release.name for release in releases}:
+            drawn = gaussian_draws(setting, declaration, name)
+            if drawn.excess > 0 or drawn.rounding > 0:
+                raise PreconditionError(
+                    "FixedSizeWithoutMemory: the theorem is about continuous noise and has no room for the excess of a "
+                    "discrete sampler; sample parties with PoissonSubset(rate)."
+                )
+        ratios = tuple(_ratio(setting, declared, round_) for round_, declared in rounds)
         return FixedSizeWithoutMemory(
             size=schedule.size,
             population=setting.parties,
-            # Whoever is drawn takes the place of another, so the longest contribution of anybody counts.
-            contribution=max(float(np.max(release.bounds.at("user", "add-remove"))) for release in releases),
-            std=min(noise_scale(setting, declaration, name, round_) for round_ in rounds),
+            contribution=ratios[0] if len(set(ratios)) == 1 else ratios,
+            std=1.0,
             rounds=len(rounds),
+            insiders=insiders(setting, view),
         )
 
     yield fixed_size
+
+
+def _ratio(setting: Setting, releases: tuple[Release, ...], round_: int) -> float:
+    """Contribution over noise of everything that a party adds to the sums of a round; its releases share one draw.
+
+    Whoever is drawn takes the place of another, so the longest contribution of anybody counts.
+    """
+    problem, total = setting.facts.problem, 0.0
+    for release in releases:
+        noise = setting.doorway.noise_for(release.name)
+        std = float(noise.scale(float(np.max(release.bounds.at(problem.unit, problem.adjacency))), round_))
+        total += release.times * (float(np.max(release.bounds.at("user", "add-remove"))) / std) ** 2
+    return math.sqrt(total)

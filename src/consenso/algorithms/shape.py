@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from consenso.arrays import Array, IntArray
+from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.privacy.door import Door
@@ -133,15 +133,6 @@ class Finishes(Protocol):
 
     def finished(self, facts: Facts, hub: Any) -> bool:
         """Whether the next round would do nothing."""
-        ...
-
-
-@runtime_checkable
-class TellsApart(Protocol):
-    """An algorithm whose guarantees differ between parties that have the same size, weight and degree."""
-
-    def kinds(self, setting: Setting) -> IntArray:
-        """Parties such that whatever holds for all of these holds for everybody."""
         ...
 
 

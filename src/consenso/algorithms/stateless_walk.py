@@ -34,7 +34,7 @@ from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Coalition, Peer, Public
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View, excess, noise_scale, rounding
+from consenso.privacy.setting import Setting, View, gaussian_draws, insiders
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.regularizers import L2
@@ -99,7 +99,7 @@ class StatelessWalk:
                 bounds=Bounds(
                     record_add_remove=self.step * facts.record_prox_lipschitz + slack,
                     record_replace_one=2 * self.step * facts.record_prox_lipschitz + slack,
-                    user_add_remove=self.step * facts.lipschitz + self.tolerance,
+                    user_add_remove=self.step * facts.lipschitz + slack,
                     user_replace_one=2 * self.step * facts.lipschitz + slack,
                 ),
                 why="prox_{step f}(z) - z is step times a Lipschitz gradient (docs/privacy.md#prox-sensitivity)",
@@ -122,17 +122,18 @@ class StatelessWalk:
                     "StatelessWalk: the network guarantee is proved for a uniform next party; use RandomWalk() without "
                     "a topology."
                 )
+            drawn = gaussian_draws(setting, self.releases, "residual")
             return theorems.StatelessWalk(
                 parties=setting.parties,
                 steps=setting.rounds,
                 step=self.step,
                 lipschitz=float(setting.facts.problem.lipschitz[view.party]),
                 relaxation=self.relaxation,
-                std=2 * noise_scale(setting, self.releases, "residual"),
-                observers=view.insiders + setting.colluders,
+                std=2 * drawn.std,
+                observers=insiders(setting, view),
                 final_model=True,
-                tolerance=self.tolerance + rounding(setting, self.releases, "residual"),
-                excess=excess(setting, self.releases, "residual", setting.rounds),
+                tolerance=self.tolerance + drawn.rounding,
+                excess=setting.rounds * drawn.excess,
                 unit=view.unit,
             )
 

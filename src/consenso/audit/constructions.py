@@ -33,7 +33,7 @@ class Path:
 
     def participation(self, party: int, rounds: int, parties: int) -> Participation:
         """As often as it is written."""
-        return Certain(self.parties[:rounds].count(party))
+        return Certain(tuple(round_ for round_, acts in enumerate(self.parties[:rounds]) if acts == party))
 
     def length(self, rounds: int, coins: Coins) -> int:
         """All of it."""
@@ -56,7 +56,7 @@ class OneVisit:
 
     def participation(self, party: int, rounds: int, parties: int) -> Participation:
         """Once for the first party; for the others all that is possible, which is safe."""
-        return Certain(1 if party == self.party else rounds - 1)
+        return Certain(range(1) if party == self.party else range(1, rounds))
 
     def length(self, rounds: int, coins: Coins) -> int:
         """All of it."""

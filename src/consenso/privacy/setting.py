@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from consenso.errors import PreconditionError
 from consenso.facts import Facts
 from consenso.privacy.door import Doorway
-from consenso.privacy.observers import Coalition, Observer, Peer
-from consenso.privacy.release import Amount, Release
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.observers import Observer, members
+from consenso.privacy.release import Release
 from consenso.problem import Adjacency, Unit
 from consenso.schedules import Schedule
 from consenso.topology import Topology
@@ -30,7 +31,8 @@ class Setting:
     doorway: Doorway
     shape: Literal["hub", "peer"]
     topology: Topology | None = None
-    colluders: int = 0  # parties that are assumed to work with the hub
+    colluders: int = 0  # parties that may pool what they know with whoever looks
+    _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def rounds(self) -> int:
@@ -60,12 +62,45 @@ class View:
     adjacency: Adjacency
     party: int
 
-    @property
-    def insiders(self) -> int:
-        """How many parties look on with the observer, knowing their own noise."""
-        if isinstance(self.observer, Peer):
-            return 1
-        return len(self.observer.parties) if isinstance(self.observer, Coalition) else 0
+
+@dataclass(frozen=True)
+class Stretch:
+    """Consecutive rounds in which a party makes the same releases with the same noise."""
+
+    first: int
+    count: int
+    releases: tuple[Release, ...]
+
+
+def insiders(setting: Setting, view: View) -> int:
+    """How many parties look on with the observer, knowing their own noise, coins and all that they are sent.
+
+    The observer's own members, and the planned colluders, whoever the observer is (docs/privacy.md#colluders).
+    """
+    return len(members(view.observer)) + setting.colluders
+
+
+def stretches(setting: Setting, party: int, declaration: Declaration) -> tuple[Stretch, ...]:
+    """The rounds of a run as stretches of equal ones, as far as one party is concerned."""
+    key = (stretches, declaration, party)
+    if key not in setting._computed:
+        setting._computed[key] = tuple(_stretches(setting, party, declaration))
+    found: tuple[Stretch, ...] = setting._computed[key]
+    return found
+
+
+def _stretches(setting: Setting, party: int, declaration: Declaration) -> Iterator[Stretch]:
+    own = setting.facts.only(np.array([party], dtype=np.int64))
+    first, before = 0, None
+    for round_ in range(setting.rounds):
+        releases = declaration(own.at(round_))
+        now = releases, [setting.doorway.noise_for(release.name).scale(1.0, round_) for release in releases]
+        if before is not None and now != before:
+            yield Stretch(first, round_ - first, before[0])
+            first = round_
+        before = now
+    if before is not None:
+        yield Stretch(first, setting.rounds - first, before[0])
 
 
 def largest_bounds(setting: Setting, declaration: Declaration, round_: int) -> dict[str, float]:
@@ -77,41 +112,52 @@ def largest_bounds(setting: Setting, declaration: Declaration, round_: int) -> d
     }
 
 
-def noise_scale(setting: Setting, declaration: Declaration, name: str, round_: int = 0) -> float:
-    """The noise scale of every party's release, as the door will draw it. Refuses where parties draw differently.
+@dataclass(frozen=True)
+class GaussianDraws:
+    """The Gaussian noise of one release over all rounds and parties of a run, for theorems that know one law only.
 
-    Theorems about sums of the parties' noises need it to be the same for all of them.
+    std: the smallest there is. Louder noise is noise of this size and a rest that may be told to everybody. rounding:
+    how far a discrete sampler can move a released value from value plus continuous noise, in the 2-norm. excess: total
+    variation between a discrete sampler and the law that theorems speak of, of one draw.
     """
-    scales = np.atleast_1d(_drawn(setting, declaration, name, round_)[0])
-    if not (scales == scales[0]).all():
+
+    std: float
+    rounding: float
+    excess: float
+
+
+def gaussian_draws(setting: Setting, declaration: Declaration, name: str) -> GaussianDraws:
+    """The smallest noise of a release and the largest errors of its sampler. Refuses noise that is not Gaussian."""
+    noise, sampler = setting.doorway.noise_for(name), setting.doorway.sampler
+    if not isinstance(noise, GaussianNoise):
         raise PreconditionError(
-            f"The noise of {name!r} differs between parties, and the theorem needs it equal; plan with equal noise."
+            f"The theorem is about Gaussian noise, and {name!r} has {noise!r}; plan with GaussianNoise(multiplier=...)."
         )
-    return float(scales[0])
+    key = (gaussian_draws, declaration, name)
+    if key not in setting._computed:
+        drawn = set(_drawn(setting, declaration, name))
+        if not drawn:
+            raise PreconditionError(f"The run makes no release {name!r}; plan at least one round in which it does.")
+        setting._computed[key] = GaussianDraws(
+            std=min(scale for scale, _, _ in drawn),
+            rounding=max(
+                sampler.displacement(scale, sensitivity, size) + sampler.widening(scale, sensitivity, size, 2)
+                for scale, sensitivity, size in drawn
+            ),
+            excess=max(sampler.excess(scale, sensitivity, size, "gaussian") for scale, sensitivity, size in drawn),
+        )
+    found: GaussianDraws = setting._computed[key]
+    return found
 
 
-def rounding(setting: Setting, declaration: Declaration, name: str, round_: int = 0) -> float:
-    """How far a discrete sampler can move a released value from value plus continuous noise, in the 2-norm.
-
-    Theorems about noise that is carried on (in states, along a walk) take it as an error of the prox.
-    """
-    scales, sensitivities, size = _drawn(setting, declaration, name, round_)
-    scale, sensitivity = float(np.max(scales)), float(np.max(sensitivities))
-    sampler = setting.doorway.sampler
-    return sampler.displacement(scale, sensitivity, size) + sampler.widening(scale, sensitivity, size, 2)
-
-
-def excess(setting: Setting, declaration: Declaration, name: str, draws: int) -> float:
-    """Total variation between a discrete sampler and the law that theorems speak of, over all draws of a run."""
-    scales, sensitivities, size = _drawn(setting, declaration, name, 0)
-    scale, sensitivity = float(np.max(scales)), float(np.max(sensitivities))
-    return draws * setting.doorway.sampler.excess(scale, sensitivity, size, "gaussian")
-
-
-def _drawn(setting: Setting, declaration: Declaration, name: str, round_: int) -> tuple[Amount, Amount, int]:
-    """Scales and sensitivities of a release over the kinds of parties, and its size."""
-    everyone = setting.representatives().at(round_)
-    (release,) = (release for release in declaration(everyone) if release.name == name)
-    largest = largest_bounds(setting, declaration, round_)[name]
-    sensitivity = setting.doorway.sensitivity(release, everyone, largest)
-    return setting.doorway.noise_for(name).scale(sensitivity, round_), sensitivity, release.size
+def _drawn(setting: Setting, declaration: Declaration, name: str) -> Iterator[tuple[float, float, int]]:
+    """Scale, sensitivity and size of every draw for a release, over the rounds and the kinds of parties."""
+    problem = setting.facts.problem
+    for round_ in range(setting.rounds):
+        everyone = setting.representatives().at(round_)
+        for release in declaration(everyone):
+            if release.name == name:
+                largest = float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
+                sensitivity = np.atleast_1d(setting.doorway.sensitivity(release, everyone, largest))
+                scales = setting.doorway.noise_for(name).scale(sensitivity, round_)
+                yield from zip(scales.tolist(), sensitivity.tolist(), [release.size] * len(scales), strict=True)

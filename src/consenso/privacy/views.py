@@ -8,7 +8,11 @@ hidden and the contribution itself is bounded; otherwise it is accounted as if r
 from __future__ import annotations
 
 import math
-from typing import Literal
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -16,6 +20,7 @@ from consenso.errors import PreconditionError
 from consenso.privacy.events import (
     Event,
     Gaussian,
+    Nothing,
     Sampled,
     SampledGroup,
     Unbounded,
@@ -28,9 +33,9 @@ from consenso.privacy.events import Mixture as MixtureEvent
 from consenso.privacy.noise import LaplaceNoise
 from consenso.privacy.observers import Eavesdropper, Server
 from consenso.privacy.release import Release
-from consenso.privacy.setting import Declaration, Setting, View, largest_bounds
+from consenso.privacy.setting import Declaration, Setting, Stretch, View, insiders, largest_bounds, stretches
 from consenso.privacy.theorems import Composition
-from consenso.schedules import Certain, Independent, Participation, Visits
+from consenso.schedules import Certain, Independent, OncePerPass, Participation
 
 Sight = Literal["exact", "each", "sum"]
 
@@ -62,7 +67,7 @@ def floor(setting: Setting, view: View, declaration: Declaration) -> Composition
     """The composition of everything that an observer sees of one party: sound for every algorithm."""
     participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
     uses = Uses(setting, view, declaration)
-    event = over_rounds([uses.of_round(round_) for round_ in range(setting.rounds)], participation)
+    event = over_rounds(uses.stretches(), participation)
     return Composition(
         released=compose(event, uses.in_parts()),
         unit=view.unit,
@@ -71,24 +76,28 @@ def floor(setting: Setting, view: View, declaration: Declaration) -> Composition
     )
 
 
+Costs: TypeAlias = list[tuple[Stretch, Event]]  # what a party pays in a round in which it takes part
+
+
 class Uses:
-    """The events of one party's releases, round by round; equal rounds are computed once."""
+    """The events of one party's releases, stretch by stretch; equal stretches are computed once."""
 
     def __init__(self, setting: Setting, view: View, declaration: Declaration) -> None:
         self._setting, self._view, self._declaration = setting, view, declaration
-        self._own = setting.facts.only(np.array([view.party], dtype=np.int64))
         self._cache: dict[object, Event] = {}
         self._parts: dict[str, Event] = {}
 
-    def of_round(self, round_: int) -> Event:
-        """Everything that the party releases in a round in which it takes part, except what is paid in parts."""
-        releases = self._declaration(self._own.at(round_))
-        multipliers = tuple(self._setting.doorway.noise_for(release.name).scale(1.0, round_) for release in releases)
-        key = (releases, multipliers)
+    def stretches(self) -> Costs:
+        """All that the party releases in a round in which it takes part, except what is paid in parts."""
+        found = stretches(self._setting, self._view.party, self._declaration)
+        return [(stretch, self._of(stretch)) for stretch in found]
+
+    def _of(self, stretch: Stretch) -> Event:
+        key = (stretch.releases, tuple(self._noise(release, stretch.first) for release in stretch.releases))
         if key not in self._cache:
             whole = []
-            for release in releases:
-                event = _use(self._setting, self._view, self._declaration, release, round_)
+            for release in stretch.releases:
+                event = _use(self._setting, self._view, self._declaration, release, stretch.first)
                 if release.parts:
                     if self._parts.setdefault(release.name, event) != event:
                         raise PreconditionError(
@@ -100,27 +109,60 @@ class Uses:
             self._cache[key] = compose(*whole)
         return self._cache[key]
 
+    def _noise(self, release: Release, round_: int) -> float:
+        return self._setting.doorway.noise_for(release.name).scale(1.0, round_)
+
     def in_parts(self) -> Event:
-        """What is paid in parts over the whole run, once; call after the rounds."""
+        """What is paid in parts over the whole run, once; call after the stretches."""
         return compose(*self._parts.values())
 
 
-def over_rounds(rounds: list[Event], participation: Participation) -> Event:
-    """The event of a run from the events of its rounds and the law of participation, when participation is known."""
-    if isinstance(participation, Independent):
-        return compose(*(revealed(event, participation.rate) for event in rounds))
-    same = all(event == rounds[0] for event in rounds)
+def over_rounds(costs: Costs, participation: Participation) -> Event:
+    """The event of a run from what its rounds cost and the law of participation, when participation is known."""
     if isinstance(participation, Certain):
-        if participation.count == len(rounds):
-            return compose(*rounds)
-        # Which rounds are the party's own depends on its index; unless all rounds cost the same, charge them all.
-        return repeat(rounds[0], participation.count) if same else compose(*rounds)
-    assert isinstance(participation, Visits)
-    if not same:
-        return compose(*rounds)
+        return _in_rounds(costs, participation.own)
+    if isinstance(participation, Independent):
+        return compose(*(repeat(revealed(event, participation.rate), stretch.count) for stretch, event in costs))
+    if isinstance(participation, OncePerPass):
+        return _in_passes(costs, participation)
+    own = participation.own
+    if own is None:
+        own = range(sum(stretch.count for stretch, _ in costs))
+    if len({event for _, event in costs}) > 1:
+        return _in_rounds(costs, own)  # as if it took part whenever it can
     likely = [(chance, count) for count, chance in enumerate(participation.chances) if chance > 0]
     weights, counts = zip(*likely, strict=True)
-    return MixtureEvent(tuple(weights), tuple(repeat(rounds[0], count) for count in counts))
+    return MixtureEvent(tuple(weights), tuple(repeat(costs[0][1], count) for count in counts))
+
+
+def _in_rounds(costs: Costs, own: Sequence[int]) -> Event:
+    """Of the rounds `own`, in increasing order, all."""
+    return compose(
+        *(
+            repeat(event, bisect_left(own, stretch.first + stretch.count) - bisect_left(own, stretch.first))
+            for stretch, event in costs
+        )
+    )
+
+
+def _in_passes(costs: Costs, law: OncePerPass) -> Event:
+    """One round of each pass, whose place is drawn anew; whoever looks may know it."""
+    passes, equal = [], len({event for _, event in costs}) == 1
+    for first in range(0, law.rounds, law.parties):
+        rounds = range(first, min(first + law.parties, law.rounds))
+        if equal:
+            passes.append(revealed(costs[0][1], len(rounds) / law.parties))
+            continue
+        # Weights are whole numbers over the parties, so equal events are counted first.
+        counts: Counter[Event] = Counter()
+        for stretch, event in costs:
+            counts[event] += len(range(max(first, stretch.first), min(rounds.stop, stretch.first + stretch.count)))
+        counts[Nothing()] += law.parties - len(rounds)
+        likely = [(event, count) for event, count in counts.items() if count]
+        weights = tuple(count / law.parties for _, count in likely)
+        events = tuple(event for event, _ in likely)
+        passes.append(events[0] if len(events) == 1 else MixtureEvent(weights, events))
+    return compose(*passes)
 
 
 def _use(setting: Setting, view: View, declaration: Declaration, release: Release, round_: int) -> Event:
@@ -159,7 +201,7 @@ def _noised(setting: Setting, view: View, declaration: Declaration, release: Rel
         )
     if release.at == "sum" and doorway.trust == "secure-sum" and isinstance(event, Gaussian):
         # Noise shares: what remains is what the honest others added (docs/privacy.md, "Noise shares").
-        others = setting.parties - 1 - view.insiders - setting.colluders
+        others = setting.parties - 1 - insiders(setting, view)
         if others < 1:
             return Unbounded("no honest party is left whose noise share could hide this one")
         event = Gaussian(event.std * (others / doorway.shares) ** 0.5, event.sensitivity, event.excess)
@@ -167,7 +209,7 @@ def _noised(setting: Setting, view: View, declaration: Declaration, release: Rel
     participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
     everyone = isinstance(participation, Certain) and participation.count == setting.rounds
     if in_the_sum and release.at == "sum" and doorway.trust == "local" and everyone and isinstance(event, Gaussian):
-        return summed(event, max(1, setting.parties - view.insiders - setting.colluders))
+        return summed(event, max(1, setting.parties - insiders(setting, view)))
     return event
 
 
@@ -185,26 +227,12 @@ def amplified(setting: Setting, view: View, declaration: Declaration) -> Composi
             "Theorem P: the other records of a sampled party show that it takes part, which no bound on one record "
             "hides; ask for unit 'user', or sample records."
         )
-    own = setting.facts.only(np.array([view.party], dtype=np.int64))
     rounds = []
-    for round_ in range(setting.rounds):
-        uses: list[Event] = []
-        for release in declaration(own.at(round_)):
-            if release.at != "sum" or sight(setting, view, release) != "sum":
-                raise PreconditionError(
-                    f"Theorem P: the noise of {release.name!r} is kept by the parties, so a sampled party can be "
-                    "recognised later; use an algorithm whose noise is on the sum."
-                )
-            if setting.doorway.trust == "local":
-                raise PreconditionError(
-                    f"Theorem P: the noise on the sum of {release.name!r} depends on how many took part; use a "
-                    "curator or a secure sum, whose noise does not."
-                )
-            event = _noised(setting, view, declaration, release, round_)
-            if not isinstance(event, Gaussian):
-                raise PreconditionError(f"Theorem P: the noise of {release.name!r} is not Gaussian; use GaussianNoise.")
-            uses.append(repeat(_hidden(event, release, view, participation.rate), release.times))
-        rounds.append(compose(*uses))
+    for stretch in stretches(setting, view.party, declaration):
+        # A party that is in a round is in for all of its releases: they share one coin.
+        entered = [_entered(setting, view, declaration, release, stretch.first) for release in stretch.releases]
+        if entered:
+            rounds.append(repeat(_hidden(entered, view, participation.rate), stretch.count))
     return Composition(
         released=compose(*rounds),
         unit=view.unit,
@@ -216,24 +244,69 @@ def amplified(setting: Setting, view: View, declaration: Declaration) -> Composi
 def _of_sampled_records(event: Gaussian, release: Release, view: View, records: int) -> Event:
     """A Gaussian release that each record enters by a hidden coin of its own (docs/privacy.md).
 
-    Nobody but the party knows the coins, so that the sample is hidden from every observer.
+    Nobody but the party knows the coins, so that the sample is hidden from every observer. Records are drawn anew for
+    each use of a release: each use has coins of its own.
     """
     if view.unit == "record":
         try:
-            return _hidden(event, release, view, release.rate)
+            return _hidden([Entered(release, event, 1)], view, release.rate)
         except PreconditionError:
             return revealed(event, release.rate)
     one = float(np.max(release.bounds.at("record", "add-remove")))
-    whole = float(np.max(release.bounds.at("user", view.adjacency)))
-    if not math.isclose(one * records * (1 if view.adjacency == "add-remove" else 2), whole):
-        # A sum over bounded records has this bound; of anything else nothing more is known than the whole one.
+    if not np.isfinite(one):
         return event
+    # By the triangle inequality k records of a party move a release by k times what one record moves it.
+    whole = float(np.max(release.bounds.at("user", view.adjacency)))
     widening = max(0.0, event.sensitivity - whole)
     return SampledGroup(event.std, one + widening, release.rate, records, view.adjacency, event.excess)
 
 
-def _hidden(event: Gaussian, release: Release, view: View, rate: float) -> Event:
-    """A Gaussian release entered with probability `rate`, the sample hidden. Needs the contribution itself bounded."""
+@dataclass(frozen=True)
+class Entered:
+    """A Gaussian release that a unit enters `times` times if its coin comes up."""
+
+    release: Release
+    event: Gaussian
+    times: int
+
+
+def _entered(setting: Setting, view: View, declaration: Declaration, release: Release, round_: int) -> Entered:
+    """All uses of a release in a round, as far as Theorem P is about them."""
+    if release.at != "sum" or sight(setting, view, release) != "sum":
+        raise PreconditionError(
+            f"Theorem P: the noise of {release.name!r} is kept by the parties, so a sampled party can be "
+            "recognised later; use an algorithm whose noise is on the sum."
+        )
+    if setting.doorway.trust == "local":
+        raise PreconditionError(
+            f"Theorem P: the noise on the sum of {release.name!r} depends on how many took part; use a "
+            "curator or a secure sum, whose noise does not."
+        )
+    event = _noised(setting, view, declaration, release, round_)
+    if not isinstance(event, Gaussian):
+        raise PreconditionError(f"Theorem P: the noise of {release.name!r} is not Gaussian; use GaussianNoise.")
+    return Entered(release, event, release.times)
+
+
+def _hidden(entered: Sequence[Entered], view: View, rate: float) -> Event:
+    """Gaussian releases that a unit enters together with probability `rate`, the sample hidden: one sampled Gaussian.
+
+    Needs the contributions themselves bounded.
+    """
+    contributions = [_contribution(each, view) for each in entered]
+    excess = sum(each.times * each.event.excess for each in entered)
+    if len(entered) == 1 and entered[0].times == 1:
+        return Sampled(entered[0].event.std, contributions[0], rate, view.adjacency, excess)
+    squares = (
+        each.times * (contribution / each.event.std) ** 2
+        for each, contribution in zip(entered, contributions, strict=True)
+    )
+    return Sampled(1.0, math.sqrt(math.fsum(squares)), rate, view.adjacency, excess)
+
+
+def _contribution(entered: Entered, view: View) -> float:
+    """The longest contribution of a unit to a release."""
+    release, event = entered.release, entered.event
     contribution = float(np.max(release.bounds.at(view.unit, "add-remove")))
     if not np.isfinite(contribution) or event.sensitivity <= 0:
         raise PreconditionError(
@@ -242,11 +315,13 @@ def _hidden(event: Gaussian, release: Release, view: View, rate: float) -> Event
         )
     # A discrete sampler rounds the sum in both worlds; the event's sensitivity carries that, and so must this.
     widening = event.sensitivity - float(np.max(release.bounds.at(view.unit, view.adjacency)))
-    return Sampled(event.std, contribution + max(0.0, widening), rate, view.adjacency, event.excess)
+    return contribution + max(0.0, widening)
 
 
 def _why(view: View, participation: Participation) -> str:
     seen = "every message of the party" if isinstance(view.observer, Eavesdropper | Server) else "what the hub shows"
     if isinstance(participation, Certain):
         return f"adaptive composition of {seen}, {participation.count} participation(s)"
+    if isinstance(participation, OncePerPass) and participation.rounds % participation.parties == 0:
+        return f"adaptive composition of {seen}, {participation.most} participation(s)"
     return f"adaptive composition of {seen}, the participation accounted as if it were known"

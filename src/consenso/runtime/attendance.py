@@ -6,7 +6,7 @@ from consenso.privacy.samplers import Sampler
 from consenso.runtime.codec import MessageError
 from consenso.runtime.coins import DrawnCoins
 from consenso.runtime.plan import Plan
-from consenso.schedules import Certain, Cyclic, Independent, PoissonSubset, RandomStopping
+from consenso.schedules import Certain, Cyclic, Independent, OncePerPass, PoissonSubset, RandomStopping
 
 # More participations than an honest schedule gives with this chance are refused.
 HONEST = 1e-12
@@ -55,6 +55,8 @@ def _most(plan: Plan, party: int) -> int:
     law = setting.schedule.participation(party, setting.rounds, setting.parties)
     if isinstance(law, Certain):
         return law.count
+    if isinstance(law, OncePerPass):
+        return law.most
     if isinstance(law, Independent):
         if law.poisson:
             return setting.rounds

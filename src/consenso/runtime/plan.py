@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm, TellsApart
+from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
 from consenso.arrays import IntArray
 from consenso.errors import InputError, PreconditionError
 from consenso.facts import Facts
@@ -33,11 +33,11 @@ from consenso.privacy.observers import (
 from consenso.privacy.relations import UNITS, Relation, bounds_of, check_claim, claims_of
 from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Sampler, Seeded
-from consenso.privacy.setting import Declaration, Setting, View, largest_bounds
+from consenso.privacy.setting import Declaration, Setting, View, largest_bounds, stretches
 from consenso.privacy.theorems import Composition, Theorem, strongest
 from consenso.privacy.views import amplified, floor
 from consenso.problem import Adjacency, Problem, Unit
-from consenso.schedules import Certain, Everyone, Independent, RandomWalk, Schedule
+from consenso.schedules import Certain, Cyclic, Everyone, Independent, RandomStopping, RandomWalk, Schedule
 from consenso.topology import Topology
 
 _COUNTED = (
@@ -92,11 +92,8 @@ class Plan:
         unit, relation = unit or self.problem.unit, adjacency or self.problem.adjacency
         check_claim(self.problem.adjacency, unit, relation)
         view = View(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
-        candidates: list[Callable[[], Theorem]] = list(self.algorithm.theorems(self.setting, view))
-        participation = self.setting.schedule.participation(party, self.setting.rounds, self.setting.parties)
-        if isinstance(participation, Independent):
-            candidates.append(lambda: amplified(self.setting, view, self.algorithm.releases))
-        theorem, refusals = strongest(candidates, floor(self.setting, view, self.algorithm.releases), delta)
+        lowest, candidates = self._theorems(view)
+        theorem, refusals = strongest(candidates, lowest, delta)
         if self.count is not None:
             theorem = self._after_count(self.count, theorem)
         guarantee = Guarantee(
@@ -126,6 +123,35 @@ class Plan:
             adjacency=theorem.adjacency,
             unit=theorem.unit,
         )
+
+    def _theorems(self, view: View) -> tuple[Theorem, list[Callable[[], Theorem]]]:
+        """The theorem that always holds for a view, and the candidates for stronger ones."""
+        setting, declaration = self.setting, self.algorithm.releases
+        candidates: list[Callable[[], Theorem]] = list(self.algorithm.theorems(setting, view))
+        participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
+        if isinstance(participation, Independent):
+            candidates.append(lambda: amplified(setting, view, declaration))
+        return floor(setting, view, declaration), candidates
+
+    def check(self) -> None:
+        """Refuse a plan that could not say what it guarantees: every theorem of its card is stated, none is evaluated.
+
+        Whether a theorem can be stated depends on the releases, the noise, the schedule and the sampler, and not on how
+        large a party is: the first and the last kind of party stand for all.
+        """
+        representatives = self._representatives()
+        for party in {int(representatives[0]), int(representatives[-1])}:
+            for observer in self.observers():
+                for unit in self.problem.stated_units:
+                    for relation in claims_of(self.problem.adjacency, unit):
+                        view = View(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
+                        lowest, candidates = self._theorems(view)
+                        excess(lowest.event())  # refuses events that no accountant can read
+                        for candidate in candidates:
+                            try:
+                                excess(candidate().event())
+                            except PreconditionError:
+                                continue  # it does not apply here, and the card will say why
 
     def promises(
         self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Relation | None = None
@@ -197,12 +223,43 @@ class Plan:
 
     def _representatives(self) -> IntArray:
         """Parties such that whatever holds for all of these holds for everybody."""
-        if isinstance(self.algorithm, TellsApart):
-            return self.algorithm.kinds(self.setting)
-        if isinstance(self.setting.schedule, RandomWalk) and self.setting.schedule.topology is not None:
+        schedule = self.setting.schedule
+        if isinstance(schedule, RandomWalk) and schedule.topology is not None:
             # How often a walk comes by depends on the place in the graph, not on the degree alone.
             return self.setting.facts.cohort
+        if isinstance(schedule, Cyclic | RandomStopping):
+            return self._in_turn()
         return self.setting.facts.classes()
+
+    def _in_turn(self) -> IntArray:
+        """A fixed order tells equal parties apart.
+
+        Parties that are alike and have the same number of turns have them one after the other, so that whatever grows
+        or falls with the round (the cost of a turn, the iterations after it) is largest for the first or for the last
+        of them. Where the cost does neither, everybody counts.
+        """
+        facts, rounds = self.setting.facts, self.setting.rounds
+        if not self._costs_are_monotone():
+            return facts.cohort
+        chosen = set(facts.classes().tolist())
+        once_more = np.arange(facts.parties) < rounds % facts.parties
+        for first in facts.classes():
+            alike = np.isin(facts.cohort, self.alike(int(first)))
+            for group in (alike & once_more, alike & ~once_more):
+                chosen.update(np.flatnonzero(group)[[0, -1]].tolist() if group.any() else [])
+        return np.array(sorted(chosen), dtype=np.int64)
+
+    def _costs_are_monotone(self) -> bool:
+        """Whether all rounds make the same releases, and all noises fall, or all rise, or stay."""
+        found = stretches(self.setting, 0, self.algorithm.releases)
+        if len({stretch.releases for stretch in found}) > 1:
+            return False
+        noises = [
+            [self.setting.doorway.noise_for(release.name).scale(1.0, stretch.first) for stretch in found]
+            for release in found[0].releases
+        ]
+        steps = np.sign(np.diff(np.array(noises), axis=1))
+        return bool((steps >= 0).all() or (steps <= 0).all())
 
     def _kinds(self, promises: list[Promise]) -> dict[int, int]:
         """How many parties each party of a promise stands for; where parties are told apart, each for itself."""
@@ -246,7 +303,8 @@ def plan(
 
     Without an `observer` the target is for whoever is not trusted (`choose_observer`).
 
-    `sampler` may be left out to plan; a run needs one.
+    `sampler` may be left out to plan; a run needs one. `colluders` is how many parties may pool what they know with
+    whoever looks: every guarantee of the plan, the public's too, is against the observer together with so many parties.
 
     `equal` says what parties of different sizes or degrees have in common: their epsilon, each with its own noise, or
     the noise.
@@ -273,10 +331,11 @@ def plan(
             f"plan(schedule=...): {type(algorithm).__name__} needs every node in every round; use Everyone()."
         )
     trust = trust or choose_trust(problem.parties)
-    if colluders < 0 or (trust == "secure-sum" and colluders > problem.parties - 2):
+    most = max(0, problem.parties - (2 if trust == "secure-sum" else 1))
+    if not 0 <= colluders <= most:
         raise InputError(
-            f"plan(colluders={colluders}): between 0 and {max(0, problem.parties - 2)} of {problem.parties} parties "
-            "may collude under a secure sum."
+            f"plan(colluders={colluders}): between 0 and {most} of {problem.parties} parties may collude under "
+            f"{trust!r} trust."
         )
     facts = Facts.everyone(
         problem,
@@ -300,7 +359,9 @@ def plan(
     planned = Plan(algorithm=algorithm, setting=setting, sampler_chosen=sampler is not None)
     if target is not None:
         planned = _calibrated(planned, target, observer or choose_observer(trust))
-    return replace(_told(planned), count=count)
+    planned = replace(_told(planned), count=count)
+    planned.check()
+    return planned
 
 
 def _check_count(problem: Problem, target: Target | None, count: Count | None) -> None:

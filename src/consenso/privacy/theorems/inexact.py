@@ -25,6 +25,14 @@ def prox_gap(*, step: float, lipschitz: float, tolerance: float = 0.0) -> float:
     return 2 * residual_bound(step=step, lipschitz=lipschitz, tolerance=tolerance)
 
 
+def removal_gap(*, step: float, lipschitz: float, tolerance: float = 0.0) -> float:
+    """Largest |x - v| for x = prox of an L-Lipschitz function at v, where the other world has no function: x' = v.
+
+    A party without records still answers, and its solver may err like any other.
+    """
+    return step * lipschitz + 2 * tolerance
+
+
 def inexact_energy(*, parties: int, gap: float, tolerance: float, rounds: int, relaxation: float = 0.5) -> float:
     """Bound on the pathwise total of squared shifts of Theorem F, with inexact proxes (docs/privacy.md).
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from consenso.privacy.events import Adjacency, Event, Gaussian, repeat
 from consenso.privacy.serial import register
-from consenso.privacy.theorems.inexact import prox_gap
+from consenso.privacy.theorems.inexact import prox_gap, removal_gap
 from consenso.privacy.theorems.preconditions import (
     require,
     require_count,
@@ -26,7 +26,7 @@ class LocalView:
     The state u is public to this observer (start and updates are seen), so each participation is a Gaussian mechanism:
     shift 4 relaxation step lipschitz against noise relaxation std. Note that `std` is that of eta; noise added to the
     residual x - z itself enters doubled, see `on_residual`. Give `lipschitz` with `step`, or `clip` for residuals
-    clipped to that norm, or both.
+    clipped to that norm, or both. A removed party has no records and still answers, with noise around z - u, clipped.
     """
 
     citation: ClassVar[str] = "Cyffers, Bellet and Basu 2023, Theorem 3, local part"
@@ -60,11 +60,6 @@ class LocalView:
                 "step that the prox really uses.",
             )
             require_positive("LocalView", step=self.step or 0.0)
-        require(
-            self.adjacency == "replace-one" or self.clip is not None,
-            "LocalView(adjacency='add-remove', clip=None): without clipping the residual itself is unbounded, only its "
-            "change is; clip it or use 'replace-one'.",
-        )
 
     @classmethod
     def on_residual(
@@ -96,10 +91,11 @@ class LocalView:
         """How far an update can move, in units of the relaxation (the unit of `std`)."""
         bounds = []
         if self.clip is not None:
-            bounds.append(self.clip if self.adjacency == "add-remove" else 2 * self.clip)
-        if self.lipschitz is not None and self.step is not None and self.adjacency == "replace-one":
+            bounds.append(2 * self.clip)
+        if self.lipschitz is not None and self.step is not None:
             # Clipping is non-expansive and the state is public, so both bounds hold when both are given.
-            bounds.append(prox_gap(step=self.step, lipschitz=self.lipschitz, tolerance=self.tolerance))
+            gap = prox_gap if self.adjacency == "replace-one" else removal_gap
+            bounds.append(gap(step=self.step, lipschitz=self.lipschitz, tolerance=self.tolerance))
         return 2 * min(bounds)
 
     def event(self) -> Event:

@@ -9,6 +9,8 @@ from consenso.privacy.events import (
     Adjacency,
     Event,
     Gaussian,
+    Mixture,
+    Nothing,
     Sampled,
     SampledFixedSize,
     compose,
@@ -76,8 +78,9 @@ class TheoremP:
     """Poisson sampling amplifies, whatever the parties remember, for an observer who does not know the sample.
 
     Each party flips a fresh coin of probability `rate` in each round; who is in contributes a vector of norm at most
-    `contribution`, any function of its data, own coins and past releases; the sum gets noise `std`. The last five
-    parameters state facts of the protocol; each of them, set the other way, breaks the theorem and is refused.
+    `contribution`, any function of its data, own coins and past releases; the sum gets noise `std`. Several releases of
+    a round share its coin and are one: `contribution` over `std` is the root of the sum of their squared ratios. The
+    last five parameters state facts of the protocol; each of them, set the other way, breaks it and is refused.
     """
 
     citation: ClassVar[str] = "Theorem P of this library; one round: Mironov, Talwar and Zhang 2019"
@@ -160,16 +163,22 @@ class TheoremP:
 @register
 @dataclass(frozen=True, kw_only=True)
 class FixedSizeWithoutMemory:
-    """`size` of `population` parties, without replacement, hidden, and no party remembers anything between rounds."""
+    """`size` of `population` parties, without replacement, hidden, and no party remembers anything between rounds.
+
+    `insiders` are parties among the population that look: they know their own draws, so each round costs what it costs
+    to be hidden among the others, given how many of the insiders were drawn. Several releases of a round are one:
+    `contribution` over `std` is the root of the sum of their squared ratios.
+    """
 
     citation: ClassVar[str] = "Wang, Balle and Kasiviswanathan 2019 (sampling without replacement)"
     section: ClassVar[str] = "fixed-size-samples"
 
     size: int
     population: int
-    contribution: float
-    std: float
+    contribution: float | tuple[float, ...]
+    std: float | tuple[float, ...]
     rounds: int
+    insiders: int = 0
     adjacency: Adjacency = "replace-one"
     unit: Unit = "user"
     memory: bool = False
@@ -177,7 +186,13 @@ class FixedSizeWithoutMemory:
 
     def __post_init__(self) -> None:
         require_count("FixedSizeWithoutMemory", size=self.size, population=self.population, rounds=self.rounds)
-        require_positive("FixedSizeWithoutMemory", contribution=self.contribution, std=self.std)
+        for contribution, std in self._rounds():
+            require_positive("FixedSizeWithoutMemory", contribution=contribution, std=std)
+        require(
+            0 <= self.insiders < self.population,
+            f"FixedSizeWithoutMemory(insiders={self.insiders}): at least one of the {self.population} parties must be "
+            "outside the coalition; name fewer insiders.",
+        )
         require(
             self.size <= self.population,
             f"FixedSizeWithoutMemory(size={self.size}, population={self.population}): a sample is no larger than its "
@@ -198,10 +213,9 @@ class FixedSizeWithoutMemory:
         )
 
     def event(self) -> Event:
-        """One fixed-size sample per round."""
-        if self.size == self.population:
-            return repeat(_full(self.std, self.contribution, self.adjacency), self.rounds)
-        return repeat(SampledFixedSize(self.std, self.contribution, self.size, self.population), self.rounds)
+        """One fixed-size sample per round, of the parties that are no insiders."""
+        rounds = self._rounds()
+        return compose(*(repeat(self._round(*numbers), self.rounds // len(rounds)) for numbers in rounds))
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """No state at all."""
@@ -211,6 +225,29 @@ class FixedSizeWithoutMemory:
             ),
             *GAUSSIAN_RUN,
         )
+
+    def _rounds(self) -> list[tuple[float, float]]:
+        columns = {"contribution": self.contribution, "std": self.std}
+        rows = self.rounds if any(isinstance(value, tuple) for value in columns.values()) else 1
+        values = [per_round("FixedSizeWithoutMemory", name, value, rows) for name, value in columns.items()]
+        return list(zip(*values, strict=True))
+
+    def _round(self, contribution: float, std: float) -> Event:
+        from scipy.stats import hypergeom
+
+        honest = self.population - self.insiders
+        drawn = range(max(0, self.size - honest), min(self.size, self.insiders) + 1)  # of the insiders
+        chances = hypergeom.pmf(drawn, self.population, self.insiders, self.size)
+        events = tuple(self._among(honest, self.size - count, contribution, std) for count in drawn)
+        return events[0] if len(events) == 1 else Mixture(tuple((chances / chances.sum()).tolist()), events)
+
+    def _among(self, honest: int, size: int, contribution: float, std: float) -> Event:
+        """`size` of `honest` parties, none of which the observer knows."""
+        if size == 0:
+            return Nothing()
+        if size == honest:
+            return _full(std, contribution, self.adjacency)
+        return SampledFixedSize(std, contribution, size, honest)
 
 
 def fixed_size_with_memory(

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from consenso.privacy.events import Adjacency, Event, Gaussian, repeat
 from consenso.privacy.serial import register
-from consenso.privacy.theorems.inexact import residual_bound
+from consenso.privacy.theorems.inexact import prox_gap, removal_gap, residual_bound
 from consenso.privacy.theorems.preconditions import (
     require,
     require_count,
@@ -33,7 +33,8 @@ def state_growth(relaxation: float) -> float:
 class SumVariantA:
     """Incremental: the sum of 2 relaxation (x_i - z), clipped to norm 2 relaxation clip where a clip is given.
 
-    The released means are the states' mean plus a random walk of noise: sound, but not for many rounds.
+    The released means are the states' mean plus a random walk of noise: sound, but not for many rounds. A removed party
+    has no records and still answers.
     """
 
     citation: ClassVar[str] = "Variant A of this library, after Cyffers, Bellet and Basu 2023, Algorithm 3"
@@ -57,18 +58,14 @@ class SumVariantA:
             "SumVariantA(lipschitz=..., clip=...): clipped displacements enter the state, where the Lipschitz argument "
             "ends; give one of the two.",
         )
-        require(
-            self.adjacency == "replace-one" or self.clip is not None,
-            "SumVariantA(adjacency='add-remove', clip=None): without clipping the displacement itself is unbounded, "
-            "only its change is; clip it, use 'replace-one' or use SumVariantC.",
-        )
 
     @property
     def sensitivity(self) -> float:
         """How far one party can move the sum."""
         if self.clip is not None:
-            return 2 * self.relaxation * self.clip * _worlds(self.adjacency)
-        own = 2 * _residual(self)
+            return 4 * self.relaxation * self.clip
+        gap = prox_gap if self.adjacency == "replace-one" else removal_gap
+        own = gap(step=self.step or 0.0, lipschitz=self.lipschitz or 0.0, tolerance=self.tolerance)
         return 2 * self.relaxation * (state_growth(self.relaxation) * own + own)
 
     def event(self) -> Event:
@@ -185,7 +182,7 @@ def _worlds(adjacency: Adjacency) -> int:
     return 1 if adjacency == "add-remove" else 2
 
 
-def _residual(variant: SumVariantA | SumVariantB | SumVariantC) -> float:
+def _residual(variant: SumVariantB | SumVariantC) -> float:
     step, lipschitz = variant.step or 0.0, variant.lipschitz or 0.0
     return residual_bound(step=step, lipschitz=lipschitz, tolerance=variant.tolerance)
 

@@ -49,6 +49,10 @@ class StatelessWalk:
 
     def __post_init__(self) -> None:
         require_count("StatelessWalk", parties=self.parties, steps=self.steps)
+        require(
+            self.parties > 1,
+            "StatelessWalk(parties=1): a walk hides a party among others; use LocalView, which needs none.",
+        )
         require_positive("StatelessWalk", step=self.step, std=self.std, relaxation=self.relaxation)
         require_lipschitz_constant("StatelessWalk", self.lipschitz)
         require_not_negative("StatelessWalk", tolerance=self.tolerance, excess=self.excess)
