@@ -218,4 +218,8 @@ class ConsensusADMM:
                 ElasticNet(l1=0.01, l2=0.05),
                 Box(low=-0.5, high=0.3),
             ),
+        ).vary(
+            {"clip": 0.3, "tolerance": 1e-9},
+            {"relaxation": 0.3},
+            {"relaxation": 0.8, "step": 1.0, "tolerance": 1e-12},
         )

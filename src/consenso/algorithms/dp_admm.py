@@ -190,4 +190,7 @@ class DPADMM:
                 ElasticNet(l1=0.01, l2=0.05),
                 Box(low=-0.5, high=0.3),
             ),
+        ).vary(
+            {"clip": None, "averaging": 0.5},
+            {"penalty": 1.0, "proximity": 0.5},
         )

@@ -36,7 +36,7 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
-from consenso.operators import Activation, CyclicBlocks, is_separable, shortened
+from consenso.operators import Activation, CyclicBlocks, RandomBlock, is_separable, shortened
 from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
@@ -187,6 +187,9 @@ class DPCD:
                 ElasticNet(l1=0.01, l2=0.05),
                 Box(low=-0.5, high=0.3),
             ),
+        ).vary(
+            {"rate": 1.0, "slope_clip": None, "averaging": 0.5},
+            {"rate": 1.0, "column_bounds": None, "step": 0.5, "activation": RandomBlock()},
         )
 
 

@@ -170,6 +170,9 @@ class DPSGD:
                 Ball(radius=0.7),
                 GroupL1(strength=0.02, groups=3),
             ),
+        ).vary(
+            {"rate": 1.0, "clip": None, "averaging": 0.0},
+            {"rate": 1.0, "step": 0.3},
         )
 
 

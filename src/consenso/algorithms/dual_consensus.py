@@ -43,7 +43,7 @@ from consenso.privacy.setting import Setting, View
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
-from consenso.schedules import Everyone
+from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.shards import Cohort
 from consenso.subproblems import certified
 
@@ -267,6 +267,12 @@ class DualConsensusADMM:
                 ElasticNet(l1=0.01, l2=0.05),
                 Box(low=-0.5, high=0.3),
             ),
+        ).vary(
+            {"level": "user"},
+            {"level": "user", "released": "state"},
+            {"relaxation": 0.3, "hub_relaxation": 0.2, "tolerance": 1e-9},
+            {"level": "user", "clip": 0.3, "step": 1.0, "schedules": (Everyone(), PoissonSubset(0.5), FixedSubset(2))},
+            {"rate": 0.5},
         )
 
 

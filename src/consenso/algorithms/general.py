@@ -249,4 +249,13 @@ class GeneralADMM:
                 Box(low=-0.5, high=0.3),
                 Ball(radius=0.7),
             ),
+        ).vary(
+            {"relaxation": 0.3, "step": 1.0, "tolerance": 1e-8},
+            {
+                "left": 2 * np.eye(3),
+                "right": -np.eye(3),
+                "constant": (0.1, 0.0, 0.0),
+                "g": L2(strength=0.1),
+                "regularizer": NoPenalty(),
+            },
         )

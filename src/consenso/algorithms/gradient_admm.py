@@ -348,6 +348,10 @@ class GradientADMM:
                 ElasticNet(l1=0.01, l2=0.05),
                 Box(low=-0.5, high=0.3),
             ),
+        ).vary(
+            {"penalty": 0.1, "step": 0.3},
+            {"square": "f", "regularizer": L2(strength=0.1)},
+            {"constraint": Constraint(left=np.eye(3)[:2]), "g": L2(strength=0.1), "regularizer": NoPenalty()},
         )
 
 

@@ -159,4 +159,7 @@ class GraphDPADMM:
                 Box(low=-0.5, high=0.3),
                 Ball(radius=0.7),
             ),
+        ).vary(
+            {"clip": None, "penalty": 0.5, "averaging": 0.0},
+            {"growth": 0.0, "proximity": 2.0},
         )

@@ -305,6 +305,9 @@ class InexactADMM:
                 ElasticNet(l1=0.01, l2=0.05),
                 Box(low=-0.5, high=0.3),
             ),
+        ).vary(
+            {"norm": 2, "row_bound_1": None, "region": Box(low=-1e9, high=1e9), "noise": GaussianNoise(multiplier=1.0)},
+            {"penalty": 1.0, "averaging": 0.5, "subproblem": Proximal(proximity=0.5)},
         )
 
 

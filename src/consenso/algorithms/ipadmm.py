@@ -207,4 +207,8 @@ class IPADMM:
                 Box(low=-0.5, high=0.3),
                 Ball(radius=0.7),
             ),
+        ).vary(
+            {"inner_steps": 2, "clip": 0.6, "at_average": False, "averaging": 0.0},
+            {"penalty": 0.5, "proximity": 1.0, "inner_steps": 1, "radius": 1.0},
+            {"rate": 0.5, "inner_steps": 1},
         )

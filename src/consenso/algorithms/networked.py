@@ -187,6 +187,10 @@ class NetworkedADMM:
                 Box(low=-0.5, high=0.3),
                 Ball(radius=0.7),
             ),
+        ).vary(
+            {"clip": None, "step": 1.0, "at_average": False, "averaging": 0.0},
+            {"penalty": 0.5, "proximal": True, "radius": 1.0},
+            {"rate": 0.5},
         )
 
 

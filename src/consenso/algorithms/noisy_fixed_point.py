@@ -44,6 +44,7 @@ from consenso.operators import (
     CyclicBlocks,
     MeanGradient,
     MeanOperator,
+    RandomBlock,
     block_sizes,
     coordinates,
     is_separable,
@@ -236,4 +237,8 @@ class NoisyFixedPoint:
                 ElasticNet(l1=0.01, l2=0.05),
                 Box(low=-0.5, high=0.3),
             ),
+        ).vary(
+            {"operator": MeanGradient(step=0.5), "blocks": 1, "relaxation": 1.0},
+            {"activation": RandomBlock(), "errors": RandomErrors(size=0.1)},
+            {"rate": 0.5},
         )

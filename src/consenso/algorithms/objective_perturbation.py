@@ -280,6 +280,8 @@ class ObjectivePerturbation:
                 ElasticNet(l1=0.01, l2=0.05),
                 Box(low=-0.5, high=0.3),
             ),
+        ).vary(
+            {"quadratic": 10.0, "tolerance": 1e-7},
         )
 
 

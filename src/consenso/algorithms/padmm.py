@@ -184,4 +184,7 @@ class PADMM:
             exact=cls(penalty=0.05, tolerance=1e-12),
             exact_rounds=250,
             regularizers=(NoPenalty(), L2(strength=0.1)),
+        ).vary(
+            {"penalty": 0.5, "averaging": 0.5, "tolerance": 1e-9},
+            {"radius": 1.0},
         )

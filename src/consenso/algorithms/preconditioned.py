@@ -380,4 +380,7 @@ class PreconditionedFixedPoint:
                 ElasticNet(l1=0.01, l2=0.05),
                 Box(low=-0.5, high=0.3),
             ),
+        ).vary(
+            {"steps": 3, "fewest_steps": 2, "clip": 0.5, "averaging": False, "damping": False},
+            {"looks": 2, "share": 0.2, "pilot": 1, "smoothing": 0.1, "rounds": 10},
         )

@@ -138,4 +138,6 @@ class PrimalPerturbation:
             topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
             exact_rounds=150,
             regularizers=(NoPenalty(), L2(strength=0.1)),
+        ).vary(
+            {"penalty": 0.5, "tolerance": 1e-9},
         )

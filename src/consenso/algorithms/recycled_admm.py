@@ -147,6 +147,8 @@ class RecycledADMM:
             topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
             exact_rounds=200,
             regularizers=(NoPenalty(), L2(strength=0.1)),
+        ).vary(
+            {"penalty": 1.0, "proximity": 1.0, "tolerance": 1e-9, "cover": 1e-5},
         )
 
 

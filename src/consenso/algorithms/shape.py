@@ -13,7 +13,7 @@ party axis. State is returned, never mutated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from consenso.arrays import Array
@@ -154,7 +154,11 @@ def require_positive(owner: object, **values: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Example:
-    """A small instance of an algorithm, on which the laws of `consenso.testing` are checked."""
+    """A small instance of an algorithm, on which the laws of `consenso.testing` are checked.
+
+    `variants` are examples with other parameters: over all of them each parameter of the algorithm takes at least two
+    values, so that no option escapes the laws (`vary` makes them).
+    """
 
     algorithm: Any
     problem: Problem
@@ -167,3 +171,21 @@ class Example:
     exact_rounds: int = 2000
     exact_tolerance: float = 1e-6  # relative gap of the objective to the optimum
     regularizers: tuple[Regularizer, ...] = ()  # with which it converges; empty: the problem's own only
+    variants: tuple[Example, ...] = ()
+
+    def vary(self, *changes: Mapping[str, Any]) -> Example:
+        """The example with a variant for each of these changes: of parameters, of the example or of its problem."""
+        return replace(self, variants=self.variants + tuple(self._varied(change) for change in changes))
+
+    def _varied(self, change: Mapping[str, Any]) -> Example:
+        def part(names: set[str]) -> dict[str, Any]:
+            return {name: value for name, value in change.items() if name in names}
+
+        parameters, own = ({each.name for each in fields(record)} for record in (self.algorithm, self))
+        problem = part(set(change) - parameters - own)
+        varied = replace(self, variants=(), **part(own - parameters))
+        return replace(
+            varied,
+            algorithm=replace(self.algorithm, **part(parameters)),
+            problem=replace(varied.problem, **problem) if problem else varied.problem,
+        )

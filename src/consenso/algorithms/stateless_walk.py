@@ -186,4 +186,7 @@ class StatelessWalk:
             exact=cls(step=0.05),
             exact_rounds=1500,
             exact_tolerance=2e-3,
+        ).vary(
+            {"step": 0.2, "tolerance": 1e-11},
+            {"relaxation": 0.8},
         )

@@ -141,4 +141,8 @@ class DistributedSubgradient:
             exact=cls(step=Polynomial(first=4.0, power=-0.75), proximal=True),
             exact_rounds=1000,
             regularizers=(L2(strength=0.1), ElasticNet(l1=0.01, l2=0.05)),
+        ).vary(
+            {"clip": None, "step": 1.0, "averaging": 0.0, "at_average": True},
+            {"proximal": True, "radius": 1.0},
+            {"rate": 0.5},
         )

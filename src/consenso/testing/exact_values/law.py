@@ -1,0 +1,114 @@
+"""Law 10, and what it looks at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from consenso.algorithms.shape import Example
+from consenso.errors import ConsensoError
+from consenso.runtime.plan import Plan
+from consenso.schedules import Cyclic, Everyone, RandomStopping, RandomWalk
+from consenso.testing.exact_values.cases import Cases, Row, cases_of, parameters_of, plan_of
+from consenso.testing.exact_values.compare import (
+    Finding,
+    NotAffineError,
+    UnstatedError,
+    compare,
+)
+from consenso.testing.exact_values.scripted import OtherNoiseError
+
+# Findings that an error shows.
+SHOWN = 10
+
+
+@dataclass
+class Examined:
+    """What looking at the plans of an example gave."""
+
+    algorithm: str
+    findings: list[Finding] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)  # plans that were not examined, by the reason
+    unstated: list[str] = field(default_factory=list)  # plans without a guarantee that should have been refused
+    plans: int = 0
+
+    @property
+    def below(self) -> list[Finding]:
+        """Findings that must not be."""
+        return [finding for finding in self.findings if finding.below]
+
+
+def no_value_below_exact(example: Example) -> None:
+    """Law 10: for linear losses no reported epsilon, delta, mu or Renyi divergence is below the exact one."""
+    examined = examine(example)
+    worst = sorted(examined.below, key=lambda finding: finding.ratio)
+    said = [finding.sentence() for finding in worst] + examined.unstated
+    assert not said, f"{len(worst)} of {len(examined.findings)} guarantees are false:\n" + "\n".join(said[:SHOWN])
+
+
+def examine(example: Example, *, changes: int | None = None) -> Examined:
+    """Compare the guarantees of a covering set of plans with the exact values, or of all plans with so many changes."""
+    cases = cases_of(example, few=changes is None)
+    examined = Examined(algorithm=type(example.algorithm).__name__)
+    for row, plan in rows_of(cases, changes=changes, left_out=examined.left_out):
+        examined.plans += 1
+        _examine_plan(cases, row, plan, examined, thorough=changes is not None)
+    return examined
+
+
+def rows_of(
+    cases: Cases, *, changes: int | None = None, left_out: Counter[str] | None = None
+) -> Iterator[tuple[Row, Plan]]:
+    """The rows that can be planned, with their plans."""
+    plans: dict[Row, Plan] = {}
+    left_out = Counter() if left_out is None else left_out
+
+    def accepts(row: Row) -> bool:
+        try:
+            plans[row] = plan = plan_of(cases, row)
+        except ConsensoError:
+            return False
+        tossed, sampled = not isinstance(plan.setting.schedule, Everyone | Cyclic), _samples_records(plan)
+        # Among quadratic losses noise is small, and what a mixture of narrow Gaussians costs is no news.
+        if dict(row)["others"] == "quadratic" and (tossed or sampled):
+            return False
+        return changes is not None or not (tossed and sampled)  # which takes time
+
+    for row in cases.covering(accepts) if changes is None else cases.changed(changes):
+        if row not in plans and not accepts(row):
+            left_out["refused before anything ran"] += 1
+        else:
+            yield row, plans.pop(row)
+
+
+def _samples_records(plan: Plan) -> bool:
+    return any(release.rate < 1 for release in plan.algorithm.releases(plan.setting.facts))
+
+
+def _examine_plan(cases: Cases, row: Row, plan: Plan, examined: Examined, *, thorough: bool) -> None:
+    quadratic = cases.choices["others"][dict(row)["others"]]
+    for attacked in attacked_parties(plan):
+        try:
+            examined.findings += compare(plan, attacked, case=cases.text(row), quadratic=quadratic, thorough=thorough)
+        except NotAffineError as error:
+            how = parameters_of(plan.algorithm, cases.example.algorithm)
+            others = ", among quadratic losses" if quadratic else ""
+            examined.left_out[f"not affine{f' with {how}' if how else ''}{others}: {error}"] += 1
+        except OtherNoiseError:
+            examined.left_out["draws noise that is not Gaussian"] += 1
+        except UnstatedError as error:
+            said = f"{examined.algorithm} ({cases.text(row)}) was planned and cannot state its guarantee: {error}"
+            examined.unstated.append(said)
+        except ConsensoError as error:
+            examined.left_out[f"a run failed: {error}"] += 1
+
+
+def attacked_parties(plan: Plan) -> list[int]:
+    """The last party, and the first where the two are not alike."""
+    last, setting = plan.setting.parties - 1, plan.setting
+    in_order = isinstance(setting.schedule, Cyclic | RandomStopping) or (
+        isinstance(setting.schedule, RandomWalk) and setting.schedule.topology is not None
+    )
+    alike = not in_order and setting.topology is None and len(setting.facts.classes()) == 1
+    return [last] if alike or last == 0 else [last, 0]
