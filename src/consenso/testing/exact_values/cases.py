@@ -14,9 +14,10 @@ from consenso.algorithms.shape import Example
 from consenso.audit.neighbours import linear
 from consenso.errors import ConsensoError
 from consenso.privacy.noise import GaussianNoise, Geometric
+from consenso.privacy.relations import UNITS
 from consenso.privacy.samplers import Seeded
 from consenso.regularizers import L2, NoPenalty
-from consenso.runtime.plan import ADJACENCIES, UNITS, Plan, plan
+from consenso.runtime.plan import ADJACENCIES, Plan, plan
 from consenso.schedules import (
     Cyclic,
     Everyone,

@@ -13,11 +13,11 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.audit.neighbours import Neighbours, extremes, neighbours, unkind
 from consenso.errors import ConsensoError
-from consenso.privacy import accountants
+from consenso.privacy import accountants, relations
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.observers import Coalition, Observer, Peer, members
 from consenso.problem import Adjacency, Problem, Unit
-from consenso.runtime.plan import ADJACENCIES, UNITS, Plan
+from consenso.runtime.plan import Plan
 from consenso.shards import Shards
 from consenso.testing.exact_values.divergences import Branch, Curve, curve_of
 from consenso.testing.exact_values.observed import Active, Observed, known_coins, noise_owners_known, observe
@@ -115,10 +115,14 @@ def observers_of(plan: Plan, attacked: int) -> list[Observer]:
 
 def claims_of(plan: Plan, attacked: int) -> Iterator[tuple[Scope, tuple[Guarantee, str]]]:
     """What is claimed for one party, with the name of the theorem; infinite claims are none."""
-    for observer, unit, adjacency in itertools.product(observers_of(plan, attacked), UNITS, ADJACENCIES):
-        promise = plan.promise(observer, attacked, DELTA, unit=unit, adjacency=adjacency)
-        if np.isfinite(promise.guarantee.epsilon(DELTA)):
-            yield (observer, unit, adjacency), (promise.guarantee, type(promise.theorem).__name__)
+    for observer, unit in itertools.product(observers_of(plan, attacked), relations.UNITS):
+        for relation in relations.claims_of(plan.problem.adjacency, unit):
+            promise = plan.promise(observer, attacked, DELTA, unit=unit, adjacency=relation)
+            if np.isfinite(promise.guarantee.epsilon(DELTA)):
+                yield (
+                    (observer, unit, relations.bounds_of(relation)),
+                    (promise.guarantee, type(promise.theorem).__name__),
+                )
 
 
 def _finding(

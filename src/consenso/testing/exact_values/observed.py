@@ -76,7 +76,8 @@ def observe(plan: Plan, shards: Shards, sampler: Scripted) -> Observed:
 
 def _recording(algorithm: Any, log: list[Seen]) -> Any:
     """The same algorithm, writing down what its parties send and are sent."""
-    twin = object.__new__(_recording_class(type(algorithm)))
+    kind: Any = type(algorithm)
+    twin = object.__new__(_recording_class(kind))
     twin.__dict__.update(algorithm.__dict__, log=log)
     return twin
 
