@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench bench-utility audit faults clean
+.PHONY: demo test lint docs bench bench-utility audit faults release clean
 .DEFAULT_GOAL := test
 
 $(INSTALLED): pyproject.toml
@@ -29,6 +29,9 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(INSTALLED)
+	$(BIN)/mkdocs build --strict --quiet --site-dir site
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
@@ -61,5 +64,12 @@ bench-utility: export CONSENSO_DIFFPRIVLIB = $(CURDIR)/$(OLD)/bin/python
 bench-utility: $(RIVALS)/.installed $(OLD)/.installed
 	$(RIVALS)/bin/python -m benchmarks.utility $(UTILITY_ARGS)
 
+# A source archive and a wheel in dist/, for the version in pyproject.toml, which the change log must have.
+release: $(INSTALLED) lint test docs
+	$(BIN)/python -c "import tomllib, pathlib, sys; v = tomllib.loads(pathlib.Path('pyproject.toml').read_text())['project']['version']; \
+	sys.exit(0 if f'## {v}' in pathlib.Path('CHANGELOG.md').read_text() else f'CHANGELOG.md has no section for {v}')"
+	$(BIN)/python -m pip install --quiet build
+	rm -rf dist && $(BIN)/python -m build --outdir dist .
+
 clean:
-	rm -rf $(VENV) $(RIVALS) $(OLD) .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(RIVALS) $(OLD) site dist .mypy_cache .ruff_cache .import_linter_cache

@@ -19,15 +19,15 @@ from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.algorithms.stateless_walk import StatelessWalk
 from consenso.arrays import Array
 from consenso.datasets import load_adult, load_mnist
+from consenso.engine.in_process import InProcessEngine
+from consenso.engine.run import coins_of
+from consenso.engine.run import run as run_plan
 from consenso.losses import Logistic, Softmax
+from consenso.planning.plan import plan
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, NoPenalty
-from consenso.runtime.local import LocalEngine
-from consenso.runtime.plan import plan
-from consenso.runtime.run import coins_of
-from consenso.runtime.run import run as run_plan
 from consenso.schedules import RandomWalk
 from consenso.shards import Shards
 from consenso.subproblems.batch import ROUNDING
@@ -52,9 +52,9 @@ def _rounds(
     """A function that runs one round more."""
     made = plan(problem, algorithm, rounds=10_000, noise=GaussianNoise(multiplier=1.0), **settings)
     shards = Shards.build(problem, rows, targets, np.concatenate(([0], np.cumsum(problem.sizes))))
-    engine = LocalEngine(stride=1, one_by_one=one_by_one)
-    progress = engine.start(algorithm, made.setting, shards)
-    rounds = engine.rounds(algorithm, made.setting, shards, progress, coins_of(made, progress))
+    engine = InProcessEngine(stride=1, one_by_one=one_by_one)
+    progress = engine.start(algorithm, made.spec, shards)
+    rounds = engine.rounds(algorithm, made.spec, shards, progress, coins_of(made, progress))
     return lambda: next(rounds)
 
 
@@ -98,16 +98,16 @@ def _against_loops() -> Iterator[Figure]:
     """A loop in Python over users, doing for each what a round of ConsensusADMM does for all 100,000, over that round.
 
     The limit is on the loop that does the same arithmetic: the library's own step for each user in turn, as a
-    deployment makes it, with prox, certificate, door and ledger. The other figures have no limit. They say how much of
-    it a loop saves that is written by hand for this one problem: for each user its prox, certified to the same
+    deployment makes it, with prox, certificate, releaser and ledger. The other figures have no limit. They say how much
+    of it a loop saves that is written by hand for this one problem: for each user its prox, certified to the same
     tolerance, the check that what is released is finite, normals, state, message, and the sum. Its normals come from
     Philox keyed by seed, user and round. Making a generator for every user takes NumPy longer than drawing from it: one
     that is moved from key to key by its state costs less, and one stream for all users, whose noise then depends on who
     else takes part, costs least.
     """
     rows, labels = _made_up(MANY, WIDTH)
-    problem, algorithm = _problem(np.ones(MANY, dtype=int), WIDTH, unit="user"), ConsensusADMM()
-    few = _problem(np.ones(LOOPED, dtype=int), WIDTH, unit="user")
+    problem, algorithm = _problem(np.ones(MANY, dtype=int), WIDTH, unit="party"), ConsensusADMM()
+    few = _problem(np.ones(LOOPED, dtype=int), WIDTH, unit="party")
     loop = Loop(rows[:LOOPED], labels[:LOOPED], algorithm.tolerance)
     apart = _without_noise(few, algorithm, rows[:LOOPED], labels[:LOOPED])
     if not apart <= 1e-10:
@@ -200,9 +200,9 @@ def _without_noise(problem: Problem, algorithm: ConsensusADMM, rows: Array, labe
     """How far the loop and the engine are apart after three rounds without noise, in states and model."""
     made = plan(problem, algorithm, rounds=3, noise=NoNoise())
     shards = Shards.build(problem, rows, labels, np.arange(len(rows) + 1))
-    engine, loop = LocalEngine(), Loop(rows, labels, algorithm.tolerance)
-    progress = engine.start(algorithm, made.setting, shards)
-    for _ in engine.rounds(algorithm, made.setting, shards, progress, coins_of(made, progress)):
+    engine, loop = InProcessEngine(), Loop(rows, labels, algorithm.tolerance)
+    progress = engine.start(algorithm, made.spec, shards)
+    for _ in engine.rounds(algorithm, made.spec, shards, progress, coins_of(made, progress)):
         loop.round(None)
     pairs = (progress.state.u, loop.states), (progress.hub.z, loop.mean)
     return max(float(np.abs(one - other).max()) for one, other in pairs)
@@ -214,7 +214,7 @@ import numpy as np
 from benchmarks.hub import _made_up, _problem, _rounds
 from consenso.algorithms.consensus import ConsensusADMM
 rows, labels = _made_up(1_000_000, 64)
-step = _rounds(_problem(np.ones(1_000_000, dtype=int), 64, unit="user"), ConsensusADMM(), rows, labels)
+step = _rounds(_problem(np.ones(1_000_000, dtype=int), 64, unit="party"), ConsensusADMM(), rows, labels)
 step(); step()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
 """
@@ -233,7 +233,7 @@ def _walk() -> Figure:
     """
     users, steps, looped = 10_000, 200_000, 500
     rows, labels = _made_up(users, WIDTH)
-    problem = _problem(np.ones(users, dtype=int), WIDTH, unit="user", regularizer=L1(strength=1e-3))
+    problem = _problem(np.ones(users, dtype=int), WIDTH, unit="party", regularizer=L1(strength=1e-3))
     shards = Shards.build(problem, rows, labels, np.arange(users + 1))
     walk, rng, share = StatelessWalk(), np.random.default_rng(0), 1.0 / users
     made = plan(
@@ -277,14 +277,14 @@ def _growth() -> Iterator[Figure]:
     times = []
     for count in users:
         rows, labels = _made_up(count, 16)
-        problem = _problem(np.ones(count, dtype=int), 16, unit="user")
+        problem = _problem(np.ones(count, dtype=int), 16, unit="party")
         times += best(_rounds(problem, ConsensusADMM(), rows, labels), repeats=3)
     yield Figure("exponent of the time in users, 1e3 to 1e6", _slope(users, times), limit=1.15)
     features = (8, 64, 512, 2048)
     times = []
     for count in features:
         rows, labels = _made_up(10_000, count)
-        problem = _problem(np.ones(10_000, dtype=int), count, unit="user")
+        problem = _problem(np.ones(10_000, dtype=int), count, unit="party")
         times += best(_rounds(problem, ConsensusADMM(), rows, labels), repeats=3)
     yield Figure("exponent of the time in features, 8 to 2048", _slope(features, times), limit=1.15)
 

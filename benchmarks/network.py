@@ -21,23 +21,23 @@ from benchmarks import flower_round
 from benchmarks.measure import Figure, seconds
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.deployment import certs
+from consenso.engine.in_process import InProcessEngine
+from consenso.engine.run import coins_of
+from consenso.federation.disk import Disk
+from consenso.federation.hub import HubRun
+from consenso.federation.message_schemas import HubMessageSchemas
+from consenso.federation.party import Party
+from consenso.federation.single_party_step import SinglePartyStep
 from consenso.losses import Logistic
+from consenso.planning.plan import Plan, plan
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L2
-from consenso.runtime.disk import Disk
-from consenso.runtime.flower import FlowerHub, answered
-from consenso.runtime.hub import HubRun
-from consenso.runtime.local import LocalEngine
-from consenso.runtime.own_step import OwnStep
-from consenso.runtime.party import Party
-from consenso.runtime.plan import Plan, plan
-from consenso.runtime.rehearsal import HubRehearsal
-from consenso.runtime.run import coins_of
-from consenso.runtime.zenoh.star import SERVER, StarHub, StarParty
-from consenso.runtime.zenoh.tls import Credentials
 from consenso.shards import Shards
+from consenso.transport.flower import FlowerHub, answer_message
+from consenso.transport.zenoh.star import SERVER, StarHub, StarParty
+from consenso.transport.zenoh.tls import Credentials
 
 CLIENTS, FLOATS, RECORDS, ROUNDS = 10, 10_000, 20, 40
 FLOWER_CLIENTS, FLOWER_ROUNDS = 2, 3  # fewer clients are in Flower's favour: it starts a process for each message
@@ -58,7 +58,7 @@ def _plan(clients: int = CLIENTS) -> Plan:
         features=FLOATS,
         sizes=np.full(clients, RECORDS),
         row_bound=1.0,
-        unit="user",
+        unit="party",
     )
     noise = GaussianNoise(multiplier=1.0)
     return plan(problem, ConsensusADMM(), rounds=10_000, noise=noise, sampler=Seeded(0))
@@ -84,7 +84,7 @@ def client(party: int, address: str, folder: str) -> None:
         run=RUN,
         server=address,
         credentials=Credentials.load(place / name, name=name),
-        limit=HubRehearsal(made).largest(),
+        limit=HubMessageSchemas(made).largest(),
     )
 
     def watch() -> None:
@@ -106,7 +106,7 @@ def _star() -> Generator[Figure, None, float]:
         address = f"127.0.0.1:{flower_round.free_port()}"
         names = {party: f"p{party}" for party in range(CLIENTS)}
         credentials = Credentials.load(place / SERVER, name=SERVER)
-        limit = HubRehearsal(made).largest()
+        limit = HubMessageSchemas(made).largest()
         star = StarHub(names, run=RUN, listen=address, credentials=credentials, limit=limit)
         stack.callback(star.close)
         for party in names:
@@ -143,7 +143,7 @@ def flower_hub(grid: Any, folder: str, rounds: int) -> None:
     """The ServerApp: times its rounds."""
     made, place = _plan(FLOWER_CLIENTS), Path(folder)
     names = {party: f"p{party}" for party in range(FLOWER_CLIENTS)}
-    line = FlowerHub(grid, names, run=RUN, limit=HubRehearsal(made).largest(), patience=flower_round.PATIENCE)
+    line = FlowerHub(grid, names, run=RUN, limit=HubMessageSchemas(made).largest(), patience=flower_round.PATIENCE)
     hub = HubRun(made, Disk(place / "hub", owner="hub", run=RUN, fingerprint="f"))
     found = flower_round.timed(hub.rounds(line), rounds)
     (place / "times.json").write_text(json.dumps(found))
@@ -157,7 +157,9 @@ def flower_party(message: Any, party: int, folder: str) -> Any:
         shards = Shards.from_parties(made.problem, [_table(party)], parties=[party])
         return Party(made, shards, party, Disk(Path(folder) / name, owner=name, run=RUN, fingerprint="f"))
 
-    return answered(message, f"p{party}", run=RUN, limit=HubRehearsal(_plan(FLOWER_CLIENTS)).largest, party=built)
+    return answer_message(
+        message, f"p{party}", run=RUN, limit=HubMessageSchemas(_plan(FLOWER_CLIENTS)).largest, party=built
+    )
 
 
 def _turns(rounds: Any, alone: Any, own: Any) -> tuple[float, float, float]:
@@ -170,11 +172,11 @@ def _in_process(made: Plan) -> tuple[Any, Any]:
     """A round of all parties in this process, and the step of one."""
     tables = [_table(party) for party in range(CLIENTS)]
     shards = Shards.from_parties(made.problem, tables)
-    engine = LocalEngine(stride=1)
-    progress = engine.start(made.algorithm, made.setting, shards)
-    rounds = engine.rounds(made.algorithm, made.setting, shards, progress, coins_of(made, progress))
-    step = OwnStep(made, Shards.from_parties(made.problem, [tables[0]], parties=[0]), 0)
-    down, state = made.algorithm.down(made.setting.facts, made.algorithm.start(made.setting.facts)), step.enroll()
+    engine = InProcessEngine(stride=1)
+    progress = engine.start(made.algorithm, made.spec, shards)
+    rounds = engine.rounds(made.algorithm, made.spec, shards, progress, coins_of(made, progress))
+    step = SinglePartyStep(made, Shards.from_parties(made.problem, [tables[0]], parties=[0]), 0)
+    down, state = made.algorithm.down(made.spec.facts, made.algorithm.start(made.spec.facts)), step.enroll()
     return lambda: next(rounds), lambda: step.take(0, state, {}, down)
 
 
@@ -191,7 +193,7 @@ seed = 0
 kind = "federated"
 algorithm = "ConsensusADMM"
 rounds = 5
-[setting.parties]
+[spec.parties]
 a = 10
 b = 10
 """

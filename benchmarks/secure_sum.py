@@ -21,20 +21,20 @@ import numpy as np
 
 from benchmarks.measure import Figure, best, seconds
 from consenso.algorithms.dp_sgd import DPSGD
+from consenso.engine.codec import RecordSchema, decode_values, encode_values
+from consenso.engine.fixed_point import GridColumn, decode, encode
+from consenso.federation.disk import Disk
+from consenso.federation.hub import HubRun, Question
+from consenso.federation.party import Party
+from consenso.federation.sum_protocol import Check, plain_parts
 from consenso.losses import Logistic
+from consenso.planning.plan import Plan, plan
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L2
-from consenso.runtime.codec import Schema, decode_values, encode_values
-from consenso.runtime.disk import Disk
-from consenso.runtime.fixed_point import Column, decode, encode
-from consenso.runtime.hub import HubRun, Question
-from consenso.runtime.party import Party
-from consenso.runtime.plan import Plan, plan
-from consenso.runtime.secure_sum import Client, Occasion, Server, Terms, secure_parts
-from consenso.runtime.secure_sum.wire import Wire
-from consenso.runtime.summation import Check, plain_parts
+from consenso.secure_sum import Client, Occasion, SumServer, SumTerms, secure_parts
+from consenso.secure_sum.wire import Wire
 from consenso.shards import Shards
 
 PARTIES, ENTRIES, ABSENT, LIMIT = 10, 10_000, 3, 20.0
@@ -68,14 +68,14 @@ def processor(call: Callable[[], Any], repeats: int) -> float:
 def on_the_wire() -> tuple[Callable[[], Any], Callable[[], Any], list[float]]:
     """A plain round, a secure round, and how long the parties of the secure rounds took."""
     values = np.random.default_rng(0).standard_normal((PARTIES, ENTRIES))
-    schema = Schema.of_values("Up", {"x": values[:1]})
-    terms = Terms(run=bytes(32), parties=PARTIES, absent=ABSENT)
-    clients, server, wire = [Client(terms, party) for party in range(PARTIES)], Server(terms), Wire(terms)
+    schema = RecordSchema.of_values("Up", {"x": values[:1]})
+    terms = SumTerms(run=bytes(32), parties=PARTIES, absent=ABSENT)
+    clients, server, wire = [Client(terms, party) for party in range(PARTIES)], SumServer(terms), Wire(terms)
     for client in clients:
         server.greet(client.hello())
     for client in clients:
         client.meet(server.circle())
-    column = Column(name="x", shape=(ENTRIES,), grid=2.0**-40)
+    column = GridColumn(name="x", shape=(ENTRIES,), grid=2.0**-40)
     rounds, one = iter(range(10**9)), list[float]()
     expected = values.sum(axis=0)
 

@@ -58,16 +58,16 @@ from consenso.algorithms.recycled_admm import RecycledADMM, noisy_rounds
 from consenso.algorithms.subgradient import DistributedSubgradient
 from consenso.arrays import Array
 from consenso.datasets import load_adult
-from consenso.facts import Facts
+from consenso.engine.run import run
 from consenso.losses import Logistic
+from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, Geometric, Noise, NoNoise
 from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2
-from consenso.runtime.plan import Plan, plan
-from consenso.runtime.run import run
 from consenso.shards import Shards
 from consenso.topology import Topology
 
@@ -101,7 +101,7 @@ class Entry:
 
 def longest(problem: Problem, algorithm: Any, degrees: Any, rho: float, *, reach: float = REACH) -> float:
     """The time, rounds times step, after which Gaussian noise within the budget has walked the reach."""
-    (release,) = algorithm.releases(Facts.everyone(problem, rounds=1, degrees=degrees))
+    (release,) = algorithm.releases(PublicFacts.everyone(problem, rounds=1, degrees=degrees))
     bounds = np.broadcast_to(release.bounds.at(problem.unit, problem.adjacency), (problem.parties,))
     std = math.sqrt(float(np.mean(bounds**2)) / problem.parties / (2 * rho))
     return reach / (problem.row_bound * std * math.sqrt(problem.dim))
@@ -254,8 +254,8 @@ def evaluate(
         made = calibrated(problem, entry, topology, EpsilonDelta(epsilon=epsilon, delta=DELTA))
     found = []
     for seed in range(seeds):
-        doorway = replace(made.setting.doorway, sampler=Seeded(seed))
-        seeded = replace(made, setting=replace(made.setting, doorway=doorway), sampler_chosen=True)
+        policy = replace(made.spec.policy, sampler=Seeded(seed))
+        seeded = replace(made, spec=replace(made.spec, policy=policy), sampler_chosen=True)
         found.append(test(run(seeded, shards).model))
     (risk, accuracy), spread = np.mean(found, axis=0), np.std(found, axis=0)[0] if seeds > 1 else math.nan
     return Cell(
@@ -270,7 +270,7 @@ def evaluate(
         accuracy=float(accuracy),
         seconds=time.perf_counter() - started,
         parameters=repr(entry.algorithm),
-        noise=repr(next(iter(made.setting.doorway.noise.values()))),
+        noise=repr(next(iter(made.spec.policy.noise.values()))),
     )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from consenso.errors import TamperError
+from consenso.planning.replan import differences
 from consenso.privacy.card import Card
 from consenso.privacy.verify import first_failure, verify
-from consenso.runtime.replan import differences
 
 
 def checked(card: Card) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from consenso.losses import Logistic
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Problem
 from consenso.regularizers import NoPenalty
 from consenso.shards.constant import with_constant
-from consenso.shards.intake import bounded_rows
+from consenso.shards.intake import bound_rows
 
 LARGEST = float(np.finfo(np.float64).max)
 BOUNDS = (LEAST_ROW_BOUND, 1e-5, 0.1, 1.0, 3.0, math.pi, MOST_ROW_BOUND)
@@ -46,7 +46,7 @@ def rows_of(bound: float, dtype) -> np.ndarray:
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_no_row_is_above_its_bound_in_exact_arithmetic(bound, dtype, kind) -> None:
     given_rows = rows_of(bound, dtype)
-    out, lengths, _ = bounded_rows(kind(given_rows), bound, "test")
+    out, lengths, _ = bound_rows(kind(given_rows), bound, "test")
     dense = out.toarray() if sparse.issparse(out) else out
     exact = Fraction(bound) ** 2
     for before, after, length in zip(given_rows, dense, lengths, strict=True):
@@ -65,7 +65,7 @@ def test_no_row_is_above_its_bound_in_exact_arithmetic(bound, dtype, kind) -> No
     bound=st.floats(LEAST_ROW_BOUND, MOST_ROW_BOUND),
 )
 def test_any_row_and_bound(row, bound) -> None:
-    out, _, _ = bounded_rows(np.array([row]), bound, "test")
+    out, _, _ = bound_rows(np.array([row]), bound, "test")
     assert squared(out[0]) <= Fraction(bound) ** 2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.metric import Metric, again, look, packed, unpacked
+from consenso.metric import Metric, again, look, pack_symmetric, unpack_symmetric
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Unpenalized
 
 
@@ -70,9 +70,9 @@ def test_powers_undo_each_other() -> None:
 
 def test_packing_keeps_lengths_and_can_be_undone() -> None:
     matrix = matrix_of(6, 10.0)
-    upper = packed(matrix[None])
+    upper = pack_symmetric(matrix[None])
     assert float(np.linalg.norm(upper)) == pytest.approx(float(np.linalg.norm(matrix)))
-    assert unpacked(upper[0], 6) == pytest.approx(matrix)
+    assert unpack_symmetric(upper[0], 6) == pytest.approx(matrix)
 
 
 def test_two_looks_see_the_matrix_that_one_exact_look_sees() -> None:

@@ -33,7 +33,7 @@ from consenso.operators import (
     coordinates,
     is_separable,
     lions_mercier,
-    shortened,
+    shorten_slopes,
 )
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, GroupL1, NoPenalty, Simplex, Sum, Unpenalized
@@ -346,7 +346,7 @@ def records(loss=None, regularizer=None, parties=1, seed=0, features=3, **option
 
 
 def applied(operator, problem, f, u):
-    mean = (f.pull(operator.coefficients(u, f)) * problem.scales[:, None]).sum(axis=0) / problem.parties
+    mean = (f.rmatvec(operator.coefficients(u, f)) * problem.scales[:, None]).sum(axis=0) / problem.parties
     return operator.apply(problem, u, mean)
 
 
@@ -417,8 +417,8 @@ def test_mean_operators_refuse_what_they_cannot_bound():
 
 def test_shortening_leaves_short_gradients_alone():
     slopes = np.array([0.5, -2.0, 0.0])
-    np.testing.assert_allclose(shortened(slopes, np.array([1.0, 4.0, 0.0]), 1.0), [0.5, -0.5, 0.0])
-    assert shortened(slopes, np.ones(3), None) is slopes
+    np.testing.assert_allclose(shorten_slopes(slopes, np.array([1.0, 4.0, 0.0]), 1.0), [0.5, -0.5, 0.0])
+    assert shorten_slopes(slopes, np.ones(3), None) is slopes
 
 
 # --- blocks --------------------------------------------------------------------------------------------------------

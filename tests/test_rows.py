@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from consenso.algorithms.record_sums import sum_bounds
-from consenso.facts import Facts
 from consenso.losses import Logistic
 from consenso.privacy.release import sum_rounding
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import NoPenalty
 from consenso.rows import Layout, Rows
 
@@ -28,7 +28,7 @@ def test_what_a_row_gives_does_not_depend_on_other_rows(features, outputs, dtype
 
         def given_by(table, model=model):
             made = Rows(table, Layout(np.array([0, len(table)])), outputs)
-            scores = made.scores(model)
+            scores = made.linear_predictor(model)
             return scores, made.transformed_squared_norms(transform), made.squared_norms()
 
         for left in (0, rows // 2, rows - 1):
@@ -42,7 +42,7 @@ def test_sums_move_by_no_more_than_is_declared(exponent) -> None:
     rows = 2**exponent
     half = rows // 2
     problem = Problem(loss=Logistic(), regularizer=NoPenalty(), features=2, sizes=np.array([rows]), row_bound=1.0)
-    facts = Facts.everyone(problem, rounds=1)
+    facts = PublicFacts.everyone(problem, rounds=1)
     declared = float(sum_bounds(facts, 1.0).at("record", "replace-one"))
     layout, worst = Layout(np.array([0, rows])), 0.0
     for share in (0.3, -0.3, 0.26, -0.26, -0.74, -0.49):

@@ -169,7 +169,7 @@ def test_sparse_equals_dense(loss: Loss, sizes: list[int]) -> None:
     cohort, rng = shards.cohort(), np.random.default_rng(5)
     close(compressed.squared_norms, cohort.squared_norms)
     for x in (rng.normal(size=shards.problem.dim), rng.normal(size=(len(sizes), shards.problem.dim))):
-        close(compressed.scores(x), cohort.scores(x))
+        close(compressed.linear_predictor(x), cohort.linear_predictor(x))
         close(compressed.value(x), cohort.value(x))
         close(compressed.gradient(x), cohort.gradient(x))
         close(compressed.prox(x, 3.0).x, cohort.prox(x, 3.0).x, 1e-9)
@@ -189,7 +189,7 @@ def test_single_precision_is_kept_and_summed_in_double(loss: Loss, sizes: list[i
     wide = Shards.build(shards.problem, narrow.astype(np.float64), y, offsets).cohort()
     rng = np.random.default_rng(6)
     for x in (rng.normal(size=shards.problem.dim), rng.normal(size=(len(sizes), shards.problem.dim))):
-        close(cohort.scores(x), wide.scores(x))
+        close(cohort.linear_predictor(x), wide.linear_predictor(x))
         close(cohort.gradient(x), wide.gradient(x))
         np.testing.assert_allclose(cohort.gradient(x), shards.cohort().gradient(x), rtol=1e-4, atol=1e-5)
 
@@ -214,7 +214,7 @@ def test_side_by_side_rows_are_shared_and_the_whole_is_kept() -> None:
     shards, X, _ = make(Logistic())
     assert shards.cohort() is shards.cohort()
     assert shards.cohort(np.arange(7)) is shards.cohort()
-    assert shards.cohort().scores(np.ones(FEATURES)).shape == (31,)
+    assert shards.cohort().linear_predictor(np.ones(FEATURES)).shape == (31,)
     for chosen in (None, 4, [2, 3, 4]):
         assert np.shares_memory(shards.cohort(chosen)._rows.matrix, X)
 
@@ -254,14 +254,14 @@ def test_primitives_of_rows() -> None:
     cohort, rng = shards.cohort(), np.random.default_rng(9)
     coefficients, points = rng.normal(size=(2, 31))
     offsets = np.concatenate(([0], np.cumsum(RAGGED)))
-    for i, total in enumerate(cohort.pull(coefficients)):
+    for i, total in enumerate(cohort.rmatvec(coefficients)):
         rows = slice(offsets[i], offsets[i + 1])
         close(total, coefficients[rows] @ X[rows])
     close(cohort.total(coefficients), coefficients @ X)
     close(cohort.squared_norms, np.sum(X**2, axis=1))
     close(cohort.slopes(points), Huber().slope(points, y))
     close(cohort.prox_slopes(points, 0.3), Huber().prox_slope(points, 0.3, y))
-    close(cohort.spread(np.arange(7.0)), np.repeat(np.arange(7.0), RAGGED))
+    close(cohort.repeat_per_row(np.arange(7.0)), np.repeat(np.arange(7.0), RAGGED))
     close(cohort.sums(points), [points[offsets[i] : offsets[i + 1]].sum() for i in range(7)])
     assert cohort.rows == 31
 
@@ -278,13 +278,13 @@ def test_one_pass_of_scores_slopes_and_pull_is_the_three_of_them(
     steps[0] = 0.0
     assert cohort._sweeps(x, offsets, steps)
     swept = cohort.prox_pull(x, 2.0, offsets, steps)
-    scores = cohort.scores(x)
+    scores = cohort.linear_predictor(x)
     slopes = cohort.prox_slopes(2.0 * scores + offsets, steps)
-    for one, other in zip(swept, (scores, slopes, cohort.pull(slopes)), strict=True):
+    for one, other in zip(swept, (scores, slopes, cohort.rmatvec(slopes)), strict=True):
         close(one, other)
     masked = cohort.prox_pull(x, 2.0, offsets, steps, among=scores > 0)
     close(masked[1], slopes)
-    close(masked[2], cohort.pull(np.where(scores > 0, slopes, 0.0)))
+    close(masked[2], cohort.rmatvec(np.where(scores > 0, slopes, 0.0)))
     monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", 3)
     for one, other in zip(cohort.prox_pull(x, 2.0, offsets, steps), swept, strict=True):
         assert one.tobytes() == other.tobytes()
@@ -294,13 +294,13 @@ def test_one_pass_of_scores_slopes_and_pull_is_the_three_of_them(
 def test_several_parties_and_other_losses_are_pulled_all_the_same(loss: Loss) -> None:
     shards, X, y = make(loss)
     cohort, rng = shards.cohort(), np.random.default_rng(1)
-    x, shape = rng.normal(size=cohort.problem.dim), cohort.scores(np.zeros(cohort.problem.dim)).shape
+    x, shape = rng.normal(size=cohort.problem.dim), cohort.linear_predictor(np.zeros(cohort.problem.dim)).shape
     offsets, steps = rng.normal(size=shape), rng.uniform(0.1, 2.0, len(X))
     assert not cohort._sweeps(x, offsets, steps)
     scores, slopes, pulled = cohort.prox_pull(x, 2.0, offsets, steps)
-    close(scores, cohort.scores(x))
+    close(scores, cohort.linear_predictor(x))
     close(slopes, loss.prox_slope(2.0 * scores + offsets, steps, y))
-    close(pulled, cohort.pull(slopes))
+    close(pulled, cohort.rmatvec(slopes))
 
 
 def test_what_a_pass_cannot_take_is_refused_as_ever() -> None:

@@ -22,7 +22,7 @@ from consenso.losses import (
     Squared,
 )
 from consenso.rows import Layout, Rows
-from consenso.subproblems import Prox, certified, local, local_prox, newton
+from consenso.subproblems import Prox, certify, local, local_prox, newton
 from consenso.subproblems.batch import Batch, Plain
 from consenso.subproblems.local import descend_steadily
 from consenso.subproblems.pieces import pieces
@@ -66,7 +66,7 @@ def with_known_solution(
     if loss in KINKED:
         # Fewer rows than features lie on a kink, as in a problem in general position.
         chosen = np.flatnonzero(rng.random(rows.count) < 0.4 * min(1.0, features / np.max(sizes)))
-        scores = rows.scores(x)
+        scores = rows.linear_predictor(x)
         if loss.targets == "sign":
             scaled = rows.matrix.copy()
             factors = targets[chosen] / scores[chosen]
@@ -77,14 +77,14 @@ def with_known_solution(
         else:
             width = getattr(loss, "width", 0.0)
             targets[chosen] = scores[chosen] - width
-        scores = rows.scores(x)
+        scores = rows.linear_predictor(x)
         slopes = loss.slope(scores, targets)
         shape = pieces(loss, targets)
         low, high = shape.slopes[chosen, -2], shape.slopes[chosen, -1]
         slopes[chosen] = low + rng.uniform(0.1, 0.9, chosen.size) * (high - low)
     else:
-        slopes = loss.slope(rows.scores(x), targets)
-    v = x + weights[:, None] * rows.pull(slopes)
+        slopes = loss.slope(rows.linear_predictor(x), targets)
+    v = x + weights[:, None] * rows.rmatvec(slopes)
     return rows, targets, weights, v, x
 
 
@@ -258,7 +258,7 @@ def test_dependent_rows_on_kinks_get_a_weaker_bound_that_still_holds(loss: Loss)
         np.concatenate([np.eye(4)[rng.integers(0, 4, 40)] for _ in range(2)], axis=1), Layout(np.array([0, 40]))
     )
     x = rng.choice([-0.5, 0.5], size=(1, 8))
-    scores = rows.scores(x)
+    scores = rows.linear_predictor(x)
     inside = rng.integers(1, 8, 40) / 8
     if loss.targets == "sign":
         targets = np.where(scores != 0, scores, rng.choice([-1.0, 1.0], 40))
@@ -266,7 +266,7 @@ def test_dependent_rows_on_kinks_get_a_weaker_bound_that_still_holds(loss: Loss)
     else:
         targets = scores - getattr(loss, "width", 0.0)
         slopes = inside
-    v = x + 32.0 * rows.pull(slopes)
+    v = x + 32.0 * rows.rmatvec(slopes)
     found = prox(rows, targets, loss, np.array([32.0]), v)
     assert np.linalg.norm(found.x - x) <= found.residual[0] <= 1e-4
 
@@ -326,12 +326,12 @@ def test_compiled_formulas_are_those_of_the_losses() -> None:
 
 def test_an_uncertified_prox_is_a_privacy_error_that_says_nothing_of_the_data() -> None:
     answer = Prox(np.ones((2, 3)), np.array([1e-12, 0.12345]))
-    assert certified(answer, 0.2, "ConsensusADMM") is answer.x
+    assert certify(answer, 0.2, "ConsensusADMM") is answer.x
     with pytest.raises(PrivacyError, match=r"ConsensusADMM: .*tolerance of 1e-10.*larger tolerance") as caught:
-        certified(answer, 1e-10, "ConsensusADMM")
+        certify(answer, 1e-10, "ConsensusADMM")
     assert "12345" not in str(caught.value)
     with pytest.raises(PrivacyError):
-        certified(Prox(np.ones((1, 3)), np.array([np.nan])), 1e-10, "ConsensusADMM")
+        certify(Prox(np.ones((1, 3)), np.array([np.nan])), 1e-10, "ConsensusADMM")
 
 
 def test_a_tolerance_out_of_reach_is_reported_not_hidden() -> None:

@@ -160,7 +160,7 @@ def test_errors_scale_with_records_as_the_view_allows():
 
 
 def test_prices_agree_with_the_theorems_they_come_from():
-    from consenso.privacy.theorems import LocalView, SumVariantC, TheoremF
+    from consenso.privacy.theorems import DualSums, LocalView, MeanOfNoisyStates
 
     rounds, step, lipschitz, n = 12, 0.7, 1.3, 40
     rho = lambda event: accountants.rdp(event, 2.0) / 2
@@ -173,13 +173,15 @@ def test_prices_agree_with_the_theorems_they_come_from():
 
     price = theory.price_of_seen_means(step=step, lipschitz=lipschitz, parties=n)
     std = np.sqrt(price * rounds / 0.05)
-    seen = TheoremF(parties=n, colluders=0, step=step, lipschitz=lipschitz, relaxation=0.5, std=std, rounds=rounds)
+    seen = MeanOfNoisyStates(
+        parties=n, colluders=0, step=step, lipschitz=lipschitz, relaxation=0.5, std=std, rounds=rounds
+    )
     assert rho(seen.event()) == pytest.approx(0.05, rel=1e-9)
 
     # Variant C at relaxation 1/2 releases step * gradients: one mean of parts of sensitivity 2 step L.
     price = theory.price_of_sum(step=1.0, sensitivity=2 * step * lipschitz, units=n)
     std_of_mean = np.sqrt(price * rounds / 0.2)
-    summed = SumVariantC(step=step, lipschitz=lipschitz, std=n * std_of_mean, rounds=rounds)
+    summed = DualSums(step=step, lipschitz=lipschitz, std=n * std_of_mean, rounds=rounds)
     assert rho(summed.event()) == pytest.approx(0.2, rel=1e-9)
 
 

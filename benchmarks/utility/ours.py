@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.utility.tasks import Task
+from consenso.engine.run import run
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.samplers import Seeded
-from consenso.runtime.run import run
 from consenso.shards import Shards
 from consenso.solvers import names, prepare
 from consenso.solvers.exact import fit_exact

@@ -28,7 +28,9 @@ from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.algorithms.stateless_walk import StatelessWalk
 from consenso.datasets import Dataset
+from consenso.engine.run import run
 from consenso.losses import Huber
+from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper, Observer, Peer, Public
@@ -36,8 +38,6 @@ from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1
-from consenso.runtime.plan import Plan, plan
-from consenso.runtime.run import run
 from consenso.schedules import Everyone, PoissonSubset, RandomWalk, Schedule
 from consenso.shards import Shards
 from experiments.cards import checked
@@ -63,9 +63,9 @@ UNCLIPPED = math.erf(SLOPE / math.sqrt(2))  # share of residuals below it at the
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """An algorithm in a setting, and the observer against whom it is calibrated."""
+    """An algorithm in a spec, and the observer against whom it is calibrated."""
 
-    setting: str
+    spec: str
     method: str
     build: Callable[[float], Any]  # of the step
     release: str
@@ -76,7 +76,7 @@ class Way:
 
 WAYS = {
     "central-admm": Way(
-        setting="centralized",
+        spec="centralized",
         method="private ADMM",
         build=lambda step: DualConsensusADMM(level="record", step=step),
         release="dual",
@@ -85,7 +85,7 @@ WAYS = {
         schedule=Everyone(),
     ),
     "central-sgd": Way(
-        setting="centralized",
+        spec="centralized",
         method="proximal DP-SGD",
         build=lambda step: DPSGD(step=step),
         release="gradient",
@@ -94,16 +94,16 @@ WAYS = {
         schedule=Everyone(),
     ),
     "federated-admm": Way(
-        setting="federated",
+        spec="federated",
         method="private ADMM",
-        build=lambda step: DualConsensusADMM(level="user", step=step),
+        build=lambda step: DualConsensusADMM(level="party", step=step),
         release="dual",
         observer=Public(),
         trust="secure-sum",
         schedule=PoissonSubset(RATE),
     ),
     "federated-sgd": Way(
-        setting="federated",
+        spec="federated",
         method="proximal DP-SGD",
         build=lambda step: DPSGD(step=step),
         release="gradient",
@@ -112,7 +112,7 @@ WAYS = {
         schedule=PoissonSubset(RATE),
     ),
     "federated-local-admm": Way(
-        setting="federated, every message seen",
+        spec="federated, every message seen",
         method="private ADMM",
         build=lambda step: ConsensusADMM(step=step),
         release="residual",
@@ -121,7 +121,7 @@ WAYS = {
         schedule=Everyone(),  # nothing is hidden by sampling from whoever sees every message
     ),
     "walk": Way(
-        setting="decentralized",
+        spec="decentralized",
         method="private ADMM, stateless walk",
         build=lambda step: StatelessWalk(step=step),
         release="residual",
@@ -130,7 +130,7 @@ WAYS = {
         schedule=RandomWalk(),
     ),
     "walk-local-admm": Way(
-        setting="decentralized, every message seen",
+        spec="decentralized, every message seen",
         method="private ADMM",
         build=lambda step: ConsensusADMM(step=step),
         release="residual",
@@ -152,7 +152,7 @@ def problem(law: Law, users: int) -> Problem:
         sizes=np.ones(users, dtype=np.int64),
         row_bound=row_bound,
         target_bound=4 * signal,
-        unit="user",
+        unit="party",
         adjacency="replace-one",
     )
 
@@ -164,13 +164,13 @@ def planned(name: str, law: Law, epsilon: float, users: int, rounds: int) -> Pla
     target = EpsilonDelta(epsilon=epsilon, delta=DELTA)
     # The multiplier does not depend on the step, with which bounds grow in proportion.
     first = plan(asked, way.build(1.0), target=target, observer=way.observer, **common)
-    noise = first.setting.doorway.noise_for(way.release)
+    noise = first.spec.policy.noise_for(way.release)
     return plan(asked, at_time(way, best_time(way, first), rounds, asked), noise=noise, **common)
 
 
 def best_time(way: Way, first: Plan) -> float:
     """The time of the least expected error; the noise in a unit of time is that of all turns with steps 1 / turns."""
-    facts, rounds = first.setting.facts, first.setting.rounds
+    facts, rounds = first.spec.facts, first.spec.rounds
     contributors = _contributors(way, facts.parties)
     noise = facts.noise[way.release]
     # Noise on a sum is divided by how many contribute; noise of each of them averages out over them.
@@ -205,7 +205,7 @@ def _damping(way: Way, first: Plan) -> float:
             return 0.0
         case StatelessWalk():
             return 0.0  # its step is short by itself
-    return squared / _turns(way, first.setting.rounds, first.setting.parties)
+    return squared / _turns(way, first.spec.rounds, first.spec.parties)
 
 
 def _contributors(way: Way, users: int) -> float:
@@ -226,7 +226,7 @@ def train(*, way: str, law: Law, epsilon: float, seeds: int, rounds: int) -> dic
     """Runs of a way with several seeds: test objectives by the paper's measure, parameters and the card."""
     drawn, (kappa, _) = data(law), cross_validated(law)
     made = planned(way, law, epsilon, len(drawn.y), rounds)
-    noise = made.setting.doorway.noise_for(WAYS[way].release)
+    noise = made.spec.policy.noise_for(WAYS[way].release)
     return {
         "objective": [score(drawn, kappa, reseeded(made, seed)) for seed in range(seeds)],
         "step": made.algorithm.step,
@@ -243,5 +243,5 @@ def score(drawn: Dataset, kappa: float, made: Plan) -> float:
 
 def reseeded(made: Plan, seed: int) -> Plan:
     """The same plan with noise from another seed: what it promises does not change."""
-    doorway = replace(made.setting.doorway, sampler=Seeded(seed))
-    return replace(made, setting=replace(made.setting, doorway=doorway))
+    policy = replace(made.spec.policy, sampler=Seeded(seed))
+    return replace(made, spec=replace(made.spec, policy=policy))

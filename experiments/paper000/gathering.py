@@ -121,7 +121,7 @@ def _parameters(right: Right) -> Table:
 
 def _spent_published(results: Results) -> list[Spent]:
     rows = []
-    common: dict[str, Any] = {"version": "as published", "unit": "user", "adjacency": "replace-one", "delta": DELTA}
+    common: dict[str, Any] = {"version": "as published", "unit": "party", "adjacency": "replace-one", "delta": DELTA}
     for method, label in METHODS.items():
         for asked, values in results.rows("spending", method=method):
             for observer, least in (("eavesdropper, server", "seen"), ("whoever sees the sums only", "sums")):

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from consenso.privacy.accountants import rdp
-from consenso.privacy.theorems import GeneralSplitting, LocalView, SamplingRevealed, TheoremF, uniform_walk
+from consenso.privacy.theorems import GeneralSplitting, LocalView, MeanOfNoisyStates, SamplingRevealed, uniform_walk
 from experiments.paper000 import claims
 
 ORDER = 2.0
@@ -22,7 +22,7 @@ def centralized(*, parties: int, rounds: int) -> dict[str, float]:
     relaxation = 0.5
     shift = rounds * 2 * relaxation * 2 / parties
     variance = rounds * parties * (relaxation / parties) ** 2
-    ours = TheoremF(**common, relaxation=relaxation)
+    ours = MeanOfNoisyStates(**common, relaxation=relaxation)
     return {"printed": claims.printed_theorem_2(**common), "exact": shift**2 / (2 * variance), "ours": ours.rho}
 
 

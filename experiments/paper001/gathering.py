@@ -116,7 +116,7 @@ def _spent(results: Results) -> tuple[Spent, ...]:
                     version=version,
                     nominal=asked["epsilon"],
                     observer="public",
-                    unit="user",
+                    unit="party",
                     adjacency="replace-one",
                     epsilon=values["first half"],
                     delta=DELTA,

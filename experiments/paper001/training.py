@@ -9,13 +9,13 @@ import numpy as np
 from scipy.optimize import brentq
 
 from consenso.algorithms.gradient_admm import Hub
+from consenso.engine.run import run
+from consenso.planning.plan import Plan, plan
 from consenso.privacy.accountants import epsilon as cheapest
 from consenso.privacy.events import Bounded
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.theorems import GradientIteration
-from consenso.runtime.plan import Plan, plan
-from consenso.runtime.run import run
 from consenso.schedules import Cyclic, RandomOrder, RandomStopping, Schedule
 from experiments.cards import checked
 from experiments.paper001.claims import printed_final_iterate

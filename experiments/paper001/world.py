@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from consenso.algorithms.gradient_admm import GradientADMM, squared_part
+from consenso.algorithms.gradient_admm import GradientADMM, split_squared_term
 from consenso.arrays import Array
 from consenso.datasets import Dataset, make_generalised_lasso
 from consenso.losses import Huber
@@ -54,7 +54,7 @@ class World:
         """The least objective, from jumps that are split into their positive and negative parts."""
         from scipy.optimize import minimize
 
-        X, y, convexity = self.data.X, self.data.y, squared_part(self.problem.regularizer)[0]
+        X, y, convexity = self.data.X, self.data.y, split_squared_term(self.problem.regularizer)[0]
 
         def value(parts: Array) -> tuple[float, Array]:
             level, up, down = parts[0], parts[1:FEATURES], parts[FEATURES:]
@@ -85,7 +85,7 @@ def world(users: int, convexity: float, strength: float = STRENGTH) -> World:
         sizes=np.ones(users, dtype=np.int64),
         row_bound=1.0,
         target_bound=TARGET_BOUND,
-        unit="user",
+        unit="party",
         adjacency="replace-one",
     )
     structure = np.asarray(data.structure, dtype=np.float64)

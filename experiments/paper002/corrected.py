@@ -10,12 +10,12 @@ from typing import Any
 from consenso import theory
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.ipadmm import IPADMM, RootGrowth
+from consenso.engine.run import run
+from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.noise import NoNoise
 from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.samplers import Seeded
-from consenso.runtime.plan import Plan, plan
-from consenso.runtime.run import run
 from consenso.topology import Topology
 from experiments import adult_peers
 from experiments.cards import checked
@@ -80,14 +80,14 @@ def baseline(*, method: str, epsilon: float, seed: int, carded: bool) -> dict[st
 
 
 def _seeded(made: Plan, seed: int) -> Plan:
-    doorway = replace(made.setting.doorway, sampler=Seeded(seed))
-    return replace(made, setting=replace(made.setting, doorway=doorway), sampler_chosen=True)
+    policy = replace(made.spec.policy, sampler=Seeded(seed))
+    return replace(made, spec=replace(made.spec, policy=policy), sampler_chosen=True)
 
 
 def _measured(made: Plan, *, carded: bool) -> dict[str, Any]:
     _, shards, rows, labels = _data()
     risk, accuracy = adult_peers.measure(rows, labels, run(made, shards).model)
-    private = not any(isinstance(noise, NoNoise) for noise in made.setting.doorway.noise.values())
+    private = not any(isinstance(noise, NoNoise) for noise in made.spec.policy.noise.values())
     card = {"card": checked(made.card(DELTA))} if carded else {}
     spent = made.guarantee(Eavesdropper(), DELTA).epsilon(DELTA) if private else math.inf
-    return {"risk": risk, "accuracy": accuracy, "spent": spent, "rounds": made.setting.rounds, **card}
+    return {"risk": risk, "accuracy": accuracy, "spent": spent, "rounds": made.spec.rounds, **card}

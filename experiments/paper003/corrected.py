@@ -11,7 +11,9 @@ import numpy as np
 from consenso import theory
 from consenso.algorithms.dp_admm import DPADMM
 from consenso.algorithms.inexact_admm import InexactADMM, Proximal, TrustRegion
+from consenso.engine.run import run
 from consenso.losses import Softmax
+from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
 from consenso.privacy.events import Laplace, repeat
 from consenso.privacy.noise import LaplaceNoise
@@ -19,8 +21,6 @@ from consenso.privacy.observers import Eavesdropper, Server
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L2
-from consenso.runtime.plan import Plan, plan
-from consenso.runtime.run import run
 from consenso.shards import Shards
 from consenso.solvers import prepare
 from experiments.cards import checked

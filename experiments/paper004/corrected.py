@@ -9,12 +9,12 @@ from consenso import theory
 from consenso.algorithms.networked import NetworkedADMM
 from consenso.algorithms.padmm import PADMM
 from consenso.algorithms.subgradient import DistributedSubgradient
+from consenso.engine.in_process import InProcessEngine
+from consenso.engine.run import coins_of
+from consenso.planning.plan import plan
 from consenso.privacy.noise import GaussianNoise, Geometric, Polynomial
 from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.samplers import Seeded
-from consenso.runtime.local import LocalEngine
-from consenso.runtime.plan import plan
-from consenso.runtime.run import coins_of
 from experiments.cards import checked
 from experiments.paper004.claims import printed_total_rho
 from experiments.paper004.published import CURVE, DECAY, FALL, PENALTY, STEP
@@ -44,11 +44,11 @@ def train(*, task: str, method: str, epsilon: float, seed: int, carded: bool) ->
         topology=here.topology,
         sampler=Seeded(seed),
     )
-    engine = LocalEngine()
-    at = engine.start(made.algorithm, made.setting, here.shards)
+    engine = InProcessEngine()
+    at = engine.start(made.algorithm, made.spec, here.shards)
     errors = [
-        error(made.algorithm.models(made.setting.facts.at(done - 1), at.state), here.solution)
-        for done in engine.rounds(made.algorithm, made.setting, here.shards, at, coins_of(made, at))
+        error(made.algorithm.models(made.spec.facts.at(done - 1), at.state), here.solution)
+        for done in engine.rounds(made.algorithm, made.spec, here.shards, at, coins_of(made, at))
     ]
     card = {"card": checked(made.card(DELTA))} if carded else {}
     return {

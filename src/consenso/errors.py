@@ -27,7 +27,7 @@ class StepError(PrivacyError):
 
 
 class UndeclaredReleaseError(PrivacyError):
-    """A value was taken to the door that the algorithm did not declare, or more or less often than declared."""
+    """A value was taken to the releaser that the algorithm did not declare, or more or less often than declared."""
 
 
 class PreconditionError(PrivacyError, ValueError):

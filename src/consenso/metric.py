@@ -142,7 +142,7 @@ def again(before: Metric, moment: Array, noise: float, floor: float, least: floa
     return Look(metric=Metric.of((matrix + matrix.T) / 2), effective=seen.effective, trace=seen.trace)
 
 
-def packed(matrices: Array) -> Array:
+def pack_symmetric(matrices: Array) -> Array:
     """Upper triangles (parties, p(p+1)/2), off-diagonals times sqrt 2: Euclidean norms are Frobenius norms."""
     p = matrices.shape[-1]
     rows, columns = np.triu_indices(p)
@@ -151,7 +151,7 @@ def packed(matrices: Array) -> Array:
     return upper
 
 
-def unpacked(upper: Array, p: int) -> Array:
+def unpack_symmetric(upper: Array, p: int) -> Array:
     """The symmetric matrix of a packed one."""
     rows, columns = np.triu_indices(p)
     matrix = np.zeros((p, p))

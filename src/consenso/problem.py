@@ -20,7 +20,7 @@ from consenso.errors import InputError
 from consenso.losses import Loss
 from consenso.regularizers import Regularizer
 
-Unit = Literal["record", "user"]
+Unit = Literal["record", "party"]
 Adjacency = Literal["add-remove", "replace-one"]
 Weighting = Literal["record", "party"]
 
@@ -41,7 +41,7 @@ class Problem:
         and the weights do not change.
     row_bound: every row is scaled to this 2-norm if it is longer, the constant column of an intercept included.
     target_bound: regression targets are clipped to [-target_bound, target_bound]; losses of labels have none.
-    unit: what one guarantee protects, a record or all records of a party ("user").
+    unit: what one guarantee protects, a record or all records of a party ("party").
     adjacency: which data sets are neighbours.
     capped: whether no party holds more records than its size. False for a size that is a noisy count, which bounds
         nothing (docs/privacy.md#noisy-count): one party, records, add-remove.
@@ -63,10 +63,8 @@ class Problem:
         if not _is_whole(self.features) or self.features < 1:
             raise InputError(f"Problem(features={self.features!r}): features is a whole number of columns, at least 1.")
         object.__setattr__(self, "features", int(self.features))
-        object.__setattr__(self, "sizes", _checked_sizes(self.sizes))
-        object.__setattr__(
-            self, "row_bound", _checked_bound("row_bound", self.row_bound, "a bound on the norm of rows")
-        )
+        object.__setattr__(self, "sizes", _check_sizes(self.sizes))
+        object.__setattr__(self, "row_bound", _check_bound("row_bound", self.row_bound, "a bound on the norm of rows"))
         if not (LEAST_ROW_BOUND <= self.row_bound <= 2 * MOST_ROW_BOUND or self.row_bound >= NO_BOUND):
             raise InputError(
                 f"Problem(row_bound={self.row_bound!r}): a bound on the norm of rows lies between {LEAST_ROW_BOUND:g} "
@@ -98,7 +96,7 @@ class Problem:
                 f"Problem(target_bound=None): the {self.loss.name} loss has real targets, so a public bound on their "
                 "size is needed; pass target_bound=, the largest size that a target may have."
             )
-        bound = _checked_bound("target_bound", self.target_bound, "a bound on the size of targets")
+        bound = _check_bound("target_bound", self.target_bound, "a bound on the size of targets")
         object.__setattr__(self, "target_bound", bound)
 
     @property
@@ -110,7 +108,7 @@ class Problem:
     def stated_units(self) -> tuple[Unit, ...]:
         """Units of which a card speaks. All data of the only party are the whole table: nobody asks to hide that."""
         units: tuple[Unit, ...] = get_args(Unit)
-        return units if self.parties > 1 or self.unit == "user" else ("record",)
+        return units if self.parties > 1 or self.unit == "party" else ("record",)
 
     @property
     def outputs(self) -> int:
@@ -184,7 +182,7 @@ def _is_whole(number: Any) -> bool:
     return isinstance(number, numbers.Integral) and not isinstance(number, bool)
 
 
-def _checked_sizes(given: Any) -> IntArray:
+def _check_sizes(given: Any) -> IntArray:
     try:
         sizes = np.asarray(given)
     except ValueError:
@@ -203,7 +201,7 @@ def _checked_sizes(given: Any) -> IntArray:
     return _frozen(sizes.astype(np.int64))
 
 
-def _checked_bound(name: str, given: Any, meaning: str) -> float:
+def _check_bound(name: str, given: Any, meaning: str) -> float:
     if not isinstance(given, int | float | np.integer | np.floating) or not 0 < given < math.inf:
         raise InputError(f"Problem({name}={given!r}): {name} is {meaning}, a positive finite number.")
     return float(given)

@@ -57,7 +57,7 @@ class Layout:
         """The layout of some parties' rows put one after the other."""
         return Layout(np.concatenate(([0], np.cumsum(self.sizes[parties]))).astype(np.int64))
 
-    def spread(self, per_party: NDArray[Any]) -> NDArray[Any]:
+    def repeat_per_row(self, per_party: NDArray[Any]) -> NDArray[Any]:
         """Repeat a number per party for each of its rows."""
         return per_party if self.one_each else np.repeat(per_party, self.sizes)
 
@@ -122,24 +122,24 @@ class Rows:
             np.abs(self.matrix[block]).sum(axis=1, dtype=np.float64, out=out[block])
         return out
 
-    def scores(self, x: Array) -> Array:
+    def linear_predictor(self, x: Array) -> Array:
         """<row, x> for every row."""
         if x.ndim == 1 or self.parties == 1:
-            return self._shared_scores(x.reshape(self._model_shape()))
+            return self._predict_shared(x.reshape(self._model_shape()))
         from consenso import kernels
 
         out, offsets = np.empty((self.count, self.outputs)), self.layout.offsets
         x = np.ascontiguousarray(x).reshape(self.parties, self.features, self.outputs)
         work = self._row_work()
         if self.is_sparse:
-            kernels.run(kernels.sparse_scores, offsets, work, *self._compressed(), offsets, x, out)
+            kernels.run(kernels.sparse_scores, offsets, work, *self._compress(), offsets, x, out)
         elif self.outputs == 1:
             kernels.run(kernels.dense_scores, offsets, work, self.matrix, offsets, x[:, :, 0], out[:, 0])
         else:
             kernels.run(kernels.dense_scores_many, offsets, work, self.matrix, offsets, x, out)
         return out[:, 0] if self.outputs == 1 else out
 
-    def pull(self, coefficients: Array) -> Array:
+    def rmatvec(self, coefficients: Array) -> Array:
         """Sum over the rows of each party of coefficient times row, (parties, dim)."""
         if self.parties == 1:
             return self.total(coefficients)[None]
@@ -150,7 +150,7 @@ class Rows:
         work = self._row_work()
         if self.is_sparse:
             weights = coefficients.reshape(self.count, self.outputs)
-            kernels.run(kernels.sparse_pull, offsets, work, *self._compressed(), offsets, weights, out)
+            kernels.run(kernels.sparse_pull, offsets, work, *self._compress(), offsets, weights, out)
         elif self.outputs == 1:
             flat = out[:, :, 0]
             kernels.run(kernels.dense_pull, offsets, work, self.matrix, offsets, coefficients, flat)
@@ -197,7 +197,7 @@ class Rows:
         out = np.empty(int(areas.sum()))
         work = self._row_work() * float(self.layout.sizes.max())
         if self.is_sparse:
-            arguments = (*self._compressed(), self.features, offsets, starts, out)
+            arguments = (*self._compress(), self.features, offsets, starts, out)
             kernels.run(kernels.sparse_grams, offsets, work, *arguments)
         else:
             kernels.run(kernels.dense_grams, offsets, work, self.matrix, offsets, starts, out)
@@ -210,13 +210,13 @@ class Rows:
         out, offsets = np.empty((self.parties, self.features)), self.layout.offsets
         work = self._row_work() * self.features
         if self.is_sparse:
-            arguments = (*self._compressed(), offsets, weights, right, out)
+            arguments = (*self._compress(), offsets, weights, right, out)
             kernels.run(kernels.sparse_column_solves, offsets, work, *arguments)
         else:
             kernels.run(kernels.dense_column_solves, offsets, work, self.matrix, offsets, weights, right, out)
         return out
 
-    def _shared_scores(self, x: Array) -> Array:
+    def _predict_shared(self, x: Array) -> Array:
         if self.is_sparse:
             return np.asarray(self.matrix @ x, dtype=np.float64)
         if self.matrix.dtype == np.float64:
@@ -229,7 +229,7 @@ class Rows:
     def _model_shape(self) -> tuple[int, ...]:
         return (self.features,) if self.outputs == 1 else (self.features, self.outputs)
 
-    def _compressed(self) -> tuple[Any, Any, Any]:
+    def _compress(self) -> tuple[Any, Any, Any]:
         return self.matrix.data, self.matrix.indices, self.matrix.indptr
 
     def _row_work(self) -> float:

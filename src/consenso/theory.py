@@ -87,10 +87,10 @@ class Utility:
 
     @property
     def _moved(self) -> float:
-        return relaxed(self.contraction, self.relaxation)
+        return relax(self.contraction, self.relaxation)
 
 
-def relaxed(contraction: float, relaxation: float) -> float:
+def relax(contraction: float, relaxation: float) -> float:
     """The contraction of (1 - relaxation) I + relaxation R."""
     return 1 - relaxation * (1 - contraction)
 

@@ -9,11 +9,11 @@ from consenso.algorithms import find
 from consenso.algorithms.distributed_admm import DistributedADMM
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Hinge, Huber, Logistic, Squared
+from consenso.planning.plan import plan
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Public
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Box, NoPenalty, Unpenalized
-from consenso.runtime.plan import plan
 from consenso.shards import Shards
 from consenso.testing import laws
 from consenso.testing.optimum import optimum

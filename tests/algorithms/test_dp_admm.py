@@ -10,16 +10,16 @@ import pytest
 from consenso.algorithms import find
 from consenso.algorithms.dp_admm import DPADMM
 from consenso.algorithms.inexact_admm import GrowingPenalty, InexactADMM, Proximal
+from consenso.engine.run import objective, run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Logistic, Squared
+from consenso.planning.plan import plan
 from consenso.privacy.accountants import gdp
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper, Server
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, NoPenalty
-from consenso.runtime.plan import plan
-from consenso.runtime.run import objective, run
 from consenso.schedules import PoissonSubset
 from consenso.shards import Shards
 from consenso.testing.optimum import optimum
@@ -111,11 +111,11 @@ def test_a_copy_is_as_noisy_as_its_gradient():
 
 
 def test_user_level_bounds_and_clips():
-    of = problem(unit="user")
-    facts = plan(of, DPADMM(), rounds=1, noise=NoNoise()).setting.facts
+    of = problem(unit="party")
+    facts = plan(of, DPADMM(), rounds=1, noise=NoNoise()).spec.facts
     (release,) = DPADMM(penalty=1.0, proximity=1.0, clip=0.3).releases(facts)
-    np.testing.assert_allclose(release.bounds.at("user", "replace-one"), 2 * 0.3 * SIZES / SIZES.sum() / 2)
-    np.testing.assert_allclose(release.bounds.at("user", "add-remove"), 0.3 * SIZES / SIZES.sum() / 2)
+    np.testing.assert_allclose(release.bounds.at("party", "replace-one"), 2 * 0.3 * SIZES / SIZES.sum() / 2)
+    np.testing.assert_allclose(release.bounds.at("party", "add-remove"), 0.3 * SIZES / SIZES.sum() / 2)
 
 
 def test_names():

@@ -10,20 +10,20 @@ from consenso.algorithms import find
 from consenso.algorithms.dp_cd import DPCD
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.noisy_fixed_point import NoisyFixedPoint
+from consenso.engine.run import run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Hinge, Logistic, Softmax, Squared
 from consenso.operators import AllBlocks, CyclicBlocks, MeanGradient, RandomBlock, SampledBlocks
+from consenso.planning.plan import plan
 from consenso.privacy import accountants
-from consenso.privacy.events import Gaussian, Sampled, repeat, revealed
+from consenso.privacy.events import Gaussian, Sampled, repeat, reveal_coin
 from consenso.privacy.noise import GaussianNoise, NoNoise, Polynomial
 from consenso.privacy.observers import Peer, Public
 from consenso.privacy.release import COIN_STREAM, HUB
+from consenso.privacy.run_spec import PrivacyQuery
 from consenso.privacy.samplers import Key, Seeded
-from consenso.privacy.setting import View
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, NoPenalty
-from consenso.runtime.plan import plan
-from consenso.runtime.run import run
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.shards import Shards
 
@@ -153,22 +153,22 @@ def test_bounds_at_both_units_and_adjacencies(weighting):
         row_bound=1.0,
         weighting=weighting,
     )
-    facts = planned(problem, DPSGD(clip=0.3), trust="curator").setting.facts
+    facts = planned(problem, DPSGD(clip=0.3), trust="curator").spec.facts
     (release,) = DPSGD(clip=0.3).releases(facts)
     one = 0.3 * problem.scales
-    for unit, size in (("record", 1), ("user", problem.sizes)):
+    for unit, size in (("record", 1), ("party", problem.sizes)):
         np.testing.assert_allclose(np.broadcast_to(release.bounds.at(unit, "add-remove"), 2), one * size)
         np.testing.assert_allclose(np.broadcast_to(release.bounds.at(unit, "replace-one"), 2), 2 * one * size)
 
 
 def test_sampling_parties_by_a_fixed_size_is_claimed_for_the_public_only():
     problem = Problem(
-        loss=Logistic(), regularizer=NoPenalty(), features=3, sizes=np.full(20, 3), row_bound=1.0, unit="user"
+        loss=Logistic(), regularizer=NoPenalty(), features=3, sizes=np.full(20, 3), row_bound=1.0, unit="party"
     )
     algorithm = DPSGD(step=0.7, clip=0.3)
     options = {"trust": "curator", "noise": GaussianNoise(multiplier=3.0)}
     fixed = planned(problem, algorithm, schedule=FixedSubset(2), **options)
-    promise = fixed.promise(Public(), 0, 1e-5)
+    promise = fixed.prove(Public(), 0, 1e-5)
     assert promise.guarantee.theorem == "FixedSizeWithoutMemory"
     everyone = planned(problem, algorithm, schedule=Everyone(), **options)
     assert promise.guarantee.epsilon(1e-5) < everyone.guarantee(Public(), 1e-5).epsilon(1e-5)
@@ -177,7 +177,7 @@ def test_sampling_parties_by_a_fixed_size_is_claimed_for_the_public_only():
 def test_a_fixed_size_sample_is_charged_for_the_largest_party():
     # A small party that is drawn displaces a large one, so its guarantee rests on the large one's contribution.
     sizes = np.array([1] * 10 + [5] * 10)
-    problem = Problem(loss=Logistic(), regularizer=NoPenalty(), features=3, sizes=sizes, row_bound=1.0, unit="user")
+    problem = Problem(loss=Logistic(), regularizer=NoPenalty(), features=3, sizes=sizes, row_bound=1.0, unit="party")
     made = planned(
         problem,
         DPSGD(clip=0.3),
@@ -186,7 +186,7 @@ def test_a_fixed_size_sample_is_charged_for_the_largest_party():
         noise=GaussianNoise(multiplier=3.0),
     )
     (candidate,) = DPSGD(clip=0.3).theorems(
-        made.setting, View(observer=Public(), unit="user", adjacency="replace-one", party=0)
+        made.spec, PrivacyQuery(observer=Public(), unit="party", adjacency="replace-one", party=0)
     )
     assert candidate().contribution == pytest.approx(5 * 0.3 * problem.scales[0])
 
@@ -195,9 +195,9 @@ def test_records_in_sampled_parties_are_not_amplified():
     # The rest of a party's records tells that it takes part: a record's own bound says nothing of that.
     problem = Problem(loss=Logistic(), regularizer=NoPenalty(), features=3, sizes=np.full(20, 50), row_bound=1.0)
     made = planned(problem, DPSGD(clip=0.3), schedule=PoissonSubset(0.1), trust="curator")
-    promise = made.promise(Public(), 0, 1e-5)
+    promise = made.prove(Public(), 0, 1e-5)
     one = Gaussian(MULTIPLIER, 1.0)
-    sound = accountants.epsilon(repeat(revealed(one, 0.1), ROUNDS), 1e-5)
+    sound = accountants.epsilon(repeat(reveal_coin(one, 0.1), ROUNDS), 1e-5)
     assert promise.guarantee.epsilon(1e-5) >= sound * (1 - 1e-6)
 
 
@@ -287,7 +287,7 @@ def test_the_fixed_point_iteration_recovers_coordinate_descent():
 def test_small_columns_get_small_noise():
     problem, *_ = curator()
     algorithm = DPCD(column_bounds=(1.0, 0.5, 0.1))
-    facts = planned(problem, algorithm).setting.facts
+    facts = planned(problem, algorithm).spec.facts
     (release,) = algorithm.releases(facts)
     one = problem.loss.slope_bound * problem.scales[0]
     assert release.bounds.at("record", "add-remove") == pytest.approx(one)

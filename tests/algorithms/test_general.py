@@ -9,8 +9,10 @@ from scipy.sparse.linalg import aslinearoperator
 
 from consenso.algorithms import find
 from consenso.algorithms.general import Down, GeneralADMM
+from consenso.engine.run import run
 from consenso.errors import ConsensoError, InputError, PreconditionError
 from consenso.losses import Hinge, Huber, Logistic, Squared
+from consenso.planning.plan import plan
 from consenso.privacy import accountants
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.observers import Public
@@ -19,8 +21,6 @@ from consenso.privacy.samplers import Key, Seeded
 from consenso.privacy.theorems import GeneralSplitting
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, NoPenalty, Unpenalized
-from consenso.runtime.plan import plan
-from consenso.runtime.run import run
 from consenso.schedules import PoissonSubset
 from consenso.shards import Shards
 
@@ -123,7 +123,7 @@ def test_what_a_run_costs_is_the_corrected_theorem():
     problem, *_ = curator()
     algorithm = GeneralADMM(left=LEFT, step=0.2)
     made = planned(problem, algorithm)
-    (release,) = algorithm.releases(made.setting.facts)
+    (release,) = algorithm.releases(made.spec.facts)
     std = MULTIPLIER * float(release.bounds.at("record", "replace-one"))
     theorem = GeneralSplitting.of_matrix(
         LEFT,
@@ -141,7 +141,7 @@ def test_what_a_run_costs_is_the_corrected_theorem():
 
 
 class Recorder:
-    """A door that lets everything through and remembers it."""
+    """A releaser that lets everything through and remembers it."""
 
     def __init__(self):
         self.seen = []
@@ -162,16 +162,16 @@ def test_the_sensitivity_is_nearly_attained_and_never_exceeded(scale):
     left = scale * np.diag([1.0, 2.0, 3.0])
     step = 1e-3 * scale**2
     algorithm = GeneralADMM(left=left, step=step, tolerance=1e-8)
-    facts = planned(problem, algorithm).setting.facts
+    facts = planned(problem, algorithm).spec.facts
     (release,) = algorithm.releases(facts)
     far = left @ np.array([0.0, 30 / tilt, 0.0])  # where A x is pulled to, since the first z is A^-1 u
-    door = Recorder()
+    releaser = Recorder()
     for sign in (1.0, -1.0):
         changed = rows.copy()
         changed[0] = [sign * np.sqrt(1 - tilt**2), -tilt, 0.0]
         f = Shards.from_parties(problem, [(changed, np.ones(records))]).cohort()
-        algorithm.local(facts, Down(point=far), algorithm.enroll(facts, f), f, door)
-    moved = np.linalg.norm(door.seen[0] - door.seen[1])
+        algorithm.local(facts, Down(point=far), algorithm.enroll(facts, f), f, releaser)
+    moved = np.linalg.norm(releaser.seen[0] - releaser.seen[1])
     bound = float(release.bounds.at("record", "replace-one"))
     assert 0.99 * bound <= moved <= bound
     printed = 2 * problem.loss.lipschitz(1.0) * step / records * np.linalg.norm(left, 2) / scale
@@ -181,14 +181,14 @@ def test_the_sensitivity_is_nearly_attained_and_never_exceeded(scale):
 def test_bounds_at_both_units_and_adjacencies():
     problem, *_ = curator()
     algorithm = GeneralADMM(left=LEFT, step=0.2, tolerance=1e-12)
-    (release,) = algorithm.releases(planned(problem, algorithm).setting.facts)
+    (release,) = algorithm.releases(planned(problem, algorithm).spec.facts)
     smallest = np.linalg.svd(LEFT, compute_uv=False)[-1]
     one = 0.2 * problem.loss.lipschitz(1.0) / smallest
     n = problem.records
     assert release.bounds.at("record", "add-remove") == pytest.approx(one / n)
     assert release.bounds.at("record", "replace-one") == pytest.approx(2 * one / n)
-    assert release.bounds.at("user", "add-remove") == pytest.approx(one)
-    assert release.bounds.at("user", "replace-one") == pytest.approx(2 * one)
+    assert release.bounds.at("party", "add-remove") == pytest.approx(one)
+    assert release.bounds.at("party", "replace-one") == pytest.approx(2 * one)
 
 
 def test_what_cannot_be_bounded_is_refused():

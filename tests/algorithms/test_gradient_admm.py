@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from consenso.algorithms import gradient_admm
-from consenso.algorithms.gradient_admm import GradientADMM, squared_part
+from consenso.algorithms.gradient_admm import GradientADMM, split_squared_term
+from consenso.engine.run import run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Hinge, Huber, Logistic, Squared
 from consenso.operators.constraint import Constraint
+from consenso.planning.plan import plan
 from consenso.privacy.accountants import rdp, zcdp
 from consenso.privacy.events import Bounded, Gaussian, Repeated
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise, Polynomial
@@ -19,8 +21,6 @@ from consenso.privacy.samplers import Safe, Seeded
 from consenso.privacy.theorems import GradientIteration, GradientVisits
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, GroupL1, NoPenalty, Sum
-from consenso.runtime.plan import plan
-from consenso.runtime.run import run
 from consenso.schedules import Cyclic, Everyone, RandomOrder, RandomStopping
 from consenso.shards import Shards
 
@@ -39,7 +39,7 @@ def problem(parties=5, size=6, regularizer=NOTHING, **changes) -> Problem:
         "sizes": np.full(parties, size),
         "row_bound": 1.0,
         "target_bound": 2.0,
-        "unit": "user",
+        "unit": "party",
     }
     return Problem(**{**settings, **changes})
 
@@ -195,7 +195,7 @@ def unit_world(parties, *, convexity=0.0) -> tuple[Problem, GradientADMM]:
         sizes=np.ones(parties, dtype=np.int64),
         row_bound=bound,
         target_bound=1.0,
-        unit="user",
+        unit="party",
     )
     constraint = Constraint(left=[[1.0, 0.0]])
     return of, GradientADMM(constraint=constraint, g=L1(strength=0.1), penalty=1.0, step=1.0)
@@ -205,25 +205,25 @@ def unit_world(parties, *, convexity=0.0) -> tuple[Problem, GradientADMM]:
 def test_figures_of_a_fixed_order(later, figure):
     of, algorithm = unit_world(101)
     made = plan(of, algorithm, rounds=101, noise=GaussianNoise(multiplier=1.0), schedule=Cyclic())
-    promise = made.promise(Public(), 100 - later, 1e-5)
+    promise = made.prove(Public(), 100 - later, 1e-5)
     assert zcdp(promise.guarantee.event) == pytest.approx(figure, rel=6e-3)
     if later >= 2:
         assert isinstance(promise.theorem, GradientVisits)
         assert isinstance(promise.guarantee.event, Bounded)
     for observer in (Eavesdropper(), Server()):
-        assert made.promise(observer, 100 - later, 1e-5).guarantee.event == Gaussian(1.0, 1.0)
+        assert made.prove(observer, 100 - later, 1e-5).guarantee.event == Gaussian(1.0, 1.0)
 
 
 def test_figure_of_a_strongly_convex_run():
     of, algorithm = unit_world(101, convexity=0.1)
     made = plan(of, algorithm, rounds=101, noise=GaussianNoise(multiplier=1.0), schedule=Cyclic())
-    assert zcdp(made.promise(Public(), 0, 1e-5).guarantee.event) == pytest.approx(7.1e-6, rel=1e-2)
+    assert zcdp(made.prove(Public(), 0, 1e-5).guarantee.event) == pytest.approx(7.1e-6, rel=1e-2)
 
 
 def test_the_guarantee_of_a_fixed_order_is_that_of_the_last_party():
     of, algorithm = unit_world(20)
     made = plan(of, algorithm, rounds=20, noise=GaussianNoise(multiplier=1.0), schedule=Cyclic())
-    each = [made.promise(Public(), party, 1e-5).guarantee.epsilon(1e-5) for party in range(20)]
+    each = [made.prove(Public(), party, 1e-5).guarantee.epsilon(1e-5) for party in range(20)]
     assert each == sorted(each)
     assert made.guarantee(Public(), 1e-5).epsilon(1e-5) == each[-1] > 2 * each[0]
 
@@ -232,27 +232,27 @@ def test_several_passes_and_parties_that_are_never_asked():
     of, algorithm = unit_world(6)
     noise = GaussianNoise(multiplier=1.0)
     made = plan(of, algorithm, rounds=15, noise=noise, schedule=Cyclic())
-    iteration = made.promise(Public(), 1, 1e-5).theorem.iteration
+    iteration = made.prove(Public(), 1, 1e-5).theorem.iteration
     expected = {1: 2 * iteration.rho(5) + iteration.rho(1), 4: iteration.rho(5) + iteration.rho(4)}
     for party, rho in expected.items():
-        assert zcdp(made.promise(Public(), party, 1e-5).guarantee.event) == pytest.approx(rho)
-    assert made.promise(Eavesdropper(), 1, 1e-5).guarantee.event == Repeated(Gaussian(1.0, 1.0), 3)
-    each = [made.promise(Public(), party, 1e-5).guarantee.epsilon(1e-5) for party in range(6)]
+        assert zcdp(made.prove(Public(), party, 1e-5).guarantee.event) == pytest.approx(rho)
+    assert made.prove(Eavesdropper(), 1, 1e-5).guarantee.event == Repeated(Gaussian(1.0, 1.0), 3)
+    each = [made.prove(Public(), party, 1e-5).guarantee.epsilon(1e-5) for party in range(6)]
     assert made.guarantee(Public(), 1e-5).epsilon(1e-5) == max(each)
     short = plan(of, algorithm, rounds=3, noise=noise, schedule=Cyclic())
-    assert short.promise(Public(), 5, 1e-5).guarantee.epsilon(1e-5) == 0.0
+    assert short.prove(Public(), 5, 1e-5).guarantee.epsilon(1e-5) == 0.0
 
 
 def test_random_order_and_random_stopping():
     of, algorithm = unit_world(100)
     settings = {"rounds": 100, "noise": GaussianNoise(multiplier=1.0)}
     shuffled = plan(of, algorithm, schedule=RandomOrder(), **settings)
-    theorem = shuffled.promise(Public(), 17, 1e-5).theorem
+    theorem = shuffled.prove(Public(), 17, 1e-5).theorem
     assert rdp(theorem.event(), 2.0) == pytest.approx(0.128, rel=5e-3)
-    local = shuffled.promise(Eavesdropper(), 17, 1e-5)
+    local = shuffled.prove(Eavesdropper(), 17, 1e-5)
     assert rdp(local.guarantee.event, 2.0) == pytest.approx(1.0)
     stopped = plan(of, algorithm, schedule=RandomStopping(), **settings)
-    first, middle = (stopped.promise(Public(), party, 1e-5) for party in (0, 49))
+    first, middle = (stopped.prove(Public(), party, 1e-5) for party in (0, 49))
     costs = np.array([0.0] * 49 + [theorem.iteration.rho(later) for later in range(51)])
     assert rdp(middle.guarantee.event, 2.0) == pytest.approx(np.log(np.mean(np.exp(2 * costs))))
     assert middle.guarantee.epsilon(1e-5) < first.guarantee.epsilon(1e-5)
@@ -271,11 +271,11 @@ def test_an_injective_matrix_hides_more_and_never_more_than_exact_gaussian_laws_
         algorithm = GradientADMM(constraint=Constraint(left=matrix), g=L2(strength=weight), penalty=penalty, step=step)
         noise = GaussianNoise(multiplier=1.0)
         made = plan(of, algorithm, rounds=iterations, noise=noise, schedule=Cyclic())
-        promise = made.promise(Public(), 0, 1e-5)
+        promise = made.prove(Public(), 0, 1e-5)
         claimed = zcdp(promise.guarantee.event)
         amplified += isinstance(promise.theorem, GradientVisits)
-        (release,) = algorithm.releases(made.setting.facts)
-        std = float(release.bounds.at("user", "replace-one"))
+        (release,) = algorithm.releases(made.spec.facts)
+        std = float(release.bounds.at("party", "replace-one"))
         # One iteration on differences, from the definition: w = dual - penalty A x, dual+ = resolvent(w).
         resolvent = weight / (weight + penalty)
         inverse = np.linalg.inv(np.eye(dim) + step * penalty * matrix.T @ matrix)
@@ -306,8 +306,8 @@ def test_an_injective_matrix_hides_more_and_never_more_than_exact_gaussian_laws_
 def test_more_than_one_pass_of_a_random_schedule_is_composed(schedule):
     of, algorithm = unit_world(4)
     made = plan(of, algorithm, rounds=8, noise=GaussianNoise(multiplier=1.0), schedule=schedule)
-    promise = made.promise(Public(), 0, 1e-5)
-    assert promise.guarantee.event == made.promise(Server(), 0, 1e-5).guarantee.event
+    promise = made.prove(Public(), 0, 1e-5)
+    assert promise.guarantee.event == made.prove(Server(), 0, 1e-5).guarantee.event
     assert any("is proved for" in refusal for refusal in promise.refusals)
 
 
@@ -318,9 +318,9 @@ def test_noise_that_varies_is_amplified_as_the_smallest():
         plan(of, algorithm, rounds=10, noise=noise, sampler=Seeded(0), schedule=Cyclic())
         for noise in (falling, GaussianNoise(multiplier=falling.scale(1.0, 9)))
     )
-    first, last = (made.promise(Public(), party, 1e-5) for party in (0, 9))
-    assert first.guarantee.event == quiet.promise(Public(), 0, 1e-5).guarantee.event
-    assert last.guarantee.event == made.promise(Server(), 9, 1e-5).guarantee.event
+    first, last = (made.prove(Public(), party, 1e-5) for party in (0, 9))
+    assert first.guarantee.event == quiet.prove(Public(), 0, 1e-5).guarantee.event
+    assert last.guarantee.event == made.prove(Server(), 9, 1e-5).guarantee.event
 
 
 @pytest.mark.parametrize(
@@ -333,8 +333,8 @@ def test_noise_that_varies_is_amplified_as_the_smallest():
 def test_amplification_is_refused_where_it_is_not_proved(changes, reason):
     of, algorithm = unit_world(10)
     made = plan(of, algorithm, rounds=10, noise=GaussianNoise(multiplier=1.0), schedule=Cyclic(), **changes)
-    promise = made.promise(Public(), 0, 1e-5)
-    assert promise.guarantee.event == made.promise(Eavesdropper(), 0, 1e-5).guarantee.event
+    promise = made.prove(Public(), 0, 1e-5)
+    assert promise.guarantee.event == made.prove(Eavesdropper(), 0, 1e-5).guarantee.event
     assert any(reason in refusal for refusal in promise.refusals)
 
 
@@ -347,23 +347,25 @@ def test_laplace_noise_does_not_protect_a_bound_in_the_2_norm():
 def test_bounds_follow_the_matrix():
     of = problem()
     (wide,) = GradientADMM.generalised_lasso(DIFFERENCES, strength=0.1, step=0.5).releases(
-        plan(of, GradientADMM(), rounds=1, noise=NoNoise(), schedule=Cyclic()).setting.facts
+        plan(of, GradientADMM(), rounds=1, noise=NoNoise(), schedule=Cyclic()).spec.facts
     )
     # Huber with threshold 1, rows of norm 1: one gradient of a party's mean moves by 2, a record's sixth of it by 1/3.
-    assert wide.bounds.at("user", "replace-one") == pytest.approx(0.5 * 2)
-    assert wide.bounds.at("user", "add-remove") == pytest.approx(0.5)
+    assert wide.bounds.at("party", "replace-one") == pytest.approx(0.5 * 2)
+    assert wide.bounds.at("party", "add-remove") == pytest.approx(0.5)
     assert wide.bounds.at("record", "replace-one") == pytest.approx(0.5 * 2 / 6)
     (copy,) = GradientADMM(penalty=3.0, step=0.5).releases(
-        plan(of, GradientADMM(), rounds=1, noise=NoNoise(), schedule=Cyclic()).setting.facts
+        plan(of, GradientADMM(), rounds=1, noise=NoNoise(), schedule=Cyclic()).spec.facts
     )
-    assert copy.bounds.at("user", "replace-one") == pytest.approx(0.5 * 2 / (1 + 0.5 * 3))
+    assert copy.bounds.at("party", "replace-one") == pytest.approx(0.5 * 2 / (1 + 0.5 * 3))
 
 
 def test_the_squared_part():
-    assert squared_part(L2(strength=0.3)) == (0.3, NoPenalty())
-    assert squared_part(ElasticNet(l1=0.1, l2=0.2)) == (0.2, L1(strength=0.1))
-    assert squared_part(Ball(radius=1.0)) == (0.0, Ball(radius=1.0))
-    strength, rest = squared_part(Sum(parts=(ElasticNet(l1=0.1, l2=0.2), Box(low=-1.0, high=1.0), L2(strength=0.5))))
+    assert split_squared_term(L2(strength=0.3)) == (0.3, NoPenalty())
+    assert split_squared_term(ElasticNet(l1=0.1, l2=0.2)) == (0.2, L1(strength=0.1))
+    assert split_squared_term(Ball(radius=1.0)) == (0.0, Ball(radius=1.0))
+    strength, rest = split_squared_term(
+        Sum(parts=(ElasticNet(l1=0.1, l2=0.2), Box(low=-1.0, high=1.0), L2(strength=0.5)))
+    )
     v = np.array([-3.0, 0.05, 0.4])
     assert strength == pytest.approx(0.7)
     np.testing.assert_allclose(rest.prox(v, 1.0), np.clip(soft(v, 0.1), -1, 1))

@@ -10,13 +10,13 @@ from consenso.algorithms.graph_dp_admm import GraphDPADMM
 from consenso.algorithms.networked import NetworkedADMM
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Absolute, Huber, Logistic, Softmax, Squared
+from consenso.planning.plan import plan
 from consenso.privacy.accountants import gdp
 from consenso.privacy.noise import Constant, GaussianNoise, Geometric, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.samplers import Key, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Box, NoPenalty
-from consenso.runtime.plan import plan
 from consenso.shards import Shards
 from consenso.testing import laws
 from consenso.testing.optimum import optimum
@@ -114,10 +114,10 @@ def test_the_central_optimum_is_reached(loss, regularizer, graph):
 def test_noise_on_the_models_decreases_at_constant_cost():
     algorithm, problem = GraphDPADMM(penalty=0.3, proximity=0.7, clip=0.5), problem_of()
     made = planned(algorithm, problem, rounds=50)
-    (release,) = algorithm.releases(made.setting.facts)
+    (release,) = algorithm.releases(made.spec.facts)
     gap = 2 * 0.5 * problem.scales[0]
     assert release.bounds.record_replace_one == pytest.approx(gap)
-    stds = [0.8 * gap / algorithm.denominator(made.setting.facts.at(k)) for k in range(50)]
+    stds = [0.8 * gap / algorithm.denominator(made.spec.facts.at(k)) for k in range(50)]
     assert (np.diff(stds, axis=0) < 0).all()
     assert gdp(made.guarantee(Eavesdropper(), 1e-5).event) == pytest.approx(np.sqrt(50) / 0.8)
 
@@ -134,12 +134,17 @@ def test_schedules_are_composed_round_by_round():
 
 @pytest.mark.parametrize(
     ("unit", "adjacency", "factor"),
-    [("record", "add-remove", 1), ("record", "replace-one", 2), ("user", "add-remove", 3), ("user", "replace-one", 6)],
+    [
+        ("record", "add-remove", 1),
+        ("record", "replace-one", 2),
+        ("party", "add-remove", 3),
+        ("party", "replace-one", 6),
+    ],
 )
 def test_bounds_follow_the_records(unit, adjacency, factor):
     problem = problem_of(sizes=np.full(6, 3), weighting="party")
     made = planned(GraphDPADMM(), problem)
-    (release,) = made.algorithm.releases(made.setting.facts)
+    (release,) = made.algorithm.releases(made.spec.facts)
     assert release.bounds.at(unit, adjacency) == pytest.approx(factor / 3)
 
 

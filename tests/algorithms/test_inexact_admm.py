@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from consenso.algorithms.inexact_admm import GrowingPenalty, InexactADMM, Proximal, TrustRegion
+from consenso.engine.run import objective, run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Logistic, Softmax, Squared
 from consenso.operators.projections import into_box_and_ball, into_two_balls
+from consenso.planning.plan import plan
 from consenso.privacy.accountants import gdp, renyi
 from consenso.privacy.accountants.conversion import to_epsilon
 from consenso.privacy.events import Gaussian, Repeated
@@ -22,8 +24,6 @@ from consenso.privacy.observers import Eavesdropper, Public
 from consenso.privacy.theorems import LaplaceTotal, row_bound_1, softmax_gradient_gap
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, Box, NoPenalty
-from consenso.runtime.plan import plan
-from consenso.runtime.run import objective, run
 from consenso.schedules import Everyone, PoissonSubset
 from consenso.shards import Shards
 from consenso.testing.optimum import optimum
@@ -158,7 +158,7 @@ def test_penalties_of_the_paper():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_global_sensitivities(adjacency):
     of = problem()
-    facts = plan(of, InexactADMM(), rounds=1, noise=NoNoise()).setting.facts
+    facts = plan(of, InexactADMM(), rounds=1, noise=NoNoise()).spec.facts
     always = row_bound_1(features=FEATURES, row_bound=1.0)
     for own, bound in (
         (InexactADMM(), always),
@@ -169,7 +169,7 @@ def test_global_sensitivities(adjacency):
         expected = softmax_gradient_gap(row_bound_1=bound, records=of.records, adjacency=adjacency)
         assert release.norm == 1
         np.testing.assert_allclose(release.bounds.at("record", adjacency), expected)
-        np.testing.assert_allclose(release.bounds.at("user", adjacency), expected * SIZES)
+        np.testing.assert_allclose(release.bounds.at("party", adjacency), expected * SIZES)
     (release,) = InexactADMM(norm=2).releases(facts)
     worlds = 1 if adjacency == "add-remove" else 2
     assert release.bounds.at("record", adjacency) == pytest.approx(worlds * math.sqrt(2) / of.records)

@@ -8,8 +8,10 @@ import pytest
 from consenso.algorithms import find
 from consenso.algorithms.ipadmm import IPADMM, RootGrowth
 from consenso.algorithms.networked import NetworkedADMM
+from consenso.engine.run import objective, run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Absolute, Logistic, Squared
+from consenso.planning.plan import plan
 from consenso.privacy.accountants import rdp
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.noise import GaussianNoise, NoNoise, Polynomial
@@ -18,8 +20,6 @@ from consenso.privacy.samplers import Key, Seeded
 from consenso.privacy.theorems import IPADMMSteps, MinibatchIPADMM, inner_step_sensitivity
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, ElasticNet, NoPenalty
-from consenso.runtime.plan import plan
-from consenso.runtime.run import objective, run
 from consenso.shards import Shards
 from consenso.testing.laws import execute
 from consenso.testing.optimum import optimum
@@ -56,7 +56,7 @@ def silos(loss, regularizer, sizes=SIZES, *, features=3, seed=0, **options):
 
 
 def noise(round_, repetition, parties, dim, std):
-    """What the door adds to the only release of a round, in its repetitions."""
+    """What the releaser adds to the only release of a round, in its repetitions."""
     key = Key(parties=np.arange(parties), round=round_, release=0, repetition=repetition)
     return Seeded(SEED).gaussian(np.zeros((parties, dim)), std, key, sensitivity=1.0)
 
@@ -197,10 +197,10 @@ def test_noise_on_the_primal_is_scaled_by_the_denominator_of_each_inner_step(adj
     problem, _, _ = silos(Logistic(), NoPenalty(), weighting="party", adjacency=adjacency)
     algorithm = IPADMM(penalty=0.01, proximity=RootGrowth(first=0.98), inner_steps=3)
     made = plan(problem, algorithm, rounds=3, noise=GaussianNoise(multiplier=1.0), topology=CHORD)
-    (release,) = algorithm.releases(made.setting.facts)
+    (release,) = algorithm.releases(made.spec.facts)
     assert release.times == 3
     for round_ in range(3):
-        facts = made.setting.facts.at(round_)
+        facts = made.spec.facts.at(round_)
         for inner in (1, 2, 3):
             primal = release.bounds.at("record", adjacency) / algorithm.denominator(facts, inner)
             for i in range(6):
@@ -230,9 +230,9 @@ def test_the_printed_denominator_understates_the_sensitivity(round_, factor):
 def test_user_bounds_are_those_of_all_records_together():
     problem, _, _ = silos(Logistic(), NoPenalty())
     made = plan(problem, IPADMM(), rounds=1, noise=NoNoise(), topology=CHORD)
-    (release,) = IPADMM().releases(made.setting.facts)
-    np.testing.assert_allclose(release.bounds.user_replace_one, SIZES * release.bounds.record_replace_one)
-    np.testing.assert_allclose(release.bounds.user_add_remove, SIZES * release.bounds.record_add_remove)
+    (release,) = IPADMM().releases(made.spec.facts)
+    np.testing.assert_allclose(release.bounds.party_replace_one, SIZES * release.bounds.record_replace_one)
+    np.testing.assert_allclose(release.bounds.party_add_remove, SIZES * release.bounds.record_add_remove)
 
 
 def test_the_guarantee_is_the_exact_composition_of_all_inner_steps():
@@ -263,7 +263,7 @@ def test_planned_noise_meets_a_target_for_every_kind_of_node():
     target = EpsilonDelta(epsilon=1.0, delta=1e-5)
     made = plan(problem, IPADMM(inner_steps=2), rounds=10, target=target, observer=Eavesdropper(), topology=CHORD)
     for party in range(6):
-        cost = made.promise(Eavesdropper(), party, 1e-5).guarantee.epsilon(1e-5)
+        cost = made.prove(Eavesdropper(), party, 1e-5).guarantee.epsilon(1e-5)
         assert 0.999 < cost <= 1.0
 
 

@@ -10,8 +10,10 @@ import pytest
 
 from consenso.algorithms import find
 from consenso.algorithms.networked import NetworkedADMM, State, falling_variance, prox_each, record_gradient_bound
+from consenso.engine.run import objective, run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Absolute, EpsilonInsensitive, Hinge, Huber, Logistic, Squared
+from consenso.planning.plan import plan
 from consenso.privacy.accountants import rdp
 from consenso.privacy.noise import Constant, GaussianNoise, Geometric, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper, Peer, Public
@@ -20,8 +22,6 @@ from consenso.privacy.samplers import Key, Seeded
 from consenso.privacy.theorems import MinibatchIPADMM, NetworkedSteps
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty
-from consenso.runtime.plan import plan
-from consenso.runtime.run import objective, run
 from consenso.shards import Shards
 from consenso.testing.laws import execute
 from consenso.testing.optimum import optimum
@@ -58,7 +58,7 @@ def silos(loss, regularizer, sizes=SIZES, *, features=3, seed=0, **options):
 
 
 def noise(round_, repetition, parties, dim, std):
-    """What the door adds to the only release of a round."""
+    """What the releaser adds to the only release of a round."""
     key = Key(parties=np.arange(parties), round=round_, release=0, repetition=repetition)
     return Seeded(SEED).gaussian(np.zeros((parties, dim)), std, key, sensitivity=1.0)
 
@@ -223,11 +223,11 @@ def test_bounds_follow_the_weights_and_the_noise_on_the_iterate_the_denominator(
     problem, _, _ = silos(Logistic(), NoPenalty(), weighting="party")
     algorithm = NetworkedADMM(penalty=0.3, step=0.5)
     made = plan(problem, algorithm, rounds=3, noise=GaussianNoise(multiplier=2.0), topology=CHORD)
-    facts = made.setting.facts
+    facts = made.spec.facts
     (release,) = algorithm.releases(facts)
     np.testing.assert_allclose(release.bounds.record_add_remove, 1 / SIZES)
     np.testing.assert_allclose(release.bounds.record_replace_one, 2 / SIZES)
-    np.testing.assert_allclose(release.bounds.user_replace_one, 2.0)
+    np.testing.assert_allclose(release.bounds.party_replace_one, 2.0)
     # Lemma I: 2 c_1 / (M_k (2 rho |N_k| + 1/eta)), for every node its own.
     primal = release.bounds.record_replace_one / algorithm.denominator(facts)
     for i in range(6):
@@ -242,7 +242,7 @@ def test_bounds_follow_the_weights_and_the_noise_on_the_iterate_the_denominator(
             iterations=3,
         )
         assert primal[i] == pytest.approx(steps.sensitivities[0])
-        promised = made.promise(Eavesdropper(), i, 1e-5).guarantee
+        promised = made.prove(Eavesdropper(), i, 1e-5).guarantee
         assert rdp(promised.event, 3.0) == pytest.approx(rdp(steps.event(), 3.0))
 
 
@@ -277,15 +277,15 @@ def test_a_neighbour_that_lies_cannot_lengthen_a_gradient():
     problem, shards, _ = silos(Squared(), NoPenalty(), weighting="party")
     algorithm = NetworkedADMM(radius=2.0, at_average=True)
     made = plan(problem, algorithm, rounds=1, noise=NoNoise(), topology=CHORD)
-    facts, seen = made.setting.facts, []
+    facts, seen = made.spec.facts, []
     zero = np.zeros((6, 3))
     lied = State(w=zero, heard=zero, centre=np.full((6, 3), 1e6), dual=zero, model=zero)
 
-    def door(name, value):
+    def releaser(name, value):
         seen.append(np.linalg.norm(value, axis=1))
         return value
 
-    algorithm.local(facts, lied, shards.cohort(), door)
+    algorithm.local(facts, lied, shards.cohort(), releaser)
     assert (seen[0] <= record_gradient_bound(problem, None, 2.0)).all()
 
 
@@ -324,7 +324,7 @@ def test_a_falling_variance_under_growing_steps_costs_more_than_the_closed_form(
     printed = cost * (1 - decay**rounds) / (decay ** (rounds - 1) - decay**rounds)
     assert rho / printed == pytest.approx(1.8, abs=0.05)
     # The variance on the iterates does fall by the ratio.
-    facts = made.setting.facts
+    facts = made.spec.facts
     (release,) = algorithm.releases(facts)
     stds = [schedule.scale(release.bounds.record_replace_one / algorithm.denominator(facts.at(k)), k) for k in range(4)]
     np.testing.assert_allclose([(b / a) ** 2 for a, b in itertools.pairwise(stds)], decay)

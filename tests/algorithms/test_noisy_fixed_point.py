@@ -7,17 +7,17 @@ import pytest
 
 from consenso import theory
 from consenso.algorithms.noisy_fixed_point import NoisyFixedPoint, RandomErrors
+from consenso.engine.run import run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Hinge, Logistic
 from consenso.operators import AllBlocks, CyclicBlocks, MeanGradient, MeanProx, RandomBlock, SampledBlocks
-from consenso.privacy.noise import GaussianNoise, NoNoise, Polynomial, Table
+from consenso.planning.plan import plan
+from consenso.privacy.noise import GaussianNoise, NoNoise, PerRound, Polynomial
 from consenso.privacy.observers import Public
 from consenso.privacy.release import HUB
 from consenso.privacy.samplers import Key, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, NoPenalty
-from consenso.runtime.plan import plan
-from consenso.runtime.run import run
 from consenso.shards import Shards
 
 SEED, ROUNDS, MULTIPLIER, STEP = 5, 20, 0.7, 3.0
@@ -161,7 +161,7 @@ def test_what_cannot_be_done_is_refused():
     with pytest.raises(InputError, match="blocks=1"):
         planned(problem, NoisyFixedPoint(operator=MeanGradient(step=1.0), blocks=2))
     plain, *_ = curator()
-    for relaxation in (0.0, 1.5, Table(values=(1.0,) * (ROUNDS - 1) + (2.0,))):
+    for relaxation in (0.0, 1.5, PerRound(values=(1.0,) * (ROUNDS - 1) + (2.0,))):
         with pytest.raises(InputError, match="relaxation"):
             planned(plain, NoisyFixedPoint(operator=MeanGradient(step=1.0), relaxation=relaxation))
     with pytest.raises(PreconditionError, match="non-expansive"):

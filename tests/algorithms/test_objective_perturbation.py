@@ -11,8 +11,10 @@ from scipy.optimize import minimize
 
 from consenso.algorithms.objective_perturbation import ObjectivePerturbation
 from consenso.datasets import load_adult
+from consenso.engine.run import run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Hinge, Huber, Logistic, Softmax, Squared
+from consenso.planning.plan import plan
 from consenso.privacy import events
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
@@ -23,8 +25,6 @@ from consenso.privacy.samplers import Safe, Seeded
 from consenso.privacy.theorems import PerturbedObjective
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
-from consenso.runtime.plan import plan
-from consenso.runtime.run import run
 from consenso.shards import Shards
 
 RECORDS, FEATURES = 60, 4
@@ -88,7 +88,7 @@ def test_the_floor_says_nothing_and_the_theorem_all():
     algorithm = ObjectivePerturbation(quadratic=2.0)
     made = plan(of, algorithm, rounds=1, noise=NOISE)
     for observer in (Public(), Eavesdropper()):
-        promise = made.promise(observer, 0, 1e-5)
+        promise = made.prove(observer, 0, 1e-5)
         assert isinstance(promise.theorem, PerturbedObjective)
         output = Gaussian(1000 * 2 * algorithm.tolerance, 2 * algorithm.tolerance)
         first, second = promise.guarantee.event.events
@@ -96,8 +96,8 @@ def test_the_floor_says_nothing_and_the_theorem_all():
         assert (second.std, second.sensitivity) == pytest.approx((output.std, output.sensitivity))
     exact = epsilon(events.ObjectivePerturbation(1 / 3.0, 0.25 / 2.0), 1e-5)
     assert exact <= made.guarantee(Public(), 1e-5).epsilon(1e-5) <= exact * 1.0001
-    for unit, adjacency in (("user", "add-remove"), ("record", "replace-one"), ("user", "replace-one")):
-        promise = made.promise(Public(), 0, 1e-5, unit=unit, adjacency=adjacency)
+    for unit, adjacency in (("party", "add-remove"), ("record", "replace-one"), ("party", "replace-one")):
+        promise = made.prove(Public(), 0, 1e-5, unit=unit, adjacency=adjacency)
         assert promise.guarantee.epsilon(1e-5) == math.inf
         assert isinstance(promise.guarantee.event, Unbounded) or any(
             isinstance(part, Unbounded) for part in promise.guarantee.event.events
@@ -108,7 +108,7 @@ def test_the_floor_says_nothing_and_the_theorem_all():
 @pytest.mark.parametrize("noise", [NoNoise(), LaplaceNoise(multiplier=1.0)])
 def test_without_gaussian_noise_there_is_no_guarantee(release, noise):
     made = plan(problem(), ObjectivePerturbation(quadratic=2.0), rounds=1, noise=NOISE | {release: noise})
-    promise = made.promise(Public(), 0, 1e-5)
+    promise = made.prove(Public(), 0, 1e-5)
     assert promise.guarantee.epsilon(1e-5) == math.inf
     assert any("Gaussian noise" in refusal for refusal in promise.refusals)
 
@@ -122,10 +122,10 @@ def test_the_rule_takes_the_smallest_quadratic(budget):
     assert spent <= budget
     assert spent == pytest.approx(budget, rel=1e-4)
     gaussian = calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0), target)
-    multiplier = made.setting.doorway.noise["objective"].multiplier
+    multiplier = made.spec.policy.noise["objective"].multiplier
     assert multiplier == pytest.approx(1.3 * gaussian, rel=1e-4)
     smaller = replace(algorithm, quadratic=0.9 * algorithm.quadratic)
-    louder = plan(problem(), smaller, rounds=1, target=target).setting.doorway.noise["objective"].multiplier
+    louder = plan(problem(), smaller, rounds=1, target=target).spec.policy.noise["objective"].multiplier
     assert louder > 1.3 * gaussian * 1.001
     # A square in the regularizer counts.
     squared = ObjectivePerturbation.rule(problem(regularizer=L2(strength=1.0)), epsilon=budget, delta=1e-5)
@@ -134,9 +134,9 @@ def test_the_rule_takes_the_smallest_quadratic(budget):
 
 def test_a_discrete_sampler_is_charged_for_lying_off_continuous_noise():
     of, algorithm = problem(), ObjectivePerturbation(quadratic=2.0)
-    seeded = plan(of, algorithm, rounds=1, noise=NOISE, sampler=Seeded(0)).promise(Public(), 0, 1e-5)
+    seeded = plan(of, algorithm, rounds=1, noise=NOISE, sampler=Seeded(0)).prove(Public(), 0, 1e-5)
     safe = plan(of, algorithm, rounds=1, noise=NOISE, sampler=Safe())
-    promise = safe.promise(Public(), 0, 1e-5)
+    promise = safe.prove(Public(), 0, 1e-5)
     sampler = Safe()
     moved = sampler.displacement(3.0, 1.0, FEATURES) + 2.0 * sampler.widening(2e-5, 2e-8, FEATURES, 2)
     extra = promise.theorem.gradient_tolerance - seeded.theorem.gradient_tolerance
@@ -162,7 +162,7 @@ def test_the_noise_moves_the_model_as_it_should():
     [
         (problem(sizes=np.array([30, 30])), {}, InputError, "one curator"),
         (problem(adjacency="replace-one"), {}, PreconditionError, "added or removed"),
-        (problem(unit="user"), {}, PreconditionError, "added or removed"),
+        (problem(unit="party"), {}, PreconditionError, "added or removed"),
         (problem(loss=Softmax(classes=3)), {}, PreconditionError, "rank one"),
         (problem(loss=Hinge()), {}, PreconditionError, "smooth"),
         (problem(loss=Squared(), target_bound=1.0), {}, PreconditionError, "Lipschitz"),
@@ -201,7 +201,7 @@ def test_adult(data_dir):
         made = plan(of, algorithm, rounds=1, target=target, sampler=Seeded(0))
         reached = []
         for seed in range(2):
-            doorway = replace(made.setting.doorway, sampler=Seeded(seed))
-            model = run(replace(made, setting=replace(made.setting, doorway=doorway)), own).model
+            policy = replace(made.spec.policy, sampler=Seeded(seed))
+            model = run(replace(made, spec=replace(made.spec, policy=policy)), own).model
             reached.append(100 * np.mean(np.sign(adult.X_test @ model) == adult.y_test))
         assert np.mean(reached) == pytest.approx(accuracy, abs=0.4), budget

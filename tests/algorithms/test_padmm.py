@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from consenso.algorithms import find
 from consenso.algorithms.padmm import PADMM
+from consenso.engine.run import objective, run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Huber, Logistic, Squared
+from consenso.planning.plan import plan
 from consenso.privacy.accountants import rdp
 from consenso.privacy.noise import GaussianNoise, Geometric, NoNoise
 from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.samplers import Key, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, NoPenalty
-from consenso.runtime.plan import plan
-from consenso.runtime.run import objective, run
 from consenso.shards import Shards
 from consenso.testing.laws import execute
 from consenso.testing.optimum import optimum
@@ -116,12 +116,12 @@ def test_bounds_of_a_lipschitz_loss_follow_each_node_s_denominator():
     problem, _, _ = silos(Logistic(), L2(strength=0.1), weighting="party")
     algorithm = PADMM(penalty=0.3, tolerance=1e-9)
     made = plan(problem, algorithm, rounds=1, noise=NoNoise(), topology=CHORD)
-    (release,) = algorithm.releases(made.setting.facts)
+    (release,) = algorithm.releases(made.spec.facts)
     bottom = 0.6 * CHORD.degrees + 0.1
     np.testing.assert_allclose(release.bounds.record_replace_one, 2 / (SIZES * bottom) + 2e-9)
     np.testing.assert_allclose(release.bounds.record_add_remove, 1 / (SIZES * bottom) + 2e-9)
-    np.testing.assert_allclose(release.bounds.user_replace_one, 2 / bottom + 2e-9)
-    np.testing.assert_allclose(release.bounds.user_add_remove, 1 / bottom + 2e-9)
+    np.testing.assert_allclose(release.bounds.party_replace_one, 2 / bottom + 2e-9)
+    np.testing.assert_allclose(release.bounds.party_add_remove, 1 / bottom + 2e-9)
 
 
 def squared_bounds(size, radius, weighting="party"):
@@ -136,7 +136,7 @@ def squared_bounds(size, radius, weighting="party"):
     )
     algorithm = PADMM(penalty=0.2, radius=radius, tolerance=1e-12)
     made = plan(problem, algorithm, rounds=1, noise=NoNoise(), topology=Topology.ring(2))
-    return algorithm.releases(made.setting.facts)[0].bounds
+    return algorithm.releases(made.spec.facts)[0].bounds
 
 
 @settings(max_examples=150, deadline=None)
@@ -158,7 +158,7 @@ def test_no_pair_of_neighbours_moves_the_ridge_minimiser_beyond_the_bound(seed, 
     other_targets[changed] = rng.choice([-1.5, 1.5], size=len(targets[changed]))
     one = minimiser(rows, targets, 1 / size, bottom, point)
     other = minimiser(others, other_targets, 1 / size, bottom, point)
-    assert np.linalg.norm(one - other) <= (bounds.user_replace_one if whole else bounds.record_replace_one)
+    assert np.linalg.norm(one - other) <= (bounds.party_replace_one if whole else bounds.record_replace_one)
 
 
 def test_the_bound_of_ridge_is_not_idle():
@@ -172,14 +172,14 @@ def test_the_bound_of_ridge_is_not_idle():
 def test_ridge_has_no_bound_under_add_remove():
     bounds = squared_bounds(3, 1.0)
     assert bounds.record_add_remove == np.inf
-    assert bounds.user_add_remove == np.inf
+    assert bounds.party_add_remove == np.inf
 
 
 def test_far_points_are_projected_before_the_prox():
     problem, shards, parts = silos(Squared(), NoPenalty(), weighting="party")
     algorithm = PADMM(penalty=0.3, radius=0.01, tolerance=1e-12)
     made = plan(problem, algorithm, rounds=1, noise=NoNoise(), topology=CHORD)
-    facts = made.setting.facts
+    facts = made.spec.facts
     state = replace(algorithm.enroll(facts, shards.cohort()), heard=np.full((6, 3), 1e6))
     after, _ = algorithm.local(facts, state, shards.cohort(), lambda name, value: value)
     inside = np.full(3, 0.01 / np.sqrt(3))

@@ -14,17 +14,17 @@ from consenso.algorithms.dual_perturbation import DualPerturbation
 from consenso.algorithms.primal_perturbation import PrimalPerturbation
 from consenso.errors import ConsensoError, InputError, PreconditionError
 from consenso.losses import Hinge, Huber, Logistic, SmoothedHinge, Softmax, Squared
+from consenso.planning.plan import plan
 from consenso.privacy.accountants import gdp, pure
 from consenso.privacy.calibrate import EpsilonDelta
+from consenso.privacy.composition import compose_all
 from consenso.privacy.events import GammaNorm, Repeated, Unbounded
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, Geometric, LaplaceNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Public
+from consenso.privacy.run_spec import PrivacyQuery
 from consenso.privacy.samplers import Key, Safe, Seeded
-from consenso.privacy.setting import View
-from consenso.privacy.views import floor
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, NoPenalty
-from consenso.runtime.plan import plan
 from consenso.shards import Shards
 from consenso.testing import laws
 from consenso.testing.worlds import draw, pairs
@@ -136,7 +136,7 @@ def test_the_bound_of_a_minimiser_is_attained():
     for sign in (1.0, -1.0):
         data = [(sign * row[None, :], np.array([1.0]))] * 6
         moved.append(laws.execute(made, Shards.from_parties(problem, data))[1].state.w)
-    (release,) = made.algorithm.releases(made.setting.facts)
+    (release,) = made.algorithm.releases(made.spec.facts)
     gaps = np.linalg.norm(moved[0] - moved[1], axis=1)
     np.testing.assert_allclose(gaps, release.bounds.record_replace_one, rtol=1e-8)
     np.testing.assert_allclose(gaps, 2 / (2 * PENALTY * GRAPH.degrees), rtol=1e-8)
@@ -146,9 +146,9 @@ def test_the_bound_of_a_minimiser_is_attained():
 def test_primal_bounds_come_from_the_parameters(weighting):
     problem = problem_of(weighting=weighting)
     algorithm = PrimalPerturbation(penalty=PENALTY, tolerance=1e-7)
-    (release,) = algorithm.releases(planned(algorithm, problem).setting.facts)
+    (release,) = algorithm.releases(planned(algorithm, problem).spec.facts)
     curvature = STRENGTH + 2 * PENALTY * GRAPH.degrees
-    for unit, count in (("record", 1), ("user", problem.sizes)):
+    for unit, count in (("record", 1), ("party", problem.sizes)):
         for adjacency, worlds in (("add-remove", 1), ("replace-one", 2)):
             expected = worlds * count * problem.scales / curvature + 2e-7
             np.testing.assert_allclose(release.bounds.at(unit, adjacency), expected)
@@ -178,7 +178,7 @@ def log_density(cohort, party, w, pull, curvature, scale):
     return -np.linalg.norm(noise) / scale + np.linalg.slogdet(np.array(columns) + curvature * np.eye(len(w)))[1]
 
 
-@pytest.mark.parametrize("unit", ["record", "user"])
+@pytest.mark.parametrize("unit", ["record", "party"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(
     "loss", [Logistic(), Huber(threshold=0.5), SmoothedHinge(smoothing=0.3)], ids=lambda loss: loss.name
@@ -186,12 +186,12 @@ def log_density(cohort, party, w, pull, curvature, scale):
 def test_density_ratios_of_real_minimisers_stay_within_a_round(loss, adjacency, unit):
     problem = problem_of(loss, adjacency=adjacency, unit=unit)
     made = planned(DualPerturbation(penalty=0.02), problem, rounds=1)
-    curvature = curvatures(0.02, made.setting.facts)
+    curvature = curvatures(0.02, made.spec.facts)
     rng = np.random.default_rng(5)
     largest = {}
     for _ in range(4):
         for pair in pairs(problem, unit, adjacency, rng):
-            promise = made.promise(Eavesdropper(), pair.party, 1e-6)
+            promise = made.prove(Eavesdropper(), pair.party, 1e-6)
             theorem, bound = promise.theorem, pure(promise.guarantee.event)
             public = (rng.normal(size=3), float(curvature[pair.party]), theorem.scale)
             for _ in range(10):
@@ -217,13 +217,13 @@ def test_dual_rounds_cost_what_the_theorem_says(equal):
         drawn_for = 2 * (problem.scales.max() if equal == "noise" else one)
         jacobian = math.log1p(0.25 * one / (STRENGTH + 2 * PENALTY * GRAPH.degrees[party]))
         expected = 2 * one / (MULTIPLIER * drawn_for) + jacobian + 2e-10 / (MULTIPLIER * 1e-6)
-        event = made.promise(Eavesdropper(), party, 1e-6).guarantee.event
+        event = made.prove(Eavesdropper(), party, 1e-6).guarantee.event
         assert pure(event) == pytest.approx(ROUNDS * expected)
 
 
 def test_the_cover_costs_next_to_nothing():
     algorithm = DualPerturbation(penalty=PENALTY)
-    promise = planned(algorithm).promise(Eavesdropper(), 0, 1e-6)
+    promise = planned(algorithm).prove(Eavesdropper(), 0, 1e-6)
     exact = replace(promise.theorem, tolerance=0.0)
     assert pure(promise.guarantee.event) < 1.001 * pure(exact.event())
     assert pure(promise.guarantee.event) > pure(exact.event())
@@ -231,15 +231,15 @@ def test_the_cover_costs_next_to_nothing():
 
 def test_composing_the_noise_alone_promises_nothing():
     made = planned(DualPerturbation(penalty=PENALTY))
-    view = View(observer=Public(), unit="record", adjacency="replace-one", party=0)
-    found = floor(made.setting, view, made.algorithm.releases).event()
+    query = PrivacyQuery(observer=Public(), unit="record", adjacency="replace-one", party=0)
+    found = compose_all(made.spec, query, made.algorithm.releases).event()
     assert any(isinstance(part, Unbounded) for part in getattr(found, "events", (found,)))
 
 
 def test_falling_noise_is_charged_round_by_round():
     noise = GammaNormNoise(multiplier=Geometric(first=4.0, ratio=0.81))
     made = planned(DualPerturbation(penalty=PENALTY), noise=noise)
-    theorem = made.promise(Eavesdropper(), 0, 1e-6).theorem
+    theorem = made.prove(Eavesdropper(), 0, 1e-6).theorem
     np.testing.assert_allclose(np.divide(theorem.scale[1:], theorem.scale[:-1]), 0.9)
     shifts = sum(1 / (4 * 0.9**k) for k in range(ROUNDS))
     jacobians = ROUNDS * math.log1p(0.25 * problem_of().scales[0] / theorem.strong_convexity)
@@ -254,7 +254,7 @@ def test_gaussian_noise_meets_a_target_under_add_remove():
     assert 1.99 < made.guarantee(Public(), 1e-5).epsilon(1e-5) <= 2.0
     # A deployed run has discrete noise: its distance from continuous noise is hidden by the noise on the output.
     deployed = planned(DualPerturbation(penalty=2.0), problem, **settings, sampler=Safe())
-    theorem = deployed.promise(Public(), 0, 1e-5).theorem
+    theorem = deployed.prove(Public(), 0, 1e-5).theorem
     assert 1e-10 < theorem.tolerance < 1e-8
     assert theorem.excess > 0
 

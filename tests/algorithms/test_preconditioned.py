@@ -13,12 +13,12 @@ from consenso.algorithms.whitening import factors
 from consenso.errors import ConsensoError, InputError
 from consenso.losses import Absolute, Hinge, Huber, Softmax, Squared
 from consenso.metric import Metric
+from consenso.planning.plan import plan
 from consenso.privacy.noise import GaussianNoise, NoNoise
-from consenso.runtime.plan import plan
 from consenso.shards import Shards
 from consenso.testing import laws
 from consenso.testing.attacks import attacks_stay_below
-from consenso.testing.plans import execute, planned, shards_of
+from consenso.testing.plans import execute, plan_example, shards_of
 from consenso.testing.worlds import draw
 
 CHECKED = tuple(law for law in laws.EVERY if law.__name__ not in ("reaches_optimum", "attacks_stay_below"))
@@ -112,7 +112,7 @@ def test_a_hub_that_changes_its_word_hears_no_more_than_its_noise_is_for(lie) ->
     silent = {name: NoNoise() for name in example.noise}
     heard = {}
     execute(
-        planned(replace(example, algorithm=lying, noise=silent), trust="curator"),
+        plan_example(replace(example, algorithm=lying, noise=silent), trust="curator"),
         shards_of(example),
         watch=lambda round_, total, hub: heard.__setitem__(round_, float(np.linalg.norm(total.total))),
     )
@@ -134,7 +134,7 @@ def test_the_scale_of_slopes_is_measured_at_their_declared_bound_whatever_the_hu
     silent = {name: NoNoise() for name in example.noise}
     heard = []
     execute(
-        planned(replace(example, algorithm=lying, noise=silent), trust="curator"),
+        plan_example(replace(example, algorithm=lying, noise=silent), trust="curator"),
         shards_of(example),
         watch=lambda round_, total, hub: heard.append((round_, total)),
     )
@@ -161,6 +161,6 @@ def test_the_model_does_not_depend_on_how_records_are_spread(name: str) -> None:
     models = []
     for data in (parties, together):
         problem = replace(example.problem, sizes=np.array([len(targets) for _, targets in data]))
-        made = planned(replace(example, problem=problem), trust="curator")
+        made = plan_example(replace(example, problem=problem), trust="curator")
         models.append(execute(made, Shards.from_parties(problem, data))[0])
     assert models[0] == pytest.approx(models[1], rel=1e-8)

@@ -8,15 +8,15 @@ import pytest
 from consenso.algorithms import find
 from consenso.algorithms.dual_perturbation import DualPerturbation
 from consenso.algorithms.recycled_admm import RecycledADMM
+from consenso.engine.run import run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Hinge, Huber, Logistic, Softmax, Squared
+from consenso.planning.plan import plan
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Peer, Public
 from consenso.privacy.samplers import Key, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2
-from consenso.runtime.plan import plan
-from consenso.runtime.run import run
 from consenso.shards import Shards
 from consenso.testing import laws
 from consenso.testing.optimum import optimum
@@ -85,7 +85,7 @@ def test_silent_rounds_are_the_linearised_step(noise):
 def test_silent_rounds_touch_neither_data_nor_door():
     algorithm = RecycledADMM(penalty=PENALTY, proximity=PROXIMITY)
     made = planned(algorithm, 4)
-    facts = made.setting.facts.at(1)
+    facts = made.spec.facts.at(1)
     assert algorithm.releases(facts) == ()
     state = algorithm.enroll(facts, None)
     after, message = algorithm.local(facts, state, None, None)

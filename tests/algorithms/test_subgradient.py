@@ -7,16 +7,16 @@ import pytest
 
 from consenso.algorithms import find
 from consenso.algorithms.subgradient import DistributedSubgradient
+from consenso.engine.run import objective, run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Absolute, Hinge, Logistic, Squared
+from consenso.planning.plan import plan
 from consenso.privacy.accountants import rdp
 from consenso.privacy.noise import GaussianNoise, Geometric, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.samplers import Key, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
-from consenso.runtime.plan import plan
-from consenso.runtime.run import objective, run
 from consenso.shards import Shards
 from consenso.testing.laws import execute
 from consenso.testing.optimum import optimum

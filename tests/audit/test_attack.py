@@ -22,15 +22,15 @@ from consenso.audit.simulate import simulate
 from consenso.audit.targets import watch_of
 from consenso.errors import InputError
 from consenso.losses import Huber, Logistic, Softmax
+from consenso.planning.plan import plan
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.events import Bounded
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise
 from consenso.privacy.observers import Coalition, Eavesdropper, Peer, Public, Server
+from consenso.privacy.run_spec import PrivacyQuery
 from consenso.privacy.samplers import Safe
-from consenso.privacy.setting import View
 from consenso.problem import Problem
 from consenso.regularizers import L2, NoPenalty
-from consenso.runtime.plan import plan
 from consenso.schedules import PoissonSubset, RandomWalk
 
 
@@ -41,7 +41,7 @@ def users(parties: int, **changes) -> Problem:
         "features": 2,
         "sizes": np.full(parties, 1),
         "row_bound": 1.0,
-        "unit": "user",
+        "unit": "party",
     }
     return linear(Problem(**{**settings, **changes}))
 
@@ -52,10 +52,10 @@ def first_pair(problem: Problem, unit=None, adjacency=None):
 
 def scores(made, observer, *, trials=4000, kind=None, unit=None, adjacency=None):
     unit, adjacency = unit or made.problem.unit, adjacency or made.problem.adjacency
-    party = 1 if made.setting.parties > 1 else 0
-    view = View(observer=observer, unit=unit, adjacency=adjacency, party=party)
-    event = made.promise(observer, party, 1e-5, unit=unit, adjacency=adjacency).guarantee.event
-    watch = watch_of(made, view, event, kind)
+    party = 1 if made.spec.parties > 1 else 0
+    query = PrivacyQuery(observer=observer, unit=unit, adjacency=adjacency, party=party)
+    event = made.prove(observer, party, 1e-5, unit=unit, adjacency=adjacency).guarantee.event
+    watch = watch_of(made, query, event, kind)
     (pair,) = first_pair(made.problem, unit, adjacency)(party)
     return simulate(made, pair, [watch], trials=trials, seed=11)[0]
 
@@ -74,19 +74,19 @@ EXACT = {
     # Every noisy residual: a round is a Gaussian mechanism of its own.
     "each message": (ConsensusADMM(step=0.5), "local", Server(), 1.0),
     # Noise once on the sum.
-    "curator": (DualConsensusADMM(level="user", step=0.5), "curator", Peer(party=0), 1.0),
+    "curator": (DualConsensusADMM(level="party", step=0.5), "curator", Peer(party=0), 1.0),
     # n shares of 1/(n - 1) each.
-    "secure sum": (DualConsensusADMM(level="user", step=0.5), "secure-sum", Server(), math.sqrt(3 / 4)),
+    "secure sum": (DualConsensusADMM(level="party", step=0.5), "secure-sum", Server(), math.sqrt(3 / 4)),
     # The same for a party that knows its own share.
-    "secure sum from inside": (DualConsensusADMM(level="user", step=0.5), "secure-sum", Peer(party=0), 1.0),
+    "secure sum from inside": (DualConsensusADMM(level="party", step=0.5), "secure-sum", Peer(party=0), 1.0),
     "secure sum, two inside": (
-        DualConsensusADMM(level="user", step=0.5),
+        DualConsensusADMM(level="party", step=0.5),
         "secure-sum",
         Coalition(parties=(0, 2)),
         math.sqrt(3 / 2),
     ),
     # Sums of n independent noises.
-    "sums of local noise": (DualConsensusADMM(level="user", step=0.5), "local", Public(), 1 / math.sqrt(4)),
+    "sums of local noise": (DualConsensusADMM(level="party", step=0.5), "local", Public(), 1 / math.sqrt(4)),
     "sums of kept noise": (ConsensusADMM(step=0.5), "secure-sum", Server(), 1 / math.sqrt(4)),
     "sums of kept noise from inside": (ConsensusADMM(step=0.5), "secure-sum", Peer(party=0), 1 / math.sqrt(3)),
 }
@@ -105,7 +105,7 @@ def test_laplace_sequences() -> None:
     """Pure privacy: the ratio never exceeds the claim, and reaches it."""
     made = plan(users(3), InexactADMM(penalty=0.5), rounds=3, noise=LaplaceNoise(multiplier=2.0))
     problem = made.problem
-    claimed = made.promise(Server(), 1, 0.0).guarantee.epsilon(0.0)
+    claimed = made.prove(Server(), 1, 0.0).guarantee.epsilon(0.0)
     zero, one = scores(made, Server())
     assert claimed == pytest.approx(1.5)
     # Rows along an axis have a 1-norm of 1, and the bound allows sqrt(2).
@@ -149,10 +149,10 @@ def test_hidden_records_of_dp_sgd() -> None:
 
 
 def test_hidden_parties_count_only_where_the_claim_hides_them() -> None:
-    algorithm, noise = DualConsensusADMM(level="user", step=0.5), GaussianNoise(multiplier=1.0)
+    algorithm, noise = DualConsensusADMM(level="party", step=0.5), GaussianNoise(multiplier=1.0)
     made = plan(users(5), algorithm, rounds=4, noise=noise, trust="secure-sum", schedule=PoissonSubset(0.3))
-    view = View(observer=Server(), unit="user", adjacency="replace-one", party=1)
-    hidden = watch_of(made, view, made.promise(Server(), 1, 1e-5).guarantee.event)
+    query = PrivacyQuery(observer=Server(), unit="party", adjacency="replace-one", party=1)
+    hidden = watch_of(made, query, made.prove(Server(), 1, 1e-5).guarantee.event)
     assert hidden.hidden
     (pair,) = first_pair(made.problem)(1)
     known = replace(hidden, hidden=False)
@@ -188,7 +188,7 @@ def test_most_of_epsilon_one_is_reached(adjacency) -> None:
     """Gaussian releases, calibrated to epsilon 1: at least 85 % with 20,000 trials, and not more than is claimed."""
     made = plan(
         users(2, adjacency=adjacency),
-        DualConsensusADMM(level="user", step=0.5),
+        DualConsensusADMM(level="party", step=0.5),
         rounds=2,
         target=EpsilonDelta(epsilon=1.0, delta=1e-5),
         observer=Peer(party=0),
@@ -225,7 +225,7 @@ def test_a_claim_of_somebody_else() -> None:
         observers=[Server()],
         party=1,
         pairs=first_pair(made.problem),
-        claim=lambda view: Bounded(0.1),
+        claim=lambda query: Bounded(0.1),
     )
     assert finding.refuted
     assert finding.lower > finding.claimed
@@ -234,7 +234,7 @@ def test_a_claim_of_somebody_else() -> None:
 
 def test_every_loss_has_unkind_neighbours() -> None:
     for loss, target_bound in ((Logistic(), None), (Softmax(classes=3), None), (Huber(threshold=0.5), 2.0)):
-        for unit in ("record", "user"):
+        for unit in ("record", "party"):
             for adjacency in ("replace-one", "add-remove"):
                 problem = Problem(
                     loss=loss,
@@ -263,7 +263,7 @@ def test_findings_for_machines() -> None:
     problem = users(3)
     made = plan(
         problem,
-        DualConsensusADMM(level="user", step=0.5),
+        DualConsensusADMM(level="party", step=0.5),
         rounds=2,
         noise=GaussianNoise(multiplier=1.0),
         trust="curator",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom, laplace, norm
 
-from consenso.audit.bounds import GRID, Curve, Errors, area, evidence, lower_rate, upper_rate
-from consenso.audit.families import curve_of, louder, ruled_out
+from consenso.audit.bounds import GRID, Curve, ErrorCounts, area, evidence, lower_rate, upper_rate
+from consenso.audit.families import curve_of, louder, rule_out
 from consenso.errors import InputError
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.accountants.gaussian import epsilon as gaussian_epsilon
@@ -47,11 +47,11 @@ def test_clopper_pearson() -> None:
 
 
 def test_errors_rule_out_an_epsilon() -> None:
-    errors = Errors(false_positives=0, negatives=1000, false_negatives=0, positives=1000, confidence=0.95)
+    errors = ErrorCounts(false_positives=0, negatives=1000, false_negatives=0, positives=1000, confidence=0.95)
     a, b = errors.upper
     assert a == b == pytest.approx(1 - 0.025 ** (1 / 1000))
     assert errors.epsilon(DELTA) == pytest.approx(math.log((1 - DELTA - b) / a))
-    useless = Errors(false_positives=500, negatives=1000, false_negatives=500, positives=1000, confidence=0.95)
+    useless = ErrorCounts(false_positives=500, negatives=1000, false_negatives=500, positives=1000, confidence=0.95)
     assert (useless.epsilon(DELTA), useless.mu()) == (0.0, 0.0)
 
 
@@ -91,7 +91,7 @@ def test_power_at_epsilon_one() -> None:
     lower = []
     for seed in range(20):
         shown = evidence(*gaussians(mu, 20_000, seed), delta=DELTA, confidence=0.95)
-        lower.append(ruled_out(Bounded(mu**2 / 2), shown, DELTA))
+        lower.append(rule_out(Bounded(mu**2 / 2), shown, DELTA))
     assert np.mean(lower) >= 0.88
     assert np.mean(np.array(lower) >= 0.85) >= 0.9
 
@@ -103,7 +103,7 @@ def test_honesty_over_a_hundred_repetitions(mu: float) -> None:
     over = refuted = 0
     for seed in range(100):
         shown = evidence(*gaussians(mu, 2000, seed), delta=DELTA, confidence=0.95)
-        over += max(shown.epsilon(DELTA)[0], ruled_out(Bounded(mu**2 / 2), shown, DELTA)) > truth
+        over += max(shown.epsilon(DELTA)[0], rule_out(Bounded(mu**2 / 2), shown, DELTA)) > truth
         refuted += shown.refutes(curve_of(Bounded(mu**2 / 2)))
     assert over <= 13
     assert refuted <= 13
@@ -143,13 +143,13 @@ def test_the_bound_within_a_family_agrees_with_the_verdict(event) -> None:
     assert epsilon(louder(event, 1.5), DELTA) > claimed > epsilon(louder(event, 0.5), DELTA)
     for mu in (0.4, 2.5):
         shown = evidence(*gaussians(mu, 3000, 3), delta=DELTA, confidence=0.99)
-        lower = ruled_out(event, shown, DELTA)
+        lower = rule_out(event, shown, DELTA)
         assert (lower > claimed) is shown.refutes(curve_of(event))
 
 
 def test_a_gaussian_family_is_that_of_gdp() -> None:
     shown = evidence(*gaussians(1.0, 5000, 4), delta=DELTA, confidence=0.95)
-    assert ruled_out(Bounded(0.5), shown, DELTA) == gaussian_epsilon(shown.mu, DELTA)
+    assert rule_out(Bounded(0.5), shown, DELTA) == gaussian_epsilon(shown.mu, DELTA)
     assert 0.9 < shown.mu < 1.0
 
 

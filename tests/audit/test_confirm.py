@@ -10,7 +10,7 @@ from consenso.algorithms.consensus import ConsensusADMM
 from consenso.audit import Effort, audit, confirm, linear
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper
-from consenso.testing.plans import planned
+from consenso.testing.plans import plan_example
 
 EFFORT = Effort(trials=300, family=False)
 
@@ -24,7 +24,7 @@ class HalfTheNoise(GaussianNoise):
 def plan_of(noise: GaussianNoise):
     """One round whose bound linear losses attain."""
     example = ConsensusADMM.example()
-    return planned(replace(example, problem=linear(example.problem), noise=noise), rounds=1)
+    return plan_example(replace(example, problem=linear(example.problem), noise=noise), rounds=1)
 
 
 @pytest.mark.parametrize("claims", [1, 4, 300])

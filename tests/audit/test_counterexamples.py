@@ -16,12 +16,12 @@ from consenso.audit.constructions import FlippingADMM, OneVisit, Path, flipping,
 from consenso.audit.families import curve_of
 from consenso.errors import InputError
 from consenso.losses import Logistic
-from consenso.privacy.events import ZCDP, Bounded, Gaussian, Repeated, Sampled, revealed
+from consenso.planning.plan import plan
+from consenso.privacy.events import ZCDP, Bounded, Gaussian, Repeated, Sampled, reveal_coin
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper, Peer, Public, Server
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
-from consenso.runtime.plan import plan
 from consenso.schedules import FixedSubset, PoissonSubset
 
 STEP, LIPSCHITZ = 0.5, 1.0
@@ -36,7 +36,7 @@ def users(parties: int, features: int = 2) -> Problem:
             features=features,
             sizes=np.full(parties, 1),
             row_bound=1.0,
-            unit="user",
+            unit="party",
         )
     )
 
@@ -52,7 +52,7 @@ def consensus(parties: int, multiplier: float, rounds: int, *, step=STEP, **sett
 def attacked(made, observer, *, rho=None, party=1, trials=1500, confidence=0.999, **options):
     """Ours, or a printed zCDP bound."""
     claim = None if rho is None else lambda view: ZCDP(rho)
-    pairs = options.pop("pairs", lambda victim: list(unkind(made.problem, "user", "replace-one", victim))[:1])
+    pairs = options.pop("pairs", lambda victim: list(unkind(made.problem, "party", "replace-one", victim))[:1])
     (finding,) = audit(
         made,
         Effort(trials=trials, confidence=confidence, family=False),
@@ -92,7 +92,7 @@ def test_theorem_2_is_true_for_the_step_over_n() -> None:
     parties, rounds, gamma = 8, 6, 4.0
     made, std = consensus(parties, 2.0, rounds, step=gamma / parties, trust="local")
     printed = claims.printed_theorem_2(rounds=rounds, lipschitz=LIPSCHITZ, step=gamma, parties=parties, std=std)
-    assert printed == pytest.approx(made.promise(Server(), 1, 1e-5).guarantee.zcdp(), rel=1e-6)
+    assert printed == pytest.approx(made.prove(Server(), 1, 1e-5).guarantee.zcdp(), rel=1e-6)
     assert not attacked(made, Server(), rho=printed).refuted
     assert attacked(made, Server(), rho=printed / 8).refuted
 
@@ -105,7 +105,7 @@ def test_theorem_7_with_a_short_matrix() -> None:
     )
     algorithm = GeneralADMM(left=np.array([[short]]), step=0.5, tolerance=1e-7)
     made = plan(problem, algorithm, rounds=rounds, noise=GaussianNoise(multiplier=1.0))
-    std = 2 * made.setting.facts.noise["image"]
+    std = 2 * made.spec.facts.noise["image"]
     printed = claims.printed_theorem_7(
         rounds=rounds,
         lipschitz=LIPSCHITZ,
@@ -131,7 +131,7 @@ def test_the_local_view_is_sound_and_tight() -> None:
     rounds = 4
     made, std = consensus(3, 2.0, rounds, trust="local")
     printed = claims.printed_theorem_3_local(participations=rounds, lipschitz=LIPSCHITZ, step=STEP, std=std)
-    assert printed == pytest.approx(made.promise(Server(), 1, 1e-5).guarantee.zcdp(), rel=1e-6)
+    assert printed == pytest.approx(made.prove(Server(), 1, 1e-5).guarantee.zcdp(), rel=1e-6)
     assert not attacked(made, Server(), rho=printed).refuted
     assert attacked(made, Server(), rho=0.3 * printed, trials=4000).refuted  # the conversion of zCDP loses almost half
 
@@ -164,7 +164,7 @@ def test_sampling_amplifies_only_what_is_bounded(displacement: float, refuted: b
     shown = evidence(*worlds, delta=1e-5, confidence=0.999)
     amplified = Repeated(Sampled(1.0, a, rate, "replace-one"), rounds)
     assert shown.refutes(curve_of(amplified)) is refuted
-    assert not shown.refutes(curve_of(Repeated(revealed(Gaussian(1.0, 2 * a), rate), rounds)))
+    assert not shown.refutes(curve_of(Repeated(reveal_coin(Gaussian(1.0, 2 * a), rate), rounds)))
 
 
 def test_one_round_s_sensitivity_composed_is_not_a_proof() -> None:
@@ -190,7 +190,7 @@ def test_one_round_s_sensitivity_composed_is_not_a_proof() -> None:
         "deviations": True,
     }
     (ours,) = audit(made, effort, **common)
-    assert ours.theorem == "TheoremF"
+    assert ours.theorem == "MeanOfNoisyStates"
     assert not ours.refuted
     (composed,) = audit(made, effort, claim=lambda view: Bounded(naive), **common)
     assert composed.refuted
@@ -207,7 +207,7 @@ def test_a_party_counts_as_a_colluder() -> None:
     common = {
         "observers": [Peer(party=0)],
         "party": 1,
-        "pairs": lambda party: list(unkind(made.problem, "user", "replace-one", party))[:1],
+        "pairs": lambda party: list(unkind(made.problem, "party", "replace-one", party))[:1],
     }
     effort = Effort(trials=20_000, confidence=0.99)
     (wrong,) = audit(made, effort, claim=lambda view: Bounded(without), **common)

@@ -15,12 +15,12 @@ from consenso.audit import canaries, one_run
 from consenso.audit.one_run import lower_bound, p_value
 from consenso.errors import InputError
 from consenso.losses import Huber, Logistic
+from consenso.planning.plan import plan
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Peer, Public
 from consenso.problem import Problem
 from consenso.regularizers import L2, NoPenalty
-from consenso.runtime.plan import plan
 
 
 def test_published_values() -> None:

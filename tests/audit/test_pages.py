@@ -15,11 +15,11 @@ from consenso.audit.plot import draw
 from consenso.audit.table import BEGIN, END, Attacked, markdown, write_into
 from consenso.errors import InputError
 from consenso.losses import Logistic
+from consenso.planning.plan import plan
 from consenso.privacy.events import Bounded
 from consenso.privacy.noise import GaussianNoise
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
-from consenso.runtime.plan import plan
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,12 +27,12 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def attacked() -> Attacked:
     problem = linear(
-        Problem(loss=Logistic(), regularizer=NoPenalty(), features=2, sizes=np.full(3, 1), row_bound=1.0, unit="user")
+        Problem(loss=Logistic(), regularizer=NoPenalty(), features=2, sizes=np.full(3, 1), row_bound=1.0, unit="party")
     )
     made = plan(
-        problem, DualConsensusADMM(level="user"), rounds=2, noise=GaussianNoise(multiplier=1.0), trust="curator"
+        problem, DualConsensusADMM(level="party"), rounds=2, noise=GaussianNoise(multiplier=1.0), trust="curator"
     )
-    pairs = lambda party: list(unkind(problem, "user", "replace-one", party))[:1]
+    pairs = lambda party: list(unkind(problem, "party", "replace-one", party))[:1]
     return Attacked(plan=made, findings=audit(made, Effort(trials=300), pairs=pairs))
 
 
@@ -59,7 +59,7 @@ def test_the_table(attacked: Attacked) -> None:
 
 
 def test_a_refuted_claim_stands_out(attacked: Attacked) -> None:
-    pairs = lambda party: list(unkind(attacked.plan.problem, "user", "replace-one", party))[:1]
+    pairs = lambda party: list(unkind(attacked.plan.problem, "party", "replace-one", party))[:1]
     wrong = audit(attacked.plan, Effort(trials=300), pairs=pairs, claim=lambda view: Bounded(0.01))
     assert "REFUTED" in markdown([Attacked(plan=attacked.plan, findings=wrong)])
 

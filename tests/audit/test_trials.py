@@ -14,7 +14,7 @@ from consenso.audit.neighbours import linear, unkind
 from consenso.audit.simulate import Watch, chunk_length, simulate, stacking_of
 from consenso.audit.trials import Trials
 from consenso.privacy.observers import Eavesdropper
-from consenso.privacy.setting import View
+from consenso.privacy.run_spec import PrivacyQuery
 from consenso.testing import laws
 from consenso.testing.plans import shards_of
 
@@ -70,7 +70,7 @@ def test_a_follower_of_the_true_world_computes_what_the_party_did(name: str) -> 
     example = discover()[name].example()
     for made in laws.settings_of(replace(example, problem=linear(example.problem))):
         party = 0
-        pair = next(iter(unkind(made.problem, "user", "replace-one", party)))
+        pair = next(iter(unkind(made.problem, "party", "replace-one", party)))
         stacking = stacking_of(made, pair.one)
         run = Trials(made, pair.one, count=1 if stacking is Stacking.NOTHING else 6, seed=5, stacking=stacking)
         shadows = Shadow(run, pair.zero, party), Shadow(run, pair.one, party)
@@ -108,9 +108,9 @@ def coins_of(scene, run, places):
 def test_scores_do_not_depend_on_chunks_or_threads(monkeypatch) -> None:
     example = discover()["ConsensusADMM"].example()
     made = laws.planned(example)
-    pair = next(iter(unkind(made.problem, "user", "replace-one", 0)))
-    view = View(observer=Eavesdropper(), unit="user", adjacency="replace-one", party=0)
-    watch = [Watch(view=view, kind="ratio"), Watch(view=view, kind="model")]
+    pair = next(iter(unkind(made.problem, "party", "replace-one", 0)))
+    query = PrivacyQuery(observer=Eavesdropper(), unit="party", adjacency="replace-one", party=0)
+    watch = [Watch(query=query, kind="ratio"), Watch(query=query, kind="model")]
     whole = simulate(made, pair, watch, trials=30, seed=1)
     monkeypatch.setattr("consenso.audit.simulate.CHUNK_NUMBERS", 7 * 90)
     assert chunk_length(made, pair.zero, Stacking.HUBS, 30) == 7
@@ -129,7 +129,7 @@ def test_sums_over_trials() -> None:
     sums = ragged.sums(values[:6])
     np.testing.assert_allclose(sums[[0, 2, 3]], [values[:2].sum(axis=0), values[2], values[3:6].sum(axis=0)])
     assert not sums[1].any()
-    np.testing.assert_array_equal(ragged.spread(np.arange(4.0)), [0, 0, 2, 3, 3, 3])
+    np.testing.assert_array_equal(ragged.repeat_per_row(np.arange(4.0)), [0, 0, 2, 3, 3, 3])
 
 
 def test_twenty_thousand_runs_take_less_than_a_minute_of_two_cores() -> None:
@@ -138,19 +138,19 @@ def test_twenty_thousand_runs_take_less_than_a_minute_of_two_cores() -> None:
 
     from consenso.algorithms.consensus import ConsensusADMM
     from consenso.losses import Logistic
+    from consenso.planning.plan import plan
     from consenso.privacy.noise import GaussianNoise
     from consenso.problem import Problem
     from consenso.regularizers import L1
-    from consenso.runtime.plan import plan
 
     problem = Problem(
-        loss=Logistic(), regularizer=L1(strength=0.01), features=10, sizes=np.full(50, 1), row_bound=1.0, unit="user"
+        loss=Logistic(), regularizer=L1(strength=0.01), features=10, sizes=np.full(50, 1), row_bound=1.0, unit="party"
     )
     made = plan(problem, ConsensusADMM(step=0.5), rounds=20, noise=GaussianNoise(multiplier=4.0))
-    pair = list(unkind(problem, "user", "replace-one", 1))[-1]
-    view = View(observer=Eavesdropper(), unit="user", adjacency="replace-one", party=1)
+    pair = list(unkind(problem, "party", "replace-one", 1))[-1]
+    query = PrivacyQuery(observer=Eavesdropper(), unit="party", adjacency="replace-one", party=1)
     stacking = stacking_of(made, pair.zero)
     started = time.process_time()
-    ((zero, one),) = simulate(made, pair, [Watch(view=view, kind="ratio")], trials=1000, seed=0, stacking=stacking)
+    ((zero, one),) = simulate(made, pair, [Watch(query=query, kind="ratio")], trials=1000, seed=0, stacking=stacking)
     assert time.process_time() - started < 12.0
     assert len(zero) + len(one) == 2000

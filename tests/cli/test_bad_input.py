@@ -51,7 +51,7 @@ STUDIES: list[tuple[str, str, str, str]] = [
     ("observer", "delta = 1e-4", 'delta = 1e-4\nobserver = "me"', "privacy.observer"),
     ("server", "delta = 1e-4", 'delta = 1e-4\nobserver = "server"', "a central setting has no server"),
     ("seed and ledger", "delta = 1e-4", "delta = 1e-4\nseed = 1", "privacy.ledger"),
-    ("user", "delta = 1e-4", 'delta = 1e-4\nunit = "user"', "privacy.unit"),
+    ("party", "delta = 1e-4", 'delta = 1e-4\nunit = "party"', "privacy.unit"),
     ("no parties", '"central"', '"federated"', "setting.split"),
     (
         "too many parties",

@@ -39,7 +39,9 @@ def run(tmp_path: Path) -> Path:
         theorem="LocalView",
         assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
     )
-    stated = SimpleNamespace(guarantee=guarantee, theorem=theorem, party=0, refusals=("TheoremF: [not] here.",))
+    stated = SimpleNamespace(
+        guarantee=guarantee, theorem=theorem, party=0, refusals=("MeanOfNoisyStates: [not] here.",)
+    )
     card = Card.build(
         algorithm="ConsensusADMM",
         parameters={"step": 0.5},
@@ -61,7 +63,7 @@ def test_a_card_is_shown_with_its_warning(run: Path) -> None:
         "SIMULATION, NOT PRIVATE",
         "Privacy card of ConsensusADMM",
         "server",
-        "TheoremF: [not] here.",
+        "MeanOfNoisyStates: [not] here.",
         entry.sentence,
     ):
         assert text in " ".join(shown.stdout.split())

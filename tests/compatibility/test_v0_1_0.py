@@ -13,16 +13,16 @@ from typer.testing import CliRunner
 import consenso
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.cli import build
+from consenso.engine.run import run
 from consenso.losses import Logistic
 from consenso.models import load_model
+from consenso.planning.plan import plan
 from consenso.privacy.card import Card
 from consenso.privacy.ledger import Ledger
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L2
-from consenso.runtime.plan import plan
-from consenso.runtime.run import run
 from consenso.shards import Shards
 from consenso.study import Study
 
@@ -113,7 +113,7 @@ def test_a_checkpoint_goes_on_to_the_same_model(tmp_path) -> None:
     shutil.copytree(FOLDER / "good" / "checkpoint", tmp_path / "run")
     (tmp_path / "run" / "checkpoint.npz").chmod(0o600)
     problem = Problem(
-        loss=Logistic(), regularizer=L2(strength=0.1), features=2, sizes=np.full(4, 5), row_bound=1.0, unit="user"
+        loss=Logistic(), regularizer=L2(strength=0.1), features=2, sizes=np.full(4, 5), row_bound=1.0, unit="party"
     )
     made = plan(problem, ConsensusADMM(step=0.5), rounds=8, noise=GaussianNoise(multiplier=1.0), sampler=Seeded(3))
     rng = np.random.default_rng(0)

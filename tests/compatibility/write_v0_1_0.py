@@ -20,14 +20,14 @@ import consenso
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.noisy_fixed_point import NoisyFixedPoint
+from consenso.engine.run import run
 from consenso.losses import Huber, Logistic
+from consenso.planning.plan import plan
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.noise import GaussianNoise, Geometric
 from consenso.privacy.samplers import Safe, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L2, NoPenalty
-from consenso.runtime.plan import plan
-from consenso.runtime.run import run
 from consenso.schedules import FixedSubset, PoissonSubset
 from consenso.shards import Shards
 from consenso.study import Study
@@ -67,7 +67,7 @@ class TwoSums(NoisyFixedPoint):
 
 
 def problem(parties=4, **rest):
-    facts = {"unit": "user", **rest}
+    facts = {"unit": "party", **rest}
     return Problem(
         loss=Logistic(), regularizer=L2(strength=0.1), features=2, sizes=np.full(parties, 5), row_bound=1.0, **facts
     )
@@ -137,11 +137,11 @@ def write_wrong():
         sizes=np.ones(2, dtype=int),
         row_bound=1.0,
         target_bound=10.0,
-        unit="user",
+        unit="party",
     )
     example = NoisyFixedPoint.example()
     twice = TwoSums(**vars(example.algorithm))
-    several = replace(example.problem, unit="user", adjacency="add-remove")
+    several = replace(example.problem, unit="party", adjacency="add-remove")
     plans = {
         "falling-noise": plan(problem(), ConsensusADMM(step=0.5), **falling, trust="secure-sum"),
         "clip-add-remove": plan(gone, ConsensusADMM(step=0.5, clip=0.1), **ASKED),

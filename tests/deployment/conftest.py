@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from consenso.deployment import certs
+from consenso.federation.disk import read_journal
 from consenso.models import Model, load_model
-from consenso.runtime.disk import read_journal
 
 SCHEMA = """
 [columns.age]
@@ -141,12 +141,12 @@ class Federation:
 
     def train(self, study: str = "study.toml") -> np.ndarray:
         """The model of the local engine, which takes its parties one by one."""
-        from consenso.runtime.run import run
+        from consenso.engine.run import run
         from consenso.study import Study
         from consenso.study.training import model_of
 
         loaded = Study.load(self.folder / study)
-        whole = loaded.changed({"data.tables": {name: f"{name}.csv" for name in loaded.parties}})
+        whole = loaded.change({"data.tables": {name: f"{name}.csv" for name in loaded.parties}})
         result = run(loaded.plan(), whole.shards(), one_by_one=True)
         return numbers(model_of(loaded, result, result.card(1e-5)))
 

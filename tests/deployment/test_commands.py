@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from consenso.deployment import certs
-from consenso.deployment.status import Status, StatusPort
+from consenso.deployment.status import LiveStatus, StatusPort
 from consenso.deployment.view import table_of
 from consenso.errors import InputError
-from consenso.runtime.zenoh.tls import Credentials
+from consenso.transport.zenoh.tls import Credentials
 
 NAMES = ("ash", "birch", "cedar")
 
@@ -181,17 +181,17 @@ def test_a_key_that_others_can_read_is_refused(tmp_path):
 
 
 def test_a_status_knows_time_left_and_who_missed_what():
-    made = Status(role="server", name="server", run="ab" * 32, rounds=10, delta=1e-5, simulation=False)
+    made = LiveStatus(role="server", name="server", run="ab" * 32, rounds=10, delta=1e-5, simulation=False)
     assert made.snapshot()["seconds_left"] is None
-    made.changed("ash", True)
-    made.advanced(2)
+    made.note_presence("ash", True)
+    made.note_round(2)
     time.sleep(0.05)
-    made.advanced(7, missing=("birch",))
+    made.note_round(7, missing=("birch",))
     told = made.snapshot()
     assert 0.0 < told["seconds_left"] < 1.0
     assert told["missing"] == {"birch": 1}
     assert told["parties"] == {"ash": "up"}
-    made.turned("ended")
+    made.set_state("ended")
     assert made.snapshot()["seconds_left"] == 0.0
     port = StatusPort(0)
     port.show(made)
@@ -205,7 +205,7 @@ def test_a_status_knows_time_left_and_who_missed_what():
 def test_the_panel_shows_everything(capsys):
     from rich.console import Console
 
-    made = Status(
+    made = LiveStatus(
         role="peer",
         name="ash",
         run="ab" * 32,
@@ -214,9 +214,9 @@ def test_the_panel_shows_everything(capsys):
         simulation=True,
         budget={"server": 1.5, "public": "inf"},
     )
-    made.changed("birch", True)
-    made.changed("cedar", False)
-    made.advanced(3, missing=("cedar",))
+    made.note_presence("birch", True)
+    made.note_presence("cedar", False)
+    made.note_round(3, missing=("cedar",))
     Console(width=120, file=None).print(table_of(made.snapshot()))
     shown = capsys.readouterr().out
     for part in ("peer ash", "3 of 10", "birch", "cedar: 1 rounds", "epsilon 1.5", "epsilon inf", "simulation"):

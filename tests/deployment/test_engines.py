@@ -11,10 +11,10 @@ from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.ipadmm import IPADMM
 from consenso.deployment.engines import ENGINES, peer_kind, refusal, server_parts, table
 from consenso.errors import InputError
-from consenso.runtime.node import Node
-from consenso.runtime.walker import Walker
+from consenso.federation.node import Node
+from consenso.federation.walker import Walker
 from consenso.schedules import FixedSubset, RandomWalk
-from consenso.testing.laws import planned, settings_of
+from consenso.testing.laws import plan_example, settings_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "federation.md"
 
@@ -29,7 +29,7 @@ def test_the_guide_has_the_table_that_the_code_makes() -> None:
 
 
 def test_a_line_says_what_each_engine_does() -> None:
-    plans = [planned(DPSGD.example(), trust="secure-sum", schedule=FixedSubset(2)), planned(IPADMM.example())]
+    plans = [plan_example(DPSGD.example(), trust="secure-sum", schedule=FixedSubset(2)), plan_example(IPADMM.example())]
     _, _, masked, graph, _, *reasons = table(plans).splitlines()
     assert masked == "| DPSGD | FixedSubset | secure-sum | no (1) | no (2) | no (1) |"
     assert graph == "| IPADMM | Everyone | local | no (3) | yes | no (3) |"
@@ -38,11 +38,11 @@ def test_a_line_says_what_each_engine_does() -> None:
 
 
 def test_an_engine_is_asked_before_anything_starts() -> None:
-    graph, walk = planned(IPADMM.example()), planned(DPSGD.example(), trust="local", schedule=RandomWalk())
+    graph, walk = plan_example(IPADMM.example()), plan_example(DPSGD.example(), trust="local", schedule=RandomWalk())
     assert peer_kind(graph) is Node
     assert peer_kind(walk) is Walker
     for made in (graph, walk):
         with pytest.raises(InputError, match="consenso peer"):
             server_parts(made)
-    assert server_parts(planned(DPSGD.example())).limit > 0
+    assert server_parts(plan_example(DPSGD.example())).limit > 0
     assert [refusal(engine, graph) is None for engine in ENGINES] == [False, True, False]

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 import consenso
-from consenso.deployment.identity import allowance_of, disk_of, read_addresses, run_of
+from consenso.deployment.identity import disk_of, guard_of, read_addresses, run_of
 from consenso.errors import InputError, PrivacyError
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.study import Study
 
 
 def study_of(made, **changes) -> Study:
-    return Study.load(made.folder / "study.toml").changed(changes)
+    return Study.load(made.folder / "study.toml").change(changes)
 
 
 def test_a_run_is_its_study_its_version_and_its_label(federation, monkeypatch):
@@ -41,7 +41,7 @@ def test_a_folder_that_was_lost_is_charged_again(federation, tmp_path):
 
     def reserved(folder: str) -> int:
         disk = disk_of(study, tmp_path / folder, owner="ash", label="1")
-        allowance_of(study, disk, ledger, label="1").open()
+        guard_of(study, disk, ledger, label="1").open()
         disk.close()
         return len(Ledger.open(ledger).runs())
 
@@ -53,11 +53,11 @@ def test_a_party_without_a_ledger_does_not_release_anything(federation, tmp_path
     study = study_of(made, **{"privacy.seed": None})
     disk = disk_of(study, tmp_path / "state", owner="ash", label="1")
     with pytest.raises(PrivacyError, match="--ledger"):
-        allowance_of(study, disk, None, label="1")
+        guard_of(study, disk, None, label="1")
     with pytest.raises(PrivacyError, match="simulation"):
-        allowance_of(study_of(made), disk, ledger_of(tmp_path), label="1")
+        guard_of(study_of(made), disk, ledger_of(tmp_path), label="1")
     named = study_of(made, **{"privacy.seed": None, "privacy.ledger": str(tmp_path / "own.ledger")})
-    assert allowance_of(named, disk, None, label="1") is not None
+    assert guard_of(named, disk, None, label="1") is not None
     disk.close()
 
 

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from consenso import PrivateScaler, private_bounds
 from consenso.errors import BudgetError, InputError, PrivacyError
+from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import POSITIVE_EDGES, SIGNED_EDGES, Counter, _counts
-from consenso.estimators.terms import Terms
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.relations import claims_of
 from consenso.privacy.samplers import Safe, Seeded
@@ -25,7 +25,7 @@ X = np.stack(
 
 
 def terms(adjacency="replace-one", epsilon=1.0, sampler=None):
-    return Terms(
+    return PrivacyParams(
         owner="test",
         epsilon=epsilon,
         delta=1e-5,
@@ -43,7 +43,7 @@ def test_one_record_moves_the_counts_by_no_more_than_declared(edges) -> None:
     """Searched over many neighbours, wild values included; the bounds are attained."""
     rng = np.random.default_rng(2)
     quantities = 3
-    counter = Counter.planned(quantities, 2, terms())
+    counter = Counter.plan(quantities, 2, terms())
     wild = np.array([0.0, -0.0, 1e-300, -1e300, 1e300, np.inf, -np.inf, 1.0, -1.0, 2.0**30, 2.0**-30])
 
     def histogram(values):
@@ -66,7 +66,7 @@ def test_one_record_moves_the_counts_by_no_more_than_declared(edges) -> None:
 @pytest.mark.parametrize("sampler", [Seeded(0), Safe()], ids=["seeded", "safe"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_the_noise_keeps_to_the_budget_and_uses_it(adjacency, sampler) -> None:
-    counter = Counter.planned(4, 2, terms(adjacency, sampler=sampler))
+    counter = Counter.plan(4, 2, terms(adjacency, sampler=sampler))
     assert 0.999 < counter.guarantee().epsilon(1e-5) <= 1.0
     # Replacing costs sqrt(2) in sensitivity, not 2.
     other, _ = claims_of(adjacency, "record")
@@ -77,7 +77,7 @@ def test_the_noise_keeps_to_the_budget_and_uses_it(adjacency, sampler) -> None:
 
 def test_the_noise_on_the_counts_is_what_is_stated() -> None:
     """4000 empty bins: a standard deviation off by 5 % has a chance of 1e-5 (4.4 standard errors)."""
-    counter = Counter.planned(1, 1, terms())
+    counter = Counter.plan(1, 1, terms())
     noisy = counter.count(0, np.zeros((0, 1)), np.linspace(0, 1, 4001)[None, :])
     assert np.std(noisy) == pytest.approx(counter.scale, rel=0.05)
     assert counter.scale == pytest.approx(math.sqrt(2) * 1.0 / counter.guarantee().gdp(), rel=1e-6)

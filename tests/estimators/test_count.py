@@ -14,6 +14,8 @@ from consenso.algorithms import discover
 from consenso.errors import BudgetError, ConsensoError, InputError, PreconditionError
 from consenso.estimators import fitting
 from consenso.losses import Logistic
+from consenso.planning.plan import plan
+from consenso.planning.replan import differences
 from consenso.privacy.accountants import excess, gdp
 from consenso.privacy.calibrate import EpsilonDelta, Mu, calibrate_noise
 from consenso.privacy.count import SHARE, Count, noise_of_count, release_count
@@ -24,8 +26,6 @@ from consenso.privacy.samplers import Safe, Seeded
 from consenso.privacy.verify import first_failure, verify
 from consenso.problem import Problem
 from consenso.regularizers import L2
-from consenso.runtime.plan import plan
-from consenso.runtime.replan import differences
 from consenso.shards import Shards
 from consenso.testing.plans import execute
 
@@ -189,7 +189,7 @@ def test_no_bound_takes_a_counted_size_for_the_number_of_records() -> None:
     found = 0
     for made_plan in central_plans([2]):
         for adjacency in ("add-remove", "replace-one"):
-            whole = made_plan.guarantee(Public(), DELTA, unit="user", adjacency=adjacency)
+            whole = made_plan.guarantee(Public(), DELTA, unit="party", adjacency=adjacency)
             assert whole.epsilon(DELTA) == np.inf, type(made_plan.algorithm).__name__
         found += 1
     assert found >= 3
@@ -213,8 +213,8 @@ def test_with_far_more_rows_than_were_counted_no_release_moves_by_more_than_decl
             look = lambda round_, release, cohort, value, bound, values=values: values.append(
                 (release, value.copy(), bound)
             )
-            doorway = replace(made_plan.setting.doorway, probe=look)
-            watched = replace(made_plan, setting=replace(made_plan.setting, doorway=doorway))
+            policy = replace(made_plan.spec.policy, probe=look)
+            watched = replace(made_plan, setting=replace(made_plan.setting, policy=policy))
             execute(watched, Shards.from_parties(problem, [(rows[:many], targets[:many])]))
             seen.append(values)
         for (release, one, bound), (_, other, _) in zip(*seen, strict=True):

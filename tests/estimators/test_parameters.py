@@ -9,7 +9,7 @@ import pytest
 
 import consenso
 from consenso.errors import BudgetError, InputError, PrivacyError
-from consenso.estimators.terms import default_delta
+from consenso.estimators.privacy_params import default_delta
 from consenso.privacy.ledger import Budget, Ledger
 
 NAMES = (
@@ -221,7 +221,7 @@ def test_every_fit_is_charged_until_the_budget_is_spent(ledger) -> None:
 
 
 def test_a_budget_for_the_other_adjacency_is_refused(tmp_path) -> None:
-    budget = Budget(observer="public", unit="user", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+    budget = Budget(observer="public", unit="party", adjacency="add-remove", epsilon=1.0, delta=1e-5)
     ledger = Ledger.create(tmp_path / "b.ledger", dataset="b", budgets=[budget])
     head = ledger.head()
     with pytest.raises(BudgetError):

@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 import consenso
 from consenso.errors import InputError
+from consenso.planning.replan import differences
 from consenso.privacy.verify import first_failure, verify
-from consenso.runtime.replan import differences
 from consenso.shards.constant import CONSTANT_SHARE, with_constant
 
 RNG = np.random.default_rng(1)

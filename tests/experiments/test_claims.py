@@ -19,9 +19,9 @@ from consenso.privacy.theorems import (
     IPADMMSteps,
     LaplaceTotal,
     LocalView,
+    MeanOfNoisyStates,
     NetworkedSteps,
     SamplingRevealed,
-    TheoremF,
     pair_constant,
     softmax_gradient_gap,
     stds_of_growing_budget,
@@ -67,7 +67,7 @@ def test_theorem_2_is_exceeded_a_hundredfold():
     common = {"step": 1.0, "lipschitz": 1.0, "std": 1.0, "rounds": 20}
     claimed = fixed_point.printed_theorem_2(parties=100, **common)
     exact = average_of_linear_losses(parties=100, **common)
-    ours = TheoremF(parties=100, relaxation=0.5, **common).rho
+    ours = MeanOfNoisyStates(parties=100, relaxation=0.5, **common).rho
     everything = LocalView(participations=20, step=1.0, lipschitz=1.0, std=1.0)
     assert claimed == pytest.approx(0.016)
     assert exact == pytest.approx(1.6)
@@ -81,7 +81,7 @@ def test_theorem_2_claims_an_impossible_delta():
     exact = average_of_linear_losses(**common)
     assert gaussian_delta(claimed, 0.2) < 1e-300
     assert gaussian_delta(exact, 0.2) == pytest.approx(3.4e-3, rel=0.02)
-    assert delta(TheoremF(relaxation=0.5, **common).event(), 0.2) >= gaussian_delta(exact, 0.2)
+    assert delta(MeanOfNoisyStates(relaxation=0.5, **common).event(), 0.2) >= gaussian_delta(exact, 0.2)
 
 
 def test_theorem_2_holds_for_the_scaled_step_without_any_gain():

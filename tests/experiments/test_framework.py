@@ -356,7 +356,7 @@ def test_a_card_that_was_changed_stops_the_report(tmp_path):
     from experiments.totals import of_card
 
     from consenso.algorithms.consensus import ConsensusADMM
-    from consenso.runtime.plan import plan
+    from consenso.planning.plan import plan
 
     example = ConsensusADMM.example()
     found = checked(plan(example.problem, example.algorithm, rounds=3, noise=example.noise).card(1e-5))

@@ -12,9 +12,9 @@ from experiments.reproduction import reproduce
 from experiments.results import Results
 from experiments.running import run_cells
 
+from consenso.planning.plan import plan
 from consenso.privacy.card import Card
 from consenso.privacy.observers import Public
-from consenso.runtime.plan import plan
 from experiments import report
 
 LOW, HIGH = reported.EPSILONS[3], reported.EPSILONS[6]
@@ -104,7 +104,7 @@ def test_corrected_runs_keep_their_total(results):
             entry
             for entry in card.entries
             if entry.observer == corrected.WAYS[asked["way"]].observer.key
-            and (entry.unit, entry.adjacency) == ("user", "replace-one")
+            and (entry.unit, entry.adjacency) == ("party", "replace-one")
         ]
         assert mine[0].epsilon == pytest.approx(asked["epsilon"], rel=1e-3)
         assert mine[0].epsilon <= asked["epsilon"] * (1 + 1e-9)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from consenso.study import Study
-from consenso.study.outlook import outlook
+from consenso.study.plan_summary import outlook
 
 CHROMIUM = Path("/usr/bin/chromium")
 STUDY = """
@@ -89,7 +89,7 @@ def token_of(address):
 
 def epsilons(study, changes):
     """Epsilon by observer as the library plans it, for the study's own unit and adjacency."""
-    made = outlook(Study.load(study).changed(changes)).to_json()
+    made = outlook(Study.load(study).change(changes)).to_json()
     scope = (made["data"]["unit"], made["data"]["adjacency"])
     return {g["observer"]: g["epsilon"] for g in made["guarantees"] if (g["unit"], g["adjacency"]) == scope}
 
@@ -116,7 +116,7 @@ def test_its_figures_are_those_of_the_library_and_it_writes_the_study(study, exp
     assert found["rounds"] == 25
     status, text = ask(explorer, "study", moved, token)
     written = Study.load(json.loads(text)["written"])
-    assert written.setting.rounds == 25
+    assert written.spec.rounds == 25
     assert len(written.parties) == 10
     assert study.read_text() == STUDY  # the study itself is left alone
 

@@ -44,7 +44,7 @@ def test_a_reason_allows_a_finding_and_no_reason_does_not(rule, example) -> None
         assert lint_text("\n".join(allowed), name_of(example)) == []
         bare = [line + f"  # consenso: allow {rule.name}" * (n == place) for n, line in enumerate(lines)]
         found = {notice.rule for notice in lint_text("\n".join(bare), name_of(example))}
-        assert found == {rule.name, "unexplained-allowance"}
+        assert found == {rule.name, "unexplained-guard"}
 
 
 def test_code_that_does_not_use_the_library_is_not_its_business() -> None:
@@ -82,7 +82,7 @@ CAUGHT = {
     ),
     "a seeded plan that is charged": (
         "fixed-seed",
-        "from consenso.runtime.plan import plan\n"
+        "from consenso.planning.plan import plan\n"
         "made = plan(problem, algorithm, rounds=5, noise=noise, sampler=Seeded(1))\n"
         "run(made, shards, charge=Charge(ledger))\n",
         2,
@@ -111,7 +111,7 @@ CAUGHT = {
     ),
     "the best round": (
         "best-on-test",
-        "import numpy as np\nfrom consenso.runtime.run import run\n"
+        "import numpy as np\nfrom consenso.engine.run import run\n"
         "def best(models, X_test, y_test):\n"
         "    errors = []\n"
         "    for model in models:\n"
@@ -152,7 +152,7 @@ LEFT_ALONE = {
         "PrivateRidge(epsilon=1, delta=1e-5, row_bound=math.sqrt(14), target_bound=max(1.0, 2.0))\n"
     ),
     "a safe sampler": (
-        "from consenso.runtime.plan import plan\n"
+        "from consenso.planning.plan import plan\n"
         "made = plan(problem, algorithm, rounds=5, noise=noise, sampler=Safe())\n"
         "run(made, shards, charge=Charge(ledger))\n"
     ),

@@ -27,9 +27,9 @@ from consenso.privacy.events import (
     Sampled,
     SampledFixedSize,
     SampledGroup,
-    Walk,
+    TokenWalk,
     repeat,
-    revealed,
+    reveal_coin,
 )
 
 # Grids and searches are accurate to about 1e-5 of epsilon; a law may be missed by no more than this.
@@ -53,7 +53,7 @@ cheap = st.one_of(
     st.builds(ZCDP, st.floats(1e-4, 2.0)),
     st.builds(ObjectivePerturbation, st.floats(0.01, 2.0), st.floats(0.0, 0.8)),
     st.builds(
-        lambda rho, n, k, c, f: Walk(rho, n, k, c, f),
+        lambda rho, n, k, c, f: TokenWalk(rho, n, k, c, f),
         st.floats(1e-4, 0.5),
         st.integers(4, 60),
         st.integers(1, 40),
@@ -73,7 +73,7 @@ events = st.recursive(
     lambda inner: st.one_of(
         st.builds(Repeated, inner, st.integers(0, 20)),
         st.builds(lambda a, b: Composed((a, b)), inner, inner),
-        st.builds(revealed, inner, st.floats(0.05, 1.0)),
+        st.builds(reveal_coin, inner, st.floats(0.05, 1.0)),
     ),
     max_leaves=4,
 )
@@ -130,9 +130,9 @@ def with_noise(kind: str, multiplier: float, rate: float) -> Event:
         "gamma-norm": GammaNorm(multiplier, 1.0, 9),
         "group, add-remove": SampledGroup(multiplier, 1.0, rate, 4, "add-remove"),
         "group, replace-one": SampledGroup(multiplier, 1.0, rate, 4, "replace-one"),
-        "revealed": revealed(Gaussian(multiplier, 1.0), rate),
+        "revealed": reveal_coin(Gaussian(multiplier, 1.0), rate),
         "objective": ObjectivePerturbation(1 / multiplier, 0.1),
-        "walk": Walk(1 / multiplier**2, 20, 30, 1, True),
+        "walk": TokenWalk(1 / multiplier**2, 20, 30, 1, True),
     }[kind]
 
 
@@ -189,8 +189,8 @@ def test_larger_samples_cost_more(kind: str, z: float, q: float, count: int, tar
 def test_hiding_the_sample_never_costs_more_than_showing_it(z: float, q: float, count: int, target: float) -> None:
     hidden = epsilon(repeat(Sampled(z, 1.0, q, "add-remove"), count), target)
     both_hidden = epsilon(repeat(Sampled(z, 1.0, q, "replace-one"), count), target)
-    shown = epsilon(repeat(revealed(Gaussian(z, 1.0), q), count), target)
-    both_shown = epsilon(repeat(revealed(Gaussian(z, 2.0), q), count), target)
+    shown = epsilon(repeat(reveal_coin(Gaussian(z, 1.0), q), count), target)
+    both_shown = epsilon(repeat(reveal_coin(Gaussian(z, 2.0), q), count), target)
     everyone = epsilon(repeat(Gaussian(z, 1.0), count), target)
     assert hidden <= shown * SLACK
     assert shown <= everyone * SLACK
@@ -208,7 +208,7 @@ def test_sampling_everyone_is_not_sampling(z: float, rate: float, order: float) 
     assert epsilon(Sampled(z, 1.0, 1 - 1e-12, "add-remove"), 1e-6) == pytest.approx(
         epsilon(Gaussian(z, 1.0), 1e-6), rel=1e-6
     )
-    assert rdp(revealed(Gaussian(z, 1.0), rate), order) == rdp(Gaussian(z, 1.0), order)
+    assert rdp(reveal_coin(Gaussian(z, 1.0), rate), order) == rdp(Gaussian(z, 1.0), order)
     assert rdp(SampledFixedSize(z, 1.0, 7, 7), order) == rdp(Gaussian(z, 2.0), order)
 
 
@@ -252,7 +252,7 @@ def test_a_mixture_costs_between_its_branches(a: Event, b: Event, weight: float,
 @FEW
 @given(events, events, deltas)
 def test_composing_curves_never_costs_more_than_adding_epsilons(a: Event, b: Event, target: float) -> None:
-    if all(pairs.supported(event) for event in (a, b)):
+    if all(pairs.is_supported(event) for event in (a, b)):
         together = epsilon(Composed((a, b)), target)
         assert together <= (epsilon(a, target / 2) + epsilon(b, target / 2)) * SLACK + 1e-9
 

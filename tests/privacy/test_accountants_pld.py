@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 
 from consenso.privacy.accountants import best, delta, epsilon, gaussian, pairs, pld
 from consenso.privacy.accountants.conversion import to_epsilon
-from consenso.privacy.accountants.distribution import Grid, composed, discretized
+from consenso.privacy.accountants.distribution import Grid, compose_losses, discretize
 from consenso.privacy.accountants.readout import Readout
 from consenso.privacy.events import (
     Bounded,
@@ -31,9 +31,9 @@ from consenso.privacy.events import (
     Repeated,
     Sampled,
     SampledGroup,
-    Walk,
+    TokenWalk,
     repeat,
-    revealed,
+    reveal_coin,
 )
 
 
@@ -44,7 +44,7 @@ def composed_one_by_one(mu: float, rounds: int, target: float, tilt: float | Non
     interval = math.sqrt(2e-5 * 12 * guess.value / (guess.order * rounds))
     tilt = guess.order - 1 if tilt is None else tilt
     grid = Grid(interval, tilt, math.log(target) - math.log(rounds) - 13, "remove")
-    total = composed([(discretized(part, grid), rounds)])
+    total = compose_losses([(discretize(part, grid), rounds)])
     return Readout.around(total, guess.value).epsilon(target)
 
 
@@ -138,7 +138,7 @@ def test_two_sampled_rounds_are_the_integral_of_one_over_the_other(part: Sampled
 
 @pytest.mark.parametrize(("multiplier", "rate", "rounds"), [(5.0, 0.1, 1000), (1.0, 0.01, 300), (2.0, 0.5, 3)])
 def test_revealed_participation_is_a_binomial_average_of_gaussians(multiplier: float, rate: float, rounds: int) -> None:
-    event = repeat(revealed(Gaussian(multiplier, 1.0), rate), rounds)
+    event = repeat(reveal_coin(Gaussian(multiplier, 1.0), rate), rounds)
     taken = np.arange(1, rounds + 1)
     weights = binom.pmf(taken, rounds, rate)
 
@@ -165,7 +165,7 @@ def test_a_mixture_of_two_point_mechanisms_is_enumerated() -> None:
                 step[round(a + b, 12)] = step.get(round(a + b, 12), 0.0) + p * q
         total = step
     exact = lambda e: math.fsum(p * -math.expm1(e - a) for a, p in total.items() if a > e)
-    event = repeat(revealed(Pure(eps), rate), rounds)
+    event = repeat(reveal_coin(Pure(eps), rate), rounds)
     for level in (0.3, 0.9, 1.7, 3.0):
         assert delta(event, level) == pytest.approx(exact(level), rel=1e-8)
     assert exact(epsilon(event, target)) == pytest.approx(target, rel=1e-8)
@@ -229,7 +229,7 @@ def test_mixed_compositions_agree_with_an_independent_accountant() -> None:
 )
 def test_a_grid_dominates_its_pair(part: Event, direction: pairs.Direction) -> None:
     grid = Grid(0.0173, 0.0, -40.0, direction)
-    found = Readout.around(discretized(part, grid), 0.0)  # type: ignore[arg-type]
+    found = Readout.around(discretize(part, grid), 0.0)  # type: ignore[arg-type]
     for eps in (0.003, 0.1, 0.222, 0.4, 0.69, 1.1):
         (exact,) = pairs.delta(part, np.array([eps]), direction)
         on_grid = math.exp(found.log_delta(eps))
@@ -241,7 +241,7 @@ def test_tilts_only_move_the_error() -> None:
     readouts = []
     for tilt in (0.0, 1.0, 4.0):
         grid = Grid(5e-4, tilt, -60.0, "remove")
-        readouts.append(Readout.around(composed([(discretized(part, grid), 200)]), 2.5))
+        readouts.append(Readout.around(compose_losses([(discretize(part, grid), 200)]), 2.5))
     values = [math.exp(each.log_delta(2.5)) for each in readouts]
     slack = [math.exp(each.log_slack(2.5)) for each in readouts]
     assert max(slack) < 1e-9
@@ -274,11 +274,11 @@ def test_small_rates_with_long_tails_beat_the_renyi_curve_by_far() -> None:
 
 def test_which_events_have_pairs() -> None:
     gaussian_and_more = (Gaussian(1.0, 1.0), Pure(1.0), Sampled(1.0, 1.0, 0.1, "add-remove"))
-    assert pairs.supported(Composed(gaussian_and_more))
-    assert pairs.supported(Mixture((0.5, 0.5), (Nothing(), Composed(gaussian_and_more))))
-    assert not pairs.supported(Composed((Pure(1.0), Walk(0.1, 5, 5, 1, True))))
-    assert not pairs.supported(revealed(Walk(0.1, 5, 5, 1, True), 0.5))
-    assert best(Composed((Pure(1.0), Walk(0.1, 5, 5, 1, True))), 1e-5).method == "RDP"
+    assert pairs.is_supported(Composed(gaussian_and_more))
+    assert pairs.is_supported(Mixture((0.5, 0.5), (Nothing(), Composed(gaussian_and_more))))
+    assert not pairs.is_supported(Composed((Pure(1.0), TokenWalk(0.1, 5, 5, 1, True))))
+    assert not pairs.is_supported(reveal_coin(TokenWalk(0.1, 5, 5, 1, True), 0.5))
+    assert best(Composed((Pure(1.0), TokenWalk(0.1, 5, 5, 1, True))), 1e-5).method == "RDP"
 
 
 def test_the_worse_direction_counts() -> None:

@@ -29,9 +29,9 @@ from consenso.privacy.events import (
     Repeated,
     Sampled,
     SampledFixedSize,
-    Walk,
+    TokenWalk,
     repeat,
-    revealed,
+    reveal_coin,
 )
 
 ORDERS = (1.05, 1.5, 2.0, 2.7, 5.0, 17.3, 64.0)
@@ -103,7 +103,7 @@ def test_huge_orders_stay_below_the_bound_without_sampling(order: float, adjacen
 def test_amplification_is_lost_when_participation_shows() -> None:
     # Rate 0.05, replace-one gap 2 * 0.25 around 0: 6.2e-4; when the displacement reveals who took part: 1.41e-2.
     assert rdp(Sampled(1.0, 0.25, 0.05, "replace-one"), 2.0) == pytest.approx(6.2e-4, rel=0.01)
-    assert rdp(revealed(Gaussian(1.0, 0.5), 0.05), 2.0) == pytest.approx(1.41e-2, rel=0.01)
+    assert rdp(reveal_coin(Gaussian(1.0, 0.5), 0.05), 2.0) == pytest.approx(1.41e-2, rel=0.01)
 
 
 def test_sampling_a_thousand_steps_costs_two_instead_of_46() -> None:
@@ -170,7 +170,7 @@ def test_mixtures_average_moments() -> None:
 
 def test_revealed_participation_follows_its_formula_and_survives_overflow() -> None:
     q, cost = 0.01, lambda order: order * 8 / 25
-    event = repeat(revealed(Gaussian(5.0, 4.0), q), 40)
+    event = repeat(reveal_coin(Gaussian(5.0, 4.0), q), 40)
     for order in (2.0, 10.0, 30.0):
         exact = 40 / (order - 1) * math.log(1 - q + q * math.exp((order - 1) * cost(order)))
         assert rdp(event, order) == pytest.approx(exact, rel=1e-12)
@@ -194,7 +194,7 @@ def test_gradient_admm_in_random_order_costs_0_128_instead_of_1() -> None:
     assert rdp(Bounded(rhos[-1]), 2.0) == 1.0
 
 
-def enumerated_walk(event: Walk, order: float) -> float:
+def enumerated_walk(event: TokenWalk, order: float) -> float:
     """Average over all paths of the exponential of their cost: a visit is spread until the next one or the end."""
     visit, n = (order - 1) * order * event.visit_rho, event.parties
     chances = {"me": 1 / n, "observer": event.observers / n, "other": 1 - (1 + event.observers) / n}
@@ -216,7 +216,7 @@ def enumerated_walk(event: Walk, order: float) -> float:
 @pytest.mark.parametrize("observers", [0, 1, 2])
 def test_the_walk_is_the_average_over_all_paths(observers: int, final_model: bool) -> None:
     for steps in (1, 2, 5, 7):
-        event = Walk(0.2, 4, steps, observers, final_model)
+        event = TokenWalk(0.2, 4, steps, observers, final_model)
         if observers or final_model:
             assert rdp(event, 2.5) == pytest.approx(enumerated_walk(event, 2.5), rel=1e-12, abs=1e-15)
 
@@ -225,19 +225,19 @@ def test_published_figures_of_the_walk() -> None:
     # n = 200, K = 2000, sigma = 40, order 2: 0.0046 for the network, 0.1005 locally; the last model costs 7.5 times
     # more than the hops alone in 20 steps.
     rho = 8 / 40**2
-    assert rdp(Walk(rho, 200, 2000, 1, False), 2.0) == pytest.approx(0.0046, abs=5e-5)
-    assert rdp(repeat(revealed(Bounded(rho), 1 / 200), 2000), 2.0) == pytest.approx(0.1005, abs=5e-5)
-    with_model, without = (rdp(Walk(rho, 200, 20, 1, shown), 2.0) for shown in (True, False))
+    assert rdp(TokenWalk(rho, 200, 2000, 1, False), 2.0) == pytest.approx(0.0046, abs=5e-5)
+    assert rdp(repeat(reveal_coin(Bounded(rho), 1 / 200), 2000), 2.0) == pytest.approx(0.1005, abs=5e-5)
+    with_model, without = (rdp(TokenWalk(rho, 200, 20, 1, shown), 2.0) for shown in (True, False))
     assert with_model / without == pytest.approx(7.5, abs=0.4)
-    assert rdp(Walk(rho, 200, 1, 1, True), 2.0) == pytest.approx(math.log1p(math.expm1(2 * rho) / 200), rel=1e-12)
-    assert rdp(Walk(rho, 200, 1, 1, False), 2.0) == 0.0
+    assert rdp(TokenWalk(rho, 200, 1, 1, True), 2.0) == pytest.approx(math.log1p(math.expm1(2 * rho) / 200), rel=1e-12)
+    assert rdp(TokenWalk(rho, 200, 1, 1, False), 2.0) == 0.0
 
 
 def test_a_walk_never_costs_more_than_the_local_view() -> None:
     for rho in (1e-3, 1.0, 300.0):
         for order in (1.5, 4.0, 40.0):
-            local = rdp(repeat(revealed(Bounded(rho), 1 / 30), 50), order)
-            assert rdp(Walk(rho, 30, 50, 3, True), order) <= local * (1 + 1e-9)
+            local = rdp(repeat(reveal_coin(Bounded(rho), 1 / 30), 50), order)
+            assert rdp(TokenWalk(rho, 30, 50, 3, True), order) <= local * (1 + 1e-9)
 
 
 def test_long_walks_are_bounded_closely_from_above(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +250,9 @@ def test_long_walks_are_bounded_closely_from_above(monkeypatch: pytest.MonkeyPat
 
 
 def test_longer_walks_of_more_observers_cost_more() -> None:
-    costs = [[rdp(Walk(0.02, 40, steps, observers, True), 3.0) for steps in (5, 50, 500)] for observers in (0, 1, 5)]
+    costs = [
+        [rdp(TokenWalk(0.02, 40, steps, observers, True), 3.0) for steps in (5, 50, 500)] for observers in (0, 1, 5)
+    ]
     assert np.all(np.diff(costs, axis=0) > 0)
     assert np.all(np.diff(costs, axis=1) > 0)
 
@@ -328,7 +330,7 @@ def test_the_minimum_over_orders_is_not_at_an_end() -> None:
 def test_reading_the_conversion_for_delta_inverts_it() -> None:
     for event in (
         repeat(Laplace(20.0, 1.0), 300),
-        Walk(0.01, 50, 100, 1, True),
+        TokenWalk(0.01, 50, 100, 1, True),
         repeat(SampledFixedSize(9.0, 1.0, 5, 100), 50),
     ):
         curve = lambda orders, event=event: renyi.curve(event, orders)

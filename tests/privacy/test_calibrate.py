@@ -34,10 +34,10 @@ from consenso.privacy.events import (
     Repeated,
     Sampled,
     SampledFixedSize,
+    TokenWalk,
     Unbounded,
-    Walk,
     repeat,
-    revealed,
+    reveal_coin,
 )
 
 TARGET = EpsilonDelta(epsilon=1.0, delta=1e-5)
@@ -47,9 +47,9 @@ noisy: dict[str, Callable[[float], Event]] = {
     "laplace": lambda z: repeat(Laplace(z, 1.0), 50),
     "sampled": lambda z: repeat(Sampled(z, 1.0, 0.05, "add-remove"), 500),
     "sampled both": lambda z: repeat(Sampled(z, 1.0, 0.05, "replace-one"), 500),
-    "revealed": lambda z: repeat(revealed(Gaussian(z, 1.0), 0.05), 200),
+    "revealed": lambda z: repeat(reveal_coin(Gaussian(z, 1.0), 0.05), 200),
     "fixed size": lambda z: repeat(SampledFixedSize(z, 1.0, 5, 100), 20),
-    "walk": lambda z: Walk(1 / z**2, 50, 60, 1, True),
+    "walk": lambda z: TokenWalk(1 / z**2, 50, 60, 1, True),
     "objective": lambda z: ObjectivePerturbation(1 / z, 0.1),
     "objective with output noise": lambda z: Composed((ObjectivePerturbation(1 / z, 0.1), Gaussian(30 * z, 1.0))),
     "inexact sampler": lambda z: repeat(Gaussian(z, 1.0, 1e-12), 100),

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from consenso.errors import InputError, PrivacyError, TamperError
 from consenso.losses import Huber
 from consenso.privacy.accountants import best
-from consenso.privacy.card import Card, rounded_up
+from consenso.privacy.card import Card, round_up
 from consenso.privacy.card.document import digest
 from consenso.privacy.events import Gaussian, Laplace, Unbounded, compose
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.serial import to_json
-from consenso.privacy.theorems import Composition, LocalView, PerturbedObjective, Theorem, TheoremF
+from consenso.privacy.theorems import Composition, LocalView, MeanOfNoisyStates, PerturbedObjective, Theorem
 from consenso.privacy.verify import first_failure, verify
 
 DELTA = 1e-5
@@ -85,13 +85,13 @@ def card() -> Card:
         promise("eavesdropper", local(25.0), party=2),
         promise("eavesdropper", local(20.0), party=0),
         promise("eavesdropper", local(40.0), party=7),
-        promise("server", local(), refusals=("TheoremF: the server sees every message.",)),
+        promise("server", local(), refusals=("MeanOfNoisyStates: the server sees every message.",)),
         promise(
             "peer:1", Composition(released=mixed, why="every release is clipped", adjacency="add-remove", unit="record")
         ),
         promise(
             "public",
-            TheoremF(parties=12, rounds=30, step=0.5, lipschitz=1.0, relaxation=0.5, std=20.0),
+            MeanOfNoisyStates(parties=12, rounds=30, step=0.5, lipschitz=1.0, relaxation=0.5, std=20.0),
             refusals=("x", "y"),
         ),
         kinds={2: 4, 0: 3, 7: 5},
@@ -112,7 +112,7 @@ def failure(card: dict[str, Any]) -> str | None:
 def test_a_card_says_what_was_proved(card: Card) -> None:
     entry = card.entries[1]
     cost = best(local().event(), DELTA)
-    assert (entry.observer, entry.unit, entry.adjacency) == ("server", "user", "replace-one")
+    assert (entry.observer, entry.unit, entry.adjacency) == ("server", "party", "replace-one")
     assert (entry.epsilon, entry.method) == (cost.epsilon, cost.method)
     # 30 releases that move by 4 step lipschitz against std 20, in units of the relaxation.
     assert entry.rho == pytest.approx(30 * 2.0**2 / (2 * 20.0**2), rel=1e-12)
@@ -120,7 +120,7 @@ def test_a_card_says_what_was_proved(card: Card) -> None:
     assert entry.theorem == to_json(local())
     assert entry.event == to_json(local().event())
     assert {"text", "anchor"} == entry.assumptions[0].keys()
-    assert entry.refusals == ("TheoremF: the server sees every message.",)
+    assert entry.refusals == ("MeanOfNoisyStates: the server sees every message.",)
     assert entry.spread is None
     assert entry.sentence == promise("server", local()).guarantee.sentence(DELTA)
 
@@ -418,7 +418,7 @@ def test_files_that_are_no_cards_are_refused(tmp_path: Path) -> None:
 @given(value=st.floats(1e-300, 1e300))
 @settings(deadline=None)
 def test_shown_costs_are_never_below_the_true_ones(value: float) -> None:
-    assert value <= float(rounded_up(value)) <= value * (1 + 1e-3)
+    assert value <= float(round_up(value)) <= value * (1 + 1e-3)
 
 
 def test_the_text_tells_everything(card: Card) -> None:

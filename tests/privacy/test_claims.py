@@ -15,8 +15,9 @@ from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Hinge, Huber
+from consenso.planning.plan import plan
 from consenso.privacy.accountants import delta, epsilon, rdp
-from consenso.privacy.door import Vault, open_door
+from consenso.privacy.composition import amplify
 from consenso.privacy.events import Bounded, Repeated, Sampled
 from consenso.privacy.noise import (
     Constant,
@@ -25,20 +26,19 @@ from consenso.privacy.noise import (
     Geometric,
     LaplaceNoise,
     NoNoise,
+    PerRound,
     Polynomial,
-    Table,
 )
 from consenso.privacy.observers import Coalition, Peer, Public, Server
 from consenso.privacy.release import Bounds, Release
+from consenso.privacy.releaser import PendingSums, open_releaser
+from consenso.privacy.run_spec import PrivacyQuery
 from consenso.privacy.samplers import Seeded
-from consenso.privacy.setting import View
-from consenso.privacy.views import amplified
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
-from consenso.runtime.plan import plan
 from consenso.schedules import Cyclic, FixedSubset, PoissonSubset, RandomOrder, RandomStopping
-from consenso.testing.laws import measured_sensitivity
-from consenso.testing.plans import planned
+from consenso.testing.laws import check_sensitivity
+from consenso.testing.plans import plan_example
 
 DELTA = 1e-5
 ALGORITHMS = discover()
@@ -47,7 +47,7 @@ ALGORITHMS = discover()
 def with_noise(example, noise, **changes):
     """The example's plan with one noise for all of its releases."""
     names = example.noise if isinstance(example.noise, dict) else None
-    return planned(example, noise=dict.fromkeys(names, noise) if names else noise, **changes)
+    return plan_example(example, noise=dict.fromkeys(names, noise) if names else noise, **changes)
 
 
 def settings_of(example):
@@ -82,7 +82,7 @@ def test_falling_noise_costs_at_least_its_last_round_and_at_most_as_if_all_round
             continue  # no guarantee can be stated, and none is
         last = law(multiplier=falling.scale(1.0, 2))
         quiet, alone = with_noise(example, last, rounds=3, **changes), None
-        one = made.setting.facts.only(np.array([0]))
+        one = made.spec.facts.only(np.array([0]))
         if made.algorithm.releases(one) == made.algorithm.releases(one.at(2)):
             alone = with_noise(example, last, rounds=1, **changes)
         for observer in made.observers():
@@ -98,7 +98,7 @@ def test_falling_noise_costs_at_least_its_last_round_and_at_most_as_if_all_round
         Constant(value=3.0),
         Geometric(first=4.0, ratio=0.1),
         Polynomial(first=0.5, power=2.0),
-        Table(values=(3.0, 0.3, 4.0, 2.0, 5.0, 1.0)),
+        PerRound(values=(3.0, 0.3, 4.0, 2.0, 5.0, 1.0)),
     ],
     ids=repr,
 )
@@ -107,12 +107,12 @@ def test_means_of_linear_losses_cost_what_is_reported_or_less(multiplier, collud
     # Prox of a linear loss: the mean moves by 4 relaxation step L / n, the n - c noises that nobody knows hide it.
     parties, rounds, step = 6, 6, 0.01
     problem = Problem(
-        loss=Hinge(), regularizer=NoPenalty(), features=1, sizes=np.ones(parties, int), row_bound=1.0, unit="user"
+        loss=Hinge(), regularizer=NoPenalty(), features=1, sizes=np.ones(parties, int), row_bound=1.0, unit="party"
     )
     noise = GaussianNoise(multiplier=multiplier)
     made = plan(problem, ConsensusADMM(step=step), rounds=rounds, noise=noise, trust="local", colluders=colluders)
-    (release,) = made.algorithm.releases(made.setting.facts)
-    stds = [2 * noise.scale(float(release.bounds.user_replace_one), k) for k in range(rounds)]
+    (release,) = made.algorithm.releases(made.spec.facts)
+    stds = [2 * noise.scale(float(release.bounds.party_replace_one), k) for k in range(rounds)]
     mu = math.sqrt(sum(16 * step**2 / ((parties - colluders) * std**2) for std in stds))
     assert made.guarantee(Public(), DELTA).epsilon(DELTA) >= gaussian_epsilon(mu)
 
@@ -127,7 +127,7 @@ def test_no_theorem_about_gaussian_noise_is_claimed_for_another(name, noise):
         except (InputError, PreconditionError):
             continue  # the algorithm does not take this noise
         for observer in made.observers():
-            for promise in made.promises(observer, DELTA):
+            for promise in made.prove_each(observer, DELTA):
                 text = repr(promise.guarantee.event)
                 assert not any(kind in text for kind in ("Gaussian", "Bounded(", "Walk", "Sampled"))
 
@@ -138,7 +138,7 @@ def test_no_theorem_about_gaussian_noise_is_claimed_for_another(name, noise):
 def sampled_world(rounds: int, multiplier: float):
     """Parties of one record, Poisson-sampled, of whose gradients a curator shows noisy sums."""
     problem = Problem(
-        loss=Hinge(), regularizer=NoPenalty(), features=1, sizes=np.ones(5, int), row_bound=1.0, unit="user"
+        loss=Hinge(), regularizer=NoPenalty(), features=1, sizes=np.ones(5, int), row_bound=1.0, unit="party"
     )
     noise = dict.fromkeys(("a", "b"), GaussianNoise(multiplier=multiplier))
     made = plan(
@@ -150,11 +150,11 @@ def sampled_world(rounds: int, multiplier: float):
         trust="curator",
         sampler=Seeded(0),
     )
-    return replace(made.setting, doorway=replace(made.setting.doorway, noise=noise))
+    return replace(made.spec, policy=replace(made.spec.policy, noise=noise))
 
 
 def release(name, times, contribution=1.0, rate=1.0):
-    bounds = Bounds.of_contributions(user=contribution, record=contribution)
+    bounds = Bounds.of_contributions(party=contribution, record=contribution)
     return Release(name=name, size=1, at="sum", times=times, bounds=bounds, why="a test", rate=rate)
 
 
@@ -166,9 +166,9 @@ def release(name, times, contribution=1.0, rate=1.0):
 )
 def test_releases_of_a_round_share_its_coin(declared, adjacency):
     """Exact: who is in moves all of them, so the round is a mixture of two Gaussians, here integrated numerically."""
-    setting = sampled_world(rounds=1, multiplier=1.5)
-    view = View(observer=Public(), unit="user", adjacency=adjacency, party=0)
-    event = amplified(setting, view, lambda facts: declared).event()
+    spec = sampled_world(rounds=1, multiplier=1.5)
+    query = PrivacyQuery(observer=Public(), unit="party", adjacency=adjacency, party=0)
+    event = amplify(spec, query, lambda facts: declared).event()
     drawn = 2.0  # noise is scaled with the problem's own adjacency, replace-one
     shift = math.sqrt(sum(each.times / (1.5 * drawn) ** 2 for each in declared))  # contribution over its own noise
     x = np.linspace(-30, 30, 400_001)
@@ -181,9 +181,9 @@ def test_releases_of_a_round_share_its_coin(declared, adjacency):
 
 
 def test_twenty_releases_of_twenty_rounds_cost_thirteen_and_not_one_half():
-    setting = sampled_world(rounds=20, multiplier=0.75)  # 1.5 of what is added or removed
-    view = View(observer=Public(), unit="user", adjacency="add-remove", party=0)
-    event = amplified(setting, view, lambda facts: (release("a", 20),)).event()
+    spec = sampled_world(rounds=20, multiplier=0.75)  # 1.5 of what is added or removed
+    query = PrivacyQuery(observer=Public(), unit="party", adjacency="add-remove", party=0)
+    event = amplify(spec, query, lambda facts: (release("a", 20),)).event()
     together = Repeated(Sampled(1.5 / math.sqrt(20), 1.0, 0.01, "add-remove"), 20)
     apart = Repeated(Sampled(1.5, 1.0, 0.01, "add-remove"), 400)
     assert epsilon(event, DELTA) == pytest.approx(epsilon(together, DELTA), rel=1e-6)
@@ -191,16 +191,16 @@ def test_twenty_releases_of_twenty_rounds_cost_thirteen_and_not_one_half():
 
 
 def test_records_have_a_coin_of_their_own_for_each_use_of_each_release():
-    setting = sampled_world(rounds=1, multiplier=1.0)
+    spec = sampled_world(rounds=1, multiplier=1.0)
     declared = (release("a", 2, rate=0.5), release("b", 1, rate=0.5))
-    facts = setting.facts.only(np.array([0], dtype=np.int64))
-    door, _ = open_door(
-        setting.doorway, facts, declared, largest={"a": 1.0, "b": 1.0}, vault=Vault(), record=lambda entry: None
+    facts = spec.facts.only(np.array([0], dtype=np.int64))
+    releaser, _ = open_releaser(
+        spec.policy, facts, declared, largest={"a": 1.0, "b": 1.0}, pending=PendingSums(), record=lambda entry: None
     )
     count, value = np.array([4000]), np.zeros((1, 1))
-    first, again, other = door.coins("a", count), door.coins("a", count), door.coins("b", count)
-    door("a", value)
-    second = door.coins("a", count)
+    first, again, other = releaser.coins("a", count), releaser.coins("a", count), releaser.coins("b", count)
+    releaser("a", value)
+    second = releaser.coins("a", count)
     assert np.array_equal(first, again)  # asked again before the use: the same coin
     for one, two in ((first, second), (first, other), (second, other)):
         assert abs(np.mean(one == two) - 0.5) < 5 * 0.5 / math.sqrt(4000)  # false alarm below 1e-6
@@ -241,7 +241,7 @@ def test_a_party_knows_its_own_draw(parties, size, colluders, multiplier):
         sizes=np.ones(parties, int),
         row_bound=1.0,
         target_bound=1e4,
-        unit="user",
+        unit="party",
     )
     made = plan(
         problem,
@@ -258,7 +258,7 @@ def test_a_party_knows_its_own_draw(parties, size, colluders, multiplier):
         known = colluders + {"public": 0, "peer:0": 1}.get(observer.key, 2)
         if known >= parties:
             continue
-        reported = made.promise(observer, parties - 1, DELTA).guarantee.epsilon(DELTA)
+        reported = made.prove(observer, parties - 1, DELTA).guarantee.epsilon(DELTA)
         for others in (-1.0, 0.0, 1.0):
             assert reported >= exact_fixed_size(parties, size, known, multiplier, others) * (1 - 1e-6)
         if known == parties - 1:  # whoever was not drawn knows who was
@@ -281,7 +281,7 @@ def clipped_examples():
 
 @pytest.mark.parametrize("example", list(clipped_examples()))
 def test_clipped_values_move_as_far_as_declared(example):
-    measured_sensitivity(example)
+    check_sensitivity(example)
 
 
 @pytest.mark.parametrize("clip", [None, 0.1])
@@ -292,16 +292,16 @@ def test_a_removed_party_of_consensus_admm_still_answers(clip):
         features=1,
         sizes=np.ones(6, int),
         row_bound=1.0,
-        unit="user",
+        unit="party",
         adjacency="add-remove",
     )
     step, tolerance = 3.0, 1e-10
     made = plan(
         problem, ConsensusADMM(step=step, clip=clip), rounds=2, noise=GaussianNoise(multiplier=2.0), trust="local"
     )
-    (declared,) = made.algorithm.releases(made.setting.facts)
+    (declared,) = made.algorithm.releases(made.spec.facts)
     expected = step + 2 * tolerance if clip is None else 2 * clip
-    assert declared.bounds.user_add_remove == pytest.approx(expected, rel=1e-12)
+    assert declared.bounds.party_add_remove == pytest.approx(expected, rel=1e-12)
     assert made.guarantee(Server(), DELTA).epsilon(DELTA) == pytest.approx(gaussian_epsilon(math.sqrt(2) / 2), rel=1e-6)
 
 
@@ -316,7 +316,7 @@ def test_whatever_is_planned_has_a_card(name):
     stated = 0
     for each, noise in ((example, example.noise), (example, falling), (example, NoNoise()), (alone, example.noise)):
         try:
-            made = planned(each, noise=noise) if noise is example.noise else with_noise(each, noise)
+            made = plan_example(each, noise=noise) if noise is example.noise else with_noise(each, noise)
         except (InputError, PreconditionError):
             continue
         assert made.card(DELTA).entries
@@ -341,7 +341,7 @@ def test_a_plan_of_many_rounds_states_its_theorems_without_going_through_each_of
         return releases(self, facts)
 
     monkeypatch.setattr(ConsensusADMM, "releases", counted)
-    planned(example, rounds=400)
+    plan_example(example, rounds=400)
     assert asked < 8 * 400  # sixteen views and their theorems
 
 
@@ -350,7 +350,7 @@ def test_a_plan_of_many_rounds_states_its_theorems_without_going_through_each_of
 
 def in_turn(schedule, multiplier, rounds=7, parties=3):
     problem = Problem(
-        loss=Hinge(), regularizer=NoPenalty(), features=1, sizes=np.ones(parties, int), row_bound=1.0, unit="user"
+        loss=Hinge(), regularizer=NoPenalty(), features=1, sizes=np.ones(parties, int), row_bound=1.0, unit="party"
     )
     noise = GaussianNoise(multiplier=multiplier)
     return plan(problem, ConsensusADMM(step=0.1), rounds=rounds, noise=noise, schedule=schedule, trust="local")
@@ -359,7 +359,7 @@ def in_turn(schedule, multiplier, rounds=7, parties=3):
 TURNS = [
     Geometric(first=8.0, ratio=0.3),
     Geometric(first=0.5, ratio=3.0),
-    Table(values=(3.0, 0.4, 2.0, 5.0, 6.0, 1.0, 4.0)),
+    PerRound(values=(3.0, 0.4, 2.0, 5.0, 6.0, 1.0, 4.0)),
 ]
 
 
@@ -370,14 +370,14 @@ def test_a_party_pays_for_the_rounds_in_which_it_acts(multiplier):
     for party in range(3):
         mu = math.sqrt(sum(multiplier.at(k) ** -2 for k in range(party, 7, 3)))
         costs.append(gaussian_epsilon(mu))
-        assert made.promise(Server(), party, DELTA).guarantee.epsilon(DELTA) == pytest.approx(costs[-1], rel=1e-6)
+        assert made.prove(Server(), party, DELTA).guarantee.epsilon(DELTA) == pytest.approx(costs[-1], rel=1e-6)
     assert made.guarantee(Server(), DELTA).epsilon(DELTA) == pytest.approx(max(costs), rel=1e-6)
 
 
 @pytest.mark.parametrize("multiplier", TURNS, ids=repr)
 def test_a_random_order_costs_one_round_of_each_pass(multiplier):
     made = in_turn(RandomOrder(), multiplier)
-    event, order = made.promise(Server(), 0, DELTA).guarantee.event, 3.0
+    event, order = made.prove(Server(), 0, DELTA).guarantee.event, 3.0
     by_hand = 0.0
     for first in (0, 3, 6):
         moments = [
@@ -392,7 +392,7 @@ def test_a_random_order_costs_one_round_of_each_pass(multiplier):
 def test_a_random_stop_costs_at_most_the_own_rounds(multiplier):
     made = in_turn(RandomStopping(), multiplier)
     for party in range(3):
-        event = made.promise(Server(), party, DELTA).guarantee.event
+        event = made.prove(Server(), party, DELTA).guarantee.event
         rho = sum(multiplier.at(k) ** -2 / 2 for k in range(party, 7, 3))
         assert epsilon(event, DELTA) <= epsilon(Bounded(rho), DELTA) * (1 + 1e-9)
 
@@ -408,11 +408,11 @@ def test_colluders_mean_the_same_to_every_algorithm(name):
         return
     attacked = 2  # not the last in any order, so that others act after it
     for changes in settings_of(example):
-        made = planned(example, colluders=2, **changes)
+        made = plan_example(example, colluders=2, **changes)
         before = 0.0
         for count, pooled in ((0, Public()), (1, Peer(party=0)), (2, Coalition(parties=(0, 1)))):
             asked = [
-                replace(made, setting=replace(made.setting, colluders=colluders)).promise(observer, attacked, DELTA)
+                replace(made, spec=replace(made.spec, colluders=colluders)).prove(observer, attacked, DELTA)
                 for colluders, observer in ((count, Public()), (0, pooled))
             ]
             public, coalition = (promise.guarantee.epsilon(DELTA) for promise in asked)
@@ -424,6 +424,6 @@ def test_colluders_mean_the_same_to_every_algorithm(name):
 def test_nobody_is_left_if_all_collude():
     example = ConsensusADMM.example()
     for trust, most in (("local", 5), ("curator", 5), ("secure-sum", 4)):
-        planned(example, trust=trust, colluders=most)
+        plan_example(example, trust=trust, colluders=most)
         with pytest.raises(InputError, match=f"between 0 and {most} of 6 parties may collude"):
-            planned(example, trust=trust, colluders=most + 1)
+            plan_example(example, trust=trust, colluders=most + 1)

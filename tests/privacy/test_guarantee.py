@@ -31,7 +31,7 @@ EVENT = repeat(Gaussian(10.0, 1.0), 20)
 
 
 def guarantee(event: Event = EVENT, **changed: object) -> Guarantee:
-    fields = {"adjacency": "replace-one", "unit": "user", "observer": "server", "theorem": "Composition", **changed}
+    fields = {"adjacency": "replace-one", "unit": "party", "observer": "server", "theorem": "Composition", **changed}
     return Guarantee(event=event, **fields)  # type: ignore[arg-type]
 
 
@@ -60,7 +60,7 @@ def test_it_composes_events() -> None:
     assert both.event == Composed((EVENT, Laplace(5.0, 1.0)))
     assert both.assumptions == ("a", "b", "c")
     assert "2 guarantees" in both.theorem
-    assert (both.unit, both.adjacency, both.observer) == ("user", "replace-one", "server")
+    assert (both.unit, both.adjacency, both.observer) == ("party", "replace-one", "server")
     assert both.epsilon(1e-5) < guarantee().epsilon(5e-6) + other.epsilon(5e-6)
     assert guarantee().compose() == guarantee()
     assert guarantee().compose(guarantee(), guarantee()).gdp() == pytest.approx(math.sqrt(0.6))

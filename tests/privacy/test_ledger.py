@@ -163,7 +163,7 @@ def test_spending_more_than_was_reserved_is_charged_flagged_and_raised(ledger: L
 def test_a_cost_that_was_not_reserved_at_all_is_flagged(ledger: Ledger) -> None:
     ledger.reserve("run", {PUBLIC: SMALL}, what="a fit")
     with pytest.raises(BudgetError, match=r"\(server, user, add-remove\)"):
-        ledger.commit("run", {scope("server", "user", "add-remove"): SMALL})
+        ledger.commit("run", {scope("server", "party", "add-remove"): SMALL})
 
 
 def test_a_scope_left_out_of_a_commit_keeps_its_reservation(tmp_path: Path) -> None:
@@ -213,9 +213,9 @@ def test_a_run_that_reserved_nothing_cannot_be_closed(ledger: Ledger, verb: str)
         # What parties learn of others bounds nothing of their own data, which these budgets protect as well.
         (scope("coalition:1,2"), scope("peer:1"), False),
         (scope("peer:1"), scope("public"), False),
-        (scope(unit="user"), scope(unit="record"), True),
-        (scope(unit="record"), scope(unit="user"), False),
-        (scope(unit="user", adjacency="add-remove"), scope(unit="record", adjacency="add-remove"), False),
+        (scope(unit="party"), scope(unit="record"), True),
+        (scope(unit="record"), scope(unit="party"), False),
+        (scope(unit="party", adjacency="add-remove"), scope(unit="record", adjacency="add-remove"), False),
         (scope(adjacency="replace-one"), scope(adjacency="add-remove"), False),
     ],
 )

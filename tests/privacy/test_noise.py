@@ -13,7 +13,7 @@ from scipy import stats
 
 from consenso.errors import InputError, PreconditionError
 from consenso.privacy import accountants
-from consenso.privacy.events import GammaNorm, Gaussian, Laplace, Nothing, Unbounded, summed
+from consenso.privacy.events import GammaNorm, Gaussian, Laplace, Nothing, Unbounded, sum_releases
 from consenso.privacy.noise import (
     Constant,
     GammaNormNoise,
@@ -21,8 +21,8 @@ from consenso.privacy.noise import (
     Geometric,
     LaplaceNoise,
     NoNoise,
+    PerRound,
     Polynomial,
-    Table,
 )
 from consenso.privacy.samplers import Key, Safe, Seeded
 
@@ -242,12 +242,14 @@ def test_schedules_say_what_they_are():
     assert [Constant(value=2.0).at(k) for k in (0, 9)] == [2.0, 2.0]
     assert [Geometric(first=2.0, ratio=0.25).at(k) for k in range(3)] == [2.0, 1.0, 0.5]
     assert [Polynomial(first=6.0, power=-1.0).at(k) for k in range(3)] == [6.0, 3.0, 2.0]
-    assert [Table(values=[3.0, 1.0]).at(k) for k in range(2)] == [3.0, 1.0]
+    assert [PerRound(values=[3.0, 1.0]).at(k) for k in range(2)] == [3.0, 1.0]
     variances = [GaussianNoise(multiplier=Geometric(first=3.0, ratio=0.9)).scale(1.0, k) ** 2 for k in range(20)]
     np.testing.assert_allclose(np.divide(variances[1:], variances[:-1]), 0.9)
 
 
-@pytest.mark.parametrize("schedule", [Constant(value=1.0), Geometric(first=1.0, ratio=0.5), Table(values=(1.0, 2.0))])
+@pytest.mark.parametrize(
+    "schedule", [Constant(value=1.0), Geometric(first=1.0, ratio=0.5), PerRound(values=(1.0, 2.0))]
+)
 def test_schedules_are_data(schedule):
     assert dataclasses.replace(schedule) == schedule
     assert hash(schedule) == hash(dataclasses.replace(schedule))
@@ -257,9 +259,9 @@ def test_schedules_are_data(schedule):
 
 def test_a_schedule_that_runs_out_is_refused():
     with pytest.raises(InputError, match="2 rounds"):
-        Table(values=(1.0, 2.0)).at(2)
+        PerRound(values=(1.0, 2.0)).at(2)
     with pytest.raises(InputError, match="2 rounds"):
-        Table(values=(1.0, 2.0)).at(-1)
+        PerRound(values=(1.0, 2.0)).at(-1)
     with pytest.raises(PreconditionError, match="round 5000"):
         GaussianNoise(multiplier=Geometric(first=1.0, ratio=0.5)).event(1.0, 1.0, 5000, Seeded(0), 1)
 
@@ -272,7 +274,7 @@ def test_a_schedule_that_runs_out_is_refused():
         lambda: Geometric(first=-1.0, ratio=0.5),
         lambda: Polynomial(first=0.0, power=1.0),
         lambda: Polynomial(first=1.0, power=math.inf),
-        lambda: Table(values=(1.0, 0.0)),
+        lambda: PerRound(values=(1.0, 0.0)),
     ],
 )
 def test_bad_schedules_are_refused(make):
@@ -285,12 +287,12 @@ def test_bad_schedules_are_refused(make):
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_shares_add_up_to_the_whole(sampler):
-    whole = GaussianNoise(multiplier=Table(values=(3.0,)))
+    whole = GaussianNoise(multiplier=PerRound(values=(3.0,)))
     share = whole.split(25)
     assert share.scale(0.2, 0) == pytest.approx(whole.scale(0.2, 0) / 5.0)
     assert share.split(4).scale(0.2, 0) == pytest.approx(whole.scale(0.2, 0) / 10.0)
     total = share.sample(np.zeros((25, 800)), 0.2, 0, key_of(25), sampler).sum(axis=0)
-    stated = summed(share.event(0.2, 0.2, 0, sampler, 800), 25)
+    stated = sum_releases(share.event(0.2, 0.2, 0, sampler, 800), 25)
     assert stated.std == pytest.approx(whole.event(0.2, 0.2, 0, sampler, 800).std)
     assert within((total**2).mean() / stated.std**2, 1.0, 2.0, total.size)
 

@@ -16,7 +16,7 @@ from consenso.privacy.ledger import Budget, Ledger, charges_of
 from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Safe
 from consenso.privacy.verify import first_failure, verify
-from consenso.testing.plans import planned, settings_of
+from consenso.testing.plans import plan_example, settings_of
 
 EXAMPLES = {name: definition.example() for name, definition in discover().items()}
 RNG = np.random.default_rng(2)
@@ -38,9 +38,9 @@ def plans(name, adjacency):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_replace_one_run_claims_nothing_under_add_remove(name) -> None:
     for made in plans(name, "replace-one"):
-        promised = made.every_promise(DELTA)
+        promised = made.prove_all(DELTA)
         relations = {(each.guarantee.unit, each.guarantee.adjacency) for each in promised}
-        assert relations == {("record", "blanked"), ("record", "replace-one"), ("user", "replace-one")}
+        assert relations == {("record", "blanked"), ("record", "replace-one"), ("party", "replace-one")}
         assert {scope.adjacency for scope in charges_of(each.guarantee for each in promised)} == {"replace-one"}
         card = made.card(DELTA)
         assert {entry.adjacency for entry in card.entries} == {"blanked", "replace-one"}
@@ -49,7 +49,7 @@ def test_a_replace_one_run_claims_nothing_under_add_remove(name) -> None:
             assert "adding or removing" not in text
             assert "one record blanked, n public" in text
         assert first_failure(verify(json.loads(json.dumps(card.to_json())))) is None
-        for unit in ("record", "user"):
+        for unit in ("record", "party"):
             with pytest.raises(InputError, match="number of records"):
                 made.guarantee(Public(), DELTA, unit=unit, adjacency="add-remove")
 
@@ -120,7 +120,7 @@ def test_what_an_add_remove_fit_shows_does_not_depend_on_the_number_of_records()
 
 
 def test_a_claim_that_a_run_cannot_make_is_found_on_its_card() -> None:
-    stored = planned(EXAMPLES["ConsensusADMM"]).card(DELTA).to_json()
+    stored = plan_example(EXAMPLES["ConsensusADMM"]).card(DELTA).to_json()
     for entry in stored["entries"]:
         if entry["adjacency"] == "blanked":
             entry["adjacency"] = "add-remove"

@@ -20,7 +20,7 @@ from consenso.privacy.samplers.safe import (
     SMOOTHING,
     _measurement,
     add_discrete,
-    drawn_scale,
+    scale_to_draw,
     smoothing_excess,
 )
 
@@ -345,7 +345,7 @@ def laplace_delta(ratio, epsilons):
 @pytest.mark.parametrize("shift", [1, 2, 9])
 def test_laplace_of_the_event_dominates_what_is_drawn(scale, shift):
     epsilons = np.linspace(0.0, 1.2 * shift / scale, 60)
-    _, law = pmf("laplace", drawn_scale("laplace", scale), 1500)
+    _, law = pmf("laplace", scale_to_draw("laplace", scale), 1500)
     stated = laplace_delta(shift / scale, epsilons)
     assert (hockey_stick(law, shift, epsilons) <= stated + 1e-13).all()
 
@@ -367,7 +367,7 @@ def gaussian_delta(ratio, epsilons):
 @pytest.mark.parametrize("shift", [1, 3, 20])
 def test_gaussian_of_the_event_dominates_what_is_drawn(scale, shift):
     epsilons = np.linspace(0.0, 3.0, 40)
-    _, law = pmf("gaussian", drawn_scale("gaussian", scale), 2000)
+    _, law = pmf("gaussian", scale_to_draw("gaussian", scale), 2000)
     assert (hockey_stick(law, shift, epsilons) <= gaussian_delta(shift / scale, epsilons) + 1e-13).all()
 
 
@@ -451,10 +451,10 @@ def test_the_grid_is_a_fine_power_of_two_with_room_for_large_values(sensitivity,
     assert safe.reach(scale, sensitivity, dim) > 1e7 * sensitivity
     # The noise is never narrower than stated, and not visibly wider.
     stated = scale / step
-    assert math.hypot(stated, SMOOTHING) < drawn_scale("gaussian", stated) < stated * (1 + 1e-8)
-    assert stated + 0.25 < drawn_scale("laplace", stated) < stated * (1 + 1e-8)
+    assert math.hypot(stated, SMOOTHING) < scale_to_draw("gaussian", stated) < stated * (1 + 1e-8)
+    assert stated + 0.25 < scale_to_draw("laplace", stated) < stated * (1 + 1e-8)
     # Values of 2^15 sensitivities with noise of a hundred scales are whole numbers that a double holds.
-    assert 2.0**15 * sensitivity / step + 100.0 * drawn_scale("gaussian", stated) < 2.0**53
+    assert 2.0**15 * sensitivity / step + 100.0 * scale_to_draw("gaussian", stated) < 2.0**53
 
 
 @settings(deadline=None, max_examples=50)

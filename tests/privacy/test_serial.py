@@ -29,8 +29,8 @@ from consenso.privacy.events import (
     Sampled,
     SampledFixedSize,
     SampledGroup,
+    TokenWalk,
     Unbounded,
-    Walk,
 )
 from consenso.privacy.serial import from_json, register, to_json
 
@@ -48,7 +48,7 @@ leaves = st.one_of(
     st.builds(Sampled, numbers, numbers, numbers, st.sampled_from(["add-remove", "replace-one"]), numbers),
     st.builds(SampledGroup, numbers, numbers, numbers, counts, st.sampled_from(["add-remove", "replace-one"]), numbers),
     st.builds(SampledFixedSize, numbers, numbers, counts, counts, numbers),
-    st.builds(Walk, numbers, counts, counts, counts, st.booleans()),
+    st.builds(TokenWalk, numbers, counts, counts, counts, st.booleans()),
     st.builds(ObjectivePerturbation, numbers, numbers),
 )
 events = st.recursive(

@@ -16,6 +16,8 @@ from scipy.stats import binom
 
 from consenso.algorithms import discover
 from consenso.algorithms.consensus import MACHINE, ConsensusADMM
+from consenso.planning.plan import ADJACENCIES, UNITS, Plan
+from consenso.planning.replan import differences
 from consenso.privacy.accountants import delta, epsilon, gamma_norm, groups, pairs, rdp
 from consenso.privacy.accountants.parts import parts
 from consenso.privacy.events import Event, GammaNorm, Gaussian, Laplace, Pure, Sampled, SampledGroup, repeat
@@ -23,10 +25,8 @@ from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper, Public
 from consenso.privacy.samplers import Safe, Seeded
 from consenso.privacy.verify import first_failure, verify
-from consenso.runtime.plan import ADJACENCIES, UNITS, Plan
-from consenso.runtime.replan import differences
 from consenso.schedules import Everyone, PoissonSubset
-from consenso.testing.plans import planned
+from consenso.testing.plans import plan_example
 
 DELTA = 1e-5
 QUADRATURE = 5e-4  # error of a sum over a coarse grid of the plane, at the kink of the integrand
@@ -214,7 +214,7 @@ def sampling(name: str, rate: float, **changes: Any) -> Plan:
     if example.topology is None:
         example = replace(example, problem=replace(example.problem, sizes=np.full(PARTIES, RECORDS)))
     algorithm = replace(example.algorithm, rate=rate, **more)
-    return planned(replace(example, algorithm=algorithm), **({"schedule": Everyone()} | changes))
+    return plan_example(replace(example, algorithm=algorithm), **({"schedule": Everyone()} | changes))
 
 
 def learnt(made: Plan, observer: Any) -> dict[tuple[str, str], float]:
@@ -227,7 +227,7 @@ def learnt(made: Plan, observer: Any) -> dict[tuple[str, str], float]:
 
 
 def sums(made: Plan) -> bool:
-    return all(release.at == "sum" for release in made.algorithm.releases(made.setting.facts))
+    return all(release.at == "sum" for release in made.algorithm.releases(made.spec.facts))
 
 
 @pytest.mark.parametrize("rate", [0.1, 1.0])
@@ -247,7 +247,7 @@ def test_users_gain_by_the_sampling_of_their_records(name: str) -> None:
     noise = GaussianNoise(multiplier=20.0)
     few, all_of_them = (learnt(sampling(name, rate, noise=noise), Public()) for rate in (0.1, 1.0))
     for adjacency in ADJACENCIES:
-        assert few["record", adjacency] <= few["user", adjacency] < 0.5 * all_of_them["user", adjacency]
+        assert few["record", adjacency] <= few["party", adjacency] < 0.5 * all_of_them["party", adjacency]
 
 
 def test_sampled_parties_with_sampled_records_are_amplified_as_before() -> None:
@@ -256,7 +256,7 @@ def test_sampled_parties_with_sampled_records_are_amplified_as_before() -> None:
         "DPSGD", 1.0, schedule=PoissonSubset(0.1), trust="secure-sum", noise=GaussianNoise(multiplier=20.0)
     )
     for adjacency in ADJACENCIES:
-        assert learnt(made, Public())["user", adjacency] <= learnt(whole, Public())["user", adjacency] * (1 + 1e-9)
+        assert learnt(made, Public())["party", adjacency] <= learnt(whole, Public())["party", adjacency] * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("sampler", [Seeded(0), Safe()], ids=["seeded", "safe"])
@@ -267,18 +267,18 @@ def test_a_default_tolerance_costs_nothing_at_any_relaxation(relaxation: float, 
 
     def public(**parameters: Any) -> tuple[str, float]:
         algorithm = ConsensusADMM(step=0.5, relaxation=relaxation, **parameters)
-        made = planned(replace(example, problem=problem, algorithm=algorithm), trust="curator", sampler=sampler)
-        (promise,) = made.promises(Public(), DELTA)
+        made = plan_example(replace(example, problem=problem, algorithm=algorithm), trust="curator", sampler=sampler)
+        (promise,) = made.prove_each(Public(), DELTA)
         return type(promise.theorem).__name__, promise.guarantee.epsilon(DELTA)
 
     (theorem, cost), (_, exact) = public(), public(tolerance=MACHINE)
-    assert theorem == "TheoremF"
+    assert theorem == "MeanOfNoisyStates"
     assert cost == pytest.approx(exact, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["DPSGD", "PrimalPerturbation"])
 def test_cards_with_these_events_are_verified(name: str) -> None:
-    card = planned(discover()[name].example()).card(DELTA)
+    card = plan_example(discover()[name].example()).card(DELTA)
     assert first_failure(verify(json.loads(json.dumps(card.to_json())))) is None
     assert differences(card) == []
     assert {"SampledGroup", "GammaNorm"} & {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from consenso.errors import PrivacyError
-from consenso.schema import Category, Ignore, Label, Numeric, Schema, Target, User, draft_schema
+from consenso.schema import Category, Ignore, Label, Numeric, Schema, TargetColumn, User, draft_schema
 
 
 def test_draft_of_a_mixed_file(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_numeric_last_column_is_the_target(tmp_path: Path) -> None:
     assert columns == (
         Numeric(name="X_0", low=0.0, high=118.0),
         Numeric(name="X_1", low=1.0, high=119.0),
-        Target(name="price", low=-3.0, high=9.0),
+        TargetColumn(name="price", low=-3.0, high=9.0),
     )
 
 

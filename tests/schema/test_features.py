@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consenso.errors import InputError
-from consenso.schema import Binary, Category, Ignore, Label, Numeric, Schema, Target, User
+from consenso.schema import Binary, Category, Ignore, Label, Numeric, Schema, TargetColumn, User
 from consenso.tables import Table, read_csv
 
 SECRET = "s3cr3t"
@@ -87,7 +87,7 @@ def test_binary_is_one_feature() -> None:
         column(strict, ["maybe"])
 
 
-def targets(kind: Label | Target, cells: list[object]) -> np.ndarray:
+def targets(kind: Label | TargetColumn, cells: list[object]) -> np.ndarray:
     schema = Schema(columns=(Numeric(name="a", low=0, high=1), kind))
     y = schema.features(Table.from_arrays({"a": np.zeros(len(cells)), "y": np.array(cells)})).y
     assert y is not None
@@ -101,8 +101,8 @@ def test_targets() -> None:
     three = targets(Label(name="y", classes=("c", "b", "a")), ["a", "b", "c"])
     assert three.dtype == np.int64
     assert three.tolist() == [2, 1, 0]
-    assert targets(Target(name="y", low=-2, high=3), [-9.0, 0.5, 9.0]).tolist() == [-2.0, 0.5, 3.0]
-    assert Target(name="y", low=-5, high=3).bound == 5
+    assert targets(TargetColumn(name="y", low=-2, high=3), [-9.0, 0.5, 9.0]).tolist() == [-2.0, 0.5, 3.0]
+    assert TargetColumn(name="y", low=-5, high=3).bound == 5
 
 
 def test_targets_may_be_absent_when_they_are_not_asked_for() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consenso.errors import InputError, PrivacyError
-from consenso.schema import Binary, Category, Ignore, Label, Numeric, Schema, Target, User
+from consenso.schema import Binary, Category, Ignore, Label, Numeric, Schema, TargetColumn, User
 
 TEXT = """
 # a comment
@@ -95,7 +95,11 @@ def schemas(draw: st.DrawFn) -> Schema:
     columns = [
         Numeric(name=titles[0], low=low, high=high, missing=draw(st.sampled_from(["error", "low", "drop-row", low]))),
         Category(name=titles[1], categories=draw(words), strict=draw(st.booleans()), missing="category"),
-        draw(st.sampled_from([Target(name=titles[2], low=low, high=high), Label(name=titles[2], classes=draw(words))])),
+        draw(
+            st.sampled_from(
+                [TargetColumn(name=titles[2], low=low, high=high), Label(name=titles[2], classes=draw(words))]
+            )
+        ),
         *(Ignore(name=title) for title in titles[3:]),
     ]
     return Schema(

@@ -110,7 +110,7 @@ def test_the_certificate_bounds_the_distance_of_bad_points_too() -> None:
     for _ in range(50):
         z = rng.normal(size=problem.dim) * 0.3
         dual = -shards.cohort()._targets * rng.random(150)
-        judged = work.judged(z, dual, np.zeros(problem.dim))
+        judged = work.judge(z, dual, np.zeros(problem.dim))
         assert judged.objective - best <= judged.gap * (1 + 1e-9)
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.algorithms.noise_levels import NoiseLevels, damping, kept, score_variance, shorter, sparser
+from consenso.algorithms.noise_levels import NoiseLevels, damping, score_variance, shorter, shrinkage_factor, sparser
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.engine.run import run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
+from consenso.planning.plan import plan
 from consenso.privacy.calibrate import EpsilonDelta, PureEpsilon
 from consenso.privacy.noise import NoNoise
 from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Unpenalized
-from consenso.runtime.plan import plan
-from consenso.runtime.run import run
 from consenso.shards import Shards
 from consenso.solvers import names, prepare
 from consenso.solvers.preconditioned import _looks, recipe, residual_noise
@@ -110,9 +110,9 @@ def test_rules_go_from_short_and_damped_to_long_and_free() -> None:
     assert NoiseLevels(score=0.0).steps(1.0, residuals=True) == np.inf
     assert damping(0.0, 1.0, 1.0) == 0.0
     assert damping(0.2, 1.0, 1.0) > damping(0.1, 1.0, 1.0) > 0
-    assert kept(1.0, 0.0) == 1.0
-    assert kept(1.0, 2.0) == 0.0
-    assert 0 < kept(4.0, 1.0) < kept(100.0, 1.0) < 1
+    assert shrinkage_factor(1.0, 0.0) == 1.0
+    assert shrinkage_factor(1.0, 2.0) == 0.0
+    assert 0 < shrinkage_factor(4.0, 1.0) < shrinkage_factor(100.0, 1.0) < 1
 
 
 def test_the_variance_of_scores_is_found_under_the_noise() -> None:

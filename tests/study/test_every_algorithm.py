@@ -10,14 +10,14 @@ import pytest
 
 from consenso.algorithms import discover
 from consenso.algorithms.shape import HubAlgorithm
+from consenso.engine.run import run
 from consenso.models import load_model
+from consenso.planning.plan import plan
+from consenso.planning.replan import differences
 from consenso.privacy.card import Card
 from consenso.privacy.card.plain import plain
 from consenso.privacy.noise import NoNoise
 from consenso.privacy.verify import first_failure, verify_file
-from consenso.runtime.plan import plan
-from consenso.runtime.replan import differences
-from consenso.runtime.run import run
 from consenso.schedules import RandomWalk
 from consenso.study import Study
 from consenso.study.training import train
@@ -102,7 +102,7 @@ def test_trains_and_its_card_verifies(name: str, schedule: Any, trust: str, tabl
         schedule=schedule,
         trust=trust,  # type: ignore[arg-type]
         topology=example.topology,
-        sampler=study.plan().setting.doorway.sampler,
+        sampler=study.plan().spec.policy.sampler,
     )
     assert repr(same.algorithm) == repr(study.plan().algorithm)
     expected = run(same, study.shards()).coefficients

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consenso.runtime.run import objective, run
+from consenso.engine.run import objective, run
 from consenso.study import Study
-from consenso.study.cost import expected_cost
-from consenso.study.outlook import epsilon_for, outlook
+from consenso.study.cost import estimate_cost
+from consenso.study.plan_summary import epsilon_for, outlook
 
 TABLES: dict[str, Any] = {
     "data": {"dataset": "digits", "rows": 1400, "positive": [0, 2, 4, 6, 8]},
@@ -26,7 +26,7 @@ TABLES: dict[str, Any] = {
 
 def study_of(**changes: Any) -> Study:
     study = Study.from_tables(TABLES, folder=Path())
-    return study.changed({key.replace("__", "."): value for key, value in changes.items()})
+    return study.change({key.replace("__", "."): value for key, value in changes.items()})
 
 
 def test_the_outlook_is_json_and_its_figures_are_the_card_s() -> None:
@@ -50,7 +50,7 @@ def test_the_predicted_error_is_above_what_the_steps_leave() -> None:
     smoothness = float(np.mean(study.problem().smoothness))
     gaps = []
     for seed in range(5):
-        steps = study.changed(
+        steps = study.change(
             {
                 "privacy.seed": seed,
                 "setting.algorithm": "DP-SGD",
@@ -60,7 +60,7 @@ def test_the_predicted_error_is_above_what_the_steps_leave() -> None:
         )
         shards = steps.shards()
         noisy = run(steps.plan(), shards).model
-        bare = steps.changed({"privacy.epsilon": math.inf, "setting.rounds": 400})
+        bare = steps.change({"privacy.epsilon": math.inf, "setting.rounds": 400})
         exact = run(bare.plan(), bare.shards()).model
         gaps.append(objective(steps.plan(), shards, noisy) - objective(steps.plan(), shards, exact))
     # The mean of five runs is below a bound on the expectation that is an order of magnitude above it.
@@ -86,9 +86,9 @@ def test_more_costs_more_and_local_noise_predicts_a_larger_error() -> None:
     assert local.prediction is not None
     assert local.prediction.squared_distance > central.prediction.squared_distance
     slow = study_of(setting={"kind": "central", "algorithm": "DP-SGD", "rounds": 100_000}, privacy__epsilon=math.inf)
-    assert expected_cost(slow.plan()).seconds > 3 * central.cost.seconds
+    assert estimate_cost(slow.plan()).seconds > 3 * central.cost.seconds
     safe = study_of(privacy__seed=None)
-    assert expected_cost(safe.plan()).seconds > central.cost.seconds
+    assert estimate_cost(safe.plan()).seconds > central.cost.seconds
 
 
 def test_the_expected_time_is_of_the_right_order() -> None:
@@ -96,8 +96,8 @@ def test_the_expected_time_is_of_the_right_order() -> None:
         setting={"kind": "central", "algorithm": "DP-SGD", "rounds": 3000}, privacy={"multiplier": 5.0, "seed": 0}
     )
     shards = study.shards()
-    run(study.changed({"setting.rounds": 2}).plan(), shards)
+    run(study.change({"setting.rounds": 2}).plan(), shards)
     start = time.process_time()
     run(study.plan(), shards)
     taken = time.process_time() - start
-    assert taken / 10 < expected_cost(study.plan()).seconds < 10 * taken + 10
+    assert taken / 10 < estimate_cost(study.plan()).seconds < 10 * taken + 10

@@ -28,7 +28,7 @@ epsilon = 1.0
 delta = 1e-5
 seed = 1
 [setting]
-{setting}
+{spec}
 """
 CENTRAL = 'kind = "central"'
 STOPPED = """
@@ -37,7 +37,7 @@ trust = "curator"
 algorithm = "GradientADMM"
 schedule = "random-stopping"
 rounds = 40
-[setting.split]
+[spec.split]
 kind = "equal"
 parties = 8
 """
@@ -46,7 +46,7 @@ parties = 8
 @pytest.fixture(scope="module")
 def central(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("central") / "run"
-    train(Study.parse(STUDY.format(setting=CENTRAL)), out)
+    train(Study.parse(STUDY.format(spec=CENTRAL)), out)
     write_report(out)
     return out
 
@@ -70,24 +70,22 @@ def test_the_only_table_is_no_unit_and_a_party_is_called_a_party(central: Path) 
     card = Card.load(central)
     assert {entry.unit for entry in card.entries} == {"record"}
     page = (central / "report.html").read_text()
-    federated = CENTRAL.replace("central", "federated") + '\ntrust = "secure-sum"\n[setting.split]\nkind = "equal"\n'
-    other = Study.parse(STUDY.format(setting=federated + "parties = 6")).plan().card(1e-5)
-    assert {entry.unit for entry in other.entries} == {"record", "user"}
+    federated = CENTRAL.replace("central", "federated") + '\ntrust = "secure-sum"\n[spec.split]\nkind = "equal"\n'
+    other = Study.parse(STUDY.format(spec=federated + "parties = 6")).plan().card(1e-5)
+    assert {entry.unit for entry in other.entries} == {"record", "party"}
     assert "all data of one party" in other.text()
     for text in (card.text(), page, other.text()):
         assert not re.search(r"\buser\b", text)
 
 
 def test_an_epsilon_that_promises_nothing_is_told_in_words(central: Path) -> None:
-    plan = Study.parse(STUDY.format(setting=CENTRAL)).plan()
+    plan = Study.parse(STUDY.format(spec=CENTRAL)).plan()
     from dataclasses import replace
 
     from consenso.privacy.noise import GaussianNoise
 
-    loud = replace(
-        plan.setting.doorway, noise=dict.fromkeys(plan.setting.doorway.noise, GaussianNoise(multiplier=1e-3))
-    )
-    card = replace(plan, setting=replace(plan.setting, doorway=loud)).card(1e-5)
+    loud = replace(plan.spec.policy, noise=dict.fromkeys(plan.spec.policy.noise, GaussianNoise(multiplier=1e-3)))
+    card = replace(plan, spec=replace(plan.spec, policy=loud)).card(1e-5)
     assert all(entry.epsilon > LARGEST_USEFUL for entry in card.entries)
     assert "e+0" not in card.text()
     assert card.text().count("no useful guarantee") == 2 * len(card.entries)  # its sentence, and its figures
@@ -97,11 +95,11 @@ def test_an_epsilon_that_promises_nothing_is_told_in_words(central: Path) -> Non
 
 def test_a_number_of_rounds_that_a_proof_takes_for_a_secret_is_told_nowhere(tmp_path: Path) -> None:
     """Random stopping hides who acted last by hiding when; the folder of a run is for everybody."""
-    study = Study.parse(STUDY.format(setting=STOPPED.format()))
+    study = Study.parse(STUDY.format(spec=STOPPED.format()))
     told = []
     for seed in (1, 2):
         out = tmp_path / str(seed)
-        found = train(study.changed({"privacy.seed": seed}), out)
+        found = train(study.change({"privacy.seed": seed}), out)
         trace = json.loads((out / "trace.json").read_text())
         told.append(({name: trace[name] for name in trace if name != "noise"}, found.rounds))
         assert "status.json" not in {path.name for path in out.iterdir()} or (

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from consenso.engine.checkpoint import fingerprint
+from consenso.engine.run import run
 from consenso.errors import ConsensoError, InputError
 from consenso.privacy.noise import GaussianNoise, Geometric, LaplaceNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Public, Server
 from consenso.privacy.samplers import Safe
-from consenso.runtime.checkpoint import fingerprint
-from consenso.runtime.run import run
 from consenso.schedules import PoissonSubset, RandomWalk
 from consenso.study import Study
-from consenso.study.outlook import outlook
+from consenso.study.plan_summary import outlook
 from consenso.study.planning import observer_of
 from consenso.study.training import train
 
@@ -51,7 +51,7 @@ DIGITS: dict[str, Any] = {
 
 def digits(**changes: Any) -> Study:
     study = Study.from_tables(DIGITS, folder=Path())
-    return study.changed({key.replace("__", "."): value for key, value in changes.items()})
+    return study.change({key.replace("__", "."): value for key, value in changes.items()})
 
 
 # --- digest ----------------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ folder = "x"
         {"setting.split.parties": 5},
         {"model.regularizer": "none"},
     ):
-        assert study.changed(change).digest != study.digest
+        assert study.change(change).digest != study.digest
     (table / "schema.toml").write_text((table / "schema.toml").read_text().replace("high = 100", "high = 90"))
     assert Study.parse(TEXT, folder=table).digest != study.digest
 
@@ -98,7 +98,7 @@ def test_a_study_that_was_moved_says_the_same_and_finds_its_files(table: Path) -
     away.mkdir(parents=True)
     assert study.data.schema is not None
     (away / "schema.toml").write_text(study.data.schema.to_toml())
-    (away / "study.toml").write_text(study.moved(away).to_toml())
+    (away / "study.toml").write_text(study.move(away).to_toml())
     moved = Study.load(away / "study.toml")
     assert moved.digest == study.digest
     records = moved.evaluation_records()
@@ -136,7 +136,7 @@ def test_the_target_is_for_whoever_is_not_trusted() -> None:
 
 
 def test_without_a_seed_the_noise_is_safe() -> None:
-    assert isinstance(digits(privacy__seed=None).plan().setting.doorway.sampler, Safe)
+    assert isinstance(digits(privacy__seed=None).plan().spec.policy.sampler, Safe)
     assert not digits(privacy__seed=None).simulation
 
 
@@ -161,7 +161,7 @@ def test_noise_may_be_stated(privacy: dict[str, Any], noise: Any) -> None:
     made = digits(
         privacy={"seed": 0, **privacy}, setting={"kind": "central", "algorithm": "dp_sgd", "rounds": 5}
     ).plan()
-    assert dict(made.setting.doorway.noise) == {"gradient": noise}
+    assert dict(made.spec.policy.noise) == {"gradient": noise}
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_graphs_and_schedules() -> None:
         ({"edges": [[0, 1], [1, 2], [2, 3], [3, 4], ["party-4", "party-5"]]}, 5),
     ):
         study = digits(setting={"kind": "decentralized", "topology": topology, "split": {"parties": 6}})
-        found = study.plan().setting.topology
+        found = study.plan().spec.topology
         assert found is not None
         assert len(found.edges) == edges
     walk = digits(
@@ -207,8 +207,8 @@ def test_graphs_and_schedules() -> None:
         model__regularizer={"kind": "l2", "strength": 0.5},
         model__intercept=False,
     ).plan()
-    assert isinstance(walk.setting.schedule, RandomWalk)
-    assert walk.setting.schedule.topology is not None
+    assert isinstance(walk.spec.schedule, RandomWalk)
+    assert walk.spec.schedule.topology is not None
     sampled = digits(
         setting={
             "kind": "federated",
@@ -217,7 +217,7 @@ def test_graphs_and_schedules() -> None:
             "split": {"parties": 20},
         }
     ).plan()
-    assert sampled.setting.schedule == PoissonSubset(0.5)
+    assert sampled.spec.schedule == PoissonSubset(0.5)
 
 
 # --- what "auto" chooses ---------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_a_party_holds_its_part_of_the_table(split: dict[str, Any], sizes: list[
     for place in (0, len(study.parties) - 1):
         alone = study.party_shards(study.parties[place])
         x = np.random.default_rng(0).normal(size=study.problem().dim)
-        np.testing.assert_array_equal(alone.cohort(place).scores(x), whole.cohort(place).scores(x))
+        np.testing.assert_array_equal(alone.cohort(place).linear_predictor(x), whole.cohort(place).linear_predictor(x))
 
 
 def test_named_parties_bring_their_own_files(table: Path) -> None:
@@ -315,14 +315,14 @@ def test_named_parties_bring_their_own_files(table: Path) -> None:
         study.party_shards("west", table / "south.csv")
     with pytest.raises(InputError, match="declared with 12 rows and has 18"):
         study.party_shards("north", table / "south.csv")
-    files = study.changed({"data.tables": {"north": "north.csv", "south": "south.csv"}})
+    files = study.change({"data.tables": {"north": "north.csv", "south": "south.csv"}})
     assert files.digest == study.digest
     same = Study.parse(TEXT.replace('kind = "equal"\nparties = 6', 'kind = "sizes"\nsizes = [12, 18]'), folder=table)
     np.testing.assert_array_equal(run(files.plan(), files.shards()).model, run(same.plan(), same.shards()).model)
 
 
 def test_users_of_a_table_are_parties_within_public_bounds(table: Path) -> None:
-    schema = (table / "schema.toml").read_text() + '[columns.who]\nkind = "user"\n'
+    schema = (table / "schema.toml").read_text() + '[columns.who]\nkind = "party"\n'
     (table / "schema.toml").write_text(schema)
     lines = (table / "table.csv").read_text().splitlines()
     rows = [f"{line},{'who' if place == 0 else f'u{place % 5}'}" for place, line in enumerate(lines)]
@@ -331,19 +331,19 @@ def test_users_of_a_table_are_parties_within_public_bounds(table: Path) -> None:
     text = start + '[setting.split]\nkind = "column"\nparties = 5\nsize = 9\n'
     with pytest.raises(InputError, match="add-remove"):
         Study.parse(text, folder=table)
-    study = Study.parse(text.replace("seed = 4", 'seed = 4\nadjacency = "add-remove"\nunit = "user"'), folder=table)
+    study = Study.parse(text.replace("seed = 4", 'seed = 4\nadjacency = "add-remove"\nunit = "party"'), folder=table)
     assert study.sizes.tolist() == [9] * 5
     assert np.diff(study.shards().offsets).tolist() == [6] * 5
     with pytest.raises(InputError, match="another number of users"):
-        study.changed({"setting.split.parties": 4}).shards()
+        study.change({"setting.split.parties": 4}).shards()
 
 
 def test_what_would_make_sizes_private_is_refused(table: Path) -> None:
     study = Study.parse(TEXT, folder=table)
     with pytest.raises(InputError, match="private labels"):
-        study.changed({"setting.split": {"kind": "dirichlet", "parties": 3, "concentration": 1.0}})
+        study.change({"setting.split": {"kind": "dirichlet", "parties": 3, "concentration": 1.0}})
     with pytest.raises(InputError, match="moves the others when one is removed"):
-        study.changed({"privacy.adjacency": "add-remove", "privacy.seed": None})
+        study.change({"privacy.adjacency": "add-remove", "privacy.seed": None})
     (table / "schema.toml").write_text(
         (table / "schema.toml").read_text().replace("high = 100", 'high = 100\nmissing = "drop-row"')
     )
@@ -353,10 +353,10 @@ def test_what_would_make_sizes_private_is_refused(table: Path) -> None:
 
 def test_the_classes_of_catalogued_sets_are_those_of_their_data(data_dir: Path) -> None:
     from consenso.study.data import CLASSES
-    from consenso.study.sources import _loaded
+    from consenso.study.sources import _load
 
     for name, classes in CLASSES.items():
-        targets = _loaded(name, 0).y
+        targets = _load(name, 0).y
         assert (targets.min(), targets.max()) == (0, classes - 1)
 
 
@@ -397,7 +397,7 @@ def test_strange_values_are_refused_or_planned_and_never_crash(base: str, table:
     for key in dict.fromkeys(keys):
         for value in STRANGE:
             try:
-                study.changed({key: value}).plan()
+                study.change({key: value}).plan()
                 planned += 1
             except ConsensoError:
                 refused += 1

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from consenso.engine.checkpoint import Checkpoint
 from consenso.errors import InputError
 from consenso.models import load_model
 from consenso.privacy.ledger import Budget, Ledger
-from consenso.runtime.checkpoint import Checkpoint
 from consenso.study import Study
 from consenso.study.folder import RunFolder
 from consenso.study.training import is_covered, train
@@ -37,7 +37,7 @@ HIDDEN: dict[str, Any] = {
 
 def study_of(folder: Path, **changes: Any) -> Study:
     study = Study.from_tables(TABLES, folder=folder)
-    return study.changed({key.replace("__", "."): value for key, value in changes.items()})
+    return study.change({key.replace("__", "."): value for key, value in changes.items()})
 
 
 def test_a_trace_is_kept_only_where_a_guarantee_covers_it(table: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_trace_is_kept_only_where_a_guarantee_covers_it(table: Path) -> None:
     trace = json.loads((table / "seen" / "trace.json").read_text())
     assert len(trace["columns"]["model movement"]) == trace["rounds run"] == 12
     # The last mean hides more than the messages of all rounds do.
-    hidden = study_of(table, setting=HIDDEN, privacy__unit="user", privacy__observer="public")
+    hidden = study_of(table, setting=HIDDEN, privacy__unit="party", privacy__observer="public")
     assert not is_covered(hidden, hidden.plan())
     train(hidden, table / "hidden")
     trace = json.loads((table / "hidden" / "trace.json").read_text())
@@ -80,7 +80,7 @@ def test_neighbouring_tables_leave_the_same_files_but_for_what_the_noise_covers(
 
 
 def test_the_status_shows_no_movement_that_no_guarantee_covers(table: Path) -> None:
-    hidden = study_of(table, setting=HIDDEN, privacy__unit="user", privacy__observer="public")
+    hidden = study_of(table, setting=HIDDEN, privacy__unit="party", privacy__observer="public")
     train(hidden, table / "hidden")
     assert json.loads((table / "hidden" / "status.json").read_text())["movement"] == []
 

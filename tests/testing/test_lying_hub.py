@@ -25,10 +25,10 @@ def test_a_metric_that_is_believed_gives_a_record_away(monkeypatch: pytest.Monke
 
 
 class RefusesByItsRows(DPSGD):
-    def local(self, facts, down, state, f, door):
-        if np.abs(f.scores(down.u)).max() > 1e3:
+    def local(self, facts, down, state, f, releaser):
+        if np.abs(f.linear_predictor(down.u)).max() > 1e3:
             raise MessageError("the scores are too large.")
-        return super().local(facts, down, state, f, door)
+        return super().local(facts, down, state, f, releaser)
 
 
 def test_a_refusal_that_rows_decide_is_seen() -> None:
@@ -41,9 +41,11 @@ def test_a_refusal_that_rows_decide_is_seen() -> None:
 class MovesWithTheNumbersOfTheHub(DPSGD):
     """Its bound holds for models that an honest hub sends, and for no others."""
 
-    def local(self, facts, down, state, f, door):
-        stretched = f.pull(f.scores(down.u)) * facts.scales[:, None] * 1e-2
-        return super().local(facts, down, state, f, lambda name, value, **rest: door(name, value + stretched, **rest))
+    def local(self, facts, down, state, f, releaser):
+        stretched = f.rmatvec(f.linear_predictor(down.u)) * facts.scales[:, None] * 1e-2
+        return super().local(
+            facts, down, state, f, lambda name, value, **rest: releaser(name, value + stretched, **rest)
+        )
 
 
 def test_a_bound_that_holds_for_honest_messages_only_is_seen() -> None:

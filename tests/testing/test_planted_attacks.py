@@ -14,15 +14,15 @@ from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.dp_sgd import Up as GradientUp
 from consenso.algorithms.dual_consensus import DualConsensusADMM, PartyState
 from consenso.audit.constructions import Path
-from consenso.operators import shortened
+from consenso.operators import shorten_slopes
 from consenso.privacy.events import ZCDP
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Peer
 from consenso.privacy.release import Bounds
-from consenso.privacy.setting import gaussian_draws
+from consenso.privacy.run_spec import gaussian_draws
 from consenso.regularizers import NoPenalty
 from consenso.schedules import Everyone, FixedSubset, Independent, PoissonSubset
-from consenso.subproblems import certified
+from consenso.subproblems import certify
 from consenso.testing import laws
 
 
@@ -74,7 +74,7 @@ def test_noise_of_half_the_scale() -> None:
 
 
 def test_half_the_noise_on_a_sum() -> None:
-    dual = DualConsensusADMM(level="user", step=0.5)
+    dual = DualConsensusADMM(level="party", step=0.5)
     for trust in ("curator", "secure-sum"):
         laws.attacks_stay_below(example(dual, trust=trust))
         refuted(example(dual, trust=trust, noise=HalfTheNoise(multiplier=2.0)))
@@ -87,13 +87,13 @@ def test_a_variance_used_as_a_standard_deviation() -> None:
 
 def prox(algorithm, down, state, f):
     solved = f.prox(2 * down.z - state.u, algorithm.step, algorithm.tolerance)
-    return certified(solved, algorithm.tolerance, "a faulty algorithm")
+    return certify(solved, algorithm.tolerance, "a faulty algorithm")
 
 
 class ForgetsNoiseOnce(ConsensusADMM):
-    def local(self, facts, down, state, f, door):
+    def local(self, facts, down, state, f, releaser):
         residual = prox(self, down, state, f) - down.z
-        noisy = door("residual", residual)
+        noisy = releaser("residual", residual)
         increment = 2 * self.relaxation * (residual if facts.round == 2 else noisy)
         return State(u=state.u + increment), Up(increment=increment)
 
@@ -108,7 +108,7 @@ def test_noise_forgotten_in_one_message() -> None:
 class HalfTheSensitivity(ConsensusADMM):
     def releases(self, facts):
         (release,) = super().releases(facts)
-        return (replace(release, bounds=release.bounds.scaled(0.5)),)
+        return (replace(release, bounds=release.bounds.scale(0.5)),)
 
 
 def test_half_the_sensitivity() -> None:
@@ -120,12 +120,12 @@ class ScaleFromTheData(ConsensusADMM):
 
     def releases(self, facts):
         (release,) = super().releases(facts)
-        return (replace(release, adaptive=True, bounds=Bounds(user_replace_one=2.0, record_replace_one=2.0)),)
+        return (replace(release, adaptive=True, bounds=Bounds(party_replace_one=2.0, record_replace_one=2.0)),)
 
-    def local(self, facts, down, state, f, door):
+    def local(self, facts, down, state, f, releaser):
         residual = prox(self, down, state, f) - down.z
         measured = max(float(np.linalg.norm(f.gradient(down.z), axis=1).max()) * self.step, 1e-3)
-        increment = 2 * self.relaxation * door("residual", residual, bound=measured)
+        increment = 2 * self.relaxation * releaser("residual", residual, bound=measured)
         return State(u=state.u + increment), Up(increment=increment)
 
 
@@ -139,9 +139,9 @@ def test_a_scale_read_from_the_data() -> None:
 class TakesEverybody(DPSGD):
     """Says that it samples records and does not."""
 
-    def local(self, facts, down, state, f, door):
-        coefficients = shortened(f.slopes(f.scores(down.u)), f.squared_norms, self.clip)
-        return state, GradientUp(gradient=door("gradient", f.pull(coefficients) * facts.scales[:, None]))
+    def local(self, facts, down, state, f, releaser):
+        coefficients = shorten_slopes(f.slopes(f.linear_predictor(down.u)), f.squared_norms, self.clip)
+        return state, GradientUp(gradient=releaser("gradient", f.rmatvec(coefficients) * facts.scales[:, None]))
 
 
 def test_sampling_that_is_claimed_and_not_done() -> None:
@@ -180,8 +180,8 @@ class ShowsItsMemory(DualConsensusADMM):
         size = len(facts.cohort)
         return RememberingState(dual=super().enroll(facts, f).dual, visits=np.zeros((size, facts.parties)))
 
-    def local(self, facts, down, state, f, door):
-        after, up = self._party(down, PartyState(dual=state.dual), f, door)
+    def local(self, facts, down, state, f, releaser):
+        after, up = self._party(down, PartyState(dual=state.dual), f, releaser)
         visits = state.visits + np.eye(facts.parties)[facts.cohort]
         return RememberingState(dual=after.dual, visits=visits), RememberingUp(dual=up.dual, visits=visits)
 
@@ -190,10 +190,10 @@ def test_poisson_accounting_of_a_fixed_size_sample_whose_memory_shows() -> None:
     def at(algorithm, schedule):
         return example(algorithm, parties=10, noise=0.6, rounds=8, schedule=schedule, trust="secure-sum")
 
-    sound = DualConsensusADMM(level="user", step=0.5)
+    sound = DualConsensusADMM(level="party", step=0.5)
     laws.attacks_stay_below(at(sound, PoissonSubset(0.2)))
     laws.attacks_stay_below(at(sound, FixedSubset(2)))
-    refuted(at(ShowsItsMemory(level="user", step=0.5), CalledPoisson(2)))
+    refuted(at(ShowsItsMemory(level="party", step=0.5), CalledPoisson(2)))
 
 
 # --- printed bounds in place of ours --------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from consenso.algorithms.dual_consensus import Up as DualUp
 from consenso.errors import UndeclaredReleaseError
 from consenso.privacy.release import Bounds
 from consenso.schedules import Everyone, PoissonSubset
-from consenso.subproblems import certified
+from consenso.subproblems import certify
 from consenso.testing import laws
 
 
@@ -26,30 +26,30 @@ def small(cls, **changes):
 
 def prox(algorithm, down, state, f):
     solved = f.prox(2 * down.z - state.u, algorithm.step, algorithm.tolerance)
-    return certified(solved, algorithm.tolerance, "a faulty algorithm")
+    return certify(solved, algorithm.tolerance, "a faulty algorithm")
 
 
 class DrawsNoiseAndForgetsIt(ConsensusADMM):
-    def local(self, facts, down, state, f, door):
+    def local(self, facts, down, state, f, releaser):
         residual = prox(self, down, state, f) - down.z
-        door("residual", residual)
+        releaser("residual", residual)
         increment = 2 * self.relaxation * residual
         return State(u=state.u + increment), Up(increment=increment)
 
 
 class BalancesResiduals(ConsensusADMM):
-    def local(self, facts, down, state, f, door):
+    def local(self, facts, down, state, f, releaser):
         residual = prox(self, down, state, f) - down.z
         long = np.linalg.norm(residual, axis=1, keepdims=True) > 0.2
         relaxation = np.where(long, self.relaxation / 2, self.relaxation)
-        increment = 2 * relaxation * door("residual", residual)
+        increment = 2 * relaxation * releaser("residual", residual)
         return State(u=state.u + increment), Up(increment=increment)
 
 
 class LogsItsData(ConsensusADMM):
-    def local(self, facts, down, state, f, door):
+    def local(self, facts, down, state, f, releaser):
         logging.getLogger("consenso").info("objective %s", f.value(down.z).sum())
-        return super().local(facts, down, state, f, door)
+        return super().local(facts, down, state, f, releaser)
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class ChattyUp:
 
 
 class SendsOneNumberMore(ConsensusADMM):
-    def local(self, facts, down, state, f, door):
-        after, up = super().local(facts, down, state, f, door)
+    def local(self, facts, down, state, f, releaser):
+        after, up = super().local(facts, down, state, f, releaser)
         return after, ChattyUp(increment=up.increment, objective=f.value(down.z)[:, None])
 
 
@@ -82,14 +82,14 @@ class ReadsItsScaleFromTheData(ConsensusADMM):
 
     measured = 0.0
 
-    def local(self, facts, down, state, f, door):
+    def local(self, facts, down, state, f, releaser):
         type(self).measured = float(np.abs(f.gradient(down.z)).max())
-        return super().local(facts, down, state, f, door)
+        return super().local(facts, down, state, f, releaser)
 
     def releases(self, facts):
         (release,) = super().releases(facts)
         scale = type(self).measured or 1.0
-        return (replace(release, bounds=Bounds(user_replace_one=scale, record_replace_one=scale)),)
+        return (replace(release, bounds=Bounds(party_replace_one=scale, record_replace_one=scale)),)
 
 
 def test_a_scale_read_from_the_data_breaks_non_interference() -> None:
@@ -100,7 +100,7 @@ def test_a_scale_read_from_the_data_breaks_non_interference() -> None:
 class HalvesItsSensitivity(ConsensusADMM):
     def releases(self, facts):
         (release,) = super().releases(facts)
-        return (replace(release, bounds=release.bounds.scaled(0.4)),)
+        return (replace(release, bounds=release.bounds.scale(0.4)),)
 
 
 def test_a_sensitivity_that_is_too_small_is_measured() -> None:
@@ -124,8 +124,8 @@ def test_the_printed_recursion_misses_the_optimum() -> None:
 class DividesByTheSample(DualConsensusADMM):
     """|S| as a normaliser: how many took part, which only the parties' own messages could tell the hub."""
 
-    def local(self, facts, down, state, f, door):
-        after, up = super().local(facts, down, state, f, door)
+    def local(self, facts, down, state, f, releaser):
+        after, up = super().local(facts, down, state, f, releaser)
         return after, CountedUp(dual=up.dual, count=np.ones((len(facts.cohort), 1)))
 
     def combine(self, facts, hub, total):
@@ -142,7 +142,7 @@ class CountedUp:
 def test_a_count_of_the_sample_is_seen_in_the_messages() -> None:
     example = replace(
         DualConsensusADMM.example(),
-        algorithm=DividesByTheSample(level="user", step=0.5),
+        algorithm=DividesByTheSample(level="party", step=0.5),
         schedules=(PoissonSubset(0.5),),
         trusts=("curator",),
     )
@@ -151,13 +151,13 @@ def test_a_count_of_the_sample_is_seen_in_the_messages() -> None:
 
 
 class ReleasesOnceMore(ConsensusADMM):
-    def local(self, facts, down, state, f, door):
-        door("residual", np.zeros((len(facts.cohort), facts.dim)))
-        return super().local(facts, down, state, f, door)
+    def local(self, facts, down, state, f, releaser):
+        releaser("residual", np.zeros((len(facts.cohort), facts.dim)))
+        return super().local(facts, down, state, f, releaser)
 
 
 class ReleasesWhenItLikes(ConsensusADMM):
-    def local(self, facts, down, state, f, door):
+    def local(self, facts, down, state, f, releaser):
         zero = np.zeros((len(facts.cohort), facts.dim))
         return state, Up(increment=zero)
 
@@ -171,13 +171,13 @@ def test_extra_and_missing_releases_raise(fault, message: str) -> None:
 class TwiceTheNoiseThatItStates(ConsensusADMM):
     def releases(self, facts):
         (release,) = super().releases(facts)
-        return (replace(release, bounds=release.bounds.scaled(2.0 if type(self).drawing else 1.0)),)
+        return (replace(release, bounds=release.bounds.scale(2.0 if type(self).drawing else 1.0)),)
 
     drawing = False
 
-    def local(self, facts, down, state, f, door):
+    def local(self, facts, down, state, f, releaser):
         type(self).drawing = not type(self).drawing
-        return super().local(facts, down, state, f, door)
+        return super().local(facts, down, state, f, releaser)
 
 
 def test_a_ledger_that_differs_from_the_plan_is_seen() -> None:

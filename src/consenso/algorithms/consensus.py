@@ -33,19 +33,19 @@ import numpy as np
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
-from consenso.privacy.door import Door
+from consenso.privacy.composition import sight
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View, gaussian_draws, insiders
-from consenso.privacy.theorems import Theorem, TheoremF
-from consenso.privacy.views import sight
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
+from consenso.privacy.theorems import MeanOfNoisyStates, Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset, RandomWalk
 from consenso.shards import Cohort
-from consenso.subproblems import certified
+from consenso.subproblems import certify
 
 MACHINE = 1e-14  # a prox certified to this is as exact as the numbers are
 
@@ -102,12 +102,12 @@ class ConsensusADMM:
         if self.clip is not None:
             require_positive(self, clip=self.clip)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Without a clip the residual is bounded by the Lipschitz constant only."""
         if self.clip is None:
-            require_lipschitz(setting.facts.problem.loss, setting.facts.problem.row_bound, "ConsensusADMM without clip")
+            require_lipschitz(spec.facts.problem.loss, spec.facts.problem.row_bound, "ConsensusADMM without clip")
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The residual x - z. The state is public to whoever sees every message: a record counts for its part.
 
         A party without records still answers: its prox is the identity, and z - u may be as long as the clip.
@@ -123,71 +123,71 @@ class ConsensusADMM:
                 bounds=Bounds(
                     record_add_remove=np.minimum(one + slack, 2 * clipped),
                     record_replace_one=np.minimum(2 * one + slack, 2 * clipped),
-                    user_add_remove=np.minimum(all_of_them + slack, 2 * clipped),
-                    user_replace_one=np.minimum(2 * all_of_them + slack, 2 * clipped),
+                    party_add_remove=np.minimum(all_of_them + slack, 2 * clipped),
+                    party_replace_one=np.minimum(2 * all_of_them + slack, 2 * clipped),
                 ),
                 why="a prox moves by the step times the change of gradient at most (docs/privacy.md#prox-sensitivity)",
             ),
         )
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """Theorem F for whoever sees the means only."""
-        if view.adjacency != "replace-one" or self.clip is not None or not isinstance(setting.schedule, Everyone):
+        if query.adjacency != "replace-one" or self.clip is not None or not isinstance(spec.schedule, Everyone):
             return
-        (release,) = self.releases(setting.facts)
-        if sight(setting, view, release) != "sum" or not setting.facts.proxes_end:
+        (release,) = self.releases(spec.facts)
+        if sight(spec, query, release) != "sum" or not spec.facts.proxes_end:
             return
 
         def theorem_f() -> Theorem:
-            drawn = gaussian_draws(setting, self.releases, "residual")
-            return TheoremF.on_residual(
-                parties=setting.parties,
-                colluders=insiders(setting, view),
+            drawn = gaussian_draws(spec, self.releases, "residual")
+            return MeanOfNoisyStates.on_residual(
+                parties=spec.parties,
+                colluders=insiders(spec, query),
                 step=self.step,
-                lipschitz=float(setting.facts.problem.lipschitz[view.party]),
+                lipschitz=float(spec.facts.problem.lipschitz[query.party]),
                 relaxation=self.relaxation,
                 residual_std=drawn.std,
-                rounds=setting.rounds,
+                rounds=spec.rounds,
                 tolerance=(self.tolerance if self.tolerance > MACHINE else 0.0) + drawn.rounding,
-                excess=setting.rounds * setting.parties * drawn.excess,
-                unit=view.unit,
+                excess=spec.rounds * spec.parties * drawn.excess,
+                unit=query.unit,
             )
 
         yield theorem_f
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """Everything at zero, the mean where the states are."""
         zero = np.zeros(facts.dim)
         return Hub(mean=zero, z=facts.problem.regularizer.prox(zero, self.step))
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """States at zero."""
         return State(u=np.zeros((len(facts.cohort), facts.dim)))
 
-    def down(self, facts: Facts, hub: Hub) -> Down:
+    def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The model."""
         return Down(z=hub.z)
 
-    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+    def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """One reflected, noisy prox."""
         v = 2 * down.z - state.u
         f.check_points(v, self.step, self.tolerance, "ConsensusADMM")
-        x = certified(f.prox(v, self.step, self.tolerance), self.tolerance, "ConsensusADMM")
+        x = certify(f.prox(v, self.step, self.tolerance), self.tolerance, "ConsensusADMM")
         x -= down.z  # the residual; a million parties have no room for one more array
-        increment = door("residual", x)
+        increment = release("residual", x)
         increment *= 2 * self.relaxation
         return State(u=state.u + increment), Up(increment=increment)
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """Move the mean by the sum over n, never over how many took part."""
         mean = hub.mean + total.increment / facts.parties
         return Hub(mean=mean, z=facts.problem.regularizer.prox(mean, self.step))
 
-    def model(self, facts: Facts, hub: Hub) -> Array:
+    def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The consensus model."""
         return hub.z
 
-    def diagnose(self, facts: Facts, hub: Hub, state: State, f: Cohort) -> dict[str, float]:
+    def diagnose(self, facts: PublicFacts, hub: Hub, state: State, f: Cohort) -> dict[str, float]:
         """How far the parties' own models are from the consensus, and the fixed-point residual of the mean."""
         x = f.prox(2 * hub.z - state.u, self.step, self.tolerance).x
         apart = float(np.sqrt(np.mean(np.sum((x - hub.z) ** 2, axis=1))))
@@ -204,7 +204,7 @@ class ConsensusADMM:
                 features=3,
                 sizes=np.full(6, 5),
                 row_bound=1.0,
-                unit="user",
+                unit="party",
             ),
             noise=GaussianNoise(multiplier=1.0),
             schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2), RandomWalk()),

@@ -32,17 +32,17 @@ from consenso.algorithms.networked import Message, degrees_of
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import PreconditionError
-from consenso.facts import Facts
 from consenso.losses import Logistic
-from consenso.privacy.door import Door
 from consenso.privacy.noise import NoNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
-from consenso.subproblems import Prox, certified
+from consenso.subproblems import Prox, certify
 from consenso.subproblems.batch import ROUNDING, lengths
 from consenso.topology import Topology
 
@@ -59,9 +59,9 @@ class State:
 S = TypeVar("S", bound=State)
 
 
-def check_local_problem(owner: object, setting: Setting) -> None:
+def check_local_problem(owner: object, spec: RunSpec) -> None:
     """Refuse problems whose local minimisation is not one prox, or is not strongly convex by public terms alone."""
-    name, regularizer, degrees = type(owner).__name__, setting.facts.problem.regularizer, setting.facts.degrees
+    name, regularizer, degrees = type(owner).__name__, spec.facts.problem.regularizer, spec.facts.degrees
     if not isinstance(regularizer, NoPenalty | L2):
         raise PreconditionError(
             f"{name}: local minimisation is exact for NoPenalty() and L2(strength=...) only, and the regularizer is "
@@ -73,12 +73,12 @@ def check_local_problem(owner: object, setting: Setting) -> None:
         )
 
 
-def curvatures(penalty: float, facts: Facts) -> Array:
+def curvatures(penalty: float, facts: PublicFacts) -> Array:
     """Curvature of the quadratic part of each node's problem, (parties,): public, and at least its strong convexity."""
     return facts.problem.regularizer.strong_convexity + 2 * penalty * degrees_of(facts)
 
 
-def pulls(penalty: float, facts: Facts, state: State) -> Array:
+def pulls(penalty: float, facts: PublicFacts, state: State) -> Array:
     """The linear part of each node's problem with its sign turned, (parties, dim)."""
     return penalty * (degrees_of(facts)[:, None] * state.w + state.heard) - state.dual
 
@@ -90,16 +90,16 @@ def minimise(f: Cohort, pull: Array, curvature: Array, tolerance: float, who: st
     found = f.prox(points, 1 / curvature, tolerance / 2)
     # The prox is certified for its own arguments, which were rounded on their way here.
     rounded = ROUNDING * (lengths(points) + lengths(found.x))
-    return certified(Prox(found.x, found.residual + rounded), tolerance, who)
+    return certify(Prox(found.x, found.residual + rounded), tolerance, who)
 
 
-def listen(penalty: float, facts: Facts, state: S, heard: Heard) -> S:
+def listen(penalty: float, facts: PublicFacts, state: S, heard: Heard) -> S:
     """The dual step, and what the next round starts from."""
     said = heard.sum("w")
     return replace(state, heard=said, dual=state.dual + penalty * (degrees_of(facts)[:, None] * state.w - said))
 
 
-def at_zero(facts: Facts) -> State:
+def at_zero(facts: PublicFacts) -> State:
     """The start of every node."""
     zero = np.zeros((len(facts.cohort), facts.dim))
     return State(w=zero, heard=zero, dual=zero)
@@ -123,38 +123,38 @@ class DistributedADMM:
     def __post_init__(self) -> None:
         require_positive(self, penalty=self.penalty, tolerance=self.tolerance)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Noise would suggest a guarantee that this definition does not have."""
-        check_local_problem(self, setting)
-        if any(not isinstance(noise, NoNoise) for noise in setting.doorway.noise.values()):
+        check_local_problem(self, spec)
+        if any(not isinstance(noise, NoNoise) for noise in spec.policy.noise.values()):
             raise PreconditionError(
                 "DistributedADMM(noise=...): this is the method without privacy and takes NoNoise() only; use "
                 "PrimalPerturbation for noise on the models."
             )
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The model itself."""
         return (Release(name="model", size=facts.dim, bounds=Bounds(), why="no bound is claimed: it leaves as it is"),)
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None."""
         return ()
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Everything at zero."""
         return at_zero(facts)
 
-    def local(self, facts: Facts, state: State, f: Cohort, door: Door) -> tuple[State, Message]:
+    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
         """One local minimisation."""
         pull, curvature = pulls(self.penalty, facts, state), curvatures(self.penalty, facts)
-        w = door("model", minimise(f, pull, curvature, self.tolerance, "DistributedADMM"))
+        w = release("model", minimise(f, pull, curvature, self.tolerance, "DistributedADMM"))
         return replace(state, w=w), Message(w=w)
 
-    def absorb(self, facts: Facts, state: State, heard: Heard) -> State:
+    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
         """The dual step."""
         return listen(self.penalty, facts, state, heard)
 
-    def models(self, facts: Facts, state: State) -> Array:
+    def models(self, facts: PublicFacts, state: State) -> Array:
         """Each node's own."""
         return state.w
 

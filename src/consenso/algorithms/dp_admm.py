@@ -37,14 +37,14 @@ from consenso.algorithms.record_sums import value_at
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
-from consenso.privacy.door import Door
-from consenso.privacy.noise import Constant, GaussianNoise, LaplaceNoise, Polynomial, Table
+from consenso.privacy.noise import Constant, GaussianNoise, LaplaceNoise, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
@@ -97,78 +97,76 @@ class DPADMM:
     def __post_init__(self) -> None:
         if not isinstance(self.penalty, GrowingPenalty):
             require_positive(self, penalty=self.penalty)
-        if not isinstance(self.proximity, Constant | Polynomial | Table):
+        if not isinstance(self.proximity, Constant | Polynomial | PerRound):
             require_positive(self, proximity=self.proximity)
         if self.clip is not None:
             require_positive(self, clip=self.clip)
         check_averaging(self, self.averaging)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Bounded gradients, everybody in every round, noise for the 2-norm."""
-        problem = setting.facts.problem
+        problem = spec.facts.problem
         if self.clip is None:
             require_lipschitz(problem.loss, problem.row_bound, "DPADMM without clip")
-        if not isinstance(setting.schedule, Everyone):
-            raise InputError(
-                f"DPADMM(schedule={setting.schedule!r}): the consensus is over all parties; use Everyone()."
-            )
-        if isinstance(setting.doorway.noise_for("copy"), LaplaceNoise):
+        if not isinstance(spec.schedule, Everyone):
+            raise InputError(f"DPADMM(schedule={spec.schedule!r}): the consensus is over all parties; use Everyone().")
+        if isinstance(spec.policy.noise_for("copy"), LaplaceNoise):
             raise InputError(
                 "DPADMM: copies are bounded in the 2-norm; use GaussianNoise, or InexactADMM for Laplace noise."
             )
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The party's copy, which moves by the change of its gradient over the denominator of this round."""
         return (
             Release(
                 name="copy",
                 size=facts.dim,
-                bounds=gradient_gaps(facts, 2, clip=self.clip).scaled(1 / self._denominator(facts.round)),
+                bounds=gradient_gaps(facts, 2, clip=self.clip).scale(1 / self._denominator(facts.round)),
                 why="a copy moves by the change of one gradient over penalty + 1/proximity "
                 "(docs/privacy.md#conventions)",
             ),
         )
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None beyond composing Gaussian releases."""
         return ()
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """The regularizer's prox of zero."""
         return Hub(w=self._consensus(facts, np.zeros(facts.dim), 0), total=np.zeros(facts.dim), late=0)
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Copies at the first consensus, duals at zero."""
         x = np.tile(self._consensus(facts, np.zeros(facts.dim), 0), (len(facts.cohort), 1))
         return State(x=x, dual=np.zeros_like(x))
 
-    def down(self, facts: Facts, hub: Hub) -> Down:
+    def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The consensus."""
         return Down(w=hub.w)
 
-    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+    def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """The dual of the last round, then a noisy linearised step."""
         dual = state.dual - penalty_at(self.penalty, max(0, facts.round - 1)) * (state.x - down.w)
         penalty, near = penalty_at(self.penalty, facts.round), 1 / value_at(self.proximity, facts.round)
         gradient = f.gradient(state.x) if self.clip is None else f.clipped_gradient(state.x, self.clip)
         step = penalty * down.w + dual + near * state.x - gradient / facts.parties
-        x = door("copy", step / self._denominator(facts.round))
+        x = release("copy", step / self._denominator(facts.round))
         return State(x=x, dual=dual), Up(point=x - dual / penalty)
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The mean, then the regularizer."""
         w = self._consensus(facts, total.point / facts.parties, facts.round)
         late = is_late(facts, self.averaging)
         return Hub(w=w, total=hub.total + late * w, late=hub.late + late)
 
-    def model(self, facts: Facts, hub: Hub) -> Array:
+    def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The last consensus, or the average of the late ones."""
         return hub.total / hub.late if hub.late else hub.w
 
     def _denominator(self, round_: int) -> float:
         return penalty_at(self.penalty, round_) + 1 / value_at(self.proximity, round_)
 
-    def _consensus(self, facts: Facts, mean: Array, round_: int) -> Array:
+    def _consensus(self, facts: PublicFacts, mean: Array, round_: int) -> Array:
         return facts.problem.regularizer.prox(mean, 1 / (penalty_at(self.penalty, round_) * facts.parties))
 
     @classmethod

@@ -30,19 +30,19 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.algorithms.dp_sgd import Down, Hub, Up, check_averaging, is_late
-from consenso.algorithms.record_sums import Forgetful, check_rate, sampled, sum_bounds, without_memory
+from consenso.algorithms.record_sums import Forgetful, check_rate, sample_records, sum_bounds, without_memory
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
-from consenso.operators import Activation, CyclicBlocks, RandomBlock, is_separable, shortened
-from consenso.privacy.door import Door
+from consenso.operators import Activation, CyclicBlocks, RandomBlock, is_separable, shorten_slopes
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.shards import Cohort
@@ -74,9 +74,9 @@ class DPCD:
         for bound in self.column_bounds or ():
             require_positive(self, column_bounds=bound)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Bounded slopes, smoothness along features, a regularizer that falls apart into features."""
-        problem = setting.facts.problem
+        problem = spec.facts.problem
         if self.slope_clip is None:
             require_lipschitz(problem.loss, problem.row_bound, "DPCD without slope_clip")
         require_smooth(problem.loss, problem.row_bound, "DPCD")
@@ -85,7 +85,7 @@ class DPCD:
                 f"DPCD: the prox of {problem.regularizer!r} does not fall apart into features; use DPSGD for it."
             )
 
-    def active(self, facts: Facts) -> IntArray:
+    def active(self, facts: PublicFacts) -> IntArray:
         """Features that act in this round."""
         return self.activation.active(facts.round, facts.problem.features)
 
@@ -100,7 +100,7 @@ class DPCD:
         bounds: Array = np.minimum(np.array(given), problem.row_bound)
         return bounds
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The sum of slopes times entries, each column divided by its bound; nothing in a round without features."""
         problem, active = facts.problem, self.active(facts)
         if len(active) == 0:
@@ -118,35 +118,39 @@ class DPCD:
             ),
         )
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """Sampling without replacement amplifies, since no party remembers anything."""
-        return without_memory(setting, view, self.releases)
+        return without_memory(spec, query, self.releases)
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """Zero."""
         zero = np.zeros(facts.dim)
         return Hub(u=zero, total=zero, late=0)
 
-    def enroll(self, facts: Facts, f: Cohort) -> Forgetful:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
         """Nothing to keep."""
         return Forgetful()
 
-    def down(self, facts: Facts, hub: Hub) -> Down:
+    def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The iterate."""
         return Down(u=hub.u)
 
-    def local(self, facts: Facts, down: Down, state: Forgetful, f: Cohort, door: Door) -> tuple[Forgetful, Up]:
+    def local(
+        self, facts: PublicFacts, down: Down, state: Forgetful, f: Cohort, release: Releaser
+    ) -> tuple[Forgetful, Up]:
         """Sums along the active features."""
         active = self.active(facts)
         if len(active) == 0:
             return state, Up(gradient=np.zeros((len(facts.cohort), 0)))
-        slopes = f.slopes(f.scores(down.u))
-        slopes = sampled(shortened(slopes, np.ones(len(slopes)), self.slope_clip), f, door, "gradient", self.rate)
+        slopes = f.slopes(f.linear_predictor(down.u))
+        slopes = sample_records(
+            shorten_slopes(slopes, np.ones(len(slopes)), self.slope_clip), f, release, "gradient", self.rate
+        )
         bounds = self.bounds_of(facts.problem)
         sums = [_sums(f, slopes, np.clip(_column(f, facts, j) / bounds[j], -1.0, 1.0)) for j in active]
-        return state, Up(gradient=door("gradient", np.concatenate(sums, axis=1) * facts.scales[:, None]))
+        return state, Up(gradient=release("gradient", np.concatenate(sums, axis=1) * facts.scales[:, None]))
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """A proximal step on each active feature."""
         problem, u = facts.problem, hub.u.copy()
         bounds, outputs = self.bounds_of(problem), problem.outputs
@@ -159,7 +163,7 @@ class DPCD:
         late = is_late(facts, self.averaging)
         return Hub(u=u, total=hub.total + late * u, late=hub.late + late)
 
-    def model(self, facts: Facts, hub: Hub) -> Array:
+    def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The last iterate, or the average of the late ones."""
         return hub.total / hub.late if hub.late else hub.u
 
@@ -193,11 +197,11 @@ class DPCD:
         )
 
 
-def _column(f: Cohort, facts: Facts, feature: int) -> Array:
+def _column(f: Cohort, facts: PublicFacts, feature: int) -> Array:
     """One column of the rows, as the scores of a unit vector."""
     unit = np.zeros((facts.problem.features, facts.problem.outputs))
     unit[feature] = 1.0
-    scores = f.scores(unit.ravel())
+    scores = f.linear_predictor(unit.ravel())
     return scores if scores.ndim == 1 else scores[:, 0]
 
 

@@ -28,19 +28,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms.record_sums import Forgetful, check_rate, sampled, sum_bounds, value_at, without_memory
+from consenso.algorithms.record_sums import Forgetful, check_rate, sample_records, sum_bounds, value_at, without_memory
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
-from consenso.operators import gradient_bound, shortened
-from consenso.privacy.door import Door
-from consenso.privacy.noise import Constant, GaussianNoise, Polynomial, Table
+from consenso.operators import gradient_bound, shorten_slopes
+from consenso.privacy.noise import Constant, GaussianNoise, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, GroupL1, NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.shards import Cohort
@@ -81,7 +81,7 @@ class DPSGD:
         ),
     )
 
-    step: float | Constant | Polynomial | Table = 1.0
+    step: float | Constant | Polynomial | PerRound = 1.0
     clip: float | None = None
     rate: float = 1.0
     averaging: float = 0.0
@@ -90,17 +90,17 @@ class DPSGD:
         check_rate(self, self.rate)
         if self.clip is not None:
             require_positive(self, clip=self.clip)
-        if not isinstance(self.step, Constant | Polynomial | Table):
+        if not isinstance(self.step, Constant | Polynomial | PerRound):
             require_positive(self, step=self.step)
         check_averaging(self, self.averaging)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Without a clip the gradients are bounded by the Lipschitz constant only."""
-        problem = setting.facts.problem
+        problem = spec.facts.problem
         if self.clip is None:
             require_lipschitz(problem.loss, problem.row_bound, "DPSGD without clip")
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The sum of shortened gradients."""
         return (
             Release(
@@ -113,30 +113,32 @@ class DPSGD:
             ),
         )
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """Sampling without replacement amplifies, since no party remembers anything."""
-        return without_memory(setting, view, self.releases)
+        return without_memory(spec, query, self.releases)
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """Zero."""
         zero = np.zeros(facts.dim)
         return Hub(u=zero, total=zero, late=0)
 
-    def enroll(self, facts: Facts, f: Cohort) -> Forgetful:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
         """Nothing to keep."""
         return Forgetful()
 
-    def down(self, facts: Facts, hub: Hub) -> Down:
+    def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The iterate."""
         return Down(u=hub.u)
 
-    def local(self, facts: Facts, down: Down, state: Forgetful, f: Cohort, door: Door) -> tuple[Forgetful, Up]:
+    def local(
+        self, facts: PublicFacts, down: Down, state: Forgetful, f: Cohort, release: Releaser
+    ) -> tuple[Forgetful, Up]:
         """Sums of shortened gradients of sampled records."""
-        coefficients = shortened(f.slopes(f.scores(down.u)), f.squared_norms, self.clip)
-        sums = f.pull(sampled(coefficients, f, door, "gradient", self.rate)) * facts.scales[:, None]
-        return state, Up(gradient=door("gradient", sums))
+        coefficients = shorten_slopes(f.slopes(f.linear_predictor(down.u)), f.squared_norms, self.clip)
+        sums = f.rmatvec(sample_records(coefficients, f, release, "gradient", self.rate)) * facts.scales[:, None]
+        return state, Up(gradient=release("gradient", sums))
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """A proximal step; the sum is divided by a public number."""
         step = value_at(self.step, facts.round)
         mean = total.gradient / (self.rate * facts.expected_parties)
@@ -144,7 +146,7 @@ class DPSGD:
         late = is_late(facts, self.averaging)
         return Hub(u=u, total=hub.total + late * u, late=hub.late + late)
 
-    def model(self, facts: Facts, hub: Hub) -> Array:
+    def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The last iterate, or the average of the late ones."""
         return hub.total / hub.late if hub.late else hub.u
 
@@ -184,6 +186,6 @@ def check_averaging(owner: object, averaging: float) -> None:
         )
 
 
-def is_late(facts: Facts, averaging: float) -> bool:
+def is_late(facts: PublicFacts, averaging: float) -> bool:
     """Whether the iterate of this round is among the averaged ones; the last one always is."""
     return facts.round >= facts.rounds - max(1, round(averaging * facts.rounds))

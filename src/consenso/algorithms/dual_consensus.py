@@ -12,8 +12,8 @@ With everyone in every round and h = relaxation this is ADMM exactly. What is re
 noise does not pile up in any state, and Poisson sampling amplifies although the parties remember (Theorem P).
 `released="state"` releases the sum of the p_i instead (variant B, full participation only).
 
-Two levels. `level="user"`: a party is one unit of consensus and solves its own prox. `level="record"`: every record is;
-for losses of a margin p_i = (scalar) * row, so a record keeps one number (a vector of class scores for softmax), the
+Two levels. `level="party"`: a party is one unit of consensus and solves its own prox. `level="record"`: every record
+is; for losses of a margin p_i = (scalar) * row, so a record keeps one number (a vector of class scores for softmax), the
 iteration costs one product with the rows and one with their transpose, and the model does not depend on how the records
 are spread over parties.
 
@@ -34,18 +34,18 @@ import numpy as np
 from consenso.algorithms.shape import Example, Source, per_row, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
-from consenso.privacy.door import Door, clip
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release, sum_rounding
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser, clip
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.shards import Cohort
-from consenso.subproblems import certified
+from consenso.subproblems import certify
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class DualConsensusADMM:
         Source(paper="000", algorithm="Algorithm 3 with secure aggregation, sound"),
     )
 
-    level: Literal["record", "user"] = "record"
+    level: Literal["record", "party"] = "record"
     released: Literal["dual", "state"] = "dual"
     step: float = 1.0
     relaxation: float = 0.5
@@ -121,24 +121,24 @@ class DualConsensusADMM:
             raise InputError(
                 "DualConsensusADMM(level='record', clip=...): records are bounded by their loss; drop clip."
             )
-        if self.level == "user" and self.rate != 1:
-            raise InputError("DualConsensusADMM(level='user', rate=...): sample parties with PoissonSubset(rate).")
+        if self.level == "party" and self.rate != 1:
+            raise InputError("DualConsensusADMM(level='party', rate=...): sample parties with PoissonSubset(rate).")
         if self.released == "state" and (self.level == "record" or self.clip is not None):
             raise InputError("DualConsensusADMM(released='state'): states are released at the user level, unclipped.")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Refuse losses without a bound, and sampling that the variant does not survive."""
-        problem = setting.facts.problem
+        problem = spec.facts.problem
         if self.clip is None:
             require_lipschitz(problem.loss, problem.row_bound, "DualConsensusADMM without clip")
-        if self.level == "record" and not isinstance(setting.schedule, Everyone):
+        if self.level == "record" and not isinstance(spec.schedule, Everyone):
             raise InputError(
                 "DualConsensusADMM(level='record'): every party takes part in every round; sample records with rate=."
             )
-        if self.released == "state" and not isinstance(setting.schedule, Everyone):
+        if self.released == "state" and not isinstance(spec.schedule, Everyone):
             raise InputError("DualConsensusADMM(released='state'): stale states may not be sampled; use Everyone().")
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The sum of dual contributions, noise once on the sum."""
         return (
             Release(
@@ -152,16 +152,16 @@ class DualConsensusADMM:
             ),
         )
 
-    def _record_bounds(self, facts: Facts) -> Bounds:
+    def _record_bounds(self, facts: PublicFacts) -> Bounds:
         contribution = self.step * facts.problem.loss.lipschitz(facts.problem.row_bound)
         problem = facts.problem
         return Bounds.of_contributions(
             record=contribution,
-            user=contribution * facts.most,
+            party=contribution * facts.most,
             rounding=sum_rounding(problem.row_cap, contribution * problem.row_cap),
         )
 
-    def _user_bounds(self, facts: Facts) -> Bounds:
+    def _user_bounds(self, facts: PublicFacts) -> Bounds:
         """Section 18 of docs/privacy.md: a private state makes one record count for more than its own part."""
         step, slack = self.step, 2 * self.tolerance
         reach = max(1.0, self.relaxation / (1 - self.relaxation)) if self.released == "state" else 1.0
@@ -176,66 +176,70 @@ class DualConsensusADMM:
             record = one * (1 + step * facts.smoothness)
             if self.released == "dual":
                 record = np.minimum(record, one * (1 + 2 * self.relaxation * facts.round))
-        return Bounds(user_add_remove=user, user_replace_one=2 * user, record_replace_one=np.minimum(record, 2 * user))
+        return Bounds(
+            party_add_remove=user, party_replace_one=2 * user, record_replace_one=np.minimum(record, 2 * user)
+        )
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None beyond what holds for every noisy sum (composition, Theorem P)."""
         return ()
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """Everything at zero."""
         zero = np.zeros(facts.dim)
         return Hub(centre=zero, dual=zero, z=facts.problem.regularizer.prox(zero, self.step))
 
-    def enroll(self, facts: Facts, f: Cohort) -> PartyState | RecordState:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> PartyState | RecordState:
         """Duals at zero."""
-        if self.level == "user":
+        if self.level == "party":
             return PartyState(dual=np.zeros((len(facts.cohort), facts.dim)))
         rows, outputs = f.rows, facts.problem.outputs
         zero = np.zeros(rows) if outputs == 1 else np.zeros((rows, outputs))
         return RecordState(dual=zero, centre=zero)
 
-    def down(self, facts: Facts, hub: Hub) -> Down:
+    def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The model and the common centre."""
         return Down(z=hub.z, centre=hub.centre)
 
-    def local(self, facts: Facts, down: Down, state: Any, f: Cohort, door: Door) -> tuple[Any, Up]:
+    def local(self, facts: PublicFacts, down: Down, state: Any, f: Cohort, release: Releaser) -> tuple[Any, Up]:
         """One prox per party, or one per record."""
-        return self._records(down, state, f, door) if self.level == "record" else self._party(down, state, f, door)
+        return (
+            self._records(down, state, f, release) if self.level == "record" else self._party(down, state, f, release)
+        )
 
-    def _party(self, down: Down, state: PartyState, f: Cohort, door: Door) -> tuple[PartyState, Up]:
+    def _party(self, down: Down, state: PartyState, f: Cohort, release: Releaser) -> tuple[PartyState, Up]:
         v = 2 * down.z - down.centre
         f.check_points(v, self.step, self.tolerance, "DualConsensusADMM")  # the dual is private, and short
         v = v + state.dual
-        dual = v - certified(f.prox(v, self.step, self.tolerance), self.tolerance, "DualConsensusADMM")
+        dual = v - certify(f.prox(v, self.step, self.tolerance), self.tolerance, "DualConsensusADMM")
         if self.clip is not None:
             dual = clip(dual, self.clip, 2)
         kept = (1 - 2 * self.relaxation) * state.dual + 2 * self.relaxation * dual
-        return PartyState(dual=kept), Up(dual=door("dual", kept if self.released == "state" else dual))
+        return PartyState(dual=kept), Up(dual=release("dual", kept if self.released == "state" else dual))
 
-    def _records(self, down: Down, state: RecordState, f: Cohort, door: Door) -> tuple[RecordState, Up]:
+    def _records(self, down: Down, state: RecordState, f: Cohort, release: Releaser) -> tuple[RecordState, Up]:
         norms = f.squared_norms
         offsets = state.dual * (norms if state.dual.ndim == 1 else norms[:, None])
         offsets -= state.centre
-        sampled = door.coins("dual", f.sizes) if self.rate < 1 else None
+        sampled = release.coins("dual", f.sizes) if self.rate < 1 else None
         scores, slopes, pulled = f.prox_pull(down.z, 2.0, offsets, self.step * norms, among=sampled)
         slopes *= self.step
         pulled *= self.step
-        kept = _averaged(state.dual, slopes, self.relaxation)
+        kept = _average(state.dual, slopes, self.relaxation)
         if sampled is not None:
             kept = np.where(sampled if kept.ndim == 1 else sampled[:, None], kept, state.dual)
-        centre = _averaged(state.centre, scores, self._hub)
-        return RecordState(dual=kept, centre=centre), Up(dual=door("dual", pulled))
+        centre = _average(state.centre, scores, self._hub)
+        return RecordState(dual=kept, centre=centre), Up(dual=release("dual", pulled))
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """Average the noisy sum in; divide by public numbers only."""
         h = self._hub
         centre = (1 - 2 * h) * hub.centre + 2 * h * hub.z
-        mean = total.dual / self._expected(facts)
+        mean = total.dual / self._expect_contributions(facts)
         dual = mean if self.released == "state" else (1 - 2 * h) * hub.dual + 2 * h * mean
         return Hub(centre=centre, dual=dual, z=facts.problem.regularizer.prox(centre - dual, self.step))
 
-    def model(self, facts: Facts, hub: Hub) -> Array:
+    def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The consensus model."""
         return hub.z
 
@@ -243,7 +247,7 @@ class DualConsensusADMM:
     def _hub(self) -> float:
         return self.relaxation if self.hub_relaxation is None else self.hub_relaxation
 
-    def _expected(self, facts: Facts) -> float:
+    def _expect_contributions(self, facts: PublicFacts) -> float:
         """How many contributions a sum is expected to have: a public number."""
         return self.rate * facts.problem.records if self.level == "record" else facts.expected_parties
 
@@ -268,15 +272,15 @@ class DualConsensusADMM:
                 Box(low=-0.5, high=0.3),
             ),
         ).vary(
-            {"level": "user"},
-            {"level": "user", "released": "state"},
+            {"level": "party"},
+            {"level": "party", "released": "state"},
             {"relaxation": 0.3, "hub_relaxation": 0.2, "tolerance": 1e-9},
-            {"level": "user", "clip": 0.3, "step": 1.0, "schedules": (Everyone(), PoissonSubset(0.5), FixedSubset(2))},
+            {"level": "party", "clip": 0.3, "step": 1.0, "schedules": (Everyone(), PoissonSubset(0.5), FixedSubset(2))},
             {"rate": 0.5},
         )
 
 
-def _averaged(before: Array, now: Array, relaxation: float) -> Array:
+def _average(before: Array, now: Array, relaxation: float) -> Array:
     """(1 - 2 relaxation) before + 2 relaxation now, in one array besides."""
     average = (1 - 2 * relaxation) * before
     average += now if relaxation == 0.5 else 2 * relaxation * now

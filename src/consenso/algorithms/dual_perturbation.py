@@ -43,15 +43,15 @@ from consenso.algorithms.networked import Message
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
-from consenso.privacy.door import Door
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View, largest_bounds
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec, largest_bounds
 from consenso.privacy.theorems import DualPerturbedRounds, Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
 from consenso.topology import Topology
@@ -75,33 +75,33 @@ class DualPerturbation:
         require_positive(self, penalty=self.penalty)
         check_cover(self, self.tolerance, self.cover)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Bounded, smooth losses of one margin, and noise whose law the theorem knows."""
-        check_local_problem(self, setting)
-        check_perturbation(self, setting, range(setting.rounds))
+        check_local_problem(self, spec)
+        check_perturbation(self, spec, range(spec.rounds))
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """A random linear term, and the minimiser with what the solver leaves over."""
-        return perturbed_releases(facts, self.cover)
+        return declare_perturbed_releases(facts, self.cover)
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """All rounds."""
-        yield lambda: perturbed_rounds(self, setting, view, range(setting.rounds))
+        yield lambda: prove_perturbed_rounds(self, spec, query, range(spec.rounds))
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Everything at zero."""
         return at_zero(facts)
 
-    def local(self, facts: Facts, state: State, f: Cohort, door: Door) -> tuple[State, Message]:
+    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
         """One perturbed minimisation."""
-        w = perturbed_minimiser(self, facts, state, f, door)
+        w = release_perturbed_minimiser(self, facts, state, f, release)
         return replace(state, w=w), Message(w=w)
 
-    def absorb(self, facts: Facts, state: State, heard: Heard) -> State:
+    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
         """The dual step."""
         return listen(self.penalty, facts, state, heard)
 
-    def models(self, facts: Facts, state: State) -> Array:
+    def models(self, facts: PublicFacts, state: State) -> Array:
         """Each node's perturbed minimiser."""
         return state.w
 
@@ -142,7 +142,7 @@ class Perturbed(Protocol):
     def tolerance(self) -> float:
         """Certified distance to the exact minimiser."""
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """What leaves in a round."""
 
 
@@ -156,9 +156,9 @@ def check_cover(owner: object, tolerance: float, cover: float) -> None:
         )
 
 
-def check_perturbation(owner: Perturbed, setting: Setting, noisy: Sequence[int]) -> None:
+def check_perturbation(owner: Perturbed, spec: RunSpec, noisy: Sequence[int]) -> None:
     """Refuse losses and noises for which no bound is proved, for any kind of node."""
-    name, problem = type(owner).__name__, setting.facts.problem
+    name, problem = type(owner).__name__, spec.facts.problem
     require_lipschitz(problem.loss, problem.row_bound, name)
     require_smooth(problem.loss, problem.row_bound, name)
     if problem.outputs > 1:
@@ -166,51 +166,59 @@ def check_perturbation(owner: Perturbed, setting: Setting, noisy: Sequence[int])
             f"{name}: one record's Hessian must have rank one, and {problem.loss!r} has {problem.outputs} scores per "
             "record; use PrimalPerturbation."
         )
-    if all(isinstance(setting.doorway.noise_for(each), NoNoise) for each in (OBJECTIVE, OUTPUT)):
+    if all(isinstance(spec.policy.noise_for(each), NoNoise) for each in (OBJECTIVE, OUTPUT)):
         return  # a run that promises nothing
-    for party in setting.facts.classes():
-        everything = View(observer=Eavesdropper(), unit=problem.unit, adjacency=problem.adjacency, party=int(party))
-        perturbed_rounds(owner, setting, everything, noisy)
+    for party in spec.facts.classes():
+        everything = PrivacyQuery(
+            observer=Eavesdropper(), unit=problem.unit, adjacency=problem.adjacency, party=int(party)
+        )
+        prove_perturbed_rounds(owner, spec, everything, noisy)
 
 
-def perturbed_releases(facts: Facts, cover: float) -> tuple[Release, ...]:
+def declare_perturbed_releases(facts: PublicFacts, cover: float) -> tuple[Release, ...]:
     """The gradient that the linear term hides, and the minimiser. A node without records stays in the graph."""
     return (
         Release(
             name=OBJECTIVE,
             size=facts.dim,
             perturbs_objective=True,
-            bounds=Bounds.of_contributions(record=facts.record_lipschitz, user=facts.lipschitz),
+            bounds=Bounds.of_contributions(record=facts.record_lipschitz, party=facts.lipschitz),
             why="a record's gradient is bounded by its Lipschitz constant (docs/privacy.md#objective-perturbation)",
         ),
         Release(
             name=OUTPUT,
             size=facts.dim,
             bounds=Bounds(
-                record_add_remove=cover, record_replace_one=cover, user_add_remove=cover, user_replace_one=cover
+                record_add_remove=cover, record_replace_one=cover, party_add_remove=cover, party_replace_one=cover
             ),
             why="given the exact minimiser, twice the certified tolerance (docs/privacy.md#inexact-subproblems)",
         ),
     )
 
 
-def perturbed_minimiser(owner: Perturbed, facts: Facts, state: State, f: Cohort, door: Door) -> Array:
+def release_perturbed_minimiser(
+    owner: Perturbed, facts: PublicFacts, state: State, f: Cohort, release: Releaser
+) -> Array:
     """The minimiser of each node's objective with its random linear term, as it may leave, (parties, dim)."""
     pull, curvature = pulls(owner.penalty, facts, state), curvatures(owner.penalty, facts)
     who = type(owner).__name__
-    exact = door.perturb(OBJECTIVE, lambda noise: minimise(f, pull - noise, curvature, owner.tolerance, who))
-    return door(OUTPUT, exact)
+    exact = release.perturb(OBJECTIVE, lambda noise: minimise(f, pull - noise, curvature, owner.tolerance, who))
+    return release(OUTPUT, exact)
 
 
-def perturbed_rounds(owner: Perturbed, setting: Setting, view: View, noisy: Sequence[int]) -> DualPerturbedRounds:
-    """The guarantee of one node's perturbed minimisations in the rounds `noisy`, from the noise that the door draws."""
-    own = setting.facts.only(np.array([view.party], dtype=np.int64))
-    problem, sampler, law = own.problem, setting.doorway.sampler, _law(owner, setting)
+def prove_perturbed_rounds(
+    owner: Perturbed, spec: RunSpec, query: PrivacyQuery, noisy: Sequence[int]
+) -> DualPerturbedRounds:
+    """The guarantee of one node's perturbed minimisations in the rounds `noisy`, from the noise that the releaser
+    draws.
+    """
+    own = spec.facts.only(np.array([query.party], dtype=np.int64))
+    problem, sampler, law = own.problem, spec.policy.sampler, _law(owner, spec)
     curvature = float(curvatures(owner.penalty, own)[0])
     # Bounds are those of every noisy round; multipliers may change from round to round.
-    gap, cover = (_drawn_for(owner, setting, own.at(noisy[0]), name) for name in (OBJECTIVE, OUTPUT))
-    scales = [float(setting.doorway.noise_for(OBJECTIVE).scale(gap, round_)) for round_ in noisy]
-    outputs = [float(setting.doorway.noise_for(OUTPUT).scale(cover, round_)) for round_ in noisy]
+    gap, cover = (_find_sensitivity(owner, spec, own.at(noisy[0]), name) for name in (OBJECTIVE, OUTPUT))
+    scales = [float(spec.policy.noise_for(OBJECTIVE).scale(gap, round_)) for round_ in noisy]
+    outputs = [float(spec.policy.noise_for(OUTPUT).scale(cover, round_)) for round_ in noisy]
     wrong, excess = 0.0, 0.0
     for scale, output in set(zip(scales, outputs, strict=True)):
         # Discrete noise in a linear term is continuous noise with an error, over the curvature on the minimiser.
@@ -218,7 +226,7 @@ def perturbed_rounds(owner: Perturbed, setting: Setting, view: View, noisy: Sequ
         inside = sampler.excess(scale, gap, own.dim, law)
         wrong, excess = max(wrong, moved), max(excess, inside + sampler.excess(output, cover, own.dim, law))
     return DualPerturbedRounds(
-        lipschitz=float(own.lipschitz[0] if view.unit == "user" else own.record_lipschitz[0]),
+        lipschitz=float(own.lipschitz[0] if query.unit == "party" else own.record_lipschitz[0]),
         smoothness=float(own.scales[0] * problem.loss.smoothness(problem.row_bound)),
         strong_convexity=curvature,
         scale=_one_or_all(scales),
@@ -227,16 +235,16 @@ def perturbed_rounds(owner: Perturbed, setting: Setting, view: View, noisy: Sequ
         output_scale=_one_or_all(outputs),
         law=law,
         excess=excess,
-        records=int(own.sizes[0]) if view.unit == "user" else 1,
+        records=int(own.sizes[0]) if query.unit == "party" else 1,
         dim=own.dim,
         outputs=problem.outputs,
-        adjacency=view.adjacency,
-        unit=view.unit,
+        adjacency=query.adjacency,
+        unit=query.unit,
     )
 
 
-def _law(owner: object, setting: Setting) -> Literal["gamma-norm", "gaussian"]:
-    kinds = {type(setting.doorway.noise_for(name)) for name in (OBJECTIVE, OUTPUT)}
+def _law(owner: object, spec: RunSpec) -> Literal["gamma-norm", "gaussian"]:
+    kinds = {type(spec.policy.noise_for(name)) for name in (OBJECTIVE, OUTPUT)}
     if kinds == {GammaNormNoise}:
         return "gamma-norm"
     if kinds == {GaussianNoise}:
@@ -247,11 +255,11 @@ def _law(owner: object, setting: Setting) -> Literal["gamma-norm", "gaussian"]:
     )
 
 
-def _drawn_for(owner: Perturbed, setting: Setting, own: Facts, name: str) -> float:
+def _find_sensitivity(owner: Perturbed, spec: RunSpec, own: PublicFacts, name: str) -> float:
     """The sensitivity that a node's noise is scaled with."""
     (release,) = (each for each in owner.releases(own) if each.name == name)
-    largest = largest_bounds(setting, owner.releases, own.round)[name]
-    return float(np.max(setting.doorway.sensitivity(release, own, largest)))
+    largest = largest_bounds(spec, owner.releases, own.round)[name]
+    return float(np.max(spec.policy.sensitivity(release, own, largest)))
 
 
 def _one_or_all(values: list[float]) -> float | tuple[float, ...]:

@@ -36,15 +36,15 @@ import numpy as np
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
-from consenso.operators import LinearMap, certified_argmin, require_injective
-from consenso.privacy.door import Door
+from consenso.operators import LinearMap, certify_argmin, require_injective
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty, Regularizer
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
@@ -120,15 +120,15 @@ class GeneralADMM:
         if right is None and constant is not None and any(constant):
             raise InputError("GeneralADMM(constant=..., right=None): A x = A z has no constant; leave it out.")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """One party, matrices that fit and are injective, a loss with the constants that the bound needs."""
-        problem = setting.facts.problem
-        if setting.parties > 1:
+        problem = spec.facts.problem
+        if spec.parties > 1:
             raise InputError(
-                f"GeneralADMM: the x-step is one minimisation over all data, and there are {setting.parties} parties; "
+                f"GeneralADMM: the x-step is one minimisation over all data, and there are {spec.parties} parties; "
                 "put their records into one, or use ConsensusADMM."
             )
-        if not isinstance(setting.schedule, Everyone):
+        if not isinstance(spec.schedule, Everyone):
             raise InputError("GeneralADMM(schedule=...): the one party acts in every round; use Everyone().")
         if self.left.columns != problem.dim:
             raise InputError(
@@ -150,7 +150,7 @@ class GeneralADMM:
                 "problem have NoPenalty()."
             )
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """A x."""
         return (
             Release(
@@ -158,41 +158,41 @@ class GeneralADMM:
                 size=self.left.rows,
                 at="sum",
                 bounds=Bounds(
-                    record_add_remove=self._moved(facts.record_lipschitz),
-                    record_replace_one=self._moved(2 * facts.record_lipschitz),
-                    user_add_remove=self._moved(facts.lipschitz),
-                    user_replace_one=self._moved(2 * facts.lipschitz),
+                    record_add_remove=self._bound_move(facts.record_lipschitz),
+                    record_replace_one=self._bound_move(2 * facts.record_lipschitz),
+                    party_add_remove=self._bound_move(facts.lipschitz),
+                    party_replace_one=self._bound_move(2 * facts.lipschitz),
                 ),
                 why="A x moves by at most step * change of the gradient / smallest singular value "
                 "(docs/privacy.md#general-splitting)",
             ),
         )
 
-    def _moved(self, gap: Array) -> Array:
+    def _bound_move(self, gap: Array) -> Array:
         """How far A x moves when the gradient of f does by `gap`; both worlds may be off by the tolerance."""
         moved: Array = self.step * gap / require_injective(self.left, "GeneralADMM(left=...)") + 2 * self.tolerance
         return moved
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None: composing the releases is the corrected Theorem 7 (`theorems.GeneralSplitting`), tolerance included."""
         return ()
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """Everything at zero."""
         zero = np.zeros(self.left.rows)
         return Hub(u=zero, z=self._z(facts, zero))
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Zero, from which the first search starts."""
         return State(x=np.zeros((len(facts.cohort), facts.dim)))
 
-    def down(self, facts: Facts, hub: Hub) -> Down:
+    def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The point c - 2 B z - u."""
         return Down(point=self._constant - 2 * self._right.apply(hub.z) - hub.u)
 
-    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+    def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """The x-step, certified."""
-        x = certified_argmin(
+        x = certify_argmin(
             f,
             self.left,
             down.point,
@@ -201,22 +201,22 @@ class GeneralADMM:
             tolerance=self.tolerance,
             who="GeneralADMM",
         )
-        return State(x=x[None]), Up(image=door("image", self.left.apply(x)[None]))
+        return State(x=x[None]), Up(image=release("image", self.left.apply(x)[None]))
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The dual step, then the next z."""
         residual = total.image + self._right.apply(hub.z) - self._constant
         u = hub.u + 2 * self.relaxation * residual
         return Hub(u=u, z=self._z(facts, u))
 
-    def model(self, facts: Facts, hub: Hub) -> Array:
+    def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The x with A x = c - B z: z itself where it is a copy of x."""
         if self.right is None:
             return hub.z
         x: Array = self.left.solve(self._constant - self._right.apply(hub.z))
         return x
 
-    def _z(self, facts: Facts, u: Array) -> Array:
+    def _z(self, facts: PublicFacts, u: Array) -> Array:
         return self._right.argmin(self.g or facts.problem.regularizer, -u, self.step)
 
     @property

@@ -40,14 +40,13 @@ from consenso.algorithms.inexact_admm import gradient_gaps
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.operators.constraint import Constraint
-from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Public
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View, gaussian_draws, insiders
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
 from consenso.privacy.theorems import (
     GradientIteration,
     GradientRandomOrder,
@@ -56,6 +55,7 @@ from consenso.privacy.theorems import (
     Theorem,
 )
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Sum
 from consenso.schedules import Cyclic, RandomOrder, RandomStopping
 from consenso.shards import Cohort
@@ -120,18 +120,18 @@ class GradientADMM:
 
     # --- what must hold ------------------------------------------------------------------------------------------
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """One party a round, smooth Lipschitz losses, a step that does not expand, a matrix of full row rank."""
-        problem = setting.facts.problem
-        if not isinstance(setting.schedule, Cyclic | RandomOrder | RandomStopping):
+        problem = spec.facts.problem
+        if not isinstance(spec.schedule, Cyclic | RandomOrder | RandomStopping):
             raise InputError(
-                f"GradientADMM(schedule={setting.schedule!r}): one party takes each iteration; use Cyclic(), "
+                f"GradientADMM(schedule={spec.schedule!r}): one party takes each iteration; use Cyclic(), "
                 "RandomOrder() or RandomStopping()."
             )
         require_lipschitz(problem.loss, problem.row_bound, "GradientADMM")
         require_smooth(problem.loss, problem.row_bound, "GradientADMM")
         self._check_regularizer(problem)
-        largest = 2 / (self._smoothness(problem) + self._squared(problem))
+        largest = 2 / (self._smoothness(problem) + self._squared_strength(problem))
         if self.step_for(problem) > largest * (1 + 1e-12):
             raise PreconditionError(
                 f"GradientADMM(step={self.step}): iterations expand unless the step is at most 2 / (smoothness + "
@@ -160,7 +160,7 @@ class GradientADMM:
                 f"GradientADMM(constraint=..., g={self.g!r}): its prox does not fall apart into coordinates; give all "
                 "of them the same scaling."
             )
-        if self.square == "f" and self.g is None and self._squared(problem) == 0:
+        if self.square == "f" and self.g is None and self._squared_strength(problem) == 0:
             raise InputError(
                 f"GradientADMM(square='f'): {problem.regularizer!r} has no squared part that could go to f; use L2 or "
                 "ElasticNet, or square='g'."
@@ -172,51 +172,51 @@ class GradientADMM:
 
     def _smoothness(self, problem: Problem) -> float:
         """Of every party's objective, its squared part included."""
-        return float(np.max(problem.smoothness)) + self._squared(problem)
+        return float(np.max(problem.smoothness)) + self._squared_strength(problem)
 
-    def _squared(self, problem: Problem) -> float:
+    def _squared_strength(self, problem: Problem) -> float:
         """Strength of the squared part that f has."""
-        return squared_part(problem.regularizer)[0] if self.g is not None or self.square == "f" else 0.0
+        return split_squared_term(problem.regularizer)[0] if self.g is not None or self.square == "f" else 0.0
 
     def _g(self, problem: Problem) -> Regularizer:
         """The function of y."""
         if self.g is not None:
             return self.g
-        return squared_part(problem.regularizer)[1] if self.square == "f" else problem.regularizer
+        return split_squared_term(problem.regularizer)[1] if self.square == "f" else problem.regularizer
 
     # --- privacy -------------------------------------------------------------------------------------------------
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The iterate. The inverse shrinks the change of a gradient by 1 + step penalty w^2 where A is injective."""
         step = self.step_for(facts.problem)
         return (
             Release(
                 name="x",
                 size=facts.dim,
-                bounds=_gaps(facts).scaled(step / (1 + step * self.penalty * self.constraint.injectivity**2)),
+                bounds=_gaps(facts).scale(step / (1 + step * self.penalty * self.constraint.injectivity**2)),
                 why="x moves by (I + step penalty A'A)^-1 step times the change of one gradient "
                 "(docs/privacy.md#gradient-admm)",
             ),
         )
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """Amplification by the iterations that follow, for whoever sees only the final model."""
-        if not isinstance(view.observer, Public):
+        if not isinstance(query.observer, Public):
             return
-        schedule = setting.schedule
+        schedule = spec.schedule
         if isinstance(schedule, Cyclic):
-            yield lambda: self._fixed_order(setting, view)
+            yield lambda: self._fixed_order(spec, query)
         elif isinstance(schedule, RandomOrder):
-            yield lambda: self._random_order(setting, view)
+            yield lambda: self._random_order(spec, query)
         else:
-            yield lambda: self._random_stopping(setting, view)
+            yield lambda: self._random_stopping(spec, query)
 
-    def _iteration(self, setting: Setting, view: View) -> GradientIteration:
-        problem = setting.facts.problem
-        drawn = gaussian_draws(setting, self.releases, "x")
-        if insiders(setting, view):
+    def _iteration(self, spec: RunSpec, query: PrivacyQuery) -> GradientIteration:
+        problem = spec.facts.problem
+        drawn = gaussian_draws(spec, self.releases, "x")
+        if insiders(spec, query):
             raise PreconditionError(
-                f"GradientADMM(colluders={setting.colluders}): amplification by iteration is against whoever sees the "
+                f"GradientADMM(colluders={spec.colluders}): amplification by iteration is against whoever sees the "
                 "final model only, and colluders see the iterates that pass them; every iteration is accounted instead."
             )
         if drawn.rounding > 0:
@@ -226,82 +226,82 @@ class GradientADMM:
             )
         smallest, largest = self.constraint.range
         curvature = self.step_for(problem) * self.penalty * self.constraint.injectivity**2
-        own = setting.facts.only(np.array([view.party], dtype=np.int64))
+        own = spec.facts.only(np.array([query.party], dtype=np.int64))
         return GradientIteration(
             step=self.step_for(problem),
             penalty=self.penalty,
             std=drawn.std,
             # v = (I + k A'A)^-1 step gap has |(v, 0)|^2 = v'(I + k A'A) v <= (step gap)^2 / (1 + k w^2), w the smallest
             # singular value of A, and |v| is shorter still: the theorem holds with the gap shortened by the root.
-            gradient_gap=float(np.max(_gaps(own).at(view.unit, view.adjacency))) / math.sqrt(1 + curvature),
+            gradient_gap=float(np.max(_gaps(own).at(query.unit, query.adjacency))) / math.sqrt(1 + curvature),
             smoothness=self._smoothness(problem),
-            strong_convexity=self._squared(problem),
+            strong_convexity=self._squared_strength(problem),
             smallest_singular_value=smallest,
             largest_singular_value=largest,
             rows=self.constraint.rows(problem.dim),
             columns=problem.dim,
         )
 
-    def _fixed_order(self, setting: Setting, view: View) -> Theorem:
+    def _fixed_order(self, spec: RunSpec, query: PrivacyQuery) -> Theorem:
         return GradientVisits(
-            iteration=self._iteration(setting, view),
-            iterations=setting.rounds,
-            positions=tuple(range(view.party + 1, setting.rounds + 1, setting.parties)),
-            adjacency=view.adjacency,
-            unit=view.unit,
+            iteration=self._iteration(spec, query),
+            iterations=spec.rounds,
+            positions=tuple(range(query.party + 1, spec.rounds + 1, spec.parties)),
+            adjacency=query.adjacency,
+            unit=query.unit,
         )
 
-    def _random_order(self, setting: Setting, view: View) -> Theorem:
-        if setting.rounds != setting.parties:
+    def _random_order(self, spec: RunSpec, query: PrivacyQuery) -> Theorem:
+        if spec.rounds != spec.parties:
             raise PreconditionError(
-                f"GradientADMM(rounds={setting.rounds}): the bound for a random order is proved for one pass over the "
-                f"{setting.parties} parties; plan as many rounds."
+                f"GradientADMM(rounds={spec.rounds}): the bound for a random order is proved for one pass over the "
+                f"{spec.parties} parties; plan as many rounds."
             )
         return GradientRandomOrder(
-            iteration=self._iteration(setting, view),
-            users=setting.parties,
-            adjacency=view.adjacency,
-            unit=view.unit,
+            iteration=self._iteration(spec, query),
+            users=spec.parties,
+            adjacency=query.adjacency,
+            unit=query.unit,
         )
 
-    def _random_stopping(self, setting: Setting, view: View) -> Theorem:
-        if setting.rounds > setting.parties or view.party >= setting.rounds:
+    def _random_stopping(self, spec: RunSpec, query: PrivacyQuery) -> Theorem:
+        if spec.rounds > spec.parties or query.party >= spec.rounds:
             raise PreconditionError(
-                f"GradientADMM(rounds={setting.rounds}): the bound for random stopping is proved for parties that have "
-                f"one turn, and there are {setting.parties}; plan at most as many rounds."
+                f"GradientADMM(rounds={spec.rounds}): the bound for random stopping is proved for parties that have "
+                f"one turn, and there are {spec.parties}; plan at most as many rounds."
             )
         return GradientRandomStopping(
-            iteration=self._iteration(setting, view),
-            users=setting.rounds,
-            position=view.party + 1,
-            adjacency=view.adjacency,
-            unit=view.unit,
+            iteration=self._iteration(spec, query),
+            users=spec.rounds,
+            position=query.party + 1,
+            adjacency=query.adjacency,
+            unit=query.unit,
         )
 
     # --- the iteration -------------------------------------------------------------------------------------------
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """Zero."""
         return Hub(x=np.zeros(facts.dim), dual=np.zeros(self.constraint.rows(facts.dim)))
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Nothing to keep."""
         return State()
 
-    def down(self, facts: Facts, hub: Hub) -> Hub:
+    def down(self, facts: PublicFacts, hub: Hub) -> Hub:
         """The iterate and its dual."""
         return hub
 
-    def local(self, facts: Facts, down: Hub, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+    def local(self, facts: PublicFacts, down: Hub, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """A gradient step in x."""
         x, _ = self.advance(facts.problem, down, f.gradient(down.x))
-        return state, Up(x=door("x", x))
+        return state, Up(x=release("x", x))
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """What the party of the round made, and the dual that everybody can compute."""
         return Hub(x=total.x, dual=self._splits(facts.problem, hub)[1])
 
-    def model(self, facts: Facts, hub: Hub) -> Array:
+    def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The y of the last iterate where it is a copy of x, else x."""
         return self._splits(facts.problem, hub)[0] if self.constraint.is_copy else hub.x
 
@@ -310,7 +310,7 @@ class GradientADMM:
         step = self.step_for(problem)
         y, dual = self._splits(problem, at)
         pull = self.constraint.adjoint(dual + self.penalty * self.constraint.offset(y))
-        moved = at.x - step * (gradient + self._squared(problem) * at.x) + step * pull
+        moved = at.x - step * (gradient + self._squared_strength(problem) * at.x) + step * pull
         return self.constraint.solve(moved, step * self.penalty), dual
 
     def norm(self, problem: Problem, at: Hub) -> float:
@@ -333,7 +333,7 @@ class GradientADMM:
                 features=3,
                 sizes=np.full(6, 5),
                 row_bound=1.0,
-                unit="user",
+                unit="party",
             ),
             noise=GaussianNoise(multiplier=1.0),
             schedules=(Cyclic(), RandomOrder(), RandomStopping()),
@@ -355,12 +355,12 @@ class GradientADMM:
         )
 
 
-def _gaps(facts: Facts) -> Bounds:
+def _gaps(facts: PublicFacts) -> Bounds:
     """How far one gradient of each party's objective moves, in the 2-norm."""
-    return gradient_gaps(facts, 2).scaled(facts.parties)
+    return gradient_gaps(facts, 2).scale(facts.parties)
 
 
-def squared_part(regularizer: Regularizer) -> tuple[float, Regularizer]:
+def split_squared_term(regularizer: Regularizer) -> tuple[float, Regularizer]:
     """The strength of the squared term (strength/2) |x|^2 that a regularizer contains, and the rest of it."""
     match regularizer:
         case L2(strength=strength):
@@ -368,6 +368,6 @@ def squared_part(regularizer: Regularizer) -> tuple[float, Regularizer]:
         case ElasticNet(l1=l1, l2=l2):
             return l2, L1(strength=l1)
         case Sum(parts=parts):
-            split = [squared_part(part) for part in parts]
+            split = [split_squared_term(part) for part in parts]
             return sum(strength for strength, _ in split), Sum(parts=tuple(rest for _, rest in split))
     return 0.0, regularizer

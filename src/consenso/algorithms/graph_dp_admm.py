@@ -51,14 +51,14 @@ from consenso.algorithms.networked import (
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
-from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty
 from consenso.shards import Cohort
 from consenso.topology import Topology
@@ -96,16 +96,16 @@ class GraphDPADMM:
             require_positive(self, clip=self.clip)
         check_averaging(self, self.averaging)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Refuse unbounded gradients."""
         if self.clip is None:
-            require_lipschitz(setting.facts.problem.loss, setting.facts.problem.row_bound, "GraphDPADMM without clip")
+            require_lipschitz(spec.facts.problem.loss, spec.facts.problem.row_bound, "GraphDPADMM without clip")
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """A node's gradient."""
         return (gradient_release(facts, self.clip, None, 1.0),)
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None: composing the rounds is exact, since all history is noisy."""
         return ()
 
@@ -113,29 +113,31 @@ class GraphDPADMM:
         """Weight of the distance to the last model in round 0, 1, ..."""
         return float(self.proximity * (round_ + 1.0) ** self.growth)
 
-    def denominator(self, facts: Facts) -> Array:
+    def denominator(self, facts: PublicFacts) -> Array:
         """D of each node in this round; the noise on a model is that of the gradient over D."""
         return 2 * self.penalty * degrees_of(facts) + self.proximity_at(facts.round)
 
-    def enroll(self, facts: Facts, f: Cohort) -> AveragedState:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> AveragedState:
         """Everything at zero."""
         zero = np.zeros((len(facts.cohort), facts.dim))
         return AveragedState(w=zero, heard=zero, dual=zero, model=zero)
 
-    def local(self, facts: Facts, state: AveragedState, f: Cohort, door: Door) -> tuple[AveragedState, Message]:
+    def local(
+        self, facts: PublicFacts, state: AveragedState, f: Cohort, release: Releaser
+    ) -> tuple[AveragedState, Message]:
         """One noisy first-order step."""
-        gradient = noisy_gradient(facts, f, state.w, door, self.clip, 1.0)
+        gradient = noisy_gradient(facts, f, state.w, release, self.clip, 1.0)
         bottom = self.denominator(facts)
         pull = self.proximity_at(facts.round) * state.w + pulls(self.penalty, facts, state) - gradient
         w = prox_each(facts.problem.regularizer, pull / bottom[:, None], 1 / bottom)
         model = running_average(facts, self.averaging, state.model, w)
         return replace(state, w=w, model=model), Message(w=w)
 
-    def absorb(self, facts: Facts, state: AveragedState, heard: Heard) -> AveragedState:
+    def absorb(self, facts: PublicFacts, state: AveragedState, heard: Heard) -> AveragedState:
         """The dual step."""
         return listen(self.penalty, facts, state, heard)
 
-    def models(self, facts: Facts, state: AveragedState) -> Array:
+    def models(self, facts: PublicFacts, state: AveragedState) -> Array:
         """Each node's model, or the average of its late ones."""
         return state.model
 

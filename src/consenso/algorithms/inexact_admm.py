@@ -41,20 +41,20 @@ from consenso.algorithms.record_sums import value_at
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
 from consenso.operators.projections import into_box_and_ball, into_two_balls
-from consenso.privacy.door import Door
-from consenso.privacy.noise import Constant, GammaNormNoise, GaussianNoise, LaplaceNoise, Polynomial, Table
+from consenso.privacy.noise import Constant, GammaNormNoise, GaussianNoise, LaplaceNoise, PerRound, Polynomial
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem, row_bound_1
 from consenso.problem import Adjacency, Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
 
-Sequence: TypeAlias = float | Constant | Polynomial | Table
+Sequence: TypeAlias = float | Constant | Polynomial | PerRound
 Region: TypeAlias = Box | Ball
 
 
@@ -196,15 +196,15 @@ class InexactADMM:
             )
         check_averaging(self, self.averaging)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """A Lipschitz loss, everybody in every round, noise that fits the norm."""
-        problem = setting.facts.problem
+        problem = spec.facts.problem
         require_lipschitz(problem.loss, problem.row_bound, "InexactADMM")
-        if not isinstance(setting.schedule, Everyone):
+        if not isinstance(spec.schedule, Everyone):
             raise InputError(
-                f"InexactADMM(schedule={setting.schedule!r}): the consensus is over all parties; use Everyone()."
+                f"InexactADMM(schedule={spec.schedule!r}): the consensus is over all parties; use Everyone()."
             )
-        noise = setting.doorway.noise_for("gradient")
+        noise = spec.policy.noise_for("gradient")
         if self.norm == 2 and isinstance(noise, LaplaceNoise):
             raise InputError(
                 "InexactADMM(norm=2): Laplace noise protects the 1-norm only; use norm=1, or GaussianNoise."
@@ -215,7 +215,7 @@ class InexactADMM:
                 "or LaplaceNoise."
             )
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The gradient of the party's part of the mean over all records."""
         problem = facts.problem
         longest = None
@@ -233,39 +233,39 @@ class InexactADMM:
             ),
         )
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None: composing the releases is `theorems.LaplaceTotal`."""
         return ()
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """The consensus of copies at the point of the region that is closest to zero."""
         w = self._consensus(facts, self._first(facts), 0)
         return Hub(w=w, total=np.zeros(facts.dim), late=0)
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Copies where the consensus starts from, duals at zero."""
         z = np.tile(self._first(facts), (len(facts.cohort), 1))
         return State(z=z, dual=np.zeros_like(z))
 
-    def down(self, facts: Facts, hub: Hub) -> Down:
+    def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The consensus."""
         return Down(w=hub.w)
 
-    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+    def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """One noisy gradient; the rest follows from it."""
-        gradient = door("gradient", self._gradient(state.z, f) / facts.parties)
+        gradient = release("gradient", self._gradient(state.z, f) / facts.parties)
         penalty = penalty_at(self.penalty, facts.round)
         z = self.subproblem.solve(down.w, state.z, state.dual, gradient, penalty, facts.round, self.region)
         dual = state.dual + penalty * (down.w - z)
         return State(z=z, dual=dual), Up(point=z - dual / penalty_at(self.penalty, facts.round + 1))
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The mean, then the regularizer."""
         w = self._consensus(facts, total.point / facts.parties, facts.round + 1)
         late = is_late(facts, self.averaging)
         return Hub(w=w, total=hub.total + late * w, late=hub.late + late)
 
-    def model(self, facts: Facts, hub: Hub) -> Array:
+    def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The last consensus, or the average of the late ones."""
         return hub.total / hub.late if hub.late else hub.w
 
@@ -275,15 +275,15 @@ class InexactADMM:
         # A little below the bound, so that rounding cannot lift a shortened row above it.
         bound = self.row_bound_1 * (1 - 1e-12)
         factors = np.minimum(1.0, bound / np.maximum(f.norms_1, np.finfo(float).tiny))
-        scores = f.scores(z)
+        scores = f.linear_predictor(z)
         by_row = factors if scores.ndim == 1 else factors[:, None]
-        return f.pull(f.slopes(scores * by_row) * by_row) * f.scales[:, None]
+        return f.rmatvec(f.slopes(scores * by_row) * by_row) * f.scales[:, None]
 
-    def _consensus(self, facts: Facts, mean: Array, round_: int) -> Array:
+    def _consensus(self, facts: PublicFacts, mean: Array, round_: int) -> Array:
         step = 1 / (penalty_at(self.penalty, round_) * facts.parties)
         return facts.problem.regularizer.prox(mean, step)
 
-    def _first(self, facts: Facts) -> Array:
+    def _first(self, facts: PublicFacts) -> Array:
         return self.region.prox(np.zeros(facts.dim), 1.0)
 
     @classmethod
@@ -316,7 +316,9 @@ def penalty_at(penalty: float | GrowingPenalty, round_: int) -> float:
     return penalty.at(round_) if isinstance(penalty, GrowingPenalty) else float(penalty)
 
 
-def gradient_gaps(facts: Facts, norm: Literal[1, 2], longest: float | None = None, clip: float | None = None) -> Bounds:
+def gradient_gaps(
+    facts: PublicFacts, norm: Literal[1, 2], longest: float | None = None, clip: float | None = None
+) -> Bounds:
     """How far the gradient of each party's part of the mean over all records moves.
 
     `longest` bounds the 1-norm of rows, `clip` the 2-norm of a record's gradient where that is enforced.
@@ -333,6 +335,6 @@ def gradient_gaps(facts: Facts, norm: Literal[1, 2], longest: float | None = Non
     return Bounds(
         record_add_remove=gone,
         record_replace_one=other,
-        user_add_remove=gone * facts.most,
-        user_replace_one=other * facts.most,
+        party_add_remove=gone * facts.most,
+        party_replace_one=other * facts.most,
     )

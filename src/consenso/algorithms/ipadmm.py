@@ -59,14 +59,14 @@ from consenso.algorithms.record_sums import value_at
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic
-from consenso.privacy.door import Door
-from consenso.privacy.noise import Constant, GaussianNoise, Polynomial, Table
+from consenso.privacy.noise import Constant, GaussianNoise, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty
 from consenso.shards import Cohort
 from consenso.topology import Topology
@@ -112,7 +112,7 @@ class IPADMM:
     )
 
     penalty: float = 1.0
-    proximity: float | Constant | Polynomial | Table | RootGrowth = 1.0
+    proximity: float | Constant | Polynomial | PerRound | RootGrowth = 1.0
     inner_steps: int = 1
     clip: float | None = None
     radius: float | None = None
@@ -128,17 +128,17 @@ class IPADMM:
             raise InputError(f"IPADMM(inner_steps={self.inner_steps}): a round has at least one inner step.")
         check_node(self, self.clip, self.radius, self.rate, self.averaging)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Refuse unbounded gradients, and a step that divides by zero."""
-        require_bounded_gradient(self, setting.facts.problem, self.clip, self.radius)
-        if self.denominator(setting.facts, 1).min() <= 0:
+        require_bounded_gradient(self, spec.facts.problem, self.clip, self.radius)
+        if self.denominator(spec.facts, 1).min() <= 0:
             raise InputError("IPADMM(proximity=0): a node without neighbours needs a positive proximity; give one.")
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """A node's gradient, once per inner step."""
         return (gradient_release(facts, self.clip, self.radius, self.rate, times=self.inner_steps),)
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None: composing the inner steps is exact, since all history is noisy."""
         return ()
 
@@ -148,29 +148,29 @@ class IPADMM:
             return self.proximity.at(round_, inner)
         return value_at(self.proximity, round_)
 
-    def denominator(self, facts: Facts, inner: int) -> Array:
+    def denominator(self, facts: PublicFacts, inner: int) -> Array:
         """D of each node in an inner step 1, 2, ...; the noise on an iterate is that of the gradient over D."""
         return 2 * self.penalty * degrees_of(facts) + self.proximity_at(facts.round, inner)
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Everything at zero, and as if the neighbours had said so."""
         zero = np.zeros((len(facts.cohort), facts.dim))
         return State(w=zero, said=zero, heard=zero, dual=zero, model=zero)
 
-    def local(self, facts: Facts, state: State, f: Cohort, door: Door) -> tuple[State, Message]:
+    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
         """The inner steps of a round."""
         pull = 2 * state.dual + self.penalty * (degrees_of(facts)[:, None] * state.said + state.heard)
         w, said = state.w, np.zeros_like(state.w)
         for inner in range(1, self.inner_steps + 1):
             w = within(w, self.radius)
-            g = noisy_gradient(facts, f, w, door, self.clip, self.rate)
+            g = noisy_gradient(facts, f, w, release, self.clip, self.rate)
             bottom = self.denominator(facts, inner)
             w = (pull + self.proximity_at(facts.round, inner) * w - g) / bottom[:, None]
             w = within(prox_each(facts.problem.regularizer, w, 1 / bottom), self.radius)
             said = said + w / self.inner_steps
         return replace(state, w=w, said=said), Message(w=said)
 
-    def absorb(self, facts: Facts, state: State, heard: Heard) -> State:
+    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
         """The dual moves by the disagreement with the neighbours."""
         others = heard.sum("w")
         dual = state.dual - self.penalty / 2 * (degrees_of(facts)[:, None] * state.said - others)
@@ -178,7 +178,7 @@ class IPADMM:
         model = running_average(facts, self.averaging, state.model, centre)
         return State(w=centre if self.at_average else state.w, said=state.said, heard=others, dual=dual, model=model)
 
-    def models(self, facts: Facts, state: State) -> Array:
+    def models(self, facts: PublicFacts, state: State) -> Array:
         """What each node said last, or where it starts again, or the average of the late ones."""
         return state.model
 

@@ -9,7 +9,7 @@
     w~_k         state.w            the noisy iterate, all that a neighbour ever sees
     gamma_k      state.dual
     rho          penalty
-    eta^(n)      step               a number, or one per round (`Polynomial`, `Table`)
+    eta^(n)      step               a number, or one per round (`Polynomial`, `PerRound`)
     f_k, R/K     f, regularizer     every node holds the regularizer of the problem
     tau          Geometric(ratio)   the noise schedule, see below
     -            c_k                w_k itself in the paper; with `at_average` the mean over the node and its neighbours
@@ -41,19 +41,19 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.algorithms.dp_sgd import check_averaging
-from consenso.algorithms.record_sums import check_rate, sampled, sum_bounds, value_at
+from consenso.algorithms.record_sums import check_rate, sample_records, sum_bounds, value_at
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import PreconditionError
-from consenso.facts import Facts
 from consenso.losses import Logistic, Squared
-from consenso.operators import gradient_bound, shortened
-from consenso.privacy.door import Door
-from consenso.privacy.noise import Constant, GaussianNoise, Geometric, Polynomial, Table
+from consenso.operators import gradient_bound, shorten_slopes
+from consenso.privacy.noise import Constant, GaussianNoise, Geometric, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem, projected_gradient_bound
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty, Regularizer
 from consenso.shards import Cohort
 from consenso.topology import Topology
@@ -98,7 +98,7 @@ class NetworkedADMM:
     )
 
     penalty: float = 1.0
-    step: float | Constant | Polynomial | Table = 1.0
+    step: float | Constant | Polynomial | PerRound = 1.0
     clip: float | None = None
     radius: float | None = None
     rate: float = 1.0
@@ -108,37 +108,37 @@ class NetworkedADMM:
 
     def __post_init__(self) -> None:
         require_positive(self, penalty=self.penalty)
-        if not isinstance(self.step, Constant | Polynomial | Table):
+        if not isinstance(self.step, Constant | Polynomial | PerRound):
             require_positive(self, step=self.step)
         check_node(self, self.clip, self.radius, self.rate, self.averaging)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Refuse unbounded gradients, and constraints where only subgradients are taken."""
-        problem = setting.facts.problem
+        problem = spec.facts.problem
         require_bounded_gradient(self, problem, self.clip, self.radius)
         require_slopes(self, problem, self.proximal)
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """A node's gradient."""
         return (gradient_release(facts, self.clip, self.radius, self.rate),)
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None: composing the rounds is exact, since all history is noisy."""
         return ()
 
-    def denominator(self, facts: Facts) -> Array:
+    def denominator(self, facts: PublicFacts) -> Array:
         """D of each node in this round; the noise on an iterate is that of the gradient over D."""
         return 2 * self.penalty * degrees_of(facts) + 1 / value_at(self.step, facts.round)
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Everything at zero, and as if the neighbours had said so."""
         zero = np.zeros((len(facts.cohort), facts.dim))
         return State(w=zero, heard=zero, centre=zero, dual=zero, model=zero)
 
-    def local(self, facts: Facts, state: State, f: Cohort, door: Door) -> tuple[State, Message]:
+    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
         """One noisy step on the linearised augmented Lagrangian."""
         regularizer, centre = facts.problem.regularizer, within(state.centre, self.radius)
-        g = noisy_gradient(facts, f, centre, door, self.clip, self.rate)
+        g = noisy_gradient(facts, f, centre, release, self.clip, self.rate)
         pull = self.penalty * (degrees_of(facts)[:, None] * state.w + state.heard) - state.dual
         if not self.proximal:
             g = g + regularizer.subgradient(centre)
@@ -149,7 +149,7 @@ class NetworkedADMM:
         w = within(w, self.radius)
         return replace(state, w=w), Message(w=w)
 
-    def absorb(self, facts: Facts, state: State, heard: Heard) -> State:
+    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
         """The dual moves by the disagreement with the neighbours."""
         said = heard.sum("w")
         dual = state.dual + self.penalty * (degrees_of(facts)[:, None] * state.w - said)
@@ -157,7 +157,7 @@ class NetworkedADMM:
         model = running_average(facts, self.averaging, state.model, centre)
         return State(w=state.w, heard=said, centre=centre, dual=dual, model=model)
 
-    def models(self, facts: Facts, state: State) -> Array:
+    def models(self, facts: PublicFacts, state: State) -> Array:
         """Each node's iterate, or the average of its late ones."""
         return state.model
 
@@ -237,7 +237,9 @@ def require_slopes(owner: object, problem: Problem, proximal: bool) -> None:
         )
 
 
-def gradient_release(facts: Facts, clip: float | None, radius: float | None, rate: float, *, times: int = 1) -> Release:
+def gradient_release(
+    facts: PublicFacts, clip: float | None, radius: float | None, rate: float, *, times: int = 1
+) -> Release:
     """The gradient of a node: the weighted sum of its records' gradients, of those that were sampled."""
     return Release(
         name=GRADIENT,
@@ -249,12 +251,14 @@ def gradient_release(facts: Facts, clip: float | None, radius: float | None, rat
     )
 
 
-def noisy_gradient(facts: Facts, f: Cohort, point: Array, door: Door, clip: float | None, rate: float) -> Array:
+def noisy_gradient(
+    facts: PublicFacts, f: Cohort, point: Array, release: Releaser, clip: float | None, rate: float
+) -> Array:
     """The gradient of each node at its own point as it may leave, over the rate at which records were sampled."""
-    coefficients = shortened(f.slopes(f.scores(point)), f.squared_norms, clip)
-    gradient = f.pull(sampled(coefficients, f, door, GRADIENT, rate))
+    coefficients = shorten_slopes(f.slopes(f.linear_predictor(point)), f.squared_norms, clip)
+    gradient = f.rmatvec(sample_records(coefficients, f, release, GRADIENT, rate))
     gradient *= facts.scales[:, None]
-    noisy = door(GRADIENT, gradient)
+    noisy = release(GRADIENT, gradient)
     return noisy if rate == 1 else noisy / rate
 
 
@@ -275,21 +279,27 @@ def prox_each(regularizer: Regularizer, v: Array, steps: Array) -> Array:
     return x
 
 
-def running_average(facts: Facts, averaging: float, mean: Array, latest: Array) -> Array:
+def running_average(facts: PublicFacts, averaging: float, mean: Array, latest: Array) -> Array:
     """The average of what came in the last share `averaging` of the rounds, and before that the latest alone."""
     first = facts.rounds - max(1, round(averaging * facts.rounds))
     averaged = facts.round - first + 1
     return latest if averaged <= 1 else mean + (latest - mean) / averaged
 
 
-def degrees_of(facts: Facts) -> Array:
+def degrees_of(facts: PublicFacts) -> Array:
     """Neighbours of each node."""
     assert facts.degrees is not None
     return facts.degrees.astype(np.float64)
 
 
 def falling_variance(
-    *, penalty: float, degree: int, step: float | Constant | Polynomial | Table, first: float, ratio: float, rounds: int
+    *,
+    penalty: float,
+    degree: int,
+    step: float | Constant | Polynomial | PerRound,
+    first: float,
+    ratio: float,
+    rounds: int,
 ) -> GaussianNoise:
     """Noise under which the variance of a node's *iterate* falls by `ratio` a round, although the steps change.
 
@@ -299,4 +309,4 @@ def falling_variance(
     bottoms = [2 * penalty * degree + 1 / value_at(step, round_) for round_ in range(rounds)]
     decrease = Geometric(first=first, ratio=ratio)
     values = (decrease.at(round_) * bottom / bottoms[0] for round_, bottom in enumerate(bottoms))
-    return GaussianNoise(multiplier=Table(values=tuple(values)))
+    return GaussianNoise(multiplier=PerRound(values=tuple(values)))

@@ -27,9 +27,9 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.facts import Facts
 from consenso.losses import Loss
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, ElasticNet, Regularizer, Unpenalized
 
 # Steps are this much of the inverse curvature at the start. Losses of labels flatten as models learn, to about this.
@@ -60,12 +60,12 @@ class NoiseLevels:
     score: float
 
     @classmethod
-    def of(cls, facts: Facts, curvature: float, effective: float) -> NoiseLevels:
+    def of(cls, facts: PublicFacts, curvature: float, effective: float) -> NoiseLevels:
         """From the noise of the gradients."""
         problem = facts.problem
         unit = 1.0 if problem.target_bound is None else RESIDUAL * problem.target_bound
         noise = facts.noise.get("gradient", 0.0)  # not known yet while a plan is made
-        return cls(score=noise * effective / (problem.records * flattened(problem.loss) * curvature * unit))
+        return cls(score=noise * effective / (problem.records * late_curvature(problem.loss) * curvature * unit))
 
     @property
     def slopes(self) -> float:
@@ -99,7 +99,7 @@ def curvature_of(loss: Loss, smoothing: float) -> float:
     return min(bound, HINGE) if loss.targets == "sign" else bound
 
 
-def flattened(loss: Loss) -> float:
+def late_curvature(loss: Loss) -> float:
     """The part of that curvature which is left at a model that has learnt."""
     return 1.0 if loss.targets == "real" else FLATTENED
 
@@ -110,7 +110,7 @@ def slope_limit(problem: Problem) -> float:
     return float(problem.target_bound or 1.0) if math.isinf(bound) else bound
 
 
-def clipped(slopes: Array, limit: float) -> Array:
+def clip_slopes(slopes: Array, limit: float) -> Array:
     """Slopes (rows,), or (rows, outputs) by their lengths, no longer than the limit."""
     if slopes.ndim == 1:
         return np.clip(slopes, -limit, limit)
@@ -131,7 +131,7 @@ def damping(noise: float, curvature: float, variance: float) -> float:
     return 0.0 if noise == 0 else 2 * noise**2 / (curvature * variance)  # half of the steps are averaged
 
 
-def kept(size: float, noise: float) -> float:
+def shrinkage_factor(size: float, noise: float) -> float:
     """How much of a model of this squared size is kept, noise having added `noise` to it (James and Stein)."""
     return 1.0 if noise == 0 else max(0.0, 1.0 - noise / max(size, noise))
 

@@ -32,11 +32,10 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from consenso.algorithms.record_sums import Forgetful, check_rate, sampled, sum_bounds, value_at, without_memory
+from consenso.algorithms.record_sums import Forgetful, check_rate, sample_records, sum_bounds, value_at, without_memory
 from consenso.algorithms.shape import Example, Source
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic
 from consenso.operators import (
     Activation,
@@ -50,18 +49,19 @@ from consenso.operators import (
     is_separable,
     public_coins,
 )
-from consenso.privacy.door import Door
-from consenso.privacy.noise import Constant, GaussianNoise, Polynomial, Table
+from consenso.privacy.noise import Constant, GaussianNoise, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.shards import Cohort
 
 
-class Errors(Protocol):
+class ErrorSequence(Protocol):
     """A public sequence of errors."""
 
     @property
@@ -131,16 +131,16 @@ class NoisyFixedPoint:
     operator: MeanOperator
     blocks: int | tuple[int, ...] = 1
     activation: Activation = AllBlocks()  # noqa: RUF009 - frozen
-    relaxation: float | Constant | Polynomial | Table = 1.0
-    errors: Errors = NoErrors()
+    relaxation: float | Constant | Polynomial | PerRound = 1.0
+    errors: ErrorSequence = NoErrors()
     rate: float = 1.0
 
     def __post_init__(self) -> None:
         check_rate(self, self.rate)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """A bounded, non-expansive operator; blocks that fit; a relaxation that averages."""
-        problem = setting.facts.problem
+        problem = spec.facts.problem
         self.operator.check(problem)
         sizes = block_sizes("NoisyFixedPoint", self.blocks, problem.dim)
         if not is_separable(problem.regularizer, sizes):
@@ -148,7 +148,7 @@ class NoisyFixedPoint:
                 f"NoisyFixedPoint(blocks={self.blocks}): the prox of {problem.regularizer!r} does not fall apart into "
                 "these blocks; use blocks=1."
             )
-        for round_ in range(setting.rounds):
+        for round_ in range(spec.rounds):
             value = value_at(self.relaxation, round_)
             if not 0 < value <= 1:
                 raise InputError(
@@ -156,12 +156,12 @@ class NoisyFixedPoint:
                     "(0, 1]; use 1 for the operator itself."
                 )
 
-    def active(self, facts: Facts) -> IntArray:
+    def active(self, facts: PublicFacts) -> IntArray:
         """Coordinates of the blocks that act in this round."""
         sizes = block_sizes("NoisyFixedPoint", self.blocks, facts.dim)
         return coordinates(sizes, self.activation.active(facts.round, len(sizes)))
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The sum of the records' parts on the active coordinates; nothing in a round in which no block acts."""
         size = len(self.active(facts))
         if size == 0:
@@ -177,32 +177,34 @@ class NoisyFixedPoint:
             ),
         )
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """Sampling without replacement amplifies, since no party remembers anything."""
-        return without_memory(setting, view, self.releases)
+        return without_memory(spec, query, self.releases)
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """Zero."""
         return Hub(u=np.zeros(facts.dim))
 
-    def enroll(self, facts: Facts, f: Cohort) -> Forgetful:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
         """Nothing to keep."""
         return Forgetful()
 
-    def down(self, facts: Facts, hub: Hub) -> Hub:
+    def down(self, facts: PublicFacts, hub: Hub) -> Hub:
         """The point."""
         return hub
 
-    def local(self, facts: Facts, down: Hub, state: Forgetful, f: Cohort, door: Door) -> tuple[Forgetful, Up]:
+    def local(
+        self, facts: PublicFacts, down: Hub, state: Forgetful, f: Cohort, release: Releaser
+    ) -> tuple[Forgetful, Up]:
         """Sums of the parts of each party's records."""
         active = self.active(facts)
         if len(active) == 0:
             return state, Up(parts=np.zeros((len(facts.cohort), 0)))
-        coefficients = sampled(self.operator.coefficients(down.u, f), f, door, "parts", self.rate)
-        sums = f.pull(coefficients)[:, active] * facts.scales[:, None]
-        return state, Up(parts=door("parts", sums))
+        coefficients = sample_records(self.operator.coefficients(down.u, f), f, release, "parts", self.rate)
+        sums = f.rmatvec(coefficients)[:, active] * facts.scales[:, None]
+        return state, Up(parts=release("parts", sums))
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The public half of the operator, relaxed, on the active blocks."""
         active = self.active(facts)
         mean, moved = np.zeros(facts.dim), hub.u.copy()
@@ -211,7 +213,7 @@ class NoisyFixedPoint:
         moved[active] += value_at(self.relaxation, facts.round) * (target - hub.u)[active]
         return Hub(u=moved)
 
-    def model(self, facts: Facts, hub: Hub) -> Array:
+    def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The point."""
         return hub.u
 

@@ -31,23 +31,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms.gradient_admm import squared_part
+from consenso.algorithms.gradient_admm import split_squared_term
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError, StepError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.privacy import events
-from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View, gaussian_draws
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws
 from consenso.privacy.theorems import PerturbedObjective, Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
-from consenso.subproblems import certified
+from consenso.subproblems import certify
 from consenso.subproblems.batch import ROUNDING
 
 # The certificate leaves this much of the tolerance for what is rounded before and after the solver.
@@ -137,19 +137,19 @@ class ObjectivePerturbation:
 
     def convexity(self, problem: Problem) -> float:
         """Strong convexity of J."""
-        return self.quadratic + problem.records * squared_part(problem.regularizer)[0]
+        return self.quadratic + problem.records * split_squared_term(problem.regularizer)[0]
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """One curator, one record added or removed, a smooth loss of one margin, enough convexity."""
-        problem = setting.facts.problem
-        if setting.parties > 1:
+        problem = spec.facts.problem
+        if spec.parties > 1:
             raise InputError(
-                f"ObjectivePerturbation: one curator minimises over all data, and there are {setting.parties} parties; "
+                f"ObjectivePerturbation: one curator minimises over all data, and there are {spec.parties} parties; "
                 "put their records into one, or use PreconditionedFixedPoint."
             )
-        if setting.rounds != 1 or not isinstance(setting.schedule, Everyone):
+        if spec.rounds != 1 or not isinstance(spec.schedule, Everyone):
             raise InputError(
-                f"ObjectivePerturbation(rounds={setting.rounds}): the model is released once; plan rounds=1 with "
+                f"ObjectivePerturbation(rounds={spec.rounds}): the model is released once; plan rounds=1 with "
                 "Everyone()."
             )
         if problem.unit != "record" or problem.adjacency != "add-remove":
@@ -165,7 +165,7 @@ class ObjectivePerturbation:
             )
         require_lipschitz(problem.loss, problem.row_bound, "ObjectivePerturbation")
         smoothness = require_smooth(problem.loss, problem.row_bound, "ObjectivePerturbation")
-        noisy = not isinstance(setting.doorway.noise_for("objective"), NoNoise)
+        noisy = not isinstance(spec.policy.noise_for("objective"), NoNoise)
         least = smoothness if noisy else 0.0
         if not self.convexity(problem) > least:
             raise PreconditionError(
@@ -174,7 +174,7 @@ class ObjectivePerturbation:
                 "take ObjectivePerturbation.rule(problem, epsilon=..., delta=...)."
             )
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The linear term inside the minimisation, and the output."""
         off = 2 * self.tolerance
         return (
@@ -188,21 +188,23 @@ class ObjectivePerturbation:
             Release(
                 name="output",
                 size=facts.dim,
-                bounds=Bounds(record_add_remove=off, record_replace_one=off, user_add_remove=off, user_replace_one=off),
+                bounds=Bounds(
+                    record_add_remove=off, record_replace_one=off, party_add_remove=off, party_replace_one=off
+                ),
                 why="for the same exact minimiser two solvers are at most twice the tolerance apart "
                 "(docs/privacy.md#objective-perturbation)",
             ),
         )
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """The only guarantee there is, for one record and whoever looks: the model is all that leaves."""
-        if view.unit == "record":
-            yield lambda: self._theorem(setting, view)
+        if query.unit == "record":
+            yield lambda: self._theorem(spec, query)
 
-    def _theorem(self, setting: Setting, view: View) -> Theorem:
-        problem, sampler = setting.facts.problem, setting.doorway.sampler
+    def _theorem(self, spec: RunSpec, query: PrivacyQuery) -> Theorem:
+        problem, sampler = spec.facts.problem, spec.policy.sampler
         lipschitz, convexity = problem.loss.lipschitz(problem.row_bound), self.convexity(problem)
-        std, output_std = (gaussian_draws(setting, self.releases, name).std for name in ("objective", "output"))
+        std, output_std = (gaussian_draws(spec, self.releases, name).std for name in ("objective", "output"))
         off = 2 * self.tolerance
         return PerturbedObjective(
             lipschitz=lipschitz,
@@ -215,42 +217,40 @@ class ObjectivePerturbation:
             excess=sampler.excess(std, lipschitz, problem.dim, "gaussian")
             + sampler.excess(output_std, off, problem.dim, "gaussian"),
             outputs=problem.outputs,
-            adjacency=view.adjacency,
-            unit=view.unit,
+            adjacency=query.adjacency,
+            unit=query.unit,
         )
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """Zero."""
         return Hub(w=np.zeros(facts.dim))
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Nothing to keep."""
         return State()
 
-    def down(self, facts: Facts, hub: Hub) -> Down:
+    def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """Nothing."""
         return Down()
 
-    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+    def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """Minimise, then release."""
-        minimiser = door.perturb("objective", lambda noise: self._minimise(facts.problem, f, noise[0])[None])
-        return state, Up(w=door("output", minimiser))
+        minimiser = release.perturb("objective", lambda noise: self._minimise(facts.problem, f, noise[0])[None])
+        return state, Up(w=release("output", minimiser))
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """What the curator released."""
         return Hub(w=total.w)
 
-    def model(self, facts: Facts, hub: Hub) -> Array:
+    def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The perturbed minimiser."""
         return hub.w
 
     def _minimise(self, problem: Problem, f: Cohort, linear: Array) -> Array:
-        rest, convexity = squared_part(problem.regularizer)[1], self.convexity(problem)
+        rest, convexity = split_squared_term(problem.regularizer)[1], self.convexity(problem)
         if isinstance(rest, NoPenalty):
             step, tolerance = 1 / (float(f.scales[0]) * convexity), SHARE * self.tolerance
-            found: Array = certified(
-                f.prox((-linear / convexity)[None], step, tolerance), tolerance, type(self).__name__
-            )
+            found: Array = certify(f.prox((-linear / convexity)[None], step, tolerance), tolerance, type(self).__name__)
             minimiser: Array = found[0]
             return minimiser
         return _Composite(f, linear, convexity, rest, problem.records).minimiser(SHARE * self.tolerance)
@@ -329,7 +329,7 @@ class _Composite:
     def _rounding(self, w: Array) -> float:
         """What rounding may hide in the subgradient at w."""
         f, length = self.f, float(np.linalg.norm(w))
-        norms, slopes = np.sqrt(f.squared_norms), np.abs(f.slopes(f.scores(w)))
+        norms, slopes = np.sqrt(f.squared_norms), np.abs(f.slopes(f.linear_predictor(w)))
         pulled = float(np.sum(norms * (slopes + f.problem.loss.curvature_bound * norms * length)))
         return (
             ROUNDING * math.sqrt(len(w)) * (2 * pulled + self.convexity * length + float(np.linalg.norm(self.linear)))

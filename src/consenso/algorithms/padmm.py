@@ -41,17 +41,17 @@ from consenso.algorithms.networked import Message, degrees_of, running_average, 
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
-from consenso.facts import Facts
 from consenso.losses import Logistic, Squared
-from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise, Geometric
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
-from consenso.subproblems import certified
+from consenso.subproblems import certify
 from consenso.topology import Topology
 
 
@@ -84,9 +84,9 @@ class PADMM:
             require_positive(self, radius=self.radius)
         check_averaging(self, self.averaging)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Refuse what has no exact prox or no bound, and nodes without neighbours."""
-        problem = setting.facts.problem
+        problem = spec.facts.problem
         if not isinstance(problem.regularizer, NoPenalty | L2):
             raise PreconditionError(
                 f"PADMM: local problems are solved exactly, which {problem.regularizer!r} does not allow; use L2 or "
@@ -98,10 +98,10 @@ class PADMM:
                 f"{problem.loss!r} is unbounded; use Huber(threshold=...), or with the squared loss pass radius= to "
                 "project the points of the proxes."
             )
-        if degrees_of(setting.facts).min() < 1:
+        if degrees_of(spec.facts).min() < 1:
             raise InputError("PADMM(topology=...): every node has a neighbour, and one has none; add an edge.")
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The minimiser."""
         return (
             Release(
@@ -112,7 +112,7 @@ class PADMM:
             ),
         )
 
-    def _bounds(self, facts: Facts) -> Bounds:
+    def _bounds(self, facts: PublicFacts) -> Bounds:
         problem, slack = facts.problem, 2 * self.tolerance
         with np.errstate(divide="ignore"):  # a node without neighbours has no bound, and `check` says so
             gain = 1 / self.denominator(facts)
@@ -122,47 +122,47 @@ class PADMM:
             residual = problem.row_bound * longest + problem.target_bound
             return Bounds(
                 record_replace_one=2 * gain * facts.scales * problem.row_bound * residual + slack,
-                user_replace_one=2 * longest + slack,
+                party_replace_one=2 * longest + slack,
             )
         one, all_of_them = gain * facts.record_prox_lipschitz, gain * facts.lipschitz
         return Bounds(
             record_add_remove=one + slack,
             record_replace_one=2 * one + slack,
-            user_add_remove=all_of_them + slack,
-            user_replace_one=2 * all_of_them + slack,
+            party_add_remove=all_of_them + slack,
+            party_replace_one=2 * all_of_them + slack,
         )
 
-    def denominator(self, facts: Facts) -> Array:
+    def denominator(self, facts: PublicFacts) -> Array:
         """Strong convexity of each node's local problem without its loss."""
         return 2 * self.penalty * degrees_of(facts) + facts.problem.regularizer.strong_convexity
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None: composing the rounds is exact, since all history is noisy."""
         return ()
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Everything at zero, and as if the neighbours had said so."""
         zero = np.zeros((len(facts.cohort), facts.dim))
         return State(w=zero, heard=zero, dual=zero, model=zero)
 
-    def local(self, facts: Facts, state: State, f: Cohort, door: Door) -> tuple[State, Message]:
+    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
         """An exact step on the augmented Lagrangian, then noise."""
         bottom = self.denominator(facts)
         pull = self.penalty * (degrees_of(facts)[:, None] * state.w + state.heard) - state.dual
         point = within(pull / bottom[:, None], self.radius)
         f.check_points(point, 1 / bottom, self.tolerance, "PADMM")
-        x = certified(f.prox(point, 1 / bottom, self.tolerance), self.tolerance, "PADMM")
-        w = door("primal", x)
+        x = certify(f.prox(point, 1 / bottom, self.tolerance), self.tolerance, "PADMM")
+        w = release("primal", x)
         return replace(state, w=w), Message(w=w)
 
-    def absorb(self, facts: Facts, state: State, heard: Heard) -> State:
+    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
         """The dual moves by the disagreement with the neighbours."""
         said = heard.sum("w")
         dual = state.dual + self.penalty * (degrees_of(facts)[:, None] * state.w - said)
         model = running_average(facts, self.averaging, state.model, state.w)
         return State(w=state.w, heard=said, dual=dual, model=model)
 
-    def models(self, facts: Facts, state: State) -> Array:
+    def models(self, facts: PublicFacts, state: State) -> Array:
         """Each node's iterate, or the average of its late ones."""
         return state.model
 

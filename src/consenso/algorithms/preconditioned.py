@@ -46,20 +46,20 @@ from consenso.algorithms.whitening import (
     moment_release,
     pull,
     scale_release,
-    shortened_moments,
+    sum_shortened_moments,
     within_bounds,
 )
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz, require_smooth
-from consenso.metric import Metric, again, look, packed, unpacked
-from consenso.privacy.door import Door
+from consenso.metric import Metric, again, look, pack_symmetric, unpack_symmetric
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
@@ -153,25 +153,25 @@ class PreconditionedFixedPoint:
         """Rounds that are no steps."""
         return self.looks + (self.pilot > 0)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Bounded slopes, a step size from the smoothness, everybody in every round."""
-        problem = setting.facts.problem
+        problem = spec.facts.problem
         if problem.target_bound is None:
             require_lipschitz(problem.loss, problem.row_bound, "PreconditionedFixedPoint without a target bound")
         if not self.smoothing:
             require_smooth(problem.loss, problem.row_bound, "PreconditionedFixedPoint without smoothing")
-        if not isinstance(setting.schedule, Everyone):
+        if not isinstance(spec.schedule, Everyone):
             raise InputError(
                 "PreconditionedFixedPoint(schedule=...): every party takes part in every round; use Everyone()."
             )
         least = self.other_rounds + (self.steps or self.fewest_steps)
-        if setting.rounds < least:
+        if spec.rounds < least:
             raise InputError(
-                f"PreconditionedFixedPoint(rounds={setting.rounds}): one round for each second moment, for the pilot's "
+                f"PreconditionedFixedPoint(rounds={spec.rounds}): one round for each second moment, for the pilot's "
                 f"scale and for each step are needed, {least} at least."
             )
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """Second moments, then a gradient a round, which share one cost, and among them the scale of slopes."""
         kind = self._kind(facts.round)
         if kind == "second moment":
@@ -185,11 +185,11 @@ class PreconditionedFixedPoint:
             return "second moment"
         return "scale" if self.pilot and round_ == self.looks + self.pilot else "gradient"
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None beyond composing Gaussian sums."""
         return ()
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """The zero model; before a look all directions are alike."""
         bound = facts.problem.row_bound**2
         metric, zero = Metric.round(bound), np.zeros(facts.dim)
@@ -211,11 +211,11 @@ class PreconditionedFixedPoint:
         )
         return hub if self.looks else self._ready(facts, hub)
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Nothing is shortened yet."""
         return State(factor=np.ones(f.rows), told=np.zeros((len(f.parties), DIGEST_WORDS)))
 
-    def down(self, facts: Facts, hub: Hub) -> Down:
+    def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The model and the metric."""
         if facts.round < self.looks:
             share = 1.0 if self.looks == 1 else (FIRST_LOOK, 1 - FIRST_LOOK)[facts.round]
@@ -223,48 +223,48 @@ class PreconditionedFixedPoint:
             share = self._share(hub)
         return Down(x=hub.x, vectors=hub.vectors, values=hub.values, clip=hub.clip, width=hub.width, share=share)
 
-    def local(self, facts: Facts, down: Down, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+    def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """A second moment, a gradient over whitened and shortened rows, or squared slopes."""
         check_cost(down.clip, down.width, down.share)
         metric, kind = Metric(down.vectors, down.values), self._kind(facts.round)
         if kind == "second moment" and facts.round == 0:
-            return state, Up(total=door("second moment", packed(f.second_moment()), share=down.share))
+            return state, Up(total=release("second moment", pack_symmetric(f.second_moment()), share=down.share))
         told = digest(metric, down.clip)
         if not (state.told == told).all():
             check_metric(facts, metric)
             state = State(factor=factors(f, metric, down.clip), told=np.tile(told, (len(f.parties), 1)))
         if kind == "second moment":
-            moment = packed(shortened_moments(f, metric, state.factor))
+            moment = pack_symmetric(sum_shortened_moments(f, metric, state.factor))
             bound = (down.clip / facts.problem.row_bound) ** 2
-            return state, Up(total=door("second moment", moment, bound=bound, share=down.share))
+            return state, Up(total=release("second moment", moment, bound=bound, share=down.share))
         # The size of slopes is measured at their first width, whatever the hub says.
-        slopes = self._slopes(facts, f, f.scores(down.x), 1.0 if kind == "scale" else down.width)
+        slopes = self._slopes(facts, f, f.linear_predictor(down.x), 1.0 if kind == "scale" else down.width)
         if kind == "scale":
-            return state, Up(total=door("scale", f.sums((slopes / slope_limit(facts.problem)) ** 2)[:, None]))
+            return state, Up(total=release("scale", f.sums((slopes / slope_limit(facts.problem)) ** 2)[:, None]))
         pulled = pull(f, slopes * (state.factor if slopes.ndim == 1 else state.factor[:, None]))
         bound = down.clip * (1.0 if self.smoothing else down.width)
-        return state, Up(total=door("gradient", metric.apply(pulled, -0.5), bound=bound, share=down.share))
+        return state, Up(total=release("gradient", metric.apply(pulled, -0.5), bound=bound, share=down.share))
 
-    def _slopes(self, facts: Facts, f: Cohort, scores: Array, width: float) -> Array:
+    def _slopes(self, facts: PublicFacts, f: Cohort, scores: Array, width: float) -> Array:
         if self.smoothing:
             slopes, limit = f.prox_slopes(scores, self.smoothing * width), slope_limit(facts.problem)
         else:
             slopes, limit = f.slopes(scores), slope_limit(facts.problem) * width
-        return slopes if facts.problem.loss.slope_bound <= limit else noise_levels.clipped(slopes, limit)
+        return slopes if facts.problem.loss.slope_bound <= limit else noise_levels.clip_slopes(slopes, limit)
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """Read the metric off the second moment; then preconditioned proximal steps."""
         records, kind = facts.problem.records, self._kind(facts.round)
         if kind == "second moment":
-            return self._looked(facts, hub, total.total / records)
+            return self._take_moment(facts, hub, total.total / records)
         if kind == "scale":
             mean, noise = float(total.total[0]) / records, facts.noise["scale"] / records
             return replace(hub, width=self._levels(facts, hub).width(mean, noise, kinks=self.smoothing > 0))
-        return self._stepped(facts, hub, total.total / records)
+        return self._take_step(facts, hub, total.total / records)
 
-    def _looked(self, facts: Facts, hub: Hub, upper: Array) -> Hub:
+    def _take_moment(self, facts: PublicFacts, hub: Hub, upper: Array) -> Hub:
         problem, least = facts.problem, LEAST
-        moment, noise = unpacked(upper, problem.features), facts.noise["second moment"] / problem.records
+        moment, noise = unpack_symmetric(upper, problem.features), facts.noise["second moment"] / problem.records
         if facts.round == 0:
             noise /= np.sqrt(FIRST_LOOK if self.looks > 1 else 1.0)
             seen = look(moment, noise, NoiseLevels.floor, least * problem.row_bound**2)
@@ -275,7 +275,7 @@ class PreconditionedFixedPoint:
         metric = within_bounds(facts, seen.metric)
         return self._ready(facts, replace(hub, vectors=metric.vectors, values=metric.values, effective=seen.effective))
 
-    def _ready(self, facts: Facts, hub: Hub) -> Hub:
+    def _ready(self, facts: PublicFacts, hub: Hub) -> Hub:
         """Clip and steps for a metric that is now known."""
         levels = self._levels(facts, hub)
         longest = facts.problem.row_bound / float(np.sqrt(hub.values.min()))
@@ -290,7 +290,7 @@ class PreconditionedFixedPoint:
         steps = self.steps or int(min(max(levels.steps(width, residuals=residuals), self.fewest_steps), most))
         return replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width, steps=steps)
 
-    def _levels(self, facts: Facts, hub: Hub) -> NoiseLevels:
+    def _levels(self, facts: PublicFacts, hub: Hub) -> NoiseLevels:
         curvature = noise_levels.curvature_of(facts.problem.loss, self.smoothing)
         return NoiseLevels.of(facts, curvature, hub.effective)
 
@@ -301,29 +301,29 @@ class PreconditionedFixedPoint:
         early = hub.taken < self.pilot
         return PILOT_SHARE / self.pilot if early else (1 - PILOT_SHARE) / (hub.steps - self.pilot)
 
-    def _noise(self, facts: Facts, hub: Hub) -> float:
+    def _noise(self, facts: PublicFacts, hub: Hub) -> float:
         """Of a mean gradient that has the whole budget."""
         width = 1.0 if self.smoothing else hub.width
         return facts.noise["gradient"] * hub.clip * width / facts.problem.records
 
-    def _curvature(self, facts: Facts, hub: Hub) -> float:
+    def _curvature(self, facts: PublicFacts, hub: Hub) -> float:
         """Of the loss over shortened rows, in the metric."""
         return hub.weight * noise_levels.curvature_of(facts.problem.loss, self.smoothing * hub.width)
 
-    def _later_curvature(self, facts: Facts, hub: Hub) -> float:
-        return noise_levels.flattened(facts.problem.loss) * self._curvature(facts, hub)
+    def _later_curvature(self, facts: PublicFacts, hub: Hub) -> float:
+        return noise_levels.late_curvature(facts.problem.loss) * self._curvature(facts, hub)
 
-    def _damping(self, facts: Facts, hub: Hub) -> float:
+    def _damping(self, facts: PublicFacts, hub: Hub) -> float:
         if not self.damping:
             return 0.0
         noise, curvature = self._noise(facts, hub), self._later_curvature(facts, hub)
         return noise_levels.damping(noise, curvature, hub.variance / hub.trace)
 
-    def _bent(self, facts: Facts, hub: Hub) -> Metric:
+    def _bent(self, facts: PublicFacts, hub: Hub) -> Metric:
         """M."""
         return hub.metric.plus(self._curvature(facts, hub) / hub.step, self._damping(facts, hub))
 
-    def _stepped(self, facts: Facts, hub: Hub, gradient: Array) -> Hub:
+    def _take_step(self, facts: PublicFacts, hub: Hub, gradient: Array) -> Hub:
         noise = self._noise(facts, hub) / float(np.sqrt(self._share(hub)))
         if hub.taken == 0:
             curvature = self._later_curvature(facts, hub)
@@ -341,11 +341,11 @@ class PreconditionedFixedPoint:
             late=hub.late + late,
         )
 
-    def finished(self, facts: Facts, hub: Hub) -> bool:
+    def finished(self, facts: PublicFacts, hub: Hub) -> bool:
         """All steps were taken."""
         return hub.taken > 0 and hub.taken >= hub.steps
 
-    def model(self, facts: Facts, hub: Hub) -> Array:
+    def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The prox of the average of the late points, which is as sparse as a prox is; or the last iterate."""
         if not hub.late:
             return hub.x
@@ -359,7 +359,7 @@ class PreconditionedFixedPoint:
             return x
         size = float(np.sum(hub.metric.apply(x, 0.5) ** 2))
         moved = self._noise(facts, hub) / self._later_curvature(facts, hub)
-        return x * noise_levels.kept(size, 2 * hub.effective * facts.problem.outputs * moved**2)
+        return x * noise_levels.shrinkage_factor(size, 2 * hub.effective * facts.problem.outputs * moved**2)
 
     @classmethod
     def example(cls) -> Example:

@@ -47,14 +47,14 @@ from consenso.algorithms.distributed_admm import (
 from consenso.algorithms.networked import Message
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
-from consenso.privacy.door import Door
 from consenso.privacy.noise import GammaNormNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
 from consenso.topology import Topology
@@ -74,12 +74,12 @@ class PrimalPerturbation:
     def __post_init__(self) -> None:
         require_positive(self, penalty=self.penalty, tolerance=self.tolerance)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """The minimiser moves as far as the gradient can, so the gradient must be bounded."""
-        check_local_problem(self, setting)
-        require_lipschitz(setting.facts.problem.loss, setting.facts.problem.row_bound, "PrimalPerturbation")
+        check_local_problem(self, spec)
+        require_lipschitz(spec.facts.problem.loss, spec.facts.problem.row_bound, "PrimalPerturbation")
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The minimiser. A node without records keeps its place in the graph, and its minimiser is then public."""
         curvature, slack = curvatures(self.penalty, facts), 2 * self.tolerance
         record, user = facts.record_prox_lipschitz / curvature, facts.lipschitz / curvature
@@ -90,33 +90,33 @@ class PrimalPerturbation:
                 bounds=Bounds(
                     record_add_remove=record + slack,
                     record_replace_one=2 * record + slack,
-                    user_add_remove=user + slack,
-                    user_replace_one=2 * user + slack,
+                    party_add_remove=user + slack,
+                    party_replace_one=2 * user + slack,
                 ),
                 why="a prox moves by at most the change of the gradient over the curvature "
                 "(docs/privacy.md#prox-sensitivity)",
             ),
         )
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None beyond composition."""
         return ()
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Everything at zero."""
         return at_zero(facts)
 
-    def local(self, facts: Facts, state: State, f: Cohort, door: Door) -> tuple[State, Message]:
+    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
         """One local minimisation, then noise."""
         pull, curvature = pulls(self.penalty, facts, state), curvatures(self.penalty, facts)
-        w = door("model", minimise(f, pull, curvature, self.tolerance, "PrimalPerturbation"))
+        w = release("model", minimise(f, pull, curvature, self.tolerance, "PrimalPerturbation"))
         return replace(state, w=w), Message(w=w)
 
-    def absorb(self, facts: Facts, state: State, heard: Heard) -> State:
+    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
         """The dual step, on noisy models."""
         return listen(self.penalty, facts, state, heard)
 
-    def models(self, facts: Facts, state: State) -> Array:
+    def models(self, facts: PublicFacts, state: State) -> Array:
         """Each node's noisy model."""
         return state.w
 

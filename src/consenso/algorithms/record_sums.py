@@ -10,13 +10,13 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
-from consenso.facts import Facts
-from consenso.privacy.door import Door
-from consenso.privacy.noise import Constant, Polynomial, Table
+from consenso.privacy.composition import sight
+from consenso.privacy.noise import Constant, PerRound, Polynomial
 from consenso.privacy.release import Bounds, Release, sum_rounding
-from consenso.privacy.setting import Setting, View, gaussian_draws, insiders
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
 from consenso.privacy.theorems import FixedSizeWithoutMemory, Theorem
-from consenso.privacy.views import sight
+from consenso.public_facts import PublicFacts
 from consenso.schedules import FixedSubset
 from consenso.shards import Cohort
 
@@ -32,74 +32,74 @@ def check_rate(owner: object, rate: float) -> None:
         raise InputError(f"{type(owner).__name__}(rate={rate}): a rate lies in (0, 1]; 1 takes every record.")
 
 
-def value_at(sequence: float | Constant | Polynomial | Table, round_: int) -> float:
+def value_at(sequence: float | Constant | Polynomial | PerRound, round_: int) -> float:
     """The number of a round, of a number or a public sequence of them."""
     return float(sequence) if isinstance(sequence, float | int) else sequence.at(round_)
 
 
-def sum_bounds(facts: Facts, contribution: float) -> Bounds:
+def sum_bounds(facts: PublicFacts, contribution: float) -> Bounds:
     """Bounds of a sum over records, each weighted with its party's public weight and at most `contribution` long.
 
     The sums of parties may be added up before noise is added, so that the rows of all of them are rounded.
     """
     problem, one = facts.problem, contribution * facts.scales
     rounding = sum_rounding(problem.row_cap, contribution * float(problem.scales @ problem.row_caps))
-    return Bounds.of_contributions(record=one, user=one * facts.most, rounding=rounding)
+    return Bounds.of_contributions(record=one, party=one * facts.most, rounding=rounding)
 
 
-def sampled(coefficients: Array, f: Cohort, door: Door, name: str, rate: float) -> Array:
+def sample_records(coefficients: Array, f: Cohort, release: Releaser, name: str, rate: float) -> Array:
     """The coefficients of the records whose hidden coins came up, zeros for the others."""
     if rate == 1:
         return coefficients
-    chosen = door.coins(name, f.sizes)
+    chosen = release.coins(name, f.sizes)
     kept: Array = np.where(chosen if coefficients.ndim == 1 else chosen[:, None], coefficients, 0.0)
     return kept
 
 
 def without_memory(
-    setting: Setting, view: View, declaration: Callable[[Facts], tuple[Release, ...]]
+    spec: RunSpec, query: PrivacyQuery, declaration: Callable[[PublicFacts], tuple[Release, ...]]
 ) -> Iterable[Callable[[], Theorem]]:
     """The guarantee of fixed-size samples of parties that keep no state, for whoever does not know the sample."""
-    schedule = setting.schedule
-    if not isinstance(schedule, FixedSubset) or view.unit != "user" or view.adjacency != "replace-one":
+    schedule = spec.schedule
+    if not isinstance(schedule, FixedSubset) or query.unit != "party" or query.adjacency != "replace-one":
         return
-    everyone = setting.representatives()
-    rounds = [(round_, declared) for round_ in range(setting.rounds) if (declared := declaration(everyone.at(round_)))]
+    everyone = spec.representatives()
+    rounds = [(round_, declared) for round_ in range(spec.rounds) if (declared := declaration(everyone.at(round_)))]
     releases = [release for _, declared in rounds for release in declared]
-    if setting.doorway.trust != "curator" or not releases:
+    if spec.policy.trust != "curator" or not releases:
         return
-    if any((r.rate, r.at, sight(setting, view, r)) != (1, "sum", "sum") for r in releases):
+    if any((r.rate, r.at, sight(spec, query, r)) != (1, "sum", "sum") for r in releases):
         return
 
     def fixed_size() -> Theorem:
         for name in {release.name for release in releases}:
-            drawn = gaussian_draws(setting, declaration, name)
+            drawn = gaussian_draws(spec, declaration, name)
             if drawn.excess > 0 or drawn.rounding > 0:
                 raise PreconditionError(
                     "FixedSizeWithoutMemory: the theorem is about continuous noise and has no room for the excess of a "
                     "discrete sampler; sample parties with PoissonSubset(rate)."
                 )
-        ratios = tuple(_ratio(setting, declared, round_) for round_, declared in rounds)
+        ratios = tuple(_ratio(spec, declared, round_) for round_, declared in rounds)
         return FixedSizeWithoutMemory(
             size=schedule.size,
-            population=setting.parties,
+            population=spec.parties,
             contribution=ratios[0] if len(set(ratios)) == 1 else ratios,
             std=1.0,
             rounds=len(rounds),
-            insiders=insiders(setting, view),
+            insiders=insiders(spec, query),
         )
 
     yield fixed_size
 
 
-def _ratio(setting: Setting, releases: tuple[Release, ...], round_: int) -> float:
-    """Contribution over noise of everything that a party adds to the sums of a round; its releases share one draw.
+def _ratio(spec: RunSpec, releases: tuple[Release, ...], round_: int) -> float:
+    """SumTerm over noise of everything that a party adds to the sums of a round; its releases share one draw.
 
     Whoever is drawn takes the place of another, so the longest contribution of anybody counts.
     """
-    problem, total = setting.facts.problem, 0.0
+    problem, total = spec.facts.problem, 0.0
     for release in releases:
-        noise = setting.doorway.noise_for(release.name)
+        noise = spec.policy.noise_for(release.name)
         std = float(noise.scale(float(np.max(release.bounds.at(problem.unit, problem.adjacency))), round_))
-        total += release.times * (float(np.max(release.bounds.at("user", "add-remove"))) / std) ** 2
+        total += release.times * (float(np.max(release.bounds.at("party", "add-remove"))) / std) ** 2
     return math.sqrt(total)

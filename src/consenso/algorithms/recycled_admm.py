@@ -44,22 +44,22 @@ from consenso.algorithms.distributed_admm import State, at_zero, check_local_pro
 from consenso.algorithms.dual_perturbation import (
     check_cover,
     check_perturbation,
-    perturbed_minimiser,
-    perturbed_releases,
-    perturbed_rounds,
+    declare_perturbed_releases,
+    prove_perturbed_rounds,
+    release_perturbed_minimiser,
 )
 from consenso.algorithms.networked import Message, degrees_of
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Logistic
-from consenso.privacy.door import Door
 from consenso.privacy.noise import GammaNormNoise
 from consenso.privacy.release import Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
 from consenso.topology import Topology
@@ -91,41 +91,43 @@ class RecycledADMM:
         if not 0 <= self.proximity < np.inf:
             raise InputError(f"RecycledADMM(proximity={self.proximity}): a proximity is a finite number of at least 0.")
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Bounded, smooth losses of one margin, and noise whose law the theorem knows."""
-        check_local_problem(self, setting)
-        check_perturbation(self, setting, noisy_rounds(setting.rounds))
+        check_local_problem(self, spec)
+        check_perturbation(self, spec, noisy_rounds(spec.rounds))
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """Those of a perturbed minimisation in noisy rounds, none in silent ones."""
-        return perturbed_releases(facts, self.cover) if is_noisy(facts.round) else ()
+        return declare_perturbed_releases(facts, self.cover) if is_noisy(facts.round) else ()
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """The noisy rounds."""
-        yield lambda: perturbed_rounds(self, setting, view, noisy_rounds(setting.rounds))
+        yield lambda: prove_perturbed_rounds(self, spec, query, noisy_rounds(spec.rounds))
 
-    def enroll(self, facts: Facts, f: Cohort) -> RecycledState:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> RecycledState:
         """Everything at zero."""
         start = at_zero(facts)
         return RecycledState(w=start.w, heard=start.heard, dual=start.dual, anchor=start.w)
 
-    def local(self, facts: Facts, state: RecycledState, f: Cohort, door: Door) -> tuple[RecycledState, Message]:
+    def local(
+        self, facts: PublicFacts, state: RecycledState, f: Cohort, release: Releaser
+    ) -> tuple[RecycledState, Message]:
         """A perturbed minimisation, or what follows from the last one."""
         degrees = degrees_of(facts)[:, None]
         if is_noisy(facts.round):
-            w = perturbed_minimiser(self, facts, state, f, door)
+            w = release_perturbed_minimiser(self, facts, state, f, release)
             return replace(state, w=w, anchor=degrees * state.w + state.heard), Message(w=w)
         step = self.penalty / (2 * self.penalty * degrees + self.proximity)
         w = state.w + step * (2 * state.heard - state.anchor)
         return replace(state, w=w), Message(w=w)
 
-    def absorb(self, facts: Facts, state: RecycledState, heard: Heard) -> RecycledState:
+    def absorb(self, facts: PublicFacts, state: RecycledState, heard: Heard) -> RecycledState:
         """The dual step, in noisy rounds only."""
         if is_noisy(facts.round):
             return listen(self.penalty, facts, state, heard)
         return replace(state, heard=heard.sum("w"))
 
-    def models(self, facts: Facts, state: RecycledState) -> Array:
+    def models(self, facts: PublicFacts, state: RecycledState) -> Array:
         """Each node's model."""
         return state.w
 

@@ -18,13 +18,13 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.facts import Facts
-from consenso.privacy.door import Door
 from consenso.privacy.noise import Noise
 from consenso.privacy.release import Release, Trust
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import Regularizer
 from consenso.schedules import Everyone, Schedule
 from consenso.shards import Cohort
@@ -52,16 +52,16 @@ class Algorithm(Protocol):
 
     sources: ClassVar[tuple[Source, ...]]
 
-    def check(self, setting: Setting) -> None:
-        """Refuse a setting in which the method or its guarantee is not defined, before data are touched."""
+    def check(self, spec: RunSpec) -> None:
+        """Refuse a spec in which the method or its guarantee is not defined, before data are touched."""
         ...
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """What leaves the parties of this cohort in this round. Planning, running and accounting call this."""
         ...
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
-        """Guarantees for a view that are stronger than composing the releases; each refuses where it does not hold."""
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
+        """Guarantees for a query that are stronger than composing the releases; each refuses where it does not hold."""
         ...
 
 
@@ -69,27 +69,27 @@ class Algorithm(Protocol):
 class HubAlgorithm(Algorithm, Protocol):
     """Parties around a hub."""
 
-    def start(self, facts: Facts) -> Any:
+    def start(self, facts: PublicFacts) -> Any:
         """The hub before the first round."""
         ...
 
-    def enroll(self, facts: Facts, f: Cohort) -> Any:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> Any:
         """The cohort's states before the first round; of the data only the number of rows may be used."""
         ...
 
-    def down(self, facts: Facts, hub: Any) -> Any:
+    def down(self, facts: PublicFacts, hub: Any) -> Any:
         """What the hub sends to every party of a round."""
         ...
 
-    def local(self, facts: Facts, down: Any, state: Any, f: Cohort, door: Door) -> tuple[Any, Any]:
+    def local(self, facts: PublicFacts, down: Any, state: Any, f: Cohort, release: Releaser) -> tuple[Any, Any]:
         """A party's step: its next state and what it sends up."""
         ...
 
-    def combine(self, facts: Facts, hub: Any, total: Any) -> Any:
+    def combine(self, facts: PublicFacts, hub: Any, total: Any) -> Any:
         """The hub's step; each field of `total` is the sum over the parties that took part."""
         ...
 
-    def model(self, facts: Facts, hub: Any) -> Array:
+    def model(self, facts: PublicFacts, hub: Any) -> Array:
         """The model to release, (dim,)."""
         ...
 
@@ -98,19 +98,19 @@ class HubAlgorithm(Algorithm, Protocol):
 class PeerAlgorithm(Algorithm, Protocol):
     """Nodes on a graph."""
 
-    def enroll(self, facts: Facts, f: Cohort) -> Any:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> Any:
         """The cohort's states before the first round; of the data only the number of rows may be used."""
         ...
 
-    def local(self, facts: Facts, state: Any, f: Cohort, door: Door) -> tuple[Any, Any]:
+    def local(self, facts: PublicFacts, state: Any, f: Cohort, release: Releaser) -> tuple[Any, Any]:
         """A node's step: its next state and what it says to its neighbours."""
         ...
 
-    def absorb(self, facts: Facts, state: Any, heard: Heard) -> Any:
+    def absorb(self, facts: PublicFacts, state: Any, heard: Heard) -> Any:
         """What a node does with what it heard."""
         ...
 
-    def models(self, facts: Facts, state: Any) -> Array:
+    def models(self, facts: PublicFacts, state: Any) -> Array:
         """Each node's model, (parties, dim). The released model is their mean."""
         ...
 
@@ -131,7 +131,7 @@ class Heard(Protocol):
 class Finishes(Protocol):
     """A hub that may be done before the rounds are used up, as its releases tell."""
 
-    def finished(self, facts: Facts, hub: Any) -> bool:
+    def finished(self, facts: PublicFacts, hub: Any) -> bool:
         """Whether the next round would do nothing."""
         ...
 
@@ -140,7 +140,7 @@ class Finishes(Protocol):
 class Diagnoses(Protocol):
     """An algorithm that can say how far its parties are from consensus. Private: computed from data without noise."""
 
-    def diagnose(self, facts: Facts, hub: Any, state: Any, f: Cohort) -> Mapping[str, float]:
+    def diagnose(self, facts: PublicFacts, hub: Any, state: Any, f: Cohort) -> Mapping[str, float]:
         """Private figures by name."""
         ...
 
@@ -175,9 +175,9 @@ class Example:
 
     def vary(self, *changes: Mapping[str, Any]) -> Example:
         """The example with a variant for each of these changes: of parameters, of the example or of its problem."""
-        return replace(self, variants=self.variants + tuple(self._varied(change) for change in changes))
+        return replace(self, variants=self.variants + tuple(self._vary(change) for change in changes))
 
-    def _varied(self, change: Mapping[str, Any]) -> Example:
+    def _vary(self, change: Mapping[str, Any]) -> Example:
         def part(names: set[str]) -> dict[str, Any]:
             return {name: value for name, value in change.items() if name in names}
 

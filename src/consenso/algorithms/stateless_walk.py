@@ -27,20 +27,20 @@ import numpy as np
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
-from consenso.facts import Facts
 from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy import theorems
-from consenso.privacy.door import Door
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Coalition, Peer, Public
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.setting import Setting, View, gaussian_draws, insiders
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2
 from consenso.schedules import RandomWalk
 from consenso.shards import Cohort
-from consenso.subproblems import certified
+from consenso.subproblems import certify
 
 
 @dataclass(frozen=True)
@@ -77,19 +77,19 @@ class StatelessWalk:
     def __post_init__(self) -> None:
         require_positive(self, step=self.step, relaxation=self.relaxation, tolerance=self.tolerance)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """A walk, Lipschitz losses, a non-expansive visit."""
-        require_lipschitz(setting.facts.problem.loss, setting.facts.problem.row_bound, "StatelessWalk")
-        if setting.rounds and not isinstance(setting.schedule, RandomWalk):
+        require_lipschitz(spec.facts.problem.loss, spec.facts.problem.row_bound, "StatelessWalk")
+        if spec.rounds and not isinstance(spec.schedule, RandomWalk):
             raise InputError(
-                f"StatelessWalk(schedule={setting.schedule!r}): one party a round on a random walk; use RandomWalk()."
+                f"StatelessWalk(schedule={spec.schedule!r}): one party a round on a random walk; use RandomWalk()."
             )
-        if self.relaxation > setting.parties:
+        if self.relaxation > spec.parties:
             raise InputError(
-                f"StatelessWalk(relaxation={self.relaxation}): at most the number of parties, {setting.parties}."
+                f"StatelessWalk(relaxation={self.relaxation}): at most the number of parties, {spec.parties}."
             )
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The residual of one prox."""
         slack = 2 * self.tolerance
         return (
@@ -99,71 +99,71 @@ class StatelessWalk:
                 bounds=Bounds(
                     record_add_remove=self.step * facts.record_prox_lipschitz + slack,
                     record_replace_one=2 * self.step * facts.record_prox_lipschitz + slack,
-                    user_add_remove=self.step * facts.lipschitz + slack,
-                    user_replace_one=2 * self.step * facts.lipschitz + slack,
+                    party_add_remove=self.step * facts.lipschitz + slack,
+                    party_replace_one=2 * self.step * facts.lipschitz + slack,
                 ),
                 why="prox_{step f}(z) - z is step times a Lipschitz gradient (docs/privacy.md#prox-sensitivity)",
             ),
         )
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """The network guarantee, for parties on a uniform walk and for whoever sees the final model."""
-        if view.adjacency != "replace-one" or not isinstance(view.observer, Peer | Coalition | Public):
+        if query.adjacency != "replace-one" or not isinstance(query.observer, Peer | Coalition | Public):
             return
 
         def walk() -> Theorem:
-            if not setting.facts.proxes_end:
+            if not spec.facts.proxes_end:
                 raise PreconditionError(
                     f"StatelessWalk: the network guarantee needs everybody's proxes to be exact, and for the kinks of "
-                    f"{setting.facts.problem.loss!r} no solver is proved to certify them; use a smooth loss."
+                    f"{spec.facts.problem.loss!r} no solver is proved to certify them; use a smooth loss."
                 )
-            if setting.schedule != RandomWalk():
+            if spec.schedule != RandomWalk():
                 raise PreconditionError(
                     "StatelessWalk: the network guarantee is proved for a uniform next party; use RandomWalk() without "
                     "a topology."
                 )
-            drawn = gaussian_draws(setting, self.releases, "residual")
-            return theorems.StatelessWalk(
-                parties=setting.parties,
-                steps=setting.rounds,
+            drawn = gaussian_draws(spec, self.releases, "residual")
+            return theorems.WalkWithoutStates(
+                parties=spec.parties,
+                steps=spec.rounds,
                 step=self.step,
-                lipschitz=float(setting.facts.problem.lipschitz[view.party]),
+                lipschitz=float(spec.facts.problem.lipschitz[query.party]),
                 relaxation=self.relaxation,
                 std=2 * drawn.std,
-                observers=insiders(setting, view),
+                observers=insiders(spec, query),
                 final_model=True,
                 tolerance=self.tolerance + drawn.rounding,
-                excess=setting.rounds * drawn.excess,
-                unit=view.unit,
+                excess=spec.rounds * drawn.excess,
+                unit=query.unit,
             )
 
         yield walk
 
-    def start(self, facts: Facts) -> Token:
+    def start(self, facts: PublicFacts) -> Token:
         """Zero."""
         return Token(z=np.zeros(facts.dim))
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Nothing to keep."""
         return State()
 
-    def down(self, facts: Facts, hub: Token) -> Token:
+    def down(self, facts: PublicFacts, hub: Token) -> Token:
         """The token."""
         return hub
 
-    def local(self, facts: Facts, down: Token, state: State, f: Cohort, door: Door) -> tuple[State, Up]:
+    def local(self, facts: PublicFacts, down: Token, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """One noisy prox residual."""
         start = np.broadcast_to(down.z, (len(facts.cohort), facts.dim))
         f.check_points(start, self.step, self.tolerance, "StatelessWalk")
-        x = certified(f.prox(start, self.step, self.tolerance), self.tolerance, "StatelessWalk")
-        return state, Up(residual=door("residual", x - down.z))
+        x = certify(f.prox(start, self.step, self.tolerance), self.tolerance, "StatelessWalk")
+        return state, Up(residual=release("residual", x - down.z))
 
-    def combine(self, facts: Facts, hub: Token, total: Up) -> Token:
+    def combine(self, facts: PublicFacts, hub: Token, total: Up) -> Token:
         """A small step towards the visited party's prox, then the regularizer's."""
         share = 2 * self.relaxation / facts.parties
         return Token(z=facts.problem.regularizer.prox(hub.z + share * total.residual, share * self.step))
 
-    def model(self, facts: Facts, hub: Token) -> Array:
+    def model(self, facts: PublicFacts, hub: Token) -> Array:
         """The token."""
         return hub.z
 
@@ -178,7 +178,7 @@ class StatelessWalk:
                 features=3,
                 sizes=np.full(6, 5),
                 row_bound=1.0,
-                unit="user",
+                unit="party",
             ),
             noise=GaussianNoise(multiplier=1.0),
             schedules=(RandomWalk(),),

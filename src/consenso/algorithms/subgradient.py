@@ -39,14 +39,14 @@ from consenso.algorithms.networked import (
 from consenso.algorithms.record_sums import value_at
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
-from consenso.facts import Facts
 from consenso.losses import Logistic
-from consenso.privacy.door import Door
-from consenso.privacy.noise import Constant, GaussianNoise, Geometric, Polynomial, Table
+from consenso.privacy.noise import Constant, GaussianNoise, Geometric, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.setting import Setting, View
+from consenso.privacy.releaser import Releaser
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, ElasticNet
 from consenso.shards import Cohort
 from consenso.topology import Topology
@@ -73,7 +73,7 @@ class DistributedSubgradient:
         ),
     )
 
-    step: float | Constant | Polynomial | Table = 1.0
+    step: float | Constant | Polynomial | PerRound = 1.0
     clip: float | None = None
     radius: float | None = None
     rate: float = 1.0
@@ -82,34 +82,34 @@ class DistributedSubgradient:
     averaging: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.step, Constant | Polynomial | Table):
+        if not isinstance(self.step, Constant | Polynomial | PerRound):
             require_positive(self, step=self.step)
         check_node(self, self.clip, self.radius, self.rate, self.averaging)
 
-    def check(self, setting: Setting) -> None:
+    def check(self, spec: RunSpec) -> None:
         """Refuse unbounded gradients, and constraints where only subgradients are taken."""
-        problem = setting.facts.problem
+        problem = spec.facts.problem
         require_bounded_gradient(self, problem, self.clip, self.radius)
         require_slopes(self, problem, self.proximal)
 
-    def releases(self, facts: Facts) -> tuple[Release, ...]:
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """A node's subgradient."""
         return (gradient_release(facts, self.clip, self.radius, self.rate),)
 
-    def theorems(self, setting: Setting, view: View) -> Iterable[Callable[[], Theorem]]:
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None: composing the rounds is exact, since all history is noisy."""
         return ()
 
-    def enroll(self, facts: Facts, f: Cohort) -> State:
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Everything at zero."""
         zero = np.zeros((len(facts.cohort), facts.dim))
         return State(w=zero, mixed=zero, model=zero)
 
-    def local(self, facts: Facts, state: State, f: Cohort, door: Door) -> tuple[State, Message]:
+    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
         """A step from the mixed iterate."""
         regularizer, step = facts.problem.regularizer, value_at(self.step, facts.round)
         point = within(state.mixed if self.at_average else state.w, self.radius)
-        g = noisy_gradient(facts, f, point, door, self.clip, self.rate)
+        g = noisy_gradient(facts, f, point, release, self.clip, self.rate)
         if self.proximal:
             w = regularizer.prox(state.mixed - step * g, step)
         else:
@@ -117,13 +117,13 @@ class DistributedSubgradient:
         w = within(w, self.radius)
         return replace(state, w=w), Message(w=w)
 
-    def absorb(self, facts: Facts, state: State, heard: Heard) -> State:
+    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
         """Mix what was said."""
         mixed = heard.mix("w")
         latest = mixed if self.at_average else state.w
         return State(w=state.w, mixed=mixed, model=running_average(facts, self.averaging, state.model, latest))
 
-    def models(self, facts: Facts, state: State) -> Array:
+    def models(self, facts: PublicFacts, state: State) -> Array:
         """Each node's iterate, or the average of its late ones."""
         return state.model
 

@@ -10,9 +10,9 @@ import numpy as np
 from consenso.algorithms.noise_levels import slope_limit
 from consenso.arrays import Array
 from consenso.errors import MessageError
-from consenso.facts import Facts
 from consenso.metric import Metric
 from consenso.privacy.release import Bounds, Release, sum_rounding
+from consenso.public_facts import PublicFacts
 from consenso.rows import BLOCK_NUMBERS
 from consenso.shards import Cohort
 
@@ -59,7 +59,7 @@ class Hub:
         return min(1.0, self.clip / float(np.sqrt(self.effective)))
 
 
-def moment_release(facts: Facts, *, several: bool) -> Release:
+def moment_release(facts: PublicFacts, *, several: bool) -> Release:
     """Second moments; `several` share one cost."""
     p, one = facts.problem.features, facts.problem.row_bound**2
     rounding = sum_rounding(facts.problem.row_cap, one * facts.problem.row_cap)
@@ -72,15 +72,15 @@ def moment_release(facts: Facts, *, several: bool) -> Release:
         bounds=Bounds(
             record_add_remove=one + rounding,
             record_replace_one=np.sqrt(2) * one + rounding,
-            user_add_remove=one * facts.most + rounding,
+            party_add_remove=one * facts.most + rounding,
             # Two positive semidefinite matrices of Frobenius norm m R^2 are at most sqrt(2) m R^2 apart.
-            user_replace_one=np.sqrt(2) * one * facts.most + rounding,
+            party_replace_one=np.sqrt(2) * one * facts.most + rounding,
         ),
         why="a row contributes a a' of Frobenius norm |a|^2 (docs/privacy.md#preconditioned-fixed-point)",
     )
 
 
-def gradient_release(facts: Facts) -> Release:
+def gradient_release(facts: PublicFacts) -> Release:
     """Gradients over whitened rows, which share one cost."""
     slope, records = slope_limit(facts.problem) * (1 + rounding(facts)), facts.problem.row_cap
     return Release(
@@ -90,13 +90,13 @@ def gradient_release(facts: Facts) -> Release:
         adaptive=True,
         parts=True,
         bounds=Bounds.of_contributions(
-            record=slope, user=slope * facts.most, rounding=sum_rounding(records, slope * records)
+            record=slope, party=slope * facts.most, rounding=sum_rounding(records, slope * records)
         ),
         why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
     )
 
 
-def scale_release(facts: Facts) -> Release:
+def scale_release(facts: PublicFacts) -> Release:
     """The sum of squared slopes."""
     rounding = sum_rounding(facts.problem.row_cap, facts.problem.row_cap)
     one, users = 1.0 + rounding, facts.most + rounding
@@ -104,7 +104,7 @@ def scale_release(facts: Facts) -> Release:
         name="scale",
         size=1,
         at="sum",
-        bounds=Bounds(record_add_remove=one, record_replace_one=one, user_add_remove=users, user_replace_one=users),
+        bounds=Bounds(record_add_remove=one, record_replace_one=one, party_add_remove=users, party_replace_one=users),
         why="squared slopes over their squared bound lie in [0, 1] (docs/privacy.md#adaptive-bounds)",
     )
 
@@ -118,7 +118,7 @@ def digest(metric: Metric, clip: float) -> Array:
     return words
 
 
-def check_metric(facts: Facts, metric: Metric) -> None:
+def check_metric(facts: PublicFacts, metric: Metric) -> None:
     """Refuse a metric that no released second moment has: rounding would be magnified beyond what noise covers."""
     p, most = facts.problem.features, facts.problem.row_bound**2
     round_ = metric.vectors.shape == (0, 0) and metric.values.shape == (1,)
@@ -131,7 +131,7 @@ def check_metric(facts: Facts, metric: Metric) -> None:
         raise MessageError(f"metric: its vectors must be orthonormal to {ORTHONORMAL:g}, and they are not.")
 
 
-def within_bounds(facts: Facts, metric: Metric) -> Metric:
+def within_bounds(facts: PublicFacts, metric: Metric) -> Metric:
     """The metric with its values where parties accept them."""
     most = facts.problem.row_bound**2
     return Metric(metric.vectors, np.clip(metric.values, LEAST * most, most))
@@ -146,7 +146,7 @@ def check_cost(clip: float, width: float, share: float) -> None:
         )
 
 
-def rounding(facts: Facts) -> float:
+def rounding(facts: PublicFacts) -> float:
     """What rounding adds to how far a whitened gradient moves, relative to one contribution of full length.
 
     Shortened rows are at most R C long before whitening (R the row bound, C the clip), so a sum over n records is off
@@ -174,7 +174,7 @@ def factors(f: Cohort, metric: Metric, clip: float) -> Array:
 def pull(f: Cohort, coefficients: Array) -> Array:
     """Sum over each party's rows of coefficient times row, (parties, dim), with rounding as `rounding` counts it."""
     if f.sizes.max(initial=0) <= PIECE:
-        return f.pull(coefficients)
+        return f.rmatvec(coefficients)
     rows = f._rows
     out = np.zeros((rows.parties, rows.features * rows.outputs))
     for party, (start, stop) in enumerate(zip(rows.layout.offsets[:-1], rows.layout.offsets[1:], strict=True)):
@@ -192,7 +192,7 @@ def pull(f: Cohort, coefficients: Array) -> Array:
     return out
 
 
-def shortened_moments(f: Cohort, metric: Metric, factors: Array) -> Array:
+def sum_shortened_moments(f: Cohort, metric: Metric, factors: Array) -> Array:
     """Sum over each party's whitened and shortened rows of row times its transpose, (parties, features, features).
 
     The rows whose lengths were checked are the ones that are summed. They are taken a block at a time, so that no

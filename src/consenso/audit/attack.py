@@ -11,17 +11,17 @@ import numpy as np
 from consenso.audit.bounds import area, evidence
 from consenso.audit.copies import Stacking
 from consenso.audit.distinguisher import learn
-from consenso.audit.families import curve_of, ruled_out
+from consenso.audit.families import curve_of, rule_out
 from consenso.audit.findings import Finding
 from consenso.audit.neighbours import Neighbours, unkind
 from consenso.audit.simulate import Kind, Scores, Watch, simulate, stacking_of
-from consenso.audit.targets import SCORES, Claim, Target, target_of, victim
+from consenso.audit.targets import SCORES, AuditTarget, Claim, target_of, victim
 from consenso.errors import InputError
+from consenso.planning.plan import Plan
 from consenso.privacy.observers import Observer, parse
 from consenso.privacy.relations import Relation, bounds_of, relation_of
-from consenso.privacy.setting import View
+from consenso.privacy.run_spec import PrivacyQuery
 from consenso.problem import Unit
-from consenso.runtime.plan import Plan
 
 # Trials of either world with which the worst neighbours are chosen, as a share of those that count.
 PILOT = 0.05
@@ -87,7 +87,7 @@ def audit(
     targets = [
         target_of(
             plan,
-            View(observer=observer, unit=unit, adjacency=bounds, party=attacked),
+            PrivacyQuery(observer=observer, unit=unit, adjacency=bounds, party=attacked),
             delta,
             claim,
             kind,
@@ -128,7 +128,7 @@ def confirm(plan: Plan, findings: Sequence[Finding], effort: Effort) -> list[Fin
     return [replace(second[each.observer], first=each) if each.refuted else each for each in findings]
 
 
-def _attacks(plan: Plan, targets: Sequence[Target], candidates: list[Neighbours], effort: Effort) -> list[Finding]:
+def _attacks(plan: Plan, targets: Sequence[AuditTarget], candidates: list[Neighbours], effort: Effort) -> list[Finding]:
     watches = [target.watch for target in targets if target.watch is not None]
     stacking, trials = stacking_of(plan, candidates[0].zero), effort.trials
     if stacking is Stacking.NOTHING and effort.slow_trials is not None:
@@ -177,7 +177,7 @@ def _strongest(
 
 
 def _finding(
-    plan: Plan, target: Target, scores: Scores, what: str, trials: int, effort: Effort, stacking: Stacking
+    plan: Plan, target: AuditTarget, scores: Scores, what: str, trials: int, effort: Effort, stacking: Stacking
 ) -> Finding:
     assert target.watch is not None
     zero, one = learn(*scores) if target.watch.kind == "model" else scores
@@ -185,7 +185,7 @@ def _finding(
     lower, method = shown.epsilon(target.delta)
     refuted = lower > target.claimed or shown.refutes(curve_of(target.event))
     if effort.family or refuted:
-        ruled = ruled_out(target.event, shown, target.delta)
+        ruled = rule_out(target.event, shown, target.delta)
         if ruled > lower:
             lower, method = ruled, "trade-off curve"
     return _of(
@@ -203,7 +203,7 @@ def _finding(
     )
 
 
-def _nothing(plan: Plan, target: Target) -> Finding:
+def _nothing(plan: Plan, target: AuditTarget) -> Finding:
     return _of(
         plan,
         target,
@@ -218,13 +218,13 @@ def _nothing(plan: Plan, target: Target) -> Finding:
     )
 
 
-def _of(plan: Plan, target: Target, **found: Any) -> Finding:
+def _of(plan: Plan, target: AuditTarget, **found: Any) -> Finding:
     return Finding(
         algorithm=type(plan.algorithm).__name__,
-        observer=target.view.observer.key,
-        unit=target.view.unit,
-        adjacency=relation_of(target.view.adjacency, plan.problem.adjacency),
-        party=target.view.party,
+        observer=target.query.observer.key,
+        unit=target.query.unit,
+        adjacency=relation_of(target.query.adjacency, plan.problem.adjacency),
+        party=target.query.party,
         theorem=target.theorem,
         delta=target.delta,
         claimed=target.claimed,

@@ -62,7 +62,7 @@ def lower_rate(count: float, trials: int, confidence: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Errors:
+class ErrorCounts:
     """How often a test with a fixed threshold was wrong, and bounds on how often it is."""
 
     false_positives: int
@@ -148,7 +148,7 @@ def area(zero: Array, one: Array, confidence: float) -> Area:
 class Evidence:
     """All that the scores of one attack prove, with one confidence for all of it together."""
 
-    errors: Errors
+    errors: ErrorCounts
     area: Area
     confidence: float
     fpr: Array  # the receiver operating curve as rates of errors, for drawing
@@ -181,7 +181,7 @@ def evidence(zero: Array, one: Array, *, delta: float, confidence: float) -> Evi
     zero, one = _finite(zero), _finite(one)
     cut0, cut1 = int(CHOOSING * len(zero)), int(CHOOSING * len(one))
     threshold = _threshold(zero[:cut0], one[:cut1], delta, half, len(zero) - cut0)
-    errors = Errors(
+    errors = ErrorCounts(
         false_positives=int(np.sum(zero[cut0:] > threshold)),
         negatives=len(zero) - cut0,
         false_negatives=int(np.sum(one[cut1:] <= threshold)),
@@ -206,15 +206,15 @@ def _threshold(zero: Array, one: Array, delta: float, confidence: float, trials:
     """The threshold that promises the largest epsilon, were the remaining runs like these."""
     candidates = np.unique(np.quantile(np.concatenate([zero, one]), np.linspace(0.0, 1.0, CANDIDATES + 1)))
 
-    def expected_count(wrong: int, runs: int) -> int:
+    def count_expected(wrong: int, runs: int) -> int:
         # Half an error more than was seen: a threshold that happened to make none is not worth infinitely much.
         return math.ceil((wrong + 0.5) / (runs + 1) * trials)
 
     def promise(threshold: float) -> tuple[float, float]:
-        expected = Errors(
-            false_positives=expected_count(int(np.sum(zero > threshold)), len(zero)),
+        expected = ErrorCounts(
+            false_positives=count_expected(int(np.sum(zero > threshold)), len(zero)),
             negatives=trials,
-            false_negatives=expected_count(int(np.sum(one <= threshold)), len(one)),
+            false_negatives=count_expected(int(np.sum(one <= threshold)), len(one)),
             positives=trials,
             confidence=confidence,
         )

@@ -14,9 +14,9 @@ from consenso.algorithms.consensus import ConsensusADMM, Hub, Up
 from consenso.arrays import Array, IntArray
 from consenso.audit.neighbours import Neighbours, neighbours
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.losses import Huber
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import NoPenalty
 from consenso.schedules import ROUND, Certain, Coins, Participation
 
@@ -72,16 +72,16 @@ class FlippingADMM(ConsensusADMM):
 
     far: float = 30.0
 
-    def start(self, facts: Facts) -> Hub:
+    def start(self, facts: PublicFacts) -> Hub:
         """The script's first point."""
         return replace(super().start(facts), z=self._z(facts, 0))
 
-    def combine(self, facts: Facts, hub: Hub, total: Up) -> Hub:
+    def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The mean moves as it does, the model as the script says."""
         scripted = np.broadcast_to(self._z(facts, facts.round + 1), hub.z.shape)
         return replace(super().combine(facts, hub, total), z=scripted)
 
-    def _z(self, facts: Facts, round_: int) -> Array:
+    def _z(self, facts: PublicFacts, round_: int) -> Array:
         z = np.zeros(facts.dim)
         z[1] = self.far if round_ % 2 else -self.far
         return z
@@ -103,7 +103,7 @@ def stiff_problem(parties: int, *, stiffness: int) -> Problem:
         sizes=sizes,
         row_bound=1.0,
         target_bound=1.0,
-        unit="user",
+        unit="party",
         weighting="record",
     )
 
@@ -117,5 +117,5 @@ def flipping(problem: Problem, *, angle: float) -> Neighbours:
         others.append((rows, np.zeros(int(size))))
     up, down = (np.array([np.cos(angle), side * np.sin(angle)]) for side in (1.0, -1.0))
     return neighbours(
-        problem, "user", "replace-one", 0, others=others, one=(up, 0.0), zero=(down, 0.0), what="a flipping model"
+        problem, "party", "replace-one", 0, others=others, one=(up, 0.0), zero=(down, 0.0), what="a flipping model"
     )

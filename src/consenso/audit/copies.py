@@ -20,7 +20,7 @@ from scipy import sparse
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
-from consenso.facts import Facts
+from consenso.public_facts import PublicFacts
 
 _Number = TypeVar("_Number", np.float64, np.uint64)
 
@@ -55,12 +55,12 @@ class Copied:
             out[self.trial_of_row[first]] = np.add.reduceat(values, first, axis=0)
         return out
 
-    def spread(self, per_trial: Array) -> Array:
+    def repeat_per_row(self, per_trial: Array) -> Array:
         """A value of each trial repeated for its rows."""
         return per_trial[self.trial_of_row]
 
 
-def repeated(record: Any, count: int) -> Any:
+def repeat_record(record: Any, count: int) -> Any:
     """A record with a trial axis in front of its arrays; numbers are the same in every trial."""
     changes = {
         each.name: np.repeat(value[None], count, axis=0)
@@ -70,7 +70,7 @@ def repeated(record: Any, count: int) -> Any:
     return dataclasses.replace(record, **changes)
 
 
-def stacked(records: list[Any]) -> Any:
+def stack_records(records: list[Any]) -> Any:
     """Records of several trials as one; numbers must be the same in all of them."""
     changes: dict[str, Any] = {}
     for each in dataclasses.fields(records[0]):
@@ -95,15 +95,15 @@ def at(record: Any, index: int | IntArray) -> Any:
 class Hubs(Protocol):
     """The hubs of all trials."""
 
-    def down(self, facts: Facts) -> Any:
+    def down(self, facts: PublicFacts) -> Any:
         """What they send, stacked (or as it is where trials are taken one at a time)."""
         ...
 
-    def combine(self, facts: Facts, total: Any, alive: IntArray) -> None:
+    def combine(self, facts: PublicFacts, total: Any, alive: IntArray) -> None:
         """Their step, from stacked sums, in the trials that still run."""
         ...
 
-    def models(self, facts: Facts) -> Array:
+    def models(self, facts: PublicFacts) -> Array:
         """(trials, dim)."""
         ...
 
@@ -115,19 +115,19 @@ class Hubs(Protocol):
 class StackedHubs:
     """One record with a trial axis."""
 
-    def __init__(self, algorithm: HubAlgorithm, facts: Facts, count: int) -> None:
+    def __init__(self, algorithm: HubAlgorithm, facts: PublicFacts, count: int) -> None:
         self._algorithm = algorithm
-        self.value = repeated(algorithm.start(facts), count)
+        self.value = repeat_record(algorithm.start(facts), count)
 
-    def down(self, facts: Facts) -> Any:
+    def down(self, facts: PublicFacts) -> Any:
         """What they send."""
         return self._algorithm.down(facts, self.value)
 
-    def combine(self, facts: Facts, total: Any, alive: IntArray) -> None:
+    def combine(self, facts: PublicFacts, total: Any, alive: IntArray) -> None:
         """All of them at once."""
         self.value = self._algorithm.combine(facts, self.value, total)
 
-    def models(self, facts: Facts) -> Array:
+    def models(self, facts: PublicFacts) -> Array:
         """All of them at once."""
         return self._algorithm.model(facts, self.value)
 
@@ -146,21 +146,21 @@ class StackedHubs:
 class ListedHubs:
     """A record for each trial."""
 
-    def __init__(self, algorithm: HubAlgorithm, facts: Facts, count: int, *, alone: bool) -> None:
+    def __init__(self, algorithm: HubAlgorithm, facts: PublicFacts, count: int, *, alone: bool) -> None:
         self._algorithm, self._alone = algorithm, alone
         self.value = [algorithm.start(facts) for _ in range(count)]
 
-    def down(self, facts: Facts) -> Any:
+    def down(self, facts: PublicFacts) -> Any:
         """What they send."""
         sent = [self._algorithm.down(facts, hub) for hub in self.value]
-        return sent[0] if self._alone else stacked(sent)
+        return sent[0] if self._alone else stack_records(sent)
 
-    def combine(self, facts: Facts, total: Any, alive: IntArray) -> None:
+    def combine(self, facts: PublicFacts, total: Any, alive: IntArray) -> None:
         """One after the other."""
         for trial in alive:
             self.value[trial] = self._algorithm.combine(facts, self.value[trial], at(total, int(trial)))
 
-    def models(self, facts: Facts) -> Array:
+    def models(self, facts: PublicFacts) -> Array:
         """One after the other."""
         return np.stack([self._algorithm.model(facts, hub) for hub in self.value])
 

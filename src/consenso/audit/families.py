@@ -31,8 +31,8 @@ from consenso.privacy.events import (
     Sampled,
     SampledFixedSize,
     SampledGroup,
+    TokenWalk,
     Unbounded,
-    Walk,
 )
 
 # Members between which the answer is looked for, as factors on the sensitivity.
@@ -65,8 +65,8 @@ def louder(event: Event, factor: float) -> Event:
             return SampledFixedSize(std, contribution * factor, size, population, excess)
         case Mixture(weights, events):
             return Mixture(weights, tuple(louder(each, factor) for each in events))
-        case Walk(rho, parties, steps, observers, final_model):
-            return Walk(rho * factor**2, parties, steps, observers, final_model)
+        case TokenWalk(rho, parties, steps, observers, final_model):
+            return TokenWalk(rho * factor**2, parties, steps, observers, final_model)
         case ObjectivePerturbation(ratio, share):
             return ObjectivePerturbation(ratio * factor, share)
         case Repeated(inner, count):
@@ -81,7 +81,7 @@ def curve_of(event: Event) -> Curve:
     return Curve(accountants.tradeoff(event, GRID))
 
 
-def ruled_out(event: Event, shown: Evidence, delta: float) -> float:
+def rule_out(event: Event, shown: Evidence, delta: float) -> float:
     """The epsilon of the loudest member of a claim's family that the evidence refutes, 0 where it refutes none."""
     if accountants.gdp(event) is not None:
         return gaussian.epsilon(shown.mu, delta)

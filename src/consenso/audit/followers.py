@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.audit.copies import CopiedNeighbourhood
-from consenso.audit.doors import Call, Echo, Guess
+from consenso.audit.releasers import Echo, Guess, ReleaseCall
 from consenso.audit.trials import Scene, Trials, hubs_of
+from consenso.engine.states import own, put, take
 from consenso.errors import PrivacyError
-from consenso.privacy.door import Sealed
-from consenso.runtime.records import own, put, take
+from consenso.privacy.releaser import SumToken
 from consenso.shards import Shards
 
 # Messages that differ by more than this, relative to their size, differ.
@@ -31,7 +31,7 @@ class Step:
     """A step that a follower computed and may keep."""
 
     trials: IntArray  # of which trials
-    calls: list[Call]
+    calls: list[ReleaseCall]
     up: Any
     after: Any
 
@@ -48,7 +48,7 @@ class Shadow:
         size = int(shards.offsets[party + 1] - shards.offsets[party])
         self.records = size
         self._offsets = np.arange(run.count + 1, dtype=np.int64) * size
-        facts = run.plan.setting.facts.only(self._rows(run.count))
+        facts = run.plan.spec.facts.only(self._rows(run.count))
         self._all = shards.cohort(self._rows(run.count))
         self._state = own(run.plan.algorithm.enroll(facts, self._all))
 
@@ -59,14 +59,14 @@ class Shadow:
         here = scene.facts.only(rows)
         places = scene.place_of(self._party, self._run.parties)[trials]
         releases = algorithm.releases(here)
-        door = Echo(scene.calls, places, coins, self._run.doorway, here, releases, scene.largest)
+        releaser = Echo(scene.calls, places, coins, self._run.policy, here, releases, scene.largest)
         before = take(self._state, trials, self._offsets)
         cohort = self._all if len(trials) == self._run.count else self._shards.cohort(rows)
         if isinstance(algorithm, HubAlgorithm):
-            after, up = algorithm.local(here, self._run.spread(scene.down, trials), before, cohort, door)
+            after, up = algorithm.local(here, self._run.repeat_per_row(scene.down, trials), before, cohort, releaser)
         else:
-            after, up = algorithm.local(here, before, cohort, door)
-        return Step(trials, door.calls, up, after)
+            after, up = algorithm.local(here, before, cohort, releaser)
+        return Step(trials, releaser.calls, up, after)
 
     def keep(self, step: Step, which: NDArray[np.bool_] | None = None) -> None:
         """Take the step, in all of its trials or in those for which `which` is true."""
@@ -80,7 +80,7 @@ class Shadow:
 
     def hear(self, scene: Scene) -> None:
         """On a graph: what the neighbours said."""
-        topology = self._run.plan.setting.topology
+        topology = self._run.plan.spec.topology
         if scene.down is None and topology is not None:
             heard = CopiedNeighbourhood(
                 scene.up, self._run.count, topology.adjacency, topology.metropolis, node=self._party
@@ -97,7 +97,7 @@ def differs(mine: Any, theirs: Any, places: IntArray) -> NDArray[np.bool_]:
     wrong = np.zeros(len(places), dtype=np.bool_)
     for each in dataclasses.fields(mine):
         own_value, sent = getattr(mine, each.name), getattr(theirs, each.name)
-        if isinstance(own_value, Sealed) or isinstance(sent, Sealed):
+        if isinstance(own_value, SumToken) or isinstance(sent, SumToken):
             continue
         sent = sent[places].reshape(len(places), -1)
         own_value = own_value.reshape(len(places), -1)
@@ -116,7 +116,7 @@ class Filter:
         sizes = np.tile(np.diff(shards.offsets), run.count)
         self._offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         self._all = shards.cohort(run.party_of_row)
-        facts = run.plan.setting.facts.only(run.party_of_row)
+        facts = run.plan.spec.facts.only(run.party_of_row)
         self._state = own(run.plan.algorithm.enroll(facts, self._all))
 
     def step(self, scene: Scene) -> list[tuple[Array, Array]]:
@@ -127,37 +127,41 @@ class Filter:
         parties = self._run.party_of_row[rows]
         here = scene.facts.only(parties)
         known = np.isin(parties, list(self._insiders))
-        door = Guess(
+        releaser = Guess(
             scene.calls,
             scene.copies,
             known,
             self._deviations,
-            self._run.doorway,
+            self._run.policy,
             here,
             algorithm.releases(here),
             scene.largest,
         )
         before = take(self._state, rows, self._offsets)
         cohort = self._all if len(rows) == len(self._run.party_of_row) else self._shards.cohort(parties)
-        after, _ = algorithm.local(here, self._run.spread(scene.down, scene.copies.trial_of_row), before, cohort, door)
+        after, _ = algorithm.local(
+            here, self._run.repeat_per_row(scene.down, scene.copies.trial_of_row), before, cohort, releaser
+        )
         self._state = put(self._state, after, rows, self._offsets)
-        return door.implied
+        return releaser.implied
 
 
 class _Quiet:
-    """A door that adds nothing."""
+    """A releaser that adds nothing."""
 
     def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Array:
         return np.array(value)
 
     def perturb(self, name: str, solve: Callable[[Array], Array]) -> Array:
-        raise PrivacyError(f"door.perturb({name!r}): a walk is followed from release to release, not inside a solver.")
+        raise PrivacyError(
+            f"release.perturb({name!r}): a walk is followed from release to release, not inside a solver."
+        )
 
     def coins(self, name: str, counts: IntArray) -> NDArray[np.bool_]:
         return np.ones(int(counts.sum()), dtype=np.bool_)
 
 
-class Prediction:
+class TokenPrediction:
     """Where the token of a walk would be in one world, from what an observer last saw of it and without noise since.
 
     For walks whose parties keep nothing. The path is known, as in the proof of their guarantee. Between two looks the
@@ -173,7 +177,7 @@ class Prediction:
     def before(self, scene: Scene) -> None:
         """The token arrives: an observer who holds it compares and remembers where it was."""
         assert self._hubs is not None
-        seen = self._seen(scene)
+        seen = self._find_seen(scene)
         sent = self._hubs.down(scene.facts)
         self._compare(_flat(scene.down, self._run.count), _flat(sent, self._run.count), seen)
 
@@ -183,23 +187,23 @@ class Prediction:
         algorithm, rows = self._run.plan.algorithm, scene.rows
         parties = self._run.party_of_row[rows]
         here = scene.facts.only(parties)
-        down = self._run.spread(self._hubs.down(scene.facts), scene.copies.trial_of_row)
+        down = self._run.repeat_per_row(self._hubs.down(scene.facts), scene.copies.trial_of_row)
         cohort = self._shards.cohort(parties)
         _, up = algorithm.local(here, down, algorithm.enroll(here, cohort), cohort, _Quiet())
         total = type(up)(**{each.name: scene.copies.sums(getattr(up, each.name)) for each in dataclasses.fields(up)})
         self._hubs.combine(scene.facts, total, scene.alive)
         self._since += 1
-        seen = self._seen(scene)
+        seen = self._find_seen(scene)
         self._hubs.take_over(self._run.hubs, seen)
         self._since[seen] = 0
 
     def finish(self, models: Array) -> None:
         """The final model is shown."""
         assert self._hubs is not None
-        facts = self._run.plan.setting.facts.at(int(self._run.round.max()))
+        facts = self._run.plan.spec.facts.at(int(self._run.round.max()))
         self._compare(models, self._hubs.models(facts), np.arange(self._run.count))
 
-    def _seen(self, scene: Scene) -> IntArray:
+    def _find_seen(self, scene: Scene) -> IntArray:
         mine = np.isin(self._run.party_of_row[scene.rows], list(self._looks))
         return scene.copies.trial_of_row[mine]
 

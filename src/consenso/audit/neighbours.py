@@ -75,7 +75,7 @@ def unkind(problem: Problem, unit: Unit, adjacency: Adjacency, party: int) -> It
             ("all features at once", silent, (flat, high), (flat, low) if adjacency == "replace-one" else None)
         )
         crowd = [_crowd(problem, int(size), axis) for size in problem.sizes]
-        up, down = _pushed(problem, 1.0), _pushed(problem, -1.0)
+        up, down = _make_pushed_row(problem, 1.0), _make_pushed_row(problem, -1.0)
         pushed = down if adjacency == "replace-one" else None
         pairs.append(("others push", crowd, up, pushed))
     for what, others, one, zero in pairs:
@@ -102,7 +102,7 @@ def neighbours(
     worlds = []
     for chosen in (zero, one):
         rows, targets = others[party][0].copy(), others[party][1].copy()
-        which = slice(None) if unit == "user" else slice(-1, None)
+        which = slice(None) if unit == "party" else slice(-1, None)
         if chosen is not None:
             rows[which], targets[which] = chosen
         elif unit == "record" and adjacency == "add-remove" and len(rows) > 1:
@@ -111,11 +111,11 @@ def neighbours(
             rows[which] = 0.0
         data = list(others)
         data[party] = (rows, targets)
-        worlds.append(Shards.from_parties(problem, _compressed(data, problem)))
+        worlds.append(Shards.from_parties(problem, _compress(data, problem)))
     return Neighbours(zero=worlds[0], one=worlds[1], party=party, unit=unit, adjacency=adjacency, what=what)
 
 
-def _compressed(data: list[tuple[Array, Any]], problem: Problem) -> list[tuple[Any, Any]]:
+def _compress(data: list[tuple[Array, Any]], problem: Problem) -> list[tuple[Any, Any]]:
     """Large tables without their zeros, of which the attacker's data mostly consist."""
     if problem.records * problem.features <= DENSE_NUMBERS:
         return list(data)
@@ -132,7 +132,7 @@ def _crowd(problem: Problem, records: int, axis: Array) -> tuple[Array, Any]:
     return np.tile(axis, (records, 1)), _targets(problem, records, extremes(problem)[1])
 
 
-def _pushed(problem: Problem, side: float) -> tuple[Array, Any]:
+def _make_pushed_row(problem: Problem, side: float) -> tuple[Array, Any]:
     """A row that is misclassified where the crowd has pushed the model, with its steep part across."""
     row = np.zeros(problem.features)
     row[0], row[1] = SHARE, side * np.sqrt(1 - SHARE**2)

@@ -22,13 +22,13 @@ from scipy.stats import binom
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.audit.neighbours import extremes, silence
+from consenso.engine.in_process import InProcessEngine
+from consenso.engine.run import coins_of, get_model
 from consenso.errors import InputError
+from consenso.planning.plan import Plan
 from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
-from consenso.runtime.local import LocalEngine
-from consenso.runtime.plan import Plan
-from consenso.runtime.run import coins_of, released_model
 from consenso.shards import Shards
 
 # Shares of the canaries that are guessed; the confidence is divided among them.
@@ -103,7 +103,7 @@ def one_run(
     """
     rng = np.random.default_rng(seed)
     coins = rng.integers(2, size=len(chosen)).astype(bool)
-    shards = Shards.from_parties(plan.problem, _planted(data, chosen, coins))
+    shards = Shards.from_parties(plan.problem, _plant(data, chosen, coins))
     scores = _scores(plan, shards, chosen, seed=seed, every_round=view == "rounds")
     best = OneRun(canaries=len(chosen), guesses=0, right=0, delta=delta, confidence=confidence, lower=0.0, view=view)
     # Under add-remove an absent canary scores about nothing, not minus what a present one does.
@@ -175,7 +175,7 @@ def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
     return min(1.0, tail + 2.0 * canaries * delta * steepest)
 
 
-def _planted(data: list[tuple[Array, Any]], chosen: Canaries, coins: Array) -> list[tuple[Array, Any]]:
+def _plant(data: list[tuple[Array, Any]], chosen: Canaries, coins: Array) -> list[tuple[Array, Any]]:
     planted = [(np.array(rows), np.array(targets)) for rows, targets in data]
     used = np.zeros(len(planted), dtype=np.int64)
     for index, party in enumerate(chosen.parties):
@@ -192,21 +192,21 @@ def _scores(plan: Plan, shards: Shards, chosen: Canaries, *, seed: int, every_ro
     A record pulls the model against its own gradient. Summed over the rounds, the inner product of the model's moves
     with the difference of the two versions' gradients is, for gradient methods, what the likelihood ratio is made of.
     """
-    doorway = replace(plan.setting.doorway, sampler=Seeded(seed))
-    simulated = replace(plan, setting=replace(plan.setting, doorway=doorway))
-    engine = LocalEngine(stride=1)
-    progress = engine.start(simulated.algorithm, simulated.setting, shards)
+    policy = replace(plan.spec.policy, sampler=Seeded(seed))
+    simulated = replace(plan, spec=replace(plan.spec, policy=policy))
+    engine = InProcessEngine(stride=1)
+    progress = engine.start(simulated.algorithm, simulated.spec, shards)
     watched = every_round and isinstance(simulated.algorithm, HubAlgorithm)
-    before, total = released_model(simulated, progress), np.zeros(len(chosen))
+    before, total = get_model(simulated, progress), np.zeros(len(chosen))
     start = before
-    for _ in engine.rounds(simulated.algorithm, simulated.setting, shards, progress, coins_of(simulated, progress)):
+    for _ in engine.rounds(simulated.algorithm, simulated.spec, shards, progress, coins_of(simulated, progress)):
         if watched:
-            now = released_model(simulated, progress)
+            now = get_model(simulated, progress)
             total += _pull(plan.problem, chosen, before, before - now)
             before = now
     if watched:
         return total
-    end = released_model(simulated, progress)
+    end = get_model(simulated, progress)
     return _pull(plan.problem, chosen, end, start - end)
 
 

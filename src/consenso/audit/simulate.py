@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.audit.copies import Stacking
-from consenso.audit.followers import Filter, Prediction, Shadow
+from consenso.audit.followers import Filter, Shadow, TokenPrediction
 from consenso.audit.neighbours import Neighbours
-from consenso.audit.token import Token
+from consenso.audit.token import TokenScore
 from consenso.audit.trials import Scene, Trials
 from consenso.audit.watchers import FilteredRatio, LikelihoodRatio, Steps
+from consenso.planning.plan import Plan
 from consenso.privacy.observers import members
-from consenso.privacy.setting import View
-from consenso.runtime.plan import Plan
+from consenso.privacy.run_spec import PrivacyQuery
 from consenso.shards import Shards
 
 # Numbers that a chunk of trials keeps of data or of states: small enough to stay in the cache of a processor.
@@ -33,13 +33,13 @@ Kind = Literal["ratio", "filter", "walk", "token", "model"]
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """What is scored: an observer's view, and how.
+    """What is scored: an observer's query, and how.
 
     hidden: whether the observer does not know who was sampled. deviations: whether it knows by how much each party's
     noise differs from the mean, as the adversary of Theorem F does.
     """
 
-    view: View
+    query: PrivacyQuery
     kind: Kind
     hidden: bool = False
     deviations: bool = False
@@ -108,10 +108,10 @@ def stacking_of(plan: Plan, shards: Shards) -> Stacking:
     """The quickest way to take trials together that gives what single trials give; tried, not declared."""
     problem = plan.problem
     count = next(size for size in (2, 3, 5, 7, 11) if size not in (problem.dim, problem.features, problem.parties))
-    expected = [_played(plan, shards, Stacking.NOTHING, first, 1) for first in (0, count - 1)]
+    expected = [_play(plan, shards, Stacking.NOTHING, first, 1) for first in (0, count - 1)]
     for stacking in (Stacking.HUBS, Stacking.PARTIES):
         try:
-            models = _played(plan, shards, stacking, 0, count)
+            models = _play(plan, shards, stacking, 0, count)
         except Exception:  # whatever shape a definition trips over, it then takes its trials one at a time
             continue
         alone = np.concatenate(expected)
@@ -120,7 +120,7 @@ def stacking_of(plan: Plan, shards: Shards) -> Stacking:
     return Stacking.NOTHING
 
 
-def _played(plan: Plan, shards: Shards, stacking: Stacking, first: int, count: int) -> Array:
+def _play(plan: Plan, shards: Shards, stacking: Stacking, first: int, count: int) -> Array:
     """Models of some trials and, in two numbers each, all that they would have released without noise."""
     run = Trials(plan, shards, count=count, first=first, seed=1, stacking=stacking)
     exact = np.zeros((count, 2))
@@ -140,19 +140,22 @@ class _Stage:
         self._hidden = any(watch.hidden for watch in watches)
         self._ratios: dict[int, LikelihoodRatio] = {}
         self._filters: dict[int, FilteredRatio] = {}
-        self._walks: dict[int, tuple[Prediction, Prediction]] = {}
-        self._tokens: dict[int, Token] = {}
+        self._walks: dict[int, tuple[TokenPrediction, TokenPrediction]] = {}
+        self._tokens: dict[int, TokenScore] = {}
         for index, watch in enumerate(watches):
-            insiders = members(watch.view.observer)
+            insiders = members(watch.query.observer)
             if watch.kind == "ratio":
-                self._ratios[index] = LikelihoodRatio(run, watch.view, hidden=watch.hidden)
+                self._ratios[index] = LikelihoodRatio(run, watch.query, hidden=watch.hidden)
             elif watch.kind == "filter":
                 zero, one = (Filter(run, world, insiders, deviations=watch.deviations) for world in worlds)
                 self._filters[index] = FilteredRatio(run, zero, one)
             elif watch.kind == "token":
-                self._tokens[index] = Token(run, watch.view, insiders)
+                self._tokens[index] = TokenScore(run, watch.query, insiders)
             elif watch.kind == "walk":
-                self._walks[index] = (Prediction(run, worlds[0], insiders), Prediction(run, worlds[1], insiders))
+                self._walks[index] = (
+                    TokenPrediction(run, worlds[0], insiders),
+                    TokenPrediction(run, worlds[1], insiders),
+                )
         self._shadows = tuple(Shadow(run, world, pair.party) for world in worlds) if self._ratios else ()
 
     def play(self) -> list[Array]:

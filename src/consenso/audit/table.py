@@ -9,7 +9,7 @@ from pathlib import Path
 
 from consenso.audit.findings import Finding
 from consenso.errors import InputError
-from consenso.runtime.plan import Plan
+from consenso.planning.plan import Plan
 
 BEGIN, END = "<!-- table of attacks: begin -->", "<!-- table of attacks: end -->"
 OBSERVERS = ("eavesdropper", "server", "peer", "public")
@@ -23,14 +23,14 @@ class Attacked:
     findings: list[Finding]
 
     @property
-    def setting(self) -> str:
+    def spec(self) -> str:
         """Schedule and trust in words."""
-        setting = self.plan.setting
-        return f"{type(setting.schedule).__name__}, {setting.doorway.trust}"
+        spec = self.plan.spec
+        return f"{type(spec.schedule).__name__}, {spec.policy.trust}"
 
 
 def markdown(attacked: Iterable[Attacked]) -> str:
-    """One row for each algorithm and setting: claimed epsilon / proved lower bound, by observer."""
+    """One row for each algorithm and spec: claimed epsilon / proved lower bound, by observer."""
     rows = list(attacked)
     tried = [finding for row in rows for finding in row.findings if finding.trials]
     if not tried:
@@ -50,7 +50,7 @@ def markdown(attacked: Iterable[Attacked]) -> str:
         first = row.findings[0]
         cells = [_cell(by_observer.get(observer)) for observer in OBSERVERS]
         scope = f"{first.unit}, {first.adjacency}"
-        lines.append(f"| {first.algorithm} | {scope} | {row.setting} | {' | '.join(cells)} |")
+        lines.append(f"| {first.algorithm} | {scope} | {row.spec} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Which party is attacked, what is claimed for it, and how the observer's view is scored."""
+"""Which party is attacked, what is claimed for it, and how the observer's query is scored."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from consenso.audit.simulate import Kind, Watch
 from consenso.errors import InputError
+from consenso.planning.plan import Plan
 from consenso.privacy import accountants
-from consenso.privacy.events import Composed, Event, Mixture, Repeated, Walk
+from consenso.privacy.composition import knows_sample, sight
+from consenso.privacy.events import Composed, Event, Mixture, Repeated, TokenWalk
 from consenso.privacy.observers import Coalition, Observer, Peer, Public, members
 from consenso.privacy.relations import Relation, relation_of
-from consenso.privacy.setting import View
-from consenso.privacy.views import knows_sample, sight
+from consenso.privacy.run_spec import PrivacyQuery
 from consenso.problem import Unit
-from consenso.runtime.plan import Plan
 from consenso.schedules import Independent
 
-Claim = Callable[[View], Event]
+Claim = Callable[[PrivacyQuery], Event]
 
 SCORES: dict[Kind, str] = {
     "ratio": "likelihood ratio of everything that is seen",
@@ -30,10 +30,10 @@ SCORES: dict[Kind, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class AuditTarget:
     """A claim, and how it is attacked."""
 
-    view: View
+    query: PrivacyQuery
     event: Event
     theorem: str
     claimed: float
@@ -45,61 +45,63 @@ def victim(plan: Plan, observers: list[Observer], unit: Unit, adjacency: Relatio
     """The party that is promised most: the strongest promise is the one that is most likely to be too strong."""
     # Parties that no observer is: those of the observer with the most insiders, which are outsiders to all.
     closest = max(observers, key=lambda observer: len(members(observer)))
-    promises = plan.promises(closest, delta, unit=unit, adjacency=adjacency)
+    promises = plan.prove_each(closest, delta, unit=unit, adjacency=adjacency)
     if not promises:
         raise InputError(f"audit(observers={closest.key!r}): nobody is left whose data this observer does not have.")
     return min(promises, key=lambda each: each.guarantee.epsilon(delta)).party
 
 
-def target_of(plan: Plan, view: View, delta: float, claim: Claim | None, kind: Kind | None, told: bool) -> Target:
-    """What a plan, or somebody else, claims of a view."""
-    relation = relation_of(view.adjacency, plan.problem.adjacency)
-    guarantee = plan.promise(view.observer, view.party, delta, unit=view.unit, adjacency=relation).guarantee
-    event = guarantee.event if claim is None else claim(view)
+def target_of(
+    plan: Plan, query: PrivacyQuery, delta: float, claim: Claim | None, kind: Kind | None, told: bool
+) -> AuditTarget:
+    """What a plan, or somebody else, claims of a query."""
+    relation = relation_of(query.adjacency, plan.problem.adjacency)
+    guarantee = plan.prove(query.observer, query.party, delta, unit=query.unit, adjacency=relation).guarantee
+    event = guarantee.event if claim is None else claim(query)
     claimed = accountants.epsilon(event, delta)
-    return Target(
-        view=view,
+    return AuditTarget(
+        query=query,
         event=event,
         theorem=str(guarantee.theorem) if claim is None else "as claimed",
         claimed=claimed,
         delta=delta,
-        watch=None if math.isinf(claimed) else watch_of(plan, view, event, kind, told),
+        watch=None if math.isinf(claimed) else watch_of(plan, query, event, kind, told),
     )
 
 
-def watch_of(plan: Plan, view: View, event: Event, kind: Kind | None = None, told: bool = False) -> Watch | None:
-    """How an observer's view is scored; None for whoever sees exact contributions."""
-    setting, algorithm = plan.setting, plan.algorithm
+def watch_of(
+    plan: Plan, query: PrivacyQuery, event: Event, kind: Kind | None = None, told: bool = False
+) -> Watch | None:
+    """How an observer's query is scored; None for whoever sees exact contributions."""
+    spec, algorithm = plan.spec, plan.algorithm
     if kind is not None:
-        return Watch(view=view, kind=kind, deviations=told)
-    if isinstance(view.observer, Public):
-        return Watch(view=view, kind="model")
-    if setting.shape == "peer":
-        return Watch(view=view, kind="ratio")
-    if isinstance(view.observer, Peer | Coalition) and any(isinstance(part, Walk) for part in _parts(event)):
-        return Watch(view=view, kind="walk")
+        return Watch(query=query, kind=kind, deviations=told)
+    if isinstance(query.observer, Public):
+        return Watch(query=query, kind="model")
+    if spec.shape == "peer":
+        return Watch(query=query, kind="ratio")
+    if isinstance(query.observer, Peer | Coalition) and any(isinstance(part, TokenWalk) for part in _parts(event)):
+        return Watch(query=query, kind="walk")
     releases = [
-        release
-        for round_ in range(setting.rounds)
-        for release in algorithm.releases(setting.representatives().at(round_))
+        release for round_ in range(spec.rounds) for release in algorithm.releases(spec.representatives().at(round_))
     ]
-    sights = {(release.at, sight(setting, view, release)) for release in releases}
+    sights = {(release.at, sight(spec, query, release)) for release in releases}
     if any(seen == "exact" for _, seen in sights):
         return None
     if ("party", "sum") in sights:
         inside = any(release.perturbs_objective for release in releases)
-        return Watch(view=view, kind="model" if inside else "filter", deviations=told)
-    return Watch(view=view, kind="ratio", hidden=_hidden(plan, view, event))
+        return Watch(query=query, kind="model" if inside else "filter", deviations=told)
+    return Watch(query=query, kind="ratio", hidden=_hidden(plan, query, event))
 
 
-def _hidden(plan: Plan, view: View, event: Event) -> bool:
+def _hidden(plan: Plan, query: PrivacyQuery, event: Event) -> bool:
     """Whether the claim rests on the observer's not knowing who was sampled."""
-    setting = plan.setting
-    participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
+    spec = plan.spec
+    participation = spec.schedule.participation(query.party, spec.rounds, spec.parties)
     return (
         isinstance(participation, Independent)
-        and not knows_sample(setting, view)
-        and setting.doorway.trust != "local"
+        and not knows_sample(spec, query)
+        and spec.policy.trust != "local"
         and not any(isinstance(part, Mixture) for part in _parts(event))
     )
 

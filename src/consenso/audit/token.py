@@ -18,20 +18,20 @@ from consenso.algorithms.consensus import ConsensusADMM
 from consenso.arrays import Array, IntArray
 from consenso.audit.trials import Scene, Trials
 from consenso.errors import InputError
-from consenso.privacy.setting import View
+from consenso.privacy.run_spec import PrivacyQuery
 
 RIDGE = 1e-9
 
 
-class Token:
+class TokenScore:
     """The likelihood ratio of the token at an observer's own visits, along the coordinate of the attacked gradient."""
 
-    def __init__(self, run: Trials, view: View, insiders: frozenset[int]) -> None:
+    def __init__(self, run: Trials, query: PrivacyQuery, insiders: frozenset[int]) -> None:
         algorithm = run.plan.algorithm
         if not isinstance(algorithm, ConsensusADMM):
             raise InputError("audit(kind='token'): the token of ConsensusADMM on a walk is followed; use another kind.")
-        self._run, self._party, self._insiders = run, view.party, insiders
-        self._relaxation, self._rounds = algorithm.relaxation, run.plan.setting.rounds
+        self._run, self._party, self._insiders = run, query.party, insiders
+        self._relaxation, self._rounds = algorithm.relaxation, run.plan.spec.rounds
         # Coefficients of z and of each state in the noise of every round and, last, in the attacked gradient.
         self._z = np.zeros((run.count, self._rounds + 1))
         self._u = np.zeros((run.count, run.parties, self._rounds + 1))

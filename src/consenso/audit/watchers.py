@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
-from consenso.audit.doors import Call
 from consenso.audit.followers import Filter, Step, differs
 from consenso.audit.likelihood import CERTAIN, coordinate_variance, log_density, log_gaussian, log_mixture
+from consenso.audit.releasers import ReleaseCall
 from consenso.audit.trials import Scene, Trials
-from consenso.privacy.door import Sealed
+from consenso.privacy.composition import sight
 from consenso.privacy.observers import members
-from consenso.privacy.setting import View
-from consenso.privacy.views import sight
+from consenso.privacy.releaser import SumToken
+from consenso.privacy.run_spec import PrivacyQuery
 from consenso.schedules import Independent
 
 # Trials over which a mean says nothing about any one of them.
@@ -46,13 +46,13 @@ class Steps:
 class LikelihoodRatio:
     """Adds up log p_one - log p_zero of what one observer sees, for every trial."""
 
-    def __init__(self, run: Trials, view: View, *, hidden: bool) -> None:
-        self._run, self._view, self._hidden = run, view, hidden
-        self._setting = run.plan.setting
-        participation = self._setting.schedule.participation(view.party, self._setting.rounds, self._setting.parties)
+    def __init__(self, run: Trials, query: PrivacyQuery, *, hidden: bool) -> None:
+        self._run, self._view, self._hidden = run, query, hidden
+        self._setting = run.plan.spec
+        participation = self._setting.schedule.participation(query.party, self._setting.rounds, self._setting.parties)
         self._rate = participation.rate if isinstance(participation, Independent) else 1.0
         self._poisson = isinstance(participation, Independent) and participation.poisson
-        self._insiders = members(view.observer)
+        self._insiders = members(query.observer)
         self.score = np.zeros(run.count)
         self.took_part: list[Array] = [np.ones(run.count), np.ones(run.count)]  # posterior of the hidden bit, by world
 
@@ -74,8 +74,8 @@ class LikelihoodRatio:
 
     def _each(self, index: int, scene: Scene, steps: tuple[Steps, Steps], trials: IntArray, place: IntArray) -> None:
         call, active = scene.calls[index], place >= 0
-        noise = self._run.doorway.noise_for(call.release.name)
-        heard = _heard(scene.calls, index)[place[active]]
+        noise = self._run.policy.noise_for(call.release.name)
+        heard = _read_call(scene.calls, index)[place[active]]
 
         def density(option: Step) -> Array:
             own = option.calls[index]
@@ -96,12 +96,12 @@ class LikelihoodRatio:
 
     def _sum(self, index: int, scene: Scene, steps: tuple[Steps, Steps], trials: IntArray, place: IntArray) -> None:
         call, active = scene.calls[index], place >= 0
-        heard, others = self._heard_sum(index, scene)[trials], scene.copies.sums(call.exact)[trials]
+        heard, others = self._read_sum(index, scene)[trials], scene.copies.sums(call.exact)[trials]
         others[active] -= call.exact[place[active]]
         there = gone = others
         if self._hidden and not self._poisson:
-            there, gone = self._expected(others, active)
-        shown = self._shown(scene, steps[1].inside, place) if self._hidden else np.ones(len(trials), dtype=np.bool_)
+            there, gone = self._expect_others(others, active)
+        shown = self._find_told(scene, steps[1].inside, place) if self._hidden else np.ones(len(trials), dtype=np.bool_)
         logs = []
         for world, step in enumerate(steps):
             variance = self._variance(scene, step.inside.calls[index])[trials]
@@ -118,7 +118,7 @@ class LikelihoodRatio:
             logs.append(np.where(shown, np.where(active, inside, absent), mixed))
         self.score[trials] += logs[1] - logs[0]
 
-    def _expected(self, others: Array, active: NDArray[np.bool_]) -> tuple[Array, Array]:
+    def _expect_others(self, others: Array, active: NDArray[np.bool_]) -> tuple[Array, Array]:
         """What the others are expected to add beside the attacked party, and without it.
 
         In a sample of fixed size the others' sample tells the attacked party's, so a trial's own may not be used: these
@@ -130,7 +130,7 @@ class LikelihoodRatio:
             means.append(np.broadcast_to(others[which].mean(axis=0) if many else 0.0 * others[0], others.shape))
         return means[0], means[1]
 
-    def _heard_sum(self, index: int, scene: Scene) -> Array:
+    def _read_sum(self, index: int, scene: Scene) -> Array:
         """The sum as it was heard, less what insiders know of its noise, (trials, size)."""
         call = scene.calls[index]
         key = (call.release.name, call.repetition)
@@ -141,30 +141,30 @@ class LikelihoodRatio:
         drawn = scene.shares.get(key) if call.answer is None else call.answer - call.exact
         return heard if drawn is None else heard - scene.copies.sums(np.where(mine, drawn, 0.0))
 
-    def _variance(self, scene: Scene, own: Call) -> Array:
+    def _variance(self, scene: Scene, own: ReleaseCall) -> Array:
         """Variance of the noise on a coordinate of the sum that nobody of the observers knows, (trials,)."""
-        doorway, one = self._run.doorway, np.zeros(self._run.count)
+        policy, one = self._run.policy, np.zeros(self._run.count)
         one[:] = own.scale[0] ** 2 if len(own.scale) else 0.0
-        if doorway.trust == "curator" and own.answer is None:
+        if policy.trust == "curator" and own.answer is None:
             return one
         mine = np.isin(self._run.party_of_row[scene.rows], list(self._insiders))
         known = scene.copies.sums(mine[:, None].astype(np.float64))[:, 0]
         if own.answer is None:
-            return one * (self._run.parties - known) / doorway.shares
+            return one * (self._run.parties - known) / policy.shares
         return one * (scene.copies.sums(np.ones((len(scene.rows), 1)))[:, 0] - known)
 
-    def _density(self, call: Call, gap: Array, variance: Array) -> Array:
-        noise = self._run.doorway.noise_for(call.release.name)
-        if call.answer is None and self._run.doorway.trust == "curator":
+    def _density(self, call: ReleaseCall, gap: Array, variance: Array) -> Array:
+        noise = self._run.policy.noise_for(call.release.name)
+        if call.answer is None and self._run.policy.trust == "curator":
             return log_density(noise, gap, np.sqrt(variance))
         return log_gaussian(gap, variance * coordinate_variance(noise, gap.shape[1]))
 
-    def _shown(self, scene: Scene, step: Step, place: IntArray) -> NDArray[np.bool_]:
+    def _find_told(self, scene: Scene, step: Step, place: IntArray) -> NDArray[np.bool_]:
         """In which trials something that was sent bare tells whether the party took part."""
         shown = np.zeros(len(place), dtype=np.bool_)
         for each in dataclasses.fields(step.up):
             value = getattr(scene.up, each.name)
-            if isinstance(value, Sealed) or not len(scene.rows):
+            if isinstance(value, SumToken) or not len(scene.rows):
                 continue
             own = np.asarray(getattr(step.up, each.name)).reshape(len(place), -1)
             total = scene.copies.sums(value[: len(scene.rows)].reshape(len(scene.rows), -1))[step.trials]
@@ -186,7 +186,7 @@ class FilteredRatio:
         for index, call in enumerate(scene.calls):
             if not len(scene.rows):
                 break
-            wide = coordinate_variance(self._run.doorway.noise_for(call.release.name), call.release.size)
+            wide = coordinate_variance(self._run.policy.noise_for(call.release.name), call.release.size)
             there = np.unique(scene.copies.trial_of_row)
             zero, one = (log_gaussian(world[index][0][there], world[index][1][there] * wide) for world in implied)
             self.score[there] += one - zero
@@ -201,13 +201,13 @@ def _posterior(rate: float, inside: Array, mixed: Array) -> Array:
 def _part(step: Step, which: NDArray[np.bool_]) -> object:
     """The message of some of a step's trials."""
     changes = {
-        each.name: value if isinstance(value := getattr(step.up, each.name), Sealed) else np.asarray(value)[which]
+        each.name: value if isinstance(value := getattr(step.up, each.name), SumToken) else np.asarray(value)[which]
         for each in dataclasses.fields(step.up)
     }
     return dataclasses.replace(step.up, **changes)
 
 
-def _heard(calls: list[Call], index: int) -> Array:
+def _read_call(calls: list[ReleaseCall], index: int) -> Array:
     """What was heard of a call: of a perturbed minimiser, what left with the noise that covers the solver's error."""
     call = calls[index]
     if call.release.perturbs_objective and index + 1 < len(calls):

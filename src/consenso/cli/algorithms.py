@@ -19,14 +19,14 @@ def register(app: typer.Typer) -> None:
 
         Example: consenso algorithms --json
         """
-        found = [_describe(name, definition) for name, definition in _discovered()]
+        found = [_describe(name, definition) for name, definition in _list_algorithms()]
         if as_json:
             typer.echo(json.dumps(found, indent=2))
             return
         _show(found)
 
 
-def _discovered() -> list[tuple[str, Any]]:
+def _list_algorithms() -> list[tuple[str, Any]]:
     from consenso.algorithms import discover
 
     return list(discover().items())
@@ -34,7 +34,7 @@ def _discovered() -> list[tuple[str, Any]]:
 
 def _describe(name: str, definition: Any) -> dict[str, Any]:
     from consenso.algorithms.shape import HubAlgorithm
-    from consenso.runtime.plan import plan
+    from consenso.planning.plan import plan
 
     example = definition.example()
     settings = []
@@ -51,7 +51,7 @@ def _describe(name: str, definition: Any) -> dict[str, Any]:
             )
             theorems = {}
             for observer in made.observers():
-                promise = made.promises(observer, 1e-6)[0]
+                promise = made.prove_each(observer, 1e-6)[0]
                 theorems[observer.key.partition(":")[0]] = type(promise.theorem).__name__
             settings.append({"schedule": type(schedule).__name__, "trust": trust, "theorem by observer": theorems})
     return {

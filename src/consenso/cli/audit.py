@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from consenso.audit.attack import Effort
     from consenso.audit.findings import Finding
     from consenso.audit.table import Attacked
-    from consenso.runtime.plan import Plan
+    from consenso.planning.plan import Plan
 
 
 def register(app: typer.Typer) -> None:
@@ -66,29 +66,29 @@ def attack(
     from consenso.audit.attack import Effort, confirm
     from consenso.audit.table import markdown, write_into
 
-    _checked(unit, adjacency, delta)
+    _check_options(unit, adjacency, delta)
     if canaries is not None:
         _once(_plans(target, everything, own_loss), canaries, delta, confidence, seed, as_json)
         return
     effort = Effort(trials=trials, slow_trials=slow_trials, confidence=confidence, seed=seed)
     attacked: list[Attacked] = []
     for plan in _plans(target, everything, own_loss):
-        found = _attacked(plan, effort, observer, unit, adjacency, delta)
+        found = _attack(plan, effort, observer, unit, adjacency, delta)
         if found is None:
             continue
         attacked.append(found)
-        if not as_json and not _doubted(found):
+        if not as_json and not _list_doubted(found):
             _show(found)
     claims = sum(bool(finding.trials) for each in attacked for finding in each.findings)
     for place, found in enumerate(attacked):
-        if _doubted(found):
+        if _list_doubted(found):
             attacked[place] = replace(found, findings=confirm(found.plan, found.findings, effort.again(claims)))
             if not as_json:
                 _show(attacked[place])
         if out is not None:
             _draw(attacked[place], out)
     findings = [(each, finding) for each in attacked for finding in each.findings]
-    report = [finding.to_json() | {"setting": each.setting} for each, finding in findings]
+    report = [finding.to_json() | {"setting": each.spec} for each, finding in findings]
     if as_json:
         typer.echo(json.dumps(report, indent=2))
     if out is not None:
@@ -102,7 +102,7 @@ def attack(
         raise typer.Exit(1)
 
 
-def _doubted(found: Attacked) -> bool:
+def _list_doubted(found: Attacked) -> bool:
     return any(finding.refuted for finding in found.findings)
 
 
@@ -156,11 +156,11 @@ def _first_run(told: dict[str, Any]) -> str:
     return f"; a first run gave at least {first['lower']:.4g} with confidence {first['confidence']:g}"
 
 
-def _checked(unit: str | None, adjacency: str | None, delta: float) -> None:
+def _check_options(unit: str | None, adjacency: str | None, delta: float) -> None:
     from consenso.errors import InputError
     from consenso.privacy.relations import RELATIONS
 
-    if unit not in (None, "record", "user") or adjacency not in (None, *RELATIONS):
+    if unit not in (None, "record", "party") or adjacency not in (None, *RELATIONS):
         raise InputError(
             f"audit(--unit {unit}, --adjacency {adjacency}): a unit is record or user, an adjacency "
             f"{', '.join(RELATIONS)}."
@@ -184,14 +184,14 @@ def _plans(target: str | None, everything: bool, own_loss: bool) -> list[Plan]:
 
 
 def _examples(definition: Any, own_loss: bool) -> list[Plan]:
-    from consenso.testing.attacks import attacked_plans
+    from consenso.testing.attacks import list_attacked_plans
     from consenso.testing.plans import settings_of
 
     example = definition.example()
-    return list(settings_of(example) if own_loss else attacked_plans(example))
+    return list(settings_of(example) if own_loss else list_attacked_plans(example))
 
 
-def _attacked(
+def _attack(
     plan: Plan, effort: Effort, observer: list[str] | None, unit: Any, adjacency: Any, delta: float
 ) -> Attacked | None:
     from consenso.audit.attack import audit
@@ -215,7 +215,7 @@ def _draw(attacked: Attacked, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for finding in attacked.findings:
         if finding.evidence is not None:
-            where = f"{finding.algorithm}-{attacked.setting}-{finding.observer}".replace(", ", "-").replace(":", "-")
+            where = f"{finding.algorithm}-{attacked.spec}-{finding.observer}".replace(", ", "-").replace(":", "-")
             draw(finding, out / f"{where}.png")
 
 
@@ -225,7 +225,7 @@ def _show(attacked: Attacked) -> None:
 
     first = attacked.findings[0]
     scope = f"{first.unit}, {first.adjacency}: epsilon at delta {first.delta:g}"
-    table = Table(title=f"{first.algorithm} ({attacked.setting}), {scope}", title_justify="left")
+    table = Table(title=f"{first.algorithm} ({attacked.spec}), {scope}", title_justify="left")
     for name in ("observer", "claimed", "at least", "gap", "verdict"):
         table.add_column(name, no_wrap=True)
     for finding in attacked.findings:

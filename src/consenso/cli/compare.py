@@ -61,7 +61,7 @@ def _studies(items: list[Path], epsilon: str | None) -> list[tuple[str, Study | 
         if len(items) != 1 or items[0].is_dir():
             raise InputError("--epsilon: budgets are compared for one study; name one file.")
         study = Study.load(items[0])
-        return [(f"epsilon-{value:g}", study.changed(_budget(study, value)), items[0]) for value in _numbers(epsilon)]
+        return [(f"epsilon-{value:g}", study.change(_budget(study, value)), items[0]) for value in _numbers(epsilon)]
     found: list[tuple[str, Study | None, Path]] = [
         (path.name, None, path) if path.is_dir() else (path.stem, Study.load(path), path) for path in items
     ]
@@ -86,7 +86,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _of_study(name: str, study: Study, out: Path | None) -> dict[str, Any]:
-    from consenso.study.outlook import outlook
+    from consenso.study.plan_summary import outlook
 
     found = outlook(study)
     row = _row(name, found.card, found.observer)

@@ -51,11 +51,11 @@ def join(
     Example: consenso join study.toml --server hub.example:7447 --party clinic-a --data a.csv --certs certs/clinic-a
     --ledger a.ledger
     """
-    from consenso.deployment.attended import attended
-    from consenso.deployment.join import Member, Membership
+    from consenso.deployment.foreground import run_in_foreground
+    from consenso.deployment.join import Member, PartyOptions
     from consenso.study import Study
 
-    told = Membership(
+    told = PartyOptions(
         study=Study.load(study),
         party=party,
         data=data,
@@ -66,7 +66,7 @@ def join(
         ledger=ledger,
         label=label,
     )
-    folder = attended(lambda: Member(told), as_json=as_json, port=status_port, echo=typer.echo)
+    folder = run_in_foreground(lambda: Member(told), as_json=as_json, port=status_port, echo=typer.echo)
     if folder is None:
         typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
         raise typer.Exit(STOPPED)

@@ -57,11 +57,11 @@ def show(path: _Path, as_json: _Json = False) -> None:
     """Every run, and what is spent and left of each budget. Never writes."""
     from consenso.privacy.ledger import Ledger
 
-    with _believed():
+    with _report_tampering():
         ledger = Ledger.open(path)
         runs, balances = ledger.runs(), ledger.balances()
     if as_json:
-        typer.echo(json.dumps(_shown(ledger, runs, balances), indent=2))
+        typer.echo(json.dumps(_describe_ledger(ledger, runs, balances), indent=2))
     else:
         _show_tables(ledger, runs, balances)
 
@@ -86,7 +86,7 @@ def head(path: _Path) -> None:
     """Print the head: note it elsewhere, and `verify --head` finds any later change of what stands before it."""
     from consenso.privacy.ledger import Ledger
 
-    with _believed():
+    with _report_tampering():
         typer.echo(Ledger.open(path).head().hash)
 
 
@@ -98,7 +98,7 @@ def export(
     """Every row with its hash, as JSON."""
     from consenso.privacy.ledger import Ledger
 
-    with _believed():
+    with _report_tampering():
         text = json.dumps(Ledger.open(path).export(), indent=2, sort_keys=True)
     if out is None:
         typer.echo(text)
@@ -127,7 +127,7 @@ def lease(
 
     if to is not None and take_over:
         raise InputError("ledger lease: --to gives the ledger away and --take-over takes it; say one of them.")
-    with _believed():
+    with _report_tampering():
         ledger = Ledger.open(path)
         if to is not None:
             ledger.hand_over(to)
@@ -137,7 +137,7 @@ def lease(
 
 
 @contextlib.contextmanager
-def _believed() -> Iterator[None]:
+def _report_tampering() -> Iterator[None]:
     """A ledger that cannot be believed ends the command like a failed verification."""
     try:
         yield
@@ -146,7 +146,7 @@ def _believed() -> Iterator[None]:
         raise typer.Exit(1) from error
 
 
-def _shown(ledger: Ledger, runs: tuple[Run, ...], balances: tuple[Balance, ...]) -> dict[str, Any]:
+def _describe_ledger(ledger: Ledger, runs: tuple[Run, ...], balances: tuple[Balance, ...]) -> dict[str, Any]:
     return {
         "dataset": ledger.dataset,
         "budgets": [

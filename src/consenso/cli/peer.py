@@ -57,11 +57,11 @@ def peer(
 
     Example: consenso peer study.toml --name clinic-a --data a.csv --certs certs/clinic-a --ledger a.ledger
     """
-    from consenso.deployment.attended import attended
-    from consenso.deployment.peer import Membership, PeerMember
+    from consenso.deployment.foreground import run_in_foreground
+    from consenso.deployment.peer import PeerMember, PeerOptions
     from consenso.study import Study
 
-    told = Membership(
+    told = PeerOptions(
         study=Study.load(study),
         name=name,
         data=data,
@@ -73,7 +73,7 @@ def peer(
         label=label,
         linger=linger,
     )
-    folder = attended(lambda: PeerMember(told), as_json=as_json, port=status_port, echo=typer.echo)
+    folder = run_in_foreground(lambda: PeerMember(told), as_json=as_json, port=status_port, echo=typer.echo)
     if folder is None:
         typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
         raise typer.Exit(STOPPED)

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from consenso.study.outlook import Outlook
+    from consenso.study.plan_summary import Outlook
 
 
 def register(app: typer.Typer) -> None:
@@ -32,7 +32,7 @@ def show(
     Example: consenso plan income.toml --json
     """
     from consenso.study import Study
-    from consenso.study.outlook import outlook
+    from consenso.study.plan_summary import outlook
 
     found = outlook(Study.load(study))
     if as_json:

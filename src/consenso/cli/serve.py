@@ -46,8 +46,8 @@ def serve(
     Example: consenso serve study.toml --listen 0.0.0.0:7447 --certs certs/server --out runs/study
     """
     from consenso.cli.train import default_folder
-    from consenso.deployment.attended import attended
-    from consenso.deployment.serve import Federation, Server
+    from consenso.deployment.foreground import run_in_foreground
+    from consenso.deployment.serve import Federation, HubService
     from consenso.study import Study
 
     loaded = Study.load(study)
@@ -60,7 +60,7 @@ def serve(
         patience=patience,
         linger=linger,
     )
-    folder = attended(lambda: Server(told), as_json=as_json, port=status_port, echo=typer.echo)
+    folder = run_in_foreground(lambda: HubService(told), as_json=as_json, port=status_port, echo=typer.echo)
     if folder is None:
         typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
         raise typer.Exit(STOPPED)

@@ -66,7 +66,7 @@ def _facts(study: Study) -> dict[str, Any]:
         "features": plan.problem.features,
         "algorithm": type(plan.algorithm).__name__,
         "reason": study.planned.reason,
-        "rounds": plan.setting.rounds,
+        "rounds": plan.spec.rounds,
         "simulation": study.simulation,
     }
 

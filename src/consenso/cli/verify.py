@@ -31,10 +31,10 @@ def check(
 
     Example: consenso verify runs/income
     """
-    import consenso
     from consenso.privacy.card.document import read
     from consenso.privacy.card.withdrawn import advice
     from consenso.privacy.verify import first_failure, verify_file
+    from consenso.version import __version__
 
     checks = verify_file(path)
     wrong = first_failure(checks)
@@ -42,7 +42,7 @@ def check(
     if failure is None and not numbers_only:
         failure = _first_difference(path)
     if failure is not None and "make it anew" not in failure:
-        failure += advice(read(path), consenso.__version__)
+        failure += advice(read(path), __version__)
     if as_json:
         planned = failure is None and not numbers_only
         answer = {"path": str(path), "fields": len(checks), "failure": failure, "planned_anew": planned}
@@ -58,8 +58,8 @@ def check(
 def _first_difference(path: Path) -> str | None:
     from consenso.errors import TamperError
     from consenso.estimators import quantiles
+    from consenso.planning import replan
     from consenso.privacy.card import Card
-    from consenso.runtime import replan
 
     try:
         card = Card.load(path)

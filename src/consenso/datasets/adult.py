@@ -148,7 +148,7 @@ def load_adult(
     X = np.concatenate(blocks, axis=1)
     for position, name in enumerate(names):
         if name in RANGES:
-            X[:, position] = _scaled(X[:, position], *(RANGES[name] if preprocessing == "public" else (0.0, None)))
+            X[:, position] = _scale(X[:, position], *(RANGES[name] if preprocessing == "public" else (0.0, None)))
     if intercept:
         X = np.concatenate([X, np.ones((X.shape[0], 1))], axis=1)
         names.append("(intercept)")
@@ -162,7 +162,7 @@ def load_adult(
     )
 
 
-def _scaled(values: Array, low: float, high: float | None) -> Array:
+def _scale(values: Array, low: float, high: float | None) -> Array:
     """Map numbers by a public range; without an upper end the largest value of the data is taken."""
     top = float(values.max()) if high is None else high
     return (np.clip(values, low, top) - low) / (top - low)

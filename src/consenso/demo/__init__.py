@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from consenso.demo.page import write
 from consenso.demo.table import show
-from consenso.demo.training import Outcome, Trained, train
+from consenso.demo.training import DemoRun, Outcome, train
 
-__all__ = ["Outcome", "Trained", "show", "train", "write"]
+__all__ = ["DemoRun", "Outcome", "show", "train", "write"]

@@ -6,11 +6,11 @@ from rich.console import Console
 from rich.table import Table
 
 from consenso.demo.studies import DELTA
-from consenso.demo.training import Outcome, Trained
-from consenso.report.words import shown_epsilon
+from consenso.demo.training import DemoRun, Outcome
+from consenso.report.words import show_epsilon
 
 
-def quality(trained: Trained) -> tuple[str, str, str]:
+def quality(trained: DemoRun) -> tuple[str, str, str]:
     """The measure of the private model, of the exact fit and of the simplest guess, as people read them."""
     kind = ".1%" if trained.measure == "accuracy" else ".3g"
     unit = "" if trained.measure == "accuracy" else " RMSE"
@@ -21,10 +21,10 @@ def quality(trained: Trained) -> tuple[str, str, str]:
     )
 
 
-def observers(trained: Trained) -> list[tuple[str, str, str]]:
+def observers(trained: DemoRun) -> list[tuple[str, str, str]]:
     """Observer, epsilon with the record blanked, epsilon with it replaced."""
     found = {
-        (entry.observer, entry.adjacency): shown_epsilon(entry.epsilon)
+        (entry.observer, entry.adjacency): show_epsilon(entry.epsilon)
         for entry in trained.card.entries
         if entry.unit == "record"
     }

@@ -16,14 +16,14 @@ from consenso.demo.studies import write_studies
 from consenso.privacy.card import Card
 from consenso.solvers.exact import fit_exact
 from consenso.study import Study
-from consenso.study.metrics import measured
+from consenso.study.metrics import compute_metrics
 from consenso.study.rounds import rounds_text
 from consenso.study.training import model_with
 from consenso.study.training import train as train_study
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class DemoRun:
     """One study's model and how it did on public test records, beside the exact fit and the simplest guess."""
 
     name: str
@@ -44,7 +44,7 @@ class Outcome:
 
     epsilon: float
     folder: Path
-    trained: tuple[Trained, ...]
+    trained: tuple[DemoRun, ...]
 
 
 def train(epsilon: float, folder: Path, console: Console) -> Outcome:
@@ -59,11 +59,11 @@ def train(epsilon: float, folder: Path, console: Console) -> Outcome:
     return Outcome(epsilon=epsilon, folder=folder, trained=trained)
 
 
-def _train(name: str, study: Study, out: Path, bar: Progress) -> Trained:
+def _train(name: str, study: Study, out: Path, bar: Progress) -> DemoRun:
     shutil.rmtree(out, ignore_errors=True)
-    task = bar.add_task(name, total=study.plan().setting.rounds)
+    task = bar.add_task(name, total=study.plan().spec.rounds)
     start = time.perf_counter()
-    found = train_study(study, out, progress=_told(bar, task))
+    found = train_study(study, out, progress=_make_progress(bar, task))
     seconds = time.perf_counter() - start
     shown = found.rounds["rounds run"] or found.rounds["rounds planned"]
     bar.update(task, total=shown, completed=shown)
@@ -73,19 +73,19 @@ def _train(name: str, study: Study, out: Path, bar: Progress) -> Trained:
     coefficients = fit_exact(study.problem(), study.shards()).reshape(-1, study.problem().outputs)
     exact = model_with(study, coefficients, None)
     measure, simplest = ("accuracy", "majority") if "accuracy" in found.metrics else ("rmse", "rmse of the mean")
-    return Trained(
+    return DemoRun(
         name=name,
         title=study.title,
         folder=out,
         card=found.card,
         measure=measure,
         private=float(found.metrics[measure]),
-        exact=float(measured(exact, public)[measure]),
+        exact=float(compute_metrics(exact, public)[measure]),
         simplest=float(found.metrics[simplest]),
         seconds=seconds,
         rounds=rounds_text(found.rounds),
     )
 
 
-def _told(bar: Progress, task: Any) -> Callable[[int, int], None]:
+def _make_progress(bar: Progress, task: Any) -> Callable[[int, int], None]:
     return lambda done, planned: bar.update(task, completed=done)

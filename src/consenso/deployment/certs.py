@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consenso.errors import InputError
-from consenso.runtime.zenoh.tls import CA, CERTIFICATE, KEY
+from consenso.transport.zenoh.tls import CA, CERTIFICATE, KEY
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from consenso.deployment.parts import Parts, parts_of
+from consenso.deployment.sum_protocols import Parts, parts_of
 from consenso.errors import ConsensoError
-from consenso.runtime.hub import check_star
-from consenso.runtime.node import Node, check_graph
-from consenso.runtime.plan import Plan
-from consenso.runtime.signatures import Signatures
-from consenso.runtime.walker import Walker, check_walk
+from consenso.federation.hub import check_star
+from consenso.federation.node import Node, check_graph
+from consenso.federation.signatures import Signatures
+from consenso.federation.walker import Walker, check_walk
+from consenso.planning.plan import Plan
 from consenso.schedules import RandomWalk
 
 
@@ -22,7 +22,7 @@ def server_parts(plan: Plan, signatures: Signatures | None = None) -> Parts:
 
 def peer_kind(plan: Plan) -> type[Node] | type[Walker]:
     """What a peer is in this run: a neighbour, or a stop of a walk; refuses what peers cannot run."""
-    if isinstance(plan.setting.schedule, RandomWalk):
+    if isinstance(plan.spec.schedule, RandomWalk):
         check_walk(plan)
         return Walker
     check_graph(plan)
@@ -61,8 +61,8 @@ def table(plans: Iterable[Plan]) -> str:
                 reason = reason.partition(": ")[2]
                 notes.setdefault(reason, len(notes) + 1)
             cells.append("yes" if reason is None else f"no ({notes[reason]})")
-        name, schedule = type(plan.algorithm).__name__, type(plan.setting.schedule).__name__
-        lines.setdefault((name, schedule, tuple(cells)), []).append(plan.setting.doorway.trust)
+        name, schedule = type(plan.algorithm).__name__, type(plan.spec.schedule).__name__
+        lines.setdefault((name, schedule, tuple(cells)), []).append(plan.spec.policy.trust)
     rows = [
         f"| {name} | {schedule} | {', '.join(trusts)} | {' | '.join(cells)} |"
         for (name, schedule, cells), trusts in lines.items()

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from consenso.deployment.engines import server_parts
-from consenso.deployment.identity import allowance_of, disk_of, names_of, place_of, run_of
+from consenso.deployment.identity import disk_of, guard_of, names_of, place_of, run_of
 from consenso.deployment.outcome import prepare, write
-from consenso.deployment.parts import Parts, parts_of
+from consenso.deployment.sum_protocols import Parts, parts_of
 from consenso.errors import InputError
-from consenso.runtime.flower import HUB, FlowerHub, answered, key_hash
-from consenso.runtime.hub import HubRun
-from consenso.runtime.party import Party
+from consenso.federation.hub import HubRun
+from consenso.federation.party import Party
 from consenso.study import Study
 from consenso.study.study import LOCAL, SCHEMA
 from consenso.study.writing import write_toml
+from consenso.transport.flower import HUB, FlowerHub, answer_message, key_hash
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ def build(study: Study, out: Path, *, name: str | None = None, keys: Path | None
 
     keys: a TOML file `party = "path of the node's public key"`; with it a node is believed only with its key.
     """
-    import consenso
+    from consenso.version import __version__
 
     check(study)
     name = _name(name or out.name)
@@ -124,7 +124,7 @@ def build(study: Study, out: Path, *, name: str | None = None, keys: Path | None
         folder.mkdir(parents=True)
         for file, text in {
             out / "pyproject.toml": PYPROJECT.format(
-                name=name, version=consenso.__version__, package=PACKAGE, publisher="consenso", out=f"runs/{name}"
+                name=name, version=__version__, package=PACKAGE, publisher="consenso", out=f"runs/{name}"
             ),
             folder / "__init__.py": "",
             folder / "server_app.py": SERVER_APP,
@@ -165,7 +165,7 @@ def serve(app: Path, grid: Any, told: Mapping[str, Any]) -> Path:
         hub = HubRun(plan, disk, summation=parts.summation)
         for done in hub.rounds(line):
             away = ", ".join(names[party] for party in done.missing)
-            log.info("round %d of %d%s", done.round + 1, plan.setting.rounds, f", without {away}" if away else "")
+            log.info("round %d of %d%s", done.round + 1, plan.spec.rounds, f", without {away}" if away else "")
         missing: dict[str, list[int]] = {}
         for row in disk.journal():
             for party in row.get("missing", ()):
@@ -182,7 +182,7 @@ def serve(app: Path, grid: Any, told: Mapping[str, Any]) -> Path:
 
 def answer(message: Any, told: Mapping[str, Any]) -> Any:
     """The ClientApp: the reply to one message; `told` is the configuration of the node, see `NODE_CONFIG`."""
-    config = _checked(told)
+    config = _check_config(told)
     study, name, label = Study.load(config["study"]), config["party"], config.get("label", "1")
     index, run = place_of(study, name), run_of(study, label)
     built: list[Party] = []
@@ -195,16 +195,16 @@ def answer(message: Any, told: Mapping[str, Any]) -> Any:
         disk = disk_of(study, Path(config["state"]), owner=name, label=label)
         try:
             ledger = Path(config["ledger"]) if "ledger" in config else None
-            allowance = allowance_of(study, disk, ledger, label=label)
+            guard = guard_of(study, disk, ledger, label=label)
             shards = study.party_shards(name, Path(config["data"]) if "data" in config else None)
             contributor = parts().contributor
-            built.append(Party(study.plan(), shards, index, disk, allowance=allowance, contributor=contributor))
+            built.append(Party(study.plan(), shards, index, disk, guard=guard, contributor=contributor))
         except BaseException:
             disk.close()
             raise
         return built[-1]
 
-    reply = answered(message, name, run=run, limit=lambda: parts().limit, party=party)
+    reply = answer_message(message, name, run=run, limit=lambda: parts().limit, party=party)
     for here in built:
         if here.finished and here.model is not None and "out" in config:
             folder = prepare(Path(config["out"]), again=run)
@@ -213,7 +213,7 @@ def answer(message: Any, told: Mapping[str, Any]) -> Any:
     return reply
 
 
-def _checked(told: Mapping[str, Any]) -> dict[str, str]:
+def _check_config(told: Mapping[str, Any]) -> dict[str, str]:
     unknown = [name for name in told if name not in NODE_CONFIG and name not in ("partition-id", "num-partitions")]
     if unknown:
         raise InputError(
@@ -228,7 +228,7 @@ def _checked(told: Mapping[str, Any]) -> dict[str, str]:
 
 def _portable(study: Study) -> str:
     """The study without the files of any machine, as text; its digest is the same."""
-    tables = copy.deepcopy(dict(study.moved(study.folder).tables))
+    tables = copy.deepcopy(dict(study.move(study.folder).tables))
     for section, name in LOCAL:
         tables.get(section, {}).pop(name, None)
     return write_toml(tables)

@@ -35,7 +35,7 @@ def reason_in(line: str) -> str | None:
 
 
 @contextlib.contextmanager
-def told_handshakes() -> Iterator[None]:
+def log_handshakes() -> Iterator[None]:
     """While the block runs, handshakes that fail are logged, each reason once; everything else is written as it was."""
     if os.name != "posix" or "RUST_LOG" in os.environ:  # whoever sets it wants Zenoh's own words
         yield

@@ -8,15 +8,15 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-import consenso
+from consenso.engine.checkpoint import fingerprint
+from consenso.engine.codec import VERSION
+from consenso.engine.ledger_charge import LedgerCharge
 from consenso.errors import InputError
+from consenso.federation.budget_guard import BudgetGuard, LedgerAllowance, NoBudget
+from consenso.federation.disk import Disk
 from consenso.privacy.ledger import Ledger
-from consenso.runtime.allowance import Allowance, LedgerAllowance, Unledgered
-from consenso.runtime.charge import Charge
-from consenso.runtime.checkpoint import fingerprint
-from consenso.runtime.codec import VERSION
-from consenso.runtime.disk import Disk
 from consenso.study import Study
+from consenso.version import __version__
 
 
 def run_of(study: Study, label: str) -> str:
@@ -24,7 +24,7 @@ def run_of(study: Study, label: str) -> str:
 
     A label tells repeated runs of one study apart; each is charged on its own.
     """
-    accepted = [study.digest, consenso.__version__, VERSION, label]
+    accepted = [study.digest, __version__, VERSION, label]
     return hashlib.sha256(json.dumps(accepted).encode()).hexdigest()
 
 
@@ -43,22 +43,22 @@ def place_of(study: Study, name: str) -> int:
 def disk_of(study: Study, folder: Path, *, owner: str, label: str) -> Disk:
     """The folder in which one owner keeps a run; it is made, or gone on with."""
     disk = Disk(folder, owner=owner, run=run_of(study, label), fingerprint=fingerprint(study.plan()))
-    if disk.kept("nonce") is None:
+    if disk.read_bytes("nonce") is None:
         # A folder that was lost and made anew is another reservation: what left before cannot be told apart any more.
         disk.commit({"nonce": secrets.token_hex(8).encode()})
     return disk
 
 
-def allowance_of(study: Study, disk: Disk, ledger: Path | None, *, label: str) -> Allowance:
+def guard_of(study: Study, disk: Disk, ledger: Path | None, *, label: str) -> BudgetGuard:
     """The party's own ledger: named, or the one that the study names beside itself; none in a simulation."""
     plan = study.plan()
     named = study.privacy.ledger
     if ledger is None and named is not None:
         ledger = study.folder / named
     if ledger is None:
-        return Unledgered(plan)
-    nonce = (disk.kept("nonce") or b"").decode()
-    charge = Charge(ledger=Ledger.open(ledger), run_id=f"{run_of(study, label)[:16]}-{nonce}")
+        return NoBudget(plan)
+    nonce = (disk.read_bytes("nonce") or b"").decode()
+    charge = LedgerCharge(ledger=Ledger.open(ledger), run_id=f"{run_of(study, label)[:16]}-{nonce}")
     return LedgerAllowance(plan, charge)
 
 

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consenso.deployment.engines import server_parts
-from consenso.deployment.identity import allowance_of, disk_of, names_of, place_of, run_of
+from consenso.deployment.identity import disk_of, guard_of, names_of, place_of, run_of
 from consenso.deployment.outcome import prepare, write
-from consenso.deployment.status import Status, budget_of
-from consenso.runtime.party import Party
-from consenso.runtime.zenoh.access import HUB
-from consenso.runtime.zenoh.star import SERVER, StarParty
-from consenso.runtime.zenoh.tls import Credentials
+from consenso.deployment.status import LiveStatus, budget_of
+from consenso.federation.party import Party
 from consenso.study import Study
+from consenso.transport.zenoh.access import HUB
+from consenso.transport.zenoh.star import SERVER, StarParty
+from consenso.transport.zenoh.tls import Credentials
 
 
 @dataclass(frozen=True, kw_only=True)
-class Membership:
+class PartyOptions:
     """What a party is told. `study` is the file that its own operator has read and accepted."""
 
     study: Study
@@ -34,7 +34,7 @@ class Membership:
 class Member:
     """Takes part in a federation; everything that can be wrong is found before the network is opened."""
 
-    def __init__(self, told: Membership) -> None:
+    def __init__(self, told: PartyOptions) -> None:
         self.told, study = told, told.study
         index = place_of(study, told.party)
         plan = study.plan()
@@ -43,13 +43,13 @@ class Member:
         self._run, self._folder = run, prepare(told.out, again=run)
         shards = study.party_shards(told.party, told.data)
         disk = disk_of(study, told.state, owner=told.party, label=told.label)
-        allowance = allowance_of(study, disk, told.ledger, label=told.label)
-        self.party = Party(plan, shards, index, disk, allowance=allowance, contributor=parts.contributor)
-        self.status = Status(
+        guard = guard_of(study, disk, told.ledger, label=told.label)
+        self.party = Party(plan, shards, index, disk, guard=guard, contributor=parts.contributor)
+        self.status = LiveStatus(
             role="party",
             name=told.party,
             run=run,
-            rounds=plan.setting.rounds,
+            rounds=plan.spec.rounds,
             delta=study.privacy.delta,
             simulation=study.simulation,
             budget=budget_of(plan, study.privacy.delta),
@@ -63,19 +63,19 @@ class Member:
             server=told.server,
             credentials=credentials,
             limit=parts.limit,
-            changed=self._changed,
-            answered=lambda: self.status.advanced(self.party.round + 1),
+            changed=self._note_presence,
+            answered=lambda: self.status.note_round(self.party.round + 1),
         )
 
     def run(self) -> Path:
         """Answer the server until the run has ended, then write the folder."""
         if not self.party.finished:
-            self.status.turned("waiting")
+            self.status.set_state("waiting")
             self._star.run()
         model = self.party.model
         assert model is not None
         out = write(self.told.study, self._folder, model, rounds=self.party.round + 1, run=self._run, missing={})
-        self.status.turned("ended")
+        self.status.set_state("ended")
         self.party.disk.close()
         return out
 
@@ -83,7 +83,7 @@ class Member:
         """Leave; the party goes on from its disk when it is started again."""
         self._star.stop()
 
-    def _changed(self, who: int | str, here: bool) -> None:
+    def _note_presence(self, who: int | str, here: bool) -> None:
         self.status.lines = self._star.lines
         if who == HUB:
-            self.status.changed(SERVER, here)
+            self.status.note_presence(SERVER, here)

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import consenso
 from consenso.arrays import Array
+from consenso.engine.run import Result
+from consenso.engine.trace import Trace
 from consenso.errors import InputError
 from consenso.models import save_model
-from consenso.runtime.run import Result
-from consenso.runtime.trace import Trace
 from consenso.schedules import Everyone
 from consenso.study import Study
 from consenso.study.folder import CARD, CHECKPOINT, METRICS, MODEL, STUDY, TRACE, RunFolder
-from consenso.study.metrics import measured
-from consenso.study.rounds import rounds_told, shown_rounds
+from consenso.study.metrics import compute_metrics
+from consenso.study.rounds import describe_rounds, show_rounds
 from consenso.study.study import SCHEMA
 from consenso.study.training import model_of
+from consenso.version import __version__
 
 RECORD = "run.json"
 HANDED = "handed.bin"  # the model as the parties get it
@@ -57,7 +57,7 @@ def keep_model(folder: RunFolder, model: bytes) -> None:
     draft.replace(folder.path / HANDED)
 
 
-def kept_model(folder: RunFolder) -> tuple[bytes, int]:
+def read_kept_model(folder: RunFolder) -> tuple[bytes, int]:
     """The model of a run that has ended, as the parties get it, and the number of its rounds."""
     try:
         record = json.loads((folder.path / RECORD).read_text(encoding="utf-8"))
@@ -81,7 +81,7 @@ def write(
     result = Result(plan=plan, model=model, rounds=rounds, entries=(), trace=Trace())
     card = result.card(study.privacy.delta)
     made = model_of(study, result, card)
-    (folder.path / STUDY).write_text(study.moved(folder.path).to_toml(), encoding="utf-8")
+    (folder.path / STUDY).write_text(study.move(folder.path).to_toml(), encoding="utf-8")
     if study.data.schema is not None:
         (folder.path / SCHEMA).write_text(study.data.schema.to_toml(), encoding="utf-8")
     folder.write_json(RECORD, record_of(study, rounds=rounds, run=run, missing=missing))
@@ -89,16 +89,16 @@ def write(
         TRACE,
         {
             "format": 1,
-            **rounds_told(plan, rounds),
+            **describe_rounds(plan, rounds),
             "first round": 0,
-            "noise": {name: float(scale) for name, scale in plan.setting.facts.noise.items()},
+            "noise": {name: float(scale) for name, scale in plan.spec.facts.noise.items()},
             "columns": {},
             "traced": False,
         },
     )
     public = study.evaluation_records()
     if public is not None:
-        folder.write_json(METRICS, measured(made, public))
+        folder.write_json(METRICS, compute_metrics(made, public))
     card.save(folder.path / CARD)
     save_model(made, folder.path)
     return folder.path
@@ -114,9 +114,9 @@ def record_of(study: Study, *, rounds: int, run: str, missing: Mapping[str, list
         "format": 1,
         "run": run,
         "study": study.digest,
-        "version": consenso.__version__,
+        "version": __version__,
         "parties": list(study.parties),
-        "rounds": shown_rounds(study.plan(), rounds),
+        "rounds": show_rounds(study.plan(), rounds),
         "missing": {name: list(which) for name, which in missing.items()},
         "guarantee": COMPLETE if not missing else SAMPLED if _is_sampled(study) else DROPPED,
     }

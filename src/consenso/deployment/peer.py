@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consenso.deployment.engines import peer_kind
-from consenso.deployment.identity import allowance_of, disk_of, names_of, place_of, read_addresses, run_of
+from consenso.deployment.identity import disk_of, guard_of, names_of, place_of, read_addresses, run_of
 from consenso.deployment.outcome import prepare, write
-from consenso.deployment.status import Status, budget_of
-from consenso.runtime.node import Node
-from consenso.runtime.walker import Walker
-from consenso.runtime.zenoh.graph import GraphPeer
-from consenso.runtime.zenoh.tls import Credentials
+from consenso.deployment.status import LiveStatus, budget_of
+from consenso.federation.node import Node
+from consenso.federation.walker import Walker
 from consenso.study import Study
+from consenso.transport.zenoh.graph import GraphPeer
+from consenso.transport.zenoh.tls import Credentials
 
 
 @dataclass(frozen=True, kw_only=True)
-class Membership:
+class PeerOptions:
     """What a peer is told. `study` is the file that its own operator has read and accepted."""
 
     study: Study
@@ -35,7 +35,7 @@ class Membership:
 class PeerMember:
     """Takes part in a graph; everything that can be wrong is found before the network is opened."""
 
-    def __init__(self, told: Membership) -> None:
+    def __init__(self, told: PeerOptions) -> None:
         self.told, study = told, told.study
         index, names = place_of(study, told.name), names_of(study)
         plan = study.plan()
@@ -45,13 +45,13 @@ class PeerMember:
         self._run, self._folder = run_of(study, told.label), prepare(told.out, again=run_of(study, told.label))
         shards = study.party_shards(told.name, told.data)
         disk = disk_of(study, told.state, owner=told.name, label=told.label)
-        allowance = allowance_of(study, disk, told.ledger, label=told.label)
-        self.worker: Node | Walker = kind(plan, shards, index, disk, allowance=allowance)
-        self.status = Status(
+        guard = guard_of(study, disk, told.ledger, label=told.label)
+        self.worker: Node | Walker = kind(plan, shards, index, disk, guard=guard)
+        self.status = LiveStatus(
             role="peer",
             name=told.name,
             run=self._run,
-            rounds=plan.setting.rounds,
+            rounds=plan.spec.rounds,
             delta=study.privacy.delta,
             simulation=study.simulation,
             budget=budget_of(plan, study.privacy.delta),
@@ -66,18 +66,18 @@ class PeerMember:
             run=self._run,
             credentials=credentials,
             linger=told.linger,
-            changed=self._changed,
-            refused=lambda who, reason: self.status.refused(names[int(who)], reason),
-            advanced=lambda: self.status.advanced(self.worker.round + 1),
+            changed=self._note_presence,
+            refused=lambda who, reason: self.status.note_refusal(names[int(who)], reason),
+            advanced=lambda: self.status.note_round(self.worker.round + 1),
         )
 
     def run(self) -> Path:
         """Take part until the run has ended and the neighbours know it, then write the folder."""
-        self.status.turned("waiting")
+        self.status.set_state("waiting")
         self._peer.run()
-        rounds = self.worker.plan.setting.rounds
+        rounds = self.worker.plan.spec.rounds
         out = write(self.told.study, self._folder, self.worker.model(), rounds=rounds, run=self._run, missing={})
-        self.status.turned("ended")
+        self.status.set_state("ended")
         self.worker.disk.close()
         return out
 
@@ -85,6 +85,6 @@ class PeerMember:
         """Leave; the peer goes on from its disk when it is started again."""
         self._peer.stop()
 
-    def _changed(self, who: int | str, here: bool) -> None:
+    def _note_presence(self, who: int | str, here: bool) -> None:
         self.status.lines = self._peer.lines
-        self.status.changed(self._names[int(who)], here)
+        self.status.note_presence(self._names[int(who)], here)

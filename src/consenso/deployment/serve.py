@@ -7,13 +7,13 @@ from pathlib import Path
 
 from consenso.deployment.engines import server_parts
 from consenso.deployment.identity import disk_of, names_of, run_of
-from consenso.deployment.outcome import keep_model, kept_model, prepare, write
-from consenso.deployment.status import Status, budget_of
-from consenso.runtime.hub import HubRun
-from consenso.runtime.zenoh.star import SERVER, StarHub
-from consenso.runtime.zenoh.tls import Credentials
+from consenso.deployment.outcome import keep_model, prepare, read_kept_model, write
+from consenso.deployment.status import LiveStatus, budget_of
+from consenso.federation.hub import HubRun
 from consenso.study import Study
 from consenso.study.folder import RunFolder
+from consenso.transport.zenoh.star import SERVER, StarHub
+from consenso.transport.zenoh.tls import Credentials
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Federation:
     linger: float = 60.0
 
 
-class Server:
+class HubService:
     """Runs a federation; everything that can be wrong is found before the network is opened."""
 
     def __init__(self, told: Federation) -> None:
@@ -44,16 +44,16 @@ class Server:
         self._handed: bytes | None = None
         self.hub: HubRun | None = None
         if self._folder.complete:
-            self._handed, done = kept_model(self._folder)
+            self._handed, done = read_kept_model(self._folder)
         else:
             disk = disk_of(study, self._folder.checkpoint, owner=SERVER, label=told.label)
             self.hub = HubRun(self.plan, disk, summation=self._parts.summation)
             done = self.hub.round
-        self.status = Status(
+        self.status = LiveStatus(
             role="server",
             name=SERVER,
             run=self._run,
-            rounds=self.plan.setting.rounds,
+            rounds=self.plan.spec.rounds,
             delta=study.privacy.delta,
             simulation=study.simulation,
             budget=budget_of(self.plan, study.privacy.delta),
@@ -67,8 +67,8 @@ class Server:
             credentials=credentials,
             limit=self._parts.limit,
             patience=told.patience,
-            changed=lambda who, here: self.status.changed(self._names[int(who)], here),
-            refused=lambda who, reason: self.status.refused(self._names[int(who)], reason),
+            changed=lambda who, here: self.status.note_presence(self._names[int(who)], here),
+            refused=lambda who, reason: self.status.note_refusal(self._names[int(who)], reason),
         )
         self.status.lines = self._star.lines
 
@@ -76,14 +76,14 @@ class Server:
         """Run the rounds that are left, write the folder, and hand the model to the parties; again, if that was all."""
         hub, status = self.hub, self.status
         try:
-            status.turned("waiting")
+            status.set_state("waiting")
             if hub is None:
                 assert self._handed is not None
                 self._star.end(self._handed, seconds=self.told.linger)
-                status.turned("ended")
+                status.set_state("ended")
                 return self._folder.path
             for done in hub.rounds(self._star):
-                status.advanced(done.round + 1, tuple(self._names[party] for party in done.missing))
+                status.note_round(done.round + 1, tuple(self._names[party] for party in done.missing))
             out = write(
                 self.told.study,
                 self._folder,
@@ -94,7 +94,7 @@ class Server:
             )
             keep_model(self._folder, hub.model_bytes())
             self._star.end(hub.model_bytes(), seconds=self.told.linger)
-            status.turned("ended")
+            status.set_state("ended")
             hub.disk.close()
             self._folder.discard()
             return out

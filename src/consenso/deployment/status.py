@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 from consenso.errors import InputError
-from consenso.runtime.plan import Plan
-from consenso.runtime.zenoh.lines import Lines
+from consenso.planning.plan import Plan
+from consenso.transport.zenoh.channel import Channel
 
 State = Literal["starting", "waiting", "running", "ended", "stopped"]
 Listener = Callable[[str], None]
@@ -28,7 +28,7 @@ def budget_of(plan: Plan, delta: float) -> dict[str, float | str]:
 
 
 @dataclass
-class Status:
+class LiveStatus:
     """What `serve`, `join` and `peer` know of their run; several threads write, others read."""
 
     role: str
@@ -42,21 +42,21 @@ class Status:
     round: int = 0
     up: dict[str, bool] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
-    lines: Lines | None = None
+    lines: Channel | None = None
     listeners: list[Listener] = field(default_factory=list)
     _begun: float = field(default_factory=time.monotonic)
     _first: tuple[float, int] | None = None
 
-    def changed(self, who: str, here: bool) -> None:
+    def note_presence(self, who: str, here: bool) -> None:
         """Somebody came or went."""
         self.up[who] = here
         self._tell("up" if here else "down")
 
-    def refused(self, who: str, reason: str) -> None:
+    def note_refusal(self, who: str, reason: str) -> None:
         """Somebody refuses, or is refused."""
         self._tell("refused")
 
-    def advanced(self, round_: int, missing: tuple[str, ...] = ()) -> None:
+    def note_round(self, round_: int, missing: tuple[str, ...] = ()) -> None:
         """`round_` rounds are done; some did not answer in the last of them."""
         now = time.monotonic()
         self._first = self._first or (now, round_)
@@ -65,7 +65,7 @@ class Status:
             self.missing[name] = self.missing.get(name, 0) + 1
         self._tell("round")
 
-    def turned(self, state: State) -> None:
+    def set_state(self, state: State) -> None:
         """The run is in another state."""
         self.state = state
         self._tell(state)
@@ -109,7 +109,7 @@ class StatusPort:
     """
 
     def __init__(self, port: int) -> None:
-        self._status: Status | None = None
+        self._status: LiveStatus | None = None
         self._thread: threading.Thread | None = None
         shown = self
 
@@ -134,7 +134,7 @@ class StatusPort:
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
 
-    def show(self, status: Status) -> None:
+    def show(self, status: LiveStatus) -> None:
         """Answer with this status from now on."""
         self._status = status
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)

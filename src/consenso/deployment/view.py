@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from consenso.deployment.status import Status, StatusPort
+from consenso.deployment.status import LiveStatus, StatusPort
 from consenso.privacy.card.text import cost_text
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ OFTEN = 0.5  # seconds between two lines about rounds
 
 
 @contextlib.contextmanager
-def shown(status: Status, *, as_json: bool, port: StatusPort | None, echo: Callable[[str], None]) -> Iterator[None]:
+def show_status(
+    status: LiveStatus, *, as_json: bool, port: StatusPort | None, echo: Callable[[str], None]
+) -> Iterator[None]:
     """Show a status until the block ends; with a port also on loopback. `echo` writes one line."""
     if port is not None:
         port.show(status)
@@ -41,7 +43,7 @@ def shown(status: Status, *, as_json: bool, port: StatusPort | None, echo: Calla
 class _Throttled:
     """Passes events on; those about rounds not too often, but always the last one."""
 
-    def __init__(self, status: Status, write: Callable[[str, dict[str, Any]], None]) -> None:
+    def __init__(self, status: LiveStatus, write: Callable[[str, dict[str, Any]], None]) -> None:
         self._status, self._write, self._last, self._mutex = status, write, 0.0, threading.Lock()
 
     def __call__(self, event: str) -> None:
@@ -67,7 +69,7 @@ def _line(event: str, told: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def _panel(console: Any, status: Status) -> Iterator[None]:
+def _panel(console: Any, status: LiveStatus) -> Iterator[None]:
     from rich.live import Live
 
     with Live(console=console, refresh_per_second=2, get_renderable=lambda: table_of(status.snapshot())):

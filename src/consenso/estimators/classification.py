@@ -16,8 +16,8 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import Task, fit
 from consenso.estimators.linear import PrivateLinearModel
+from consenso.estimators.privacy_params import PrivacyParams, terms_of
 from consenso.estimators.reading import read_records, without_warnings
-from consenso.estimators.terms import Terms, terms_of
 
 PUBLIC = "public"
 _LABELS_ARE_PUBLIC = "The set of labels that occur is public: it is the same in both data sets."
@@ -38,7 +38,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     def _fit(self, X: Any, y: Any) -> Self:
         X, y = read_records(self, X, y, real=False)
-        classes, codes = self._encoded(y)
+        classes, codes = self._encode_labels(y)
         terms = terms_of(self, type(self).__name__, X.shape[0])
         targets = self._targets(codes, len(classes))
         fitted = fit(lambda known: self._task(known, X.shape[1], len(classes)), terms, X, targets)
@@ -65,7 +65,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return labels
 
     @abstractmethod
-    def _task(self, terms: Terms, features: int, classes: int) -> Task:
+    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
         """What is learnt, with this many columns and classes."""
 
     @staticmethod
@@ -91,7 +91,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         if given.ndim != 1 or len(given) < 2 or len(np.unique(given)) < len(given):
             raise InputError(f"{owner}(classes={self.classes!r}): a list of at least two different labels is needed.")
 
-    def _encoded(self, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _encode_labels(self, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         owner = type(self).__name__
         seen, codes = np.unique(y, return_inverse=True)
         is_list = self.classes is not None and not isinstance(self.classes, str)

@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.estimators.terms import Terms
+from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Loss
+from consenso.planning.plan import Plan
 from consenso.privacy.card import Card
 from consenso.privacy.count import release_count
-from consenso.privacy.door import Entry
 from consenso.privacy.events import Adjacency, Gaussian, Unbounded
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Ledger, Scope
 from consenso.privacy.observers import Eavesdropper, Public, choose_observer
 from consenso.privacy.relations import bounds_of, claims_of
+from consenso.privacy.releaser import ReleaseRecord
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.theorems import Composition
 from consenso.problem import NO_BOUND, Problem
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Unpenalized
-from consenso.runtime.plan import Plan
 from consenso.shards import Shards
 from consenso.shards.constant import whole_bound, with_constant
 
 if TYPE_CHECKING:
-    from consenso.runtime.charge import Charge
+    from consenso.engine.ledger_charge import LedgerCharge
 
 EXACT = "exact"
 _BARE = Unbounded("the exact minimiser is released")
@@ -55,7 +55,7 @@ class Task:
     penalizes_constant: bool = False
     solver: str = "auto"
 
-    def problem(self, terms: Terms, features: int) -> Problem:
+    def problem(self, terms: PrivacyParams, features: int) -> Problem:
         """The problem of a fit to rows with so many columns."""
         bound = NO_BOUND if self.row_bound is None else self.row_bound
         regularizer = self.penalty
@@ -87,11 +87,11 @@ class Fitted:
     reason: str
     steps: int
     guarantee: Guarantee
-    claims: Claims
+    claims: LazyCard
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claims:
+class LazyCard:
     """What a card is made of, which takes longer than a small fit and is made when it is looked at."""
 
     plan: Plan | None
@@ -107,10 +107,10 @@ class Claims:
         return bare_card(EXACT, told, self.delta)
 
 
-def fit(task_of: Callable[[Terms], Task], terms: Terms, X: Any, targets: Any) -> Fitted:
+def fit(task_of: Callable[[PrivacyParams], Task], terms: PrivacyParams, X: Any, targets: Any) -> Fitted:
     """Fit a task to validated rows and encoded targets; what is learnt may depend on the public number of records."""
     if terms.counts:
-        return _counted(task_of, terms, X, targets)
+        return _fit_after_count(task_of, terms, X, targets)
     task = task_of(terms)
     problem = task.problem(terms, X.shape[1])
     if terms.is_private:
@@ -119,11 +119,11 @@ def fit(task_of: Callable[[Terms], Task], terms: Terms, X: Any, targets: Any) ->
     return _exact(task, terms, problem, X, targets)
 
 
-def _exact(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any) -> Fitted:
+def _exact(task: Task, terms: PrivacyParams, problem: Problem, X: Any, targets: Any) -> Fitted:
     from consenso.solvers.exact import solve_exact
 
     found = solve_exact(problem, _shards(task, problem, X, targets))
-    return _fitted(
+    return _collect_fit(
         task,
         problem,
         found.model,
@@ -131,19 +131,19 @@ def _exact(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any) -> 
         reason="exact: there is no budget to keep to.",
         steps=found.steps,
         guarantee=bare_guarantee(terms.adjacency),
-        claims=Claims(plan=None, problem=problem, delta=terms.delta),
+        claims=LazyCard(plan=None, problem=problem, delta=terms.delta),
     )
 
 
-def _charge(terms: Terms, ledger: Ledger) -> Charge:
-    from consenso.runtime.charge import Charge
+def _charge(terms: PrivacyParams, ledger: Ledger) -> LedgerCharge:
+    from consenso.engine.ledger_charge import LedgerCharge
 
-    return Charge(ledger=ledger, run_id=f"{terms.owner}-{uuid.uuid4()}")
+    return LedgerCharge(ledger=ledger, run_id=f"{terms.owner}-{uuid.uuid4()}")
 
 
-def _counted(task_of: Callable[[Terms], Task], terms: Terms, X: Any, targets: Any) -> Fitted:
+def _fit_after_count(task_of: Callable[[PrivacyParams], Task], terms: PrivacyParams, X: Any, targets: Any) -> Fitted:
     """Release a noisy count of the rows, then fit with it: within one mu that is fixed, and reserved, before both."""
-    from consenso.runtime.charge import reserved
+    from consenso.engine.ledger_charge import reserve
     from consenso.solvers import prepare
 
     assert terms.sampler is not None
@@ -152,7 +152,7 @@ def _counted(task_of: Callable[[Terms], Task], terms: Terms, X: Any, targets: An
     problem = first.problem(terms, X.shape[1])
     # Whatever cannot be planned is refused here, before anything is released.
     prepare(problem, terms.target, solver=first.solver, sampler=terms.sampler)
-    released: list[Entry] = []
+    released: list[ReleaseRecord] = []
     spending: AbstractContextManager[None] = nullcontext()
     if terms.ledger is not None:
         # Replacing a record is removing one and adding another, whatever the fit will be.
@@ -163,37 +163,39 @@ def _counted(task_of: Callable[[Terms], Task], terms: Terms, X: Any, targets: An
             for adjacency, steps in _STEPS.items()
         }
         what = f"{terms.owner}: a noisy count of the records, and a fit"
-        spending = reserved(_charge(terms, terms.ledger), whole, what, lambda: bool(released))
+        spending = reserve(_charge(terms, terms.ledger), whole, what, lambda: bool(released))
     with spending:
-        known = terms.counted(release_count(X.shape[0], mu, terms.excess, problem, terms.sampler, released.append))
+        known = terms.after_count(release_count(X.shape[0], mu, terms.excess, problem, terms.sampler, released.append))
         task = task_of(known)
         return _private(task, known, task.problem(known, X.shape[1]), X, targets, None)
 
 
-def _private(task: Task, terms: Terms, problem: Problem, X: Any, targets: Any, charge: Charge | None) -> Fitted:
-    from consenso.runtime.run import run
+def _private(
+    task: Task, terms: PrivacyParams, problem: Problem, X: Any, targets: Any, charge: LedgerCharge | None
+) -> Fitted:
+    from consenso.engine.run import run
     from consenso.solvers import prepare
 
     prepared = prepare(problem, terms.target, solver=task.solver, sampler=terms.sampler, count=terms.count)
     result = run(prepared.plan, _shards(task, problem, X, targets), charge=charge)
-    return _fitted(
+    return _collect_fit(
         task,
         problem,
         result.model,
         solver=prepared.name,
         reason=prepared.reason,
         steps=result.rounds,
-        guarantee=prepared.plan.guarantee(choose_observer(prepared.plan.setting.doorway.trust), terms.delta),
-        claims=Claims(plan=_without_seed(prepared.plan), problem=problem, delta=terms.delta),
+        guarantee=prepared.plan.guarantee(choose_observer(prepared.plan.spec.policy.trust), terms.delta),
+        claims=LazyCard(plan=_without_seed(prepared.plan), problem=problem, delta=terms.delta),
     )
 
 
 def _without_seed(plan: Plan) -> Plan:
     """The plan with any seed instead of the one that the noise came from: what it promises is the same."""
-    doorway = plan.setting.doorway
-    if not isinstance(doorway.sampler, Seeded):
+    policy = plan.spec.policy
+    if not isinstance(policy.sampler, Seeded):
         return plan
-    return replace(plan, setting=replace(plan.setting, doorway=replace(doorway, sampler=Seeded(0))))
+    return replace(plan, spec=replace(plan.spec, policy=replace(policy, sampler=Seeded(0))))
 
 
 def _shards(task: Task, problem: Problem, X: Any, targets: Any) -> Shards:
@@ -203,7 +205,7 @@ def _shards(task: Task, problem: Problem, X: Any, targets: Any) -> Shards:
     return Shards.build(problem, X, targets, np.array([0, X.shape[0]]))
 
 
-def _fitted(task: Task, problem: Problem, model: Array, **rest: Any) -> Fitted:
+def _collect_fit(task: Task, problem: Problem, model: Array, **rest: Any) -> Fitted:
     table = model.reshape(problem.features, problem.outputs)
     if task.constant is None:
         return Fitted(coefficients=table, intercepts=np.zeros(problem.outputs), **rest)
@@ -221,7 +223,7 @@ def penalty(alpha: float, l1_ratio: float) -> Regularizer:
     return ElasticNet(l1=alpha * l1_ratio, l2=alpha * (1 - l1_ratio))
 
 
-def telling_level(slope_bound: float, row_bound: float, features: int, outputs: int, terms: Terms) -> float:
+def telling_level(slope_bound: float, row_bound: float, features: int, outputs: int, terms: PrivacyParams) -> float:
     """The L1 strength below which a coefficient cannot be told from noise, from public facts.
 
     A coordinate of the mean gradient at a model without that feature has the standard deviation

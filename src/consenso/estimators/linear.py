@@ -12,9 +12,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import Fitted
+from consenso.estimators.privacy_params import is_number
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows
-from consenso.estimators.terms import is_number
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.constant import constant_for
 

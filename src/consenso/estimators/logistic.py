@@ -12,7 +12,7 @@ from scipy.special import expit, log_softmax, softmax
 from consenso.arrays import Array
 from consenso.estimators.classification import PrivateClassifier
 from consenso.estimators.fitting import Task, penalty, telling_level
-from consenso.estimators.terms import Terms
+from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Logistic, Loss, Softmax
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
@@ -78,7 +78,7 @@ class PrivateLogisticRegression(PrivateClassifier):
             return -np.stack([np.logaddexp(0.0, scores), np.logaddexp(0.0, -scores)], axis=1)
         return np.asarray(log_softmax(scores, axis=1))
 
-    def _task(self, terms: Terms, features: int, classes: int) -> Task:
+    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
         loss: Loss = Logistic() if classes == 2 else Softmax(classes=classes)
         return Task(
             loss=loss,
@@ -88,7 +88,7 @@ class PrivateLogisticRegression(PrivateClassifier):
             solver=self.solver,
         )
 
-    def _strength(self, loss: Loss, terms: Terms, features: int) -> float:
+    def _strength(self, loss: Loss, terms: PrivacyParams, features: int) -> float:
         if self.alpha is not None:
             return float(self.alpha)
         if self.l1_ratio == 0 or not terms.is_private or self.row_bound is None:

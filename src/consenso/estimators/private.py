@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
-from consenso.estimators.terms import check_terms
+from consenso.estimators.privacy_params import check_terms
 from consenso.privacy.card import Card
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency

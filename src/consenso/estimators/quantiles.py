@@ -2,7 +2,7 @@
 
 A record has k numbers (columns, or its length and the size of its target), and adds one to one bin of each of k
 histograms: adding or removing it moves the counts by sqrt(k) in the 2-norm, replacing it by sqrt(2k), because no more
-than one count of each histogram falls and one rises. The counts leave through the door with Gaussian noise.
+than one count of each histogram falls and one rises. The counts leave through the releaser with Gaussian noise.
 
 Where no range is public, a first histogram has bins between powers of two, 2^-30 to 2^30, of either sign: whatever the
 numbers are, a few bins hold them, and bins whose noisy count is no larger than noise alone would be are taken for
@@ -24,12 +24,11 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.estimators.fitting import bare_card
-from consenso.estimators.terms import Terms
-from consenso.facts import Facts
+from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Absolute
+from consenso.planning.replan import compare
 from consenso.privacy.calibrate import calibrate_noise
 from consenso.privacy.card import Card
-from consenso.privacy.door import Doorway, Entry, Vault, open_door
 from consenso.privacy.events import Event, repeat
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import charges_of
@@ -37,11 +36,12 @@ from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper, Observer, Public
 from consenso.privacy.relations import Relation, bounds_of, check_claim, claims_of
 from consenso.privacy.release import Bounds, Release
+from consenso.privacy.releaser import PendingSums, ReleasePolicy, ReleaseRecord, open_releaser
 from consenso.privacy.samplers import Safe, Sampler, Seeded
 from consenso.privacy.theorems import Composition, Theorem
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import NoPenalty
-from consenso.runtime.replan import compare
 
 FINE_BINS = 32
 EXPONENTS = np.arange(-30, 31)
@@ -81,13 +81,13 @@ class Counter:
 
     quantities: int
     stages: int
-    terms: Terms
+    terms: PrivacyParams
     sampler: Sampler
     noise: GaussianNoise
-    _entries: list[Entry] = field(default_factory=list, compare=False, repr=False)
+    _entries: list[ReleaseRecord] = field(default_factory=list, compare=False, repr=False)
 
     @classmethod
-    def planned(cls, quantities: int, stages: int, terms: Terms) -> Counter:
+    def plan(cls, quantities: int, stages: int, terms: PrivacyParams) -> Counter:
         """The least noise that keeps to the terms."""
         assert terms.sampler is not None
         sampler = terms.sampler
@@ -170,19 +170,19 @@ class Counter:
             why="a record adds one to one bin of each histogram",
             size=self.quantities * bins,
         )
-        facts = Facts.everyone(_facts_of(self.quantities, self.terms), rounds=self.stages).at(stage)
-        doorway = Doorway(
+        facts = PublicFacts.everyone(_facts_of(self.quantities, self.terms), rounds=self.stages).at(stage)
+        policy = ReleasePolicy(
             noise={_COUNTS: self.noise}, sampler=self.sampler, trust="curator", shares=1, equal_noise=False
         )
-        door, close = open_door(
-            doorway,
+        releaser, close = open_releaser(
+            policy,
             facts,
             (release,),
             largest={_COUNTS: self._own_bound()},
-            vault=Vault(),
+            pending=PendingSums(),
             record=self._entries.append,
         )
-        noisy = door(_COUNTS, exact.reshape(1, -1))
+        noisy = releaser(_COUNTS, exact.reshape(1, -1))
         close()
         return noisy.reshape(self.quantities, bins)
 
@@ -190,7 +190,7 @@ class Counter:
         return float(self.bounds.at("record", self.terms.adjacency))
 
     @contextmanager
-    def charged(self) -> Iterator[None]:
+    def charge(self) -> Iterator[None]:
         """Reserve all stages before the first, commit them after the last; nothing released is nothing charged."""
         ledger = self.terms.ledger
         if ledger is None:
@@ -212,7 +212,7 @@ class Counter:
 
 
 def private_range(
-    values: Array, tails: tuple[float, float], terms: Terms, *, ranges: Array | None, positive: bool
+    values: Array, tails: tuple[float, float], terms: PrivacyParams, *, ranges: Array | None, positive: bool
 ) -> tuple[Array, Array, Counter]:
     """Noisy quantiles (low, high) of each column of values (records, quantities), each (quantities,).
 
@@ -220,11 +220,11 @@ def private_range(
     at least 0, and so is every low.
     """
     quantities = values.shape[1]
-    counter = Counter.planned(quantities, 2 if ranges is None else 1, terms)
-    with counter.charged():
+    counter = Counter.plan(quantities, 2 if ranges is None else 1, terms)
+    with counter.charge():
         if ranges is None:
             edges = np.tile(POSITIVE_EDGES if positive else SIGNED_EDGES, (quantities, 1))
-            coarse = _told_from_noise(counter.count(0, values, edges), counter.scale)
+            coarse = _zero_out_noise(counter.count(0, values, edges), counter.scale)
             ranges = np.stack([_support(coarse[k], edges[k], tails) for k in range(quantities)])
             if positive:
                 ranges[:, 0] = 0.0
@@ -239,7 +239,7 @@ def differences(card: Card) -> list[str]:
     """Entries of a card of histograms that its own parameters do not give; empty when all follow."""
     told: dict[str, Any] = {**card.parameters, **card.data}
     sampler: Sampler = Seeded(0) if card.simulation else Safe()
-    terms = Terms(
+    terms = PrivacyParams(
         owner=HISTOGRAMS,
         epsilon=math.inf,
         delta=card.delta,
@@ -265,7 +265,7 @@ def _counts(values: Array, edges: Array) -> Array:
     return np.bincount(place, minlength=len(edges) - 1).astype(np.float64)
 
 
-def _told_from_noise(counts: Array, scale: float) -> Array:
+def _zero_out_noise(counts: Array, scale: float) -> Array:
     """Counts that noise alone does not reach in any bin; of each histogram at least the largest is kept."""
     level = scale * math.sqrt(2 * math.log(counts.size))
     kept = np.where(counts > level, counts, 0.0)
@@ -296,8 +296,8 @@ def _quantiles(counts: Array, edges: Array, tails: tuple[float, float], scale: f
     return np.array([edges[low], edges[high]]) if low < high else edges[[0, -1]]
 
 
-def _facts_of(quantities: int, terms: Terms) -> Problem:
-    """What the door asks for: who protects what. Nothing is learnt."""
+def _facts_of(quantities: int, terms: PrivacyParams) -> Problem:
+    """What the releaser asks for: who protects what. Nothing is learnt."""
     return Problem(
         loss=Absolute(),
         regularizer=NoPenalty(),

@@ -17,8 +17,8 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import Task, fit, penalty, telling_level
 from consenso.estimators.linear import PrivateLinearModel, check_size
+from consenso.estimators.privacy_params import PrivacyParams, terms_of
 from consenso.estimators.reading import read_records, without_warnings
-from consenso.estimators.terms import Terms, terms_of
 from consenso.losses import Huber, Loss, Squared
 
 # The clip of residuals over the bound of targets.
@@ -60,7 +60,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             )
         check_size(owner, "target_bound", self.target_bound, "a bound on the size of targets")
 
-    def _task(self, terms: Terms, features: int) -> Task:
+    def _task(self, terms: PrivacyParams, features: int) -> Task:
         loss, factor = self._loss(terms)
         return Task(
             loss=loss,
@@ -71,7 +71,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             solver=self.solver,
         )
 
-    def _loss(self, terms: Terms) -> tuple[Loss, float]:
+    def _loss(self, terms: PrivacyParams) -> tuple[Loss, float]:
         """The loss that is minimised, and what it is a multiple of: by default squares, clipped under privacy."""
         if not terms.is_private:
             return Squared(), 1.0
@@ -87,7 +87,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     def _l1_ratio(self) -> float:
         return 0.0
 
-    def _strength(self, loss: Loss, factor: float, terms: Terms, features: int) -> float:
+    def _strength(self, loss: Loss, factor: float, terms: PrivacyParams, features: int) -> float:
         """The penalty asked for; else scikit-learn's default, or under privacy with an L1 share the telling level."""
         if self.alpha is not None:
             return factor * float(self.alpha)

@@ -14,10 +14,10 @@ from typing import Any, Self
 from consenso.errors import InputError
 from consenso.estimators.fitting import Task, penalty
 from consenso.estimators.linear import check_size
+from consenso.estimators.privacy_params import PrivacyParams, terms_of
 from consenso.estimators.reading import read_records
 from consenso.estimators.regression import PrivateRegressor
 from consenso.estimators.scale import fit_with_scale
-from consenso.estimators.terms import Terms, terms_of
 from consenso.losses import Absolute, Huber, Loss
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
@@ -78,7 +78,7 @@ class PrivateHuberRegressor(PrivateRegressor):
             return self
         X, y = read_records(self, X, y, real=True)
         terms = terms_of(self, type(self).__name__, X.shape[0])
-        fitted, self.scale_ = fit_with_scale(lambda scale: self._scaled_task(terms, scale), self.threshold, terms, X, y)
+        fitted, self.scale_ = fit_with_scale(lambda scale: self._scale_task(terms, scale), self.threshold, terms, X, y)
         self._keep(fitted)
         return self
 
@@ -93,10 +93,10 @@ class PrivateHuberRegressor(PrivateRegressor):
     def _public_scale(self) -> float:
         return self._share(self.scale, SCALE_SHARE)
 
-    def _task(self, terms: Terms, features: int) -> Task:
-        return self._scaled_task(terms, self._public_scale())
+    def _task(self, terms: PrivacyParams, features: int) -> Task:
+        return self._scale_task(terms, self._public_scale())
 
-    def _scaled_task(self, terms: Terms, scale: float) -> Task:
+    def _scale_task(self, terms: PrivacyParams, scale: float) -> Task:
         """The objective times the scale: Huber's loss in the units of the targets."""
         alpha = 1e-4 / terms.records if self.alpha is None else float(self.alpha)
         return Task(
@@ -162,7 +162,7 @@ class PrivateLADRegressor(PrivateRegressor):
     def _usual_alpha(self, records: int) -> float:
         return 2.0 if self.l1_ratio > 0 else 1.0 / records
 
-    def _loss(self, terms: Terms) -> tuple[Loss, float]:
+    def _loss(self, terms: PrivacyParams) -> tuple[Loss, float]:
         if not terms.is_private:
             return Absolute(), 1.0
         width = self._share(self.smoothing, SMOOTHING_SHARE)

@@ -9,14 +9,14 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.estimators.fitting import Fitted, Task, fit
-from consenso.estimators.terms import Terms
+from consenso.estimators.privacy_params import PrivacyParams
 
 # HuberRegressor keeps its scale above this; and below a billionth of the targets there is nothing but rounding.
 LEAST_SCALE, LEAST_SHARE = 10 * float(np.finfo(np.float64).eps), 1e-9
 
 
 def fit_with_scale(
-    task: Callable[[float], Task], threshold: float, terms: Terms, X: Any, y: Array
+    task: Callable[[float], Task], threshold: float, terms: PrivacyParams, X: Any, y: Array
 ) -> tuple[Fitted, float]:
     """The minimiser over model and scale of mean of scale * h(r / scale) + scale/2 + penalty.
 

@@ -11,7 +11,7 @@ from consenso.errors import InputError
 from consenso.estimators.classification import PrivateClassifier
 from consenso.estimators.fitting import Task, penalty
 from consenso.estimators.linear import check_size
-from consenso.estimators.terms import Terms
+from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Hinge, SmoothedHinge
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
@@ -81,7 +81,7 @@ class PrivateLinearSVC(PrivateClassifier):
             return float(self.intercept_scaling)
         return super()._constant()
 
-    def _task(self, terms: Terms, features: int, classes: int) -> Task:
+    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
         alpha = 1.0 / terms.records if self.alpha is None else float(self.alpha)
         return Task(
             loss=SmoothedHinge(smoothing=float(self.smoothing or SMOOTHING)) if terms.is_private else Hinge(),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from consenso.errors import ConsensoError, InputError
 from consenso.explorer.controls import changes, controls
 from consenso.study import Study
-from consenso.study.outlook import outlook
+from consenso.study.plan_summary import outlook
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -47,9 +47,9 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
             raise InputError("The request is not an object.")
         return content
 
-    def changed(content: dict[str, Any]) -> Study:
+    def change_study(content: dict[str, Any]) -> Study:
         wanted = changes(content)
-        return study.changed(wanted) if wanted else study
+        return study.change(wanted) if wanted else study
 
     async def page(request: Request) -> Response:
         text = resources.files("consenso.explorer").joinpath("page.html").read_text(encoding="utf-8")
@@ -58,13 +58,13 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
 
     async def plan(request: Request) -> Response:
         content = await asked(request)
-        return JSONResponse(await run_in_threadpool(lambda: _plain(outlook(changed(content)).to_json())))
+        return JSONResponse(await run_in_threadpool(lambda: _plain(outlook(change_study(content)).to_json())))
 
     async def write(request: Request) -> Response:
         content = await asked(request)
 
         def save() -> dict[str, str]:
-            made = changed(content)
+            made = change_study(content)
             made.plan()  # a study that cannot be planned is not written
             out.write_text(made.to_toml(), encoding="utf-8")
             return {"written": str(out), "study": made.digest}

@@ -22,7 +22,7 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 WORTH_A_THREAD = 20_000_000
 
 
-def compiled(kernel: Kernel, **options: Any) -> Kernel:
+def compile_kernel(kernel: Kernel, **options: Any) -> Kernel:
     """Compile without fast-math, so that sums keep their order; keep the result on disk where a folder allows it."""
     try:
         return numba.njit(nogil=True, cache=True, **options)(kernel)  # type: ignore[no-any-return]
@@ -32,10 +32,10 @@ def compiled(kernel: Kernel, **options: Any) -> Kernel:
 
 def branchless(kernel: Kernel, **options: Any) -> Kernel:
     """Compile so that a division by zero gives infinity: an error would be a branch, and no loop with it a vector's."""
-    return compiled(kernel, error_model="numpy", **options)
+    return compile_kernel(kernel, error_model="numpy", **options)
 
 
-def inlined(kernel: Kernel) -> Kernel:
+def compile_inlined(kernel: Kernel) -> Kernel:
     """A part of a kernel. A call would cost more than most of them: Numba counts references to arrays around it."""
     return branchless(kernel, forceinline=True)
 

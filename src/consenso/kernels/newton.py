@@ -7,14 +7,14 @@ import math
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import compiled
+from consenso.kernels.compiled import compile_kernel
 
 LOGISTIC, RESIDUAL, HINGE = 0, 1, 2
 # Linear systems are solved to this relative accuracy; Newton's steps make up for the rest.
 FORCING = 1e-4
 
 
-@compiled
+@compile_kernel
 def slope_and_curvature(kind: int, parameter: float, score: float, target: float) -> tuple[float, float]:
     """Of the logistic loss, of Huber's with threshold `parameter`, or of the hinge smoothed over `parameter`."""
     if kind == LOGISTIC:
@@ -30,7 +30,7 @@ def slope_and_curvature(kind: int, parameter: float, score: float, target: float
     return -target * min(max(depth, 0.0), 1.0), 1.0 / parameter if 0.0 <= depth <= 1.0 else 0.0
 
 
-@compiled
+@compile_kernel
 def _product(gram: Array, weights: Array, out: Array) -> None:
     """A symmetric matrix times a vector, by rows so that the loop vectorizes."""
     out[:] = 0.0
@@ -40,7 +40,7 @@ def _product(gram: Array, weights: Array, out: Array) -> None:
             out[c] += weight * gram[r, c]
 
 
-@compiled
+@compile_kernel
 def _solve(gram: Array, roots: Array, right: Array, solution: Array, work: Array) -> None:
     """With w = roots: solution = w (I + w G w)^-1 w right, by conjugate gradients; work is (4, m)."""
     left, search, weighted, image = work[0], work[1], work[2], work[3]
@@ -73,7 +73,7 @@ def _solve(gram: Array, roots: Array, right: Array, solution: Array, work: Array
         solution[j] *= roots[j]
 
 
-@compiled
+@compile_kernel
 def score_newton(
     kind: int,
     parameter: float,

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import compiled
+from consenso.kernels.compiled import compile_kernel
 
 
-@compiled
+@compile_kernel
 def dense_scores(X: Any, offsets: IntArray, x: Array, out: Array, first: int, last: int) -> None:
     """out[row] = <row, x of its party>, with x (parties, features)."""
     features = X.shape[1]
@@ -32,7 +32,7 @@ def dense_scores(X: Any, offsets: IntArray, x: Array, out: Array, first: int, la
             out[row] = (a + b) + (c + d)
 
 
-@compiled
+@compile_kernel
 def dense_scores_many(X: Any, offsets: IntArray, x: Array, out: Array, first: int, last: int) -> None:
     """out[row, k] = sum over features of row * x[party, feature, k]."""
     for i in range(first, last):
@@ -43,7 +43,7 @@ def dense_scores_many(X: Any, offsets: IntArray, x: Array, out: Array, first: in
                     out[row, k] += X[row, f] * x[i, f, k]
 
 
-@compiled
+@compile_kernel
 def sparse_scores(
     data: Any, columns: Any, pointers: Any, offsets: IntArray, x: Array, out: Array, first: int, last: int
 ) -> None:
@@ -56,7 +56,7 @@ def sparse_scores(
                     out[row, k] += data[entry] * x[i, columns[entry], k]
 
 
-@compiled
+@compile_kernel
 def dense_pull(X: Any, offsets: IntArray, weights: Array, out: Array, first: int, last: int) -> None:
     """out[party] = sum over its rows of weight * row."""
     for i in range(first, last):
@@ -67,7 +67,7 @@ def dense_pull(X: Any, offsets: IntArray, weights: Array, out: Array, first: int
                 out[i, f] += weight * X[row, f]
 
 
-@compiled
+@compile_kernel
 def dense_pull_many(X: Any, offsets: IntArray, weights: Array, out: Array, first: int, last: int) -> None:
     """out[party, feature, k] = sum over its rows of row[feature] * weights[row, k]."""
     for i in range(first, last):
@@ -78,7 +78,7 @@ def dense_pull_many(X: Any, offsets: IntArray, weights: Array, out: Array, first
                     out[i, f, k] += X[row, f] * weights[row, k]
 
 
-@compiled
+@compile_kernel
 def sparse_pull(
     data: Any, columns: Any, pointers: Any, offsets: IntArray, weights: Array, out: Array, first: int, last: int
 ) -> None:
@@ -91,7 +91,7 @@ def sparse_pull(
                     out[i, columns[entry], k] += data[entry] * weights[row, k]
 
 
-@compiled
+@compile_kernel
 def dense_grams(X: Any, offsets: IntArray, starts: IntArray, out: Array, first: int, last: int) -> None:
     """Inner products of the rows of a party, m by m numbers from out[starts[party]]."""
     for i in range(first, last):
@@ -100,7 +100,7 @@ def dense_grams(X: Any, offsets: IntArray, starts: IntArray, out: Array, first: 
         out[starts[i] : starts[i] + m * m] = np.dot(block, block.T).reshape(m * m)
 
 
-@compiled
+@compile_kernel
 def sparse_grams(
     data: Any,
     columns: Any,

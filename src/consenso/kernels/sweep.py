@@ -16,11 +16,11 @@ PIECE = 1 << 11  # rows that are summed together, whatever the number of threads
 SUMS = {"contract", "reassoc", "nsz"}
 
 
-def _summed(kernel: Any) -> Any:
+def _compile_sum(kernel: Any) -> Any:
     return branchless(kernel, fastmath=SUMS, forceinline=True)
 
 
-@_summed
+@_compile_sum
 def _score(X: Any, row: int, x: Array) -> float:
     total = 0.0
     for f in range(x.size):

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import compiled
+from consenso.kernels.compiled import compile_kernel
 
 BLOCK_ROWS = 256
 
 
-@compiled
+@compile_kernel
 def gram_products(
     grams: Array, starts: IntArray, offsets: IntArray, weights: Array, out: Array, first: int, last: int
 ) -> None:
@@ -26,7 +26,7 @@ def gram_products(
         out[offsets[i] : offsets[i + 1]] = np.dot(gram, weights[offsets[i] : offsets[i + 1]])
 
 
-@compiled
+@compile_kernel
 def _solve(matrix: Array, right: Array) -> None:
     """Overwrite `right` with the solution; the matrix is I plus something positive semidefinite."""
     m = len(right)
@@ -46,7 +46,7 @@ def _solve(matrix: Array, right: Array) -> None:
             right[c] -= lower[r, c] * right[r]
 
 
-@compiled
+@compile_kernel
 def row_solves(
     grams: Array,
     starts: IntArray,
@@ -75,7 +75,7 @@ def row_solves(
         out_product[a:b] = np.dot(gram, solution)
 
 
-@compiled
+@compile_kernel
 def dense_column_solves(
     X: Any, offsets: IntArray, weights: Array, right: Array, out: Array, first: int, last: int
 ) -> None:
@@ -99,7 +99,7 @@ def dense_column_solves(
         _solve(matrix, out[i])
 
 
-@compiled
+@compile_kernel
 def sparse_column_solves(
     data: Any,
     columns: Any,
@@ -125,7 +125,7 @@ def sparse_column_solves(
         _solve(matrix, out[i])
 
 
-@compiled
+@compile_kernel
 def shift_lengths(
     grams: Array,
     starts: IntArray,

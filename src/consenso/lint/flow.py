@@ -22,7 +22,7 @@ PUBLIC_MAKERS = ("load_", "fetch_", "make_")
 ESTIMATOR = "Private"
 
 
-def called(node: ast.Call) -> str:
+def called_name(node: ast.Call) -> str:
     """The last part of the name of what is called."""
     return last_name(node.func)
 
@@ -46,7 +46,7 @@ def is_number(node: ast.expr | None) -> bool:
 
 def is_public_call(node: ast.Call) -> bool:
     """Whether a call gives data that everybody has."""
-    return called(node).startswith(PUBLIC_MAKERS)
+    return called_name(node).startswith(PUBLIC_MAKERS)
 
 
 def uses_library(tree: ast.Module) -> bool:

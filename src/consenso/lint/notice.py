@@ -28,7 +28,7 @@ class Notice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Example:
+class RuleExample:
     """Text that a rule catches, at a line, and text that it leaves alone."""
 
     language: Language
@@ -50,4 +50,4 @@ class Rule:
     why: str  # what leaks, and what to do instead
     python: Check | None = None
     toml: Check | None = None
-    examples: tuple[Example, ...]
+    examples: tuple[RuleExample, ...]

@@ -15,7 +15,7 @@ from consenso.lint.rules import RULES
 
 ALLOW = re.compile(r"#\s*consenso:\s*allow\s+([a-z-]+)\s*(.*)$")
 SKIPPED = frozenset((".git", ".venv", "venv", "node_modules", "__pycache__", "build", "dist", ".tox"))
-UNEXPLAINED = "unexplained-allowance"
+UNEXPLAINED = "unexplained-guard"
 
 
 def lint(paths: Iterable[Path]) -> list[Notice]:
@@ -49,8 +49,8 @@ def lint_text(text: str, path: Path) -> list[Notice]:
     """What the rules find in text that stands in a file of that name."""
     found = _python(text, path) if path.suffix == ".py" else _toml(text, path)
     lines = text.splitlines()
-    kept = [notice for notice in found if not _allowed(notice, lines)]
-    return sorted([*kept, *_unexplained(lines, path)])
+    kept = [notice for notice in found if not _is_allowed(notice, lines)]
+    return sorted([*kept, *_find_unexplained(lines, path)])
 
 
 def _python(text: str, path: Path) -> list[Notice]:
@@ -81,7 +81,7 @@ def _toml(text: str, path: Path) -> list[Notice]:
     ]
 
 
-def _allowed(notice: Notice, lines: list[str]) -> bool:
+def _is_allowed(notice: Notice, lines: list[str]) -> bool:
     """Whether the line, or the one above it, allows this rule and says why."""
     for number in (notice.line, notice.line - 1):
         comment = ALLOW.search(lines[number - 1]) if 0 < number <= len(lines) else None
@@ -90,7 +90,7 @@ def _allowed(notice: Notice, lines: list[str]) -> bool:
     return False
 
 
-def _unexplained(lines: list[str], path: Path) -> Iterator[Notice]:
+def _find_unexplained(lines: list[str], path: Path) -> Iterator[Notice]:
     known = {rule.name for rule in RULES}
     for number, line in enumerate(lines, start=1):
         comment = ALLOW.search(line)

@@ -33,7 +33,7 @@ BLOCK = 256  # margins that are solved together
 _LOWEST_LOG = -708.0  # below this, exp is subnormal: no loss can tell it from zero
 
 
-def _compiled(kernel: Kernel, inline: str = "never") -> Kernel:
+def _compile(kernel: Kernel, inline: str = "never") -> Kernel:
     """Compile without fast-math, so that a batch equals its records one by one; cache where a folder allows it."""
     try:
         return njit(error_model="numpy", nogil=True, inline=inline, cache=True)(kernel)  # type: ignore[no-any-return]
@@ -41,8 +41,8 @@ def _compiled(kernel: Kernel, inline: str = "never") -> Kernel:
         return njit(error_model="numpy", nogil=True, inline=inline)(kernel)  # type: ignore[no-any-return]
 
 
-def _inlined(kernel: Kernel) -> Kernel:
-    return _compiled(kernel, inline="always")
+def _compile_inlined(kernel: Kernel) -> Kernel:
+    return _compile(kernel, inline="always")
 
 
 @intrinsic
@@ -66,7 +66,7 @@ def _float_of(typing_context: Any, bits: Any) -> Any:
 
 
 @intrinsic
-def fused(typing_context: Any, left: Any, right: Any, added: Any) -> Any:
+def multiply_add(typing_context: Any, left: Any, right: Any, added: Any) -> Any:
     """The product of the first two plus the third, with one rounding.
 
     Written out rather than left to the compiler, who might do it in the body of a loop and not in what is left over:
@@ -79,27 +79,27 @@ def fused(typing_context: Any, left: Any, right: Any, added: Any) -> Any:
     return types.float64(types.float64, types.float64, types.float64), emit
 
 
-@_inlined
+@_compile_inlined
 def exp(x: float) -> float:
     """The exponential to one or two units in the last place, for x <= 700; at least that of -708."""
     x = max(x, _LOWEST_LOG)
-    shifted = fused(x, _LOG2_E, _ROUND)
+    shifted = multiply_add(x, _LOG2_E, _ROUND)
     exponent = shifted - _ROUND
-    r = fused(-exponent, _LOG_2_LOW, fused(-exponent, _LOG_2_HIGH, x))
+    r = multiply_add(-exponent, _LOG_2_LOW, multiply_add(-exponent, _LOG_2_HIGH, x))
     # Taylor's series on |r| <= log(2)/2: the first term left out is below 5e-18. In pairs, which do not wait for each
     # other as the steps of Horner's scheme do.
     square = r * r
     fourth = square * square
-    low = fused(fused(_C5, r, _C4), square, fused(_C3, r, _C2))
-    middle = fused(fused(_C9, r, _C8), square, fused(_C7, r, _C6))
-    high = fused(fused(_C13, r, _C12), square, fused(_C11, r, _C10))
-    p = fused(high, fourth * fourth, fused(middle, fourth, low))
+    low = multiply_add(multiply_add(_C5, r, _C4), square, multiply_add(_C3, r, _C2))
+    middle = multiply_add(multiply_add(_C9, r, _C8), square, multiply_add(_C7, r, _C6))
+    high = multiply_add(multiply_add(_C13, r, _C12), square, multiply_add(_C11, r, _C10))
+    p = multiply_add(high, fourth * fourth, multiply_add(middle, fourth, low))
     power: float = _float_of((_bits_of(shifted) + 1023) << 52)
-    mantissa: float = fused(p, square, r) + 1.0
+    mantissa: float = multiply_add(p, square, r) + 1.0
     return mantissa * power
 
 
-@_inlined
+@_compile_inlined
 def _log(x: float) -> float:
     """log(x) to one or two units in the last place, for positive normal x."""
     shifted = _bits_of(x) - _SQRT_HALF
@@ -122,7 +122,7 @@ def _log(x: float) -> float:
     return exponent * _LOG_2_HIGH + (f - (s * (f - q * p) - exponent * _LOG_2_LOW))
 
 
-@_inlined
+@_compile_inlined
 def _rough_log(x: float) -> float:
     """log(x) to 0.007, for positive normal x: enough to start a cubic iteration."""
     bits = _bits_of(x)
@@ -131,7 +131,7 @@ def _rough_log(x: float) -> float:
     return (exponent + (2.0 - mantissa * (1.0 / 3.0)) * mantissa - 5.0 / 3.0) * (1.0 / _LOG2_E)
 
 
-@_inlined
+@_compile_inlined
 def _guess_log(level: float, step: float) -> float:
     """The root x of x + step * exp(x) = level, to about 0.2."""
     scaled = level + _rough_log(max(step, 1e-300))
@@ -141,18 +141,18 @@ def _guess_log(level: float, step: float) -> float:
     return level if scaled < -1.0 else level - omega
 
 
-@_inlined
+@_compile_inlined
 def _halley(x: float, level: float, step: float) -> tuple[float, float]:
     """Halley's step for f(x) = x + step * sigmoid(x) - level, and exp(x)."""
     e = exp(x)
     # With a = 1 + e: a f, a^2 f' and a^3 f'' have no denominators, so that one division is enough.
     a, load = 1.0 + e, step * e
-    gap = fused(x - level, a, load)
-    rise = fused(a, a, load)
-    return -2.0 * gap * (rise * a) / fused(2.0 * rise, rise, -gap * (load * (1.0 - e))), e
+    gap = multiply_add(x - level, a, load)
+    rise = multiply_add(a, a, load)
+    return -2.0 * gap * (rise * a) / multiply_add(2.0 * rise, rise, -gap * (load * (1.0 - e))), e
 
 
-@_inlined
+@_compile_inlined
 def _start_sigmoid(level: float, step: float) -> float:
     """A point within about 0.3 of the root x <= 0 of x + step * sigmoid(x) = level, for 2 * level <= step."""
     # Small steps: the tangent at x = 0 and the asymptote x = level both lie above the root.
@@ -161,23 +161,23 @@ def _start_sigmoid(level: float, step: float) -> float:
     return large if step > 4.0 else small
 
 
-@_inlined
+@_compile_inlined
 def _closer_sigmoid(x: float, level: float, step: float) -> float:
     """Halley's step towards that root."""
     return min(x + _halley(x, level, step)[0], 0.0)
 
 
-@_inlined
+@_compile_inlined
 def _last_sigmoid(x: float, level: float, step: float) -> float:
     """The sigmoid at the root, from a point so near that Halley's step is applied to it by Taylor's formula."""
     move, e = _halley(x, level, step)
     below = 1.0 / (1.0 + e)
     weight = e * below
-    moved: float = fused(weight * below * move, fused(0.5 * (below - weight), move, 1.0), weight)
+    moved: float = multiply_add(weight * below * move, multiply_add(0.5 * (below - weight), move, 1.0), weight)
     return moved
 
 
-@_inlined
+@_compile_inlined
 def solve_sigmoid(level: float, step: float) -> float:
     """The root q of q = sigmoid(level - step * q).
 
@@ -195,7 +195,7 @@ def solve_sigmoid(level: float, step: float) -> float:
     return 1.0 - weight if mirrored else weight
 
 
-@_inlined
+@_compile_inlined
 def solve_sigmoids(level: Array, step: Array, x: Array, count: int) -> None:
     """`solve_sigmoid` for levels up to step / 2, one stage after the other, into x.
 
@@ -211,7 +211,7 @@ def solve_sigmoids(level: Array, step: Array, x: Array, count: int) -> None:
         x[i] = _last_sigmoid(x[i], level[i], step[i])
 
 
-@_compiled
+@_compile
 def logistic_prox_slopes(points: Array, steps: Array, targets: Array, slopes: Array, first: int, last: int) -> None:
     """Write the slopes g of the logistic loss at point - step * g; points, targets (n,), steps (n,) or (1,)."""
     common = steps.size == 1
@@ -232,7 +232,7 @@ def logistic_prox_slopes(points: Array, steps: Array, targets: Array, slopes: Ar
             own_slopes[i] = -own_targets[i] * (1.0 - x[i] if signed + signed > step[i] else x[i])
 
 
-@_inlined
+@_compile_inlined
 def _closer_log(x: float, level: float, step: float) -> float:
     """Halley's step towards the root x <= 0 of x + step * exp(x) = level, for level <= step."""
     e = step * exp(x)
@@ -249,7 +249,7 @@ _TOP, _OTHERS, _PULL, _MASS, _LAST, _ALIVE = (LANES * place for place in range(8
 _PLACES = 14
 
 
-@_compiled
+@_compile
 def _bracket(levels: Array, lane: Array, lanes: int) -> None:
     """Bounds on the c of `_locate`; the lower one is good where the step is small and where it is large.
 
@@ -287,7 +287,7 @@ def _bracket(levels: Array, lane: Array, lanes: int) -> None:
         lane[_NORMALIZER + b] = lane[_LOW + b]
 
 
-@_compiled
+@_compile
 def _locate(levels: Array, weights: Array, lane: Array, lanes: int) -> None:
     """Class weights p with p_k = exp(s_k - c), s_k + step * p_k = level_k and sum p = 1, to a few per cent.
 
@@ -343,7 +343,7 @@ def _locate(levels: Array, weights: Array, lane: Array, lanes: int) -> None:
             weights[k, b] *= 1.0 - lane[_CHANGE + b] / (1.0 + lane[_STEP + b] * weights[k, b])
 
 
-@_compiled
+@_compile
 def _polish(scores: Array, own: Array, slopes: Array, weights: Array, lane: Array, lanes: int) -> None:
     """Newton's iteration for slopes = softmax(scores - step * slopes) - own, in place.
 
@@ -406,7 +406,7 @@ def _polish(scores: Array, own: Array, slopes: Array, weights: Array, lane: Arra
             break
 
 
-@_compiled
+@_compile
 def softmax_prox_slopes(points: Array, steps: Array, targets: IntArray, slopes: Array, first: int, last: int) -> None:
     """Write the slopes g of the softmax loss at point - step * g; points (n, K), targets (n,), steps (n,) or (1,).
 

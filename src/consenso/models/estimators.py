@@ -43,7 +43,7 @@ def to_estimator(model: Model) -> Any:
 
 def _guarantee(card: Card) -> Guarantee:
     """What the card promises for a record to whoever sees the model only."""
-    entry = _stated(card)
+    entry = _find_entry(card)
     theorem = max((theorem for _, _, theorem in entry.kinds()), key=lambda each: epsilon(each.event(), card.delta))
     return Guarantee(
         event=theorem.event(),
@@ -56,7 +56,7 @@ def _guarantee(card: Card) -> Guarantee:
     )
 
 
-def _stated(card: Card) -> Entry:
+def _find_entry(card: Card) -> Entry:
     wanted = ("public", card.data.get("unit", "record"), card.data.get("adjacency", "replace-one"))
     found = [entry for entry in card.entries if (entry.observer, entry.unit, entry.adjacency) == wanted]
     if not found:
@@ -97,4 +97,4 @@ def _options(model: Model) -> dict[str, Any]:
         options["adjacency"] = "add-remove"
         if card.data.get("capped", True):  # a noisy count is not a number that the owner knew
             options["records"] = int(sum(card.data["sizes"]))
-    return {**options, "epsilon": _stated(card).epsilon, "delta": card.delta or None}
+    return {**options, "epsilon": _find_entry(card).epsilon, "delta": card.delta or None}

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import consenso
 from consenso import losses
 from consenso.arrays import Array
 from consenso.errors import ConsensoError, InputError, TamperError
@@ -21,6 +20,7 @@ from consenso.models.model import Model
 from consenso.privacy.card import Card
 from consenso.privacy.card.plain import fields_of
 from consenso.schema import Schema
+from consenso.version import __version__
 
 FORMAT = 1
 FILE = "model.json"
@@ -115,7 +115,7 @@ def _from_json(content: Mapping[str, Any]) -> Model:
 def current_versions() -> dict[str, str]:
     """What a model is written with."""
     packages = {name: importlib.metadata.version(name) for name in ("numpy", "scikit-learn")}
-    return {"consenso": consenso.__version__, "python": platform.python_version(), **packages}
+    return {"consenso": __version__, "python": platform.python_version(), **packages}
 
 
 def _read(target: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.losses import Logistic, Loss, Softmax
 from consenso.privacy.card import Card
-from consenso.schema import Ignore, Label, Schema, Target, User
+from consenso.schema import Ignore, Label, Schema, TargetColumn, User
 from consenso.tables import Table, column_of, read_table
 
 ROW = "(row)"  # a column of row numbers, to know which records a schema left out
@@ -83,7 +83,7 @@ class Model:
 
     def scores(self, X: Any) -> Array:
         """Scores (rows, outputs) of rows (rows, features), dense or sparse, without a constant column."""
-        matrix = self._checked(X)
+        matrix = self._check_rows(X)
         squared = np.asarray(
             matrix.multiply(matrix).sum(axis=1) if sparse.issparse(matrix) else np.einsum("ij,ij->i", matrix, matrix),
             dtype=np.float64,
@@ -95,7 +95,7 @@ class Model:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classes as texts, or numbers of a regression, (rows,)."""
-        return self._decided(self.scores(X))
+        return self._decide(self.scores(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities (rows, classes) in the order of `classes`, for the logistic and the softmax loss."""
@@ -115,22 +115,22 @@ class Model:
         if isinstance(table, str | Path):
             table = read_table(table)
         if self.schema is None:
-            return self._scored(np.arange(table.rows, dtype=np.int64), _numbers(table, len(self.features)))
+            return self._score(np.arange(table.rows, dtype=np.int64), _numbers(table, len(self.features)))
         schema = self.schema
         kept = tuple(
-            Ignore(name=column.name) if isinstance(column, User | Label | Target) else column
+            Ignore(name=column.name) if isinstance(column, User | Label | TargetColumn) else column
             for column in schema.columns
         )
         numbered = dataclasses.replace(schema, columns=(*kept, User(name=ROW)), intercept=False)
         numbers = column_of(np.arange(table.rows, dtype=np.int64), name=ROW)
         found = numbered.features(dataclasses.replace(table, columns={**table.columns, ROW: numbers}), targets=False)
         assert found.users is not None
-        return self._scored(found.users.astype(np.int64), found.X)
+        return self._score(found.users.astype(np.int64), found.X)
 
-    def _scored(self, rows: IntArray, X: Array) -> Scored:
+    def _score(self, rows: IntArray, X: Array) -> Scored:
         scores = self.scores(X)
         chances = self._probabilities(scores) if self.has_probabilities else None
-        return Scored(rows, self._decided(scores), chances)
+        return Scored(rows, self._decide(scores), chances)
 
     def estimator(self) -> Any:
         """The matching estimator of `consenso.estimators`, fitted."""
@@ -156,7 +156,7 @@ class Model:
 
         return save_model(self, path)
 
-    def _checked(self, X: Any) -> Any:
+    def _check_rows(self, X: Any) -> Any:
         matrix: Any = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
         if matrix.ndim != 2 or matrix.dtype.kind not in "fiub" or matrix.shape[1] != len(self.features):
             raise InputError(
@@ -167,7 +167,7 @@ class Model:
             raise InputError("Model.predict(X): rows are finite numbers, and some are not; drop or impute them.")
         return matrix.astype(np.float64)
 
-    def _decided(self, scores: Array) -> NDArray[Any]:
+    def _decide(self, scores: Array) -> NDArray[Any]:
         if self.classes is None:
             return scores[:, 0]
         chosen = (scores[:, 0] > 0).astype(np.int64) if self.outputs == 1 else np.argmax(scores, axis=1)

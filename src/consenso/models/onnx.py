@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-import consenso
 from consenso.errors import InputError
 from consenso.models.model import Model
+from consenso.version import __version__
 
 OPSET = 17
 
@@ -78,7 +78,7 @@ def to_onnx(model: Model) -> Any:
     made = helper.make_model(
         graph,
         producer_name="consenso",
-        producer_version=consenso.__version__,
+        producer_version=__version__,
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=8,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consenso.operators.argmin import Argmin, argmin, certified_argmin
+from consenso.operators.argmin import Argmin, argmin, certify_argmin
 from consenso.operators.blocks import (
     Activation,
     AllBlocks,
@@ -16,7 +16,7 @@ from consenso.operators.blocks import (
 )
 from consenso.operators.contract import Operator, Proximable, Smooth
 from consenso.operators.matrices import LinearMap
-from consenso.operators.records import MeanGradient, MeanOperator, MeanProx, gradient_bound, shortened
+from consenso.operators.records import MeanGradient, MeanOperator, MeanProx, gradient_bound, shorten_slopes
 from consenso.operators.splitting import DouglasRachford, Image, lions_mercier, require_injective
 from consenso.operators.steps import (
     BlockGradientStep,
@@ -24,10 +24,10 @@ from consenso.operators.steps import (
     ProximalGradient,
     ProximalPoint,
     ReflectedProx,
+    contraction_of_reflection,
     gradient_contraction,
     largest_step,
     prox_sensitivity,
-    reflected_contraction,
 )
 
 __all__ = [
@@ -53,7 +53,8 @@ __all__ = [
     "Smooth",
     "argmin",
     "block_sizes",
-    "certified_argmin",
+    "certify_argmin",
+    "contraction_of_reflection",
     "coordinates",
     "gradient_bound",
     "gradient_contraction",
@@ -62,7 +63,6 @@ __all__ = [
     "lions_mercier",
     "prox_sensitivity",
     "public_coins",
-    "reflected_contraction",
     "require_injective",
-    "shortened",
+    "shorten_slopes",
 ]

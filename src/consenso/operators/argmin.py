@@ -36,7 +36,7 @@ class Argmin:
     residual: float
 
 
-def certified_argmin(
+def certify_argmin(
     f: Cohort, linear: LinearMap, v: Array, step: float, *, start: Array, tolerance: float, who: str
 ) -> Array:
     """The x of the argmin, or a StepError where A x could not be certified to the tolerance."""
@@ -109,7 +109,7 @@ class _Objective:
 
     def rounding(self, x: Array) -> float:
         """What rounding may hide in the gradient at x."""
-        slopes, length = self.f.slopes(self.f.scores(x)), float(np.linalg.norm(x))
+        slopes, length = self.f.slopes(self.f.linear_predictor(x)), float(np.linalg.norm(x))
         sizes = np.abs(slopes) if slopes.ndim == 1 else np.linalg.norm(slopes, axis=1)
         norms, largest = np.sqrt(self.f.squared_norms), self.linear.largest
         bend = self.f.problem.loss.curvature_bound
@@ -119,7 +119,7 @@ class _Objective:
 
     def length(self, x: Array, move: Array) -> float:
         """A step along which F goes down and at whose end it is at most half as steep as at its start."""
-        image, scores, along = self.linear.apply(move), self.f.scores(x), self.f.scores(move)
+        image, scores, along = self.linear.apply(move), self.f.linear_predictor(x), self.f.linear_predictor(move)
         bend, stretch = float((self.linear.apply(x) - self.v) @ image), float(image @ image)
 
         def slope(length: float) -> float:

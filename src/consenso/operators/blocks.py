@@ -130,7 +130,7 @@ def is_separable(regularizer: Regularizer, sizes: tuple[int, ...]) -> bool:
         case NoPenalty() | L1() | L2() | ElasticNet() | Box():
             return True
         case Unpenalized(inner=inner, last=last):
-            return is_separable(inner, _shortened(sizes, last))
+            return is_separable(inner, _shorten(sizes, last))
         case Sum(parts=parts):
             return all(is_separable(part, sizes) for part in parts)
         case GroupL1(groups=groups):
@@ -140,7 +140,7 @@ def is_separable(regularizer: Regularizer, sizes: tuple[int, ...]) -> bool:
     return len(sizes) == 1
 
 
-def _shortened(sizes: tuple[int, ...], last: int) -> tuple[int, ...]:
+def _shorten(sizes: tuple[int, ...], last: int) -> tuple[int, ...]:
     """The sizes of what blocks keep of a vector without its last coordinates."""
     ends = np.minimum(np.cumsum(sizes), max(sum(sizes) - last, 0))
     kept: Array = np.diff(ends, prepend=0)

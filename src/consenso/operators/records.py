@@ -86,7 +86,7 @@ class MeanGradient:
 
     def coefficients(self, u: Array, f: Cohort) -> Array:
         """Shortened slopes."""
-        return shortened(f.slopes(f.scores(u)), f.squared_norms, self.clip)
+        return shorten_slopes(f.slopes(f.linear_predictor(u)), f.squared_norms, self.clip)
 
     def apply(self, problem: Problem, u: Array, mean: Array) -> Array:
         """A step along the mean, then the regularizer's prox."""
@@ -117,7 +117,7 @@ class MeanProx:
 
     def coefficients(self, u: Array, f: Cohort) -> Array:
         """Slopes at the records' proxes."""
-        return f.prox_slopes(f.scores(u), self.step * f.squared_norms)
+        return f.prox_slopes(f.linear_predictor(u), self.step * f.squared_norms)
 
     def apply(self, problem: Problem, u: Array, mean: Array) -> Array:
         """A step along the mean, then the regularizer's prox."""
@@ -134,7 +134,7 @@ def gradient_bound(problem: Problem, clip: float | None) -> float:
     return longest if clip is None else min(clip, longest)
 
 
-def shortened(slopes: Array, squared_norms: Array, clip: float | None) -> Array:
+def shorten_slopes(slopes: Array, squared_norms: Array, clip: float | None) -> Array:
     """Slopes times the factors that shorten slope * row to `clip`, without forming the products."""
     if clip is None:
         return slopes

@@ -23,7 +23,7 @@ from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
 from consenso.operators.contract import Proximable, check_gap, check_step
 from consenso.operators.matrices import LinearMap
-from consenso.operators.steps import prox_sensitivity, reflected_contraction
+from consenso.operators.steps import contraction_of_reflection, prox_sensitivity
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,8 +47,8 @@ class DouglasRachford:
     @property
     def lipschitz(self) -> float:
         """The identity's share and that of both reflections."""
-        one = reflected_contraction(self.step, self.first_smoothness, self.first.strong_convexity)
-        other = reflected_contraction(self.step, self.second_smoothness, self.second.strong_convexity)
+        one = contraction_of_reflection(self.step, self.first_smoothness, self.first.strong_convexity)
+        other = contraction_of_reflection(self.step, self.second_smoothness, self.second.strong_convexity)
         return 1 - self.relaxation + self.relaxation * one * other
 
     @property

@@ -161,7 +161,7 @@ class ReflectedProx:
     @property
     def lipschitz(self) -> float:
         """A contraction for functions that are smooth and strongly convex (Giselsson and Boyd 2017)."""
-        return reflected_contraction(self.step, self.smoothness, self.function.strong_convexity)
+        return contraction_of_reflection(self.step, self.smoothness, self.function.strong_convexity)
 
     @property
     def averagedness(self) -> float:
@@ -231,7 +231,7 @@ def gradient_contraction(step: float, smoothness: float, strong_convexity: float
     return max(abs(1 - step * strong_convexity), abs(1 - step * smoothness))
 
 
-def reflected_contraction(step: float, smoothness: float, strong_convexity: float) -> float:
+def contraction_of_reflection(step: float, smoothness: float, strong_convexity: float) -> float:
     """Lipschitz constant of 2 prox_{step f} - I."""
     stiff = 1.0 if np.isinf(smoothness) else (step * smoothness - 1) / (step * smoothness + 1)
     return max(stiff, (1 - step * strong_convexity) / (1 + step * strong_convexity), 0.0)

@@ -89,7 +89,7 @@ class Rho:
 
     def cost(self, event: Event) -> float:
         """The smallest known rho."""
-        return _known(zcdp(event))
+        return _require_known(zcdp(event))
 
     def rough(self, event: Event) -> float:
         """The same."""
@@ -112,7 +112,7 @@ class PureEpsilon:
 
     def cost(self, event: Event) -> float:
         """The sum of pure epsilons."""
-        return _known(pure(event))
+        return _require_known(pure(event))
 
     def rough(self, event: Event) -> float:
         """The same."""
@@ -135,7 +135,7 @@ class Mu:
 
     def cost(self, event: Event) -> float:
         """The exact mu of Gaussian releases."""
-        return _known(gdp(event))
+        return _require_known(gdp(event))
 
     def rough(self, event: Event) -> float:
         """The same."""
@@ -219,16 +219,16 @@ class _Search:
         self, cost: Callable[[Event], float], start: float, factor: float, least: float, largest: float
     ) -> tuple[_Point, _Point | None] | None:
         """A value that meets the target and one that does not (None: all do); None when no value meets it."""
-        here = self._at(cost, min(max(self._rounded(start), least), largest))
+        here = self._at(cost, min(max(self._round_up(start), least), largest))
         while self._meets(here):
             if here.value >= largest:
                 return here, None
-            further = self._at(cost, min(max(self._rounded(here.value * factor), here.value + self.whole), largest))
+            further = self._at(cost, min(max(self._round_up(here.value * factor), here.value + self.whole), largest))
             if not self._meets(further):
                 return here, further
             here, factor = further, factor**1.5
         while here.value > least:
-            nearer = self._at(cost, max(self._rounded(here.value / factor), least))
+            nearer = self._at(cost, max(self._round_up(here.value / factor), least))
             if self._meets(nearer):
                 return nearer, here
             here, factor = nearer, factor**1.5
@@ -256,10 +256,10 @@ class _Search:
             # Aim a little below the limit, so that the guess is likely to be one that can be returned.
             aim = self.target.limit * (1 if self.whole else 1 - tolerance / 2)
             share = math.log(aim / low.cost) / math.log(high.cost / low.cost)
-        value = self._rounded(low.value * (high.value / low.value) ** min(max(share, 1e-6), 1 - 1e-6))
+        value = self._round_up(low.value * (high.value / low.value) ** min(max(share, 1e-6), 1 - 1e-6))
         return min(max(value, low.value + 1), high.value - 1) if self.whole else value
 
-    def _rounded(self, value: float) -> float:
+    def _round_up(self, value: float) -> float:
         return float(math.floor(value)) if self.whole else value
 
 
@@ -268,7 +268,7 @@ def _require_positive(kind: str, name: str, value: float) -> None:
         raise InputError(f"{kind}({name}={value}): a target is positive and finite; give such a number.")
 
 
-def _known(cost: float | None) -> float:
+def _require_known(cost: float | None) -> float:
     return math.inf if cost is None else cost
 
 

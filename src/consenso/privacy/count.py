@@ -18,14 +18,14 @@ import numpy as np
 from scipy import special
 
 from consenso.errors import InputError
-from consenso.facts import Facts
 from consenso.privacy.calibrate import Mu, calibrate_noise
-from consenso.privacy.door import Doorway, Entry, Vault, open_door
 from consenso.privacy.events import Event, Gaussian, Unbounded
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release
+from consenso.privacy.releaser import PendingSums, ReleasePolicy, ReleaseRecord, open_releaser
 from consenso.privacy.samplers import Sampler
 from consenso.problem import LARGEST_COUNTED, Adjacency, Problem, Unit
+from consenso.public_facts import PublicFacts
 
 # Of the squared budget: at epsilon 1 and delta 1e-5 the count then has a standard deviation of 37 records.
 SHARE = 0.01
@@ -104,14 +104,16 @@ def noise_of_count(mu: float, sampler: Sampler) -> GaussianNoise:
 
 
 def release_count(
-    rows: int, mu: float, excess: float, problem: Problem, sampler: Sampler, record: Callable[[Entry], None]
+    rows: int, mu: float, excess: float, problem: Problem, sampler: Sampler, record: Callable[[ReleaseRecord], None]
 ) -> Count:
     """Release a number of rows within its share of a budget; `problem` says whose rows they are."""
     noise = noise_of_count(mu, sampler)
-    doorway = Doorway(noise={_NAME: noise}, sampler=sampler, trust="curator", shares=1, equal_noise=False)
-    facts = Facts.everyone(problem, rounds=1).at(_ROUND)
-    door, close = open_door(doorway, facts, (_RELEASE,), largest={_NAME: 1.0}, vault=Vault(), record=record)
-    noisy = door(_NAME, np.array([[float(rows)]]))
+    policy = ReleasePolicy(noise={_NAME: noise}, sampler=sampler, trust="curator", shares=1, equal_noise=False)
+    facts = PublicFacts.everyone(problem, rounds=1).at(_ROUND)
+    releaser, close = open_releaser(
+        policy, facts, (_RELEASE,), largest={_NAME: 1.0}, pending=PendingSums(), record=record
+    )
+    noisy = releaser(_NAME, np.array([[float(rows)]]))
     close()
     count = Count(noise=noise, noisy=float(noisy[0, 0]), mu=mu, excess=excess)
     if count.high > LARGEST_COUNTED:

@@ -138,7 +138,7 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Walk:
+class TokenWalk:
     """What a coalition of `observers` of `parties` walkers, and whoever sees the final model, learns of one other.
 
     The stateless walk (docs/privacy.md#random-walk): `steps` hops to uniform parties, one visit costs RDP
@@ -191,21 +191,21 @@ Event: TypeAlias = (
     | SampledGroup
     | SampledFixedSize
     | Mixture
-    | Walk
+    | TokenWalk
     | ObjectivePerturbation
     | Repeated
     | Composed
 )
 
 
-def revealed(event: Event, rate: float) -> Event:
+def reveal_coin(event: Event, rate: float) -> Event:
     """One round of an event that happens with probability `rate`, when the observer knows whether it did."""
     if rate >= 1:
         return event
     return Mixture((1.0 - rate, rate), (Nothing(), event))
 
 
-def summed(event: Gaussian, count: int) -> Gaussian:
+def sum_releases(event: Gaussian, count: int) -> Gaussian:
     """The sum of `count` independent releases of distinct units, of which one moves: gains sqrt(count), not count.
 
     Each of the samplers may miss its law.

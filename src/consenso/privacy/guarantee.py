@@ -13,7 +13,7 @@ from consenso.privacy.events import Event
 from consenso.privacy.observers import parse
 from consenso.privacy.relations import Relation, bounds_of
 
-Unit = Literal["record", "user"]
+Unit = Literal["record", "party"]
 
 SIMULATED = "Simulation, not private (the noise has a seed); with noise that nobody can draw again:"
 # An epsilon above this bounds a factor of exp(1000): it is told in words, because a number would look like a promise.
@@ -54,7 +54,7 @@ class Guarantee:
                 f"Guarantee(adjacency={self.adjacency!r}): the event contains {foreign}, which holds for the other "
                 "adjacency only; build the event for the adjacency of the guarantee."
             )
-        object.__setattr__(self, "assumptions", tuple(_worded(each) for each in self.assumptions))
+        object.__setattr__(self, "assumptions", tuple(_word(each) for each in self.assumptions))
 
     def epsilon(self, delta: float) -> float:
         """The smallest known epsilon at a delta in [0, 1)."""
@@ -121,7 +121,7 @@ class Guarantee:
         return f"{SIMULATED} {stated}" if self.simulation and not accountants.is_unbounded(self.event) else stated
 
     def _bound(self, delta: float | None) -> str:
-        what = {"record": "one record", "user": "all data of one party"}[self.unit]
+        what = {"record": "one record", "party": "all data of one party"}[self.unit]
         change = {
             "add-remove": f"adding or removing {what}",
             "replace-one": f"replacing {what}",
@@ -181,7 +181,7 @@ def _foreign(event: Event, relation: Relation) -> list[str]:
     return found
 
 
-def _worded(assumption: object) -> str:
+def _word(assumption: object) -> str:
     """Theorems list assumptions with a text and an anchor; here they become one line."""
     text, anchor = getattr(assumption, "text", None), getattr(assumption, "anchor", None)
     return str(assumption) if text is None else f"{text} (docs/privacy.md#{anchor})"

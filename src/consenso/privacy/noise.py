@@ -18,7 +18,7 @@ from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
 from consenso.privacy.events import Event, GammaNorm, Gaussian, Laplace, Nothing, Unbounded
 from consenso.privacy.samplers import Key, Sampler
-from consenso.privacy.samplers.contract import checked
+from consenso.privacy.samplers.contract import check_draw
 
 # A sensitivity, or one for each party; scales have the shape of their sensitivities.
 Size = TypeVar("Size", float, Array, "Array | float")
@@ -72,7 +72,7 @@ class Polynomial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class PerRound:
     """One multiplier for each round, written out."""
 
     values: tuple[float, ...]
@@ -92,7 +92,7 @@ class Table:
         return self.values[round]
 
 
-Schedule: TypeAlias = Constant | Geometric | Polynomial | Table
+Schedule: TypeAlias = Constant | Geometric | Polynomial | PerRound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ class GaussianNoise:
         std = float(self.scale(noise_sensitivity, round))
         widening = sampler.widening(std, noise_sensitivity, dim, 2)
         excess = sampler.excess(std, noise_sensitivity, dim, "gaussian")
-        return _trivial(seen_sensitivity, std) or Gaussian(std, _widened(seen_sensitivity, widening), excess)
+        return _trivial(seen_sensitivity, std) or Gaussian(std, _widen(seen_sensitivity, widening), excess)
 
     def split(self, count: int) -> GaussianNoise:
         """The share of one of `count` parties whose sum has this noise (docs/privacy.md section 17)."""
@@ -154,7 +154,7 @@ class LaplaceNoise:
         scale = float(self.scale(noise_sensitivity, round))
         widening = sampler.widening(scale, noise_sensitivity, dim, 1)
         excess = sampler.excess(scale, noise_sensitivity, dim, "laplace")
-        return _trivial(seen_sensitivity, scale) or Laplace(scale, _widened(seen_sensitivity, widening), excess)
+        return _trivial(seen_sensitivity, scale) or Laplace(scale, _widen(seen_sensitivity, widening), excess)
 
     def split(self, count: int) -> LaplaceNoise:
         """Refused for more than one party: a sum of Laplace variables is not Laplace."""
@@ -207,7 +207,7 @@ class NoNoise:
 
     def sample(self, values: Array, sensitivity: Size, round: int, key: Key, sampler: Sampler) -> Array:
         """A copy of the values."""
-        return checked(values, 0.0, key, "scale")[0].copy()
+        return check_draw(values, 0.0, key, "scale")[0].copy()
 
     def event(self, noise_sensitivity: float, seen_sensitivity: float, round: int, sampler: Sampler, dim: int) -> Event:
         """Unbounded, or nothing for a value that does not depend on the unit."""
@@ -251,7 +251,7 @@ def _trivial(seen_sensitivity: float, scale: float) -> Event | None:
     return Unbounded("released without noise") if scale == 0.0 else None
 
 
-def _widened(sensitivity: float, widening: float) -> float:
+def _widen(sensitivity: float, widening: float) -> float:
     """Both worlds are rounded; the sum is rounded up."""
     return math.nextafter(sensitivity + 2.0 * widening, math.inf) if widening else float(sensitivity)
 
@@ -262,7 +262,7 @@ def _inverse(name: str, epsilon: float) -> float:
 
 
 def _check_multiplier(name: str, multiplier: float | Schedule) -> None:
-    if not isinstance(multiplier, Constant | Geometric | Polynomial | Table):
+    if not isinstance(multiplier, Constant | Geometric | Polynomial | PerRound):
         _check_positive(name, "multiplier", multiplier)
 
 

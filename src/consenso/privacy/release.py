@@ -1,6 +1,6 @@
 """What may leave a party: releases, declared as public data before anything runs.
 
-The plan, the accounting and the door (`consenso.privacy.door`) all read the same declaration.
+The plan, the accounting and the releaser (`consenso.privacy.releaser`) all read the same declaration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOISE_STREAM, COIN_STREAM = 0, 1
 HUB = 2**62  # the hub draws as a party that no federation has, the same however many parties there are
 
 
-_SCOPES = ("record_add_remove", "record_replace_one", "user_add_remove", "user_replace_one")
+_SCOPES = ("record_add_remove", "record_replace_one", "party_add_remove", "party_replace_one")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,8 @@ class Bounds:
 
     record_add_remove: Amount = np.inf
     record_replace_one: Amount = np.inf
-    user_add_remove: Amount = np.inf
-    user_replace_one: Amount = np.inf
+    party_add_remove: Amount = np.inf
+    party_replace_one: Amount = np.inf
 
     def __post_init__(self) -> None:
         # Equal parties share one number, so that equal declarations compare and hash equal.
@@ -47,8 +47,8 @@ class Bounds:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of_contributions(cls, *, record: Amount = np.inf, user: Amount = np.inf, rounding: float = 0.0) -> Bounds:
-        """Bounds of a sum in which one record (one user) contributes a vector of at most this length.
+    def of_contributions(cls, *, record: Amount = np.inf, party: Amount = np.inf, rounding: float = 0.0) -> Bounds:
+        """Bounds of a sum in which one record (one party) contributes a vector of at most this length.
 
         Adding or removing moves the sum by one contribution, replacing by two; `rounding` is what the rounding errors
         of the sum in two neighbouring worlds add.
@@ -56,27 +56,27 @@ class Bounds:
         return cls(
             record_add_remove=record + rounding,
             record_replace_one=2 * record + rounding,
-            user_add_remove=user + rounding,
-            user_replace_one=2 * user + rounding,
+            party_add_remove=party + rounding,
+            party_replace_one=2 * party + rounding,
         )
 
     def at(self, unit: Unit, adjacency: Adjacency) -> Amount:
         """The bound for a unit and an adjacency. A user's bound always covers each of the user's records."""
-        user = self.user_add_remove if adjacency == "add-remove" else self.user_replace_one
-        if unit == "user":
+        user = self.party_add_remove if adjacency == "add-remove" else self.party_replace_one
+        if unit == "party":
             return user
         record = self.record_add_remove if adjacency == "add-remove" else self.record_replace_one
         # Replacing one record of a user is one way of replacing the user's data. Removing one record is not removing
         # the user, so a user's add-remove bound says nothing of a record's.
         return np.minimum(record, user) if adjacency == "replace-one" else record
 
-    def scaled(self, factor: float) -> Bounds:
+    def scale(self, factor: float) -> Bounds:
         """Bounds of the value times `factor`."""
         return Bounds(
             record_add_remove=self.record_add_remove * factor,
             record_replace_one=self.record_replace_one * factor,
-            user_add_remove=self.user_add_remove * factor,
-            user_replace_one=self.user_replace_one * factor,
+            party_add_remove=self.party_add_remove * factor,
+            party_replace_one=self.party_replace_one * factor,
         )
 
 
@@ -96,7 +96,7 @@ class Release:
     """A named value that leaves its trust boundary, with the bound on what one unit can do to it.
 
     `at` is where its noise belongs: on each party's own value ("party"), or once on the sum over parties ("sum").
-    `clip` is enforced by the door on each party's value; without it the bound is analytic and `why` is its proof.
+    `clip` is enforced by the releaser on each party's value; without it the bound is analytic and `why` is its proof.
     An `adaptive` release names its bound when it is made, as a function of earlier releases; `bounds` and `clip` are
     then multiples of it, so the noise is a fixed multiple and the cost is known beforehand. `parts` releases split
     one cost: each names its share, and all shares of a run add up to at most one.

@@ -57,7 +57,7 @@ def to_json(value: object) -> dict[str, Any]:
         raise InputError(f"to_json({cls.__name__}): the class is not registered; decorate it with serial.register.")
     stored: dict[str, Any] = {KIND: cls.__name__}
     for name, hint in _fields(cls).items():
-        stored[name] = _stored(_checked(getattr(value, name), hint, f"{cls.__name__}.{name}", reading=False))
+        stored[name] = _store(_check(getattr(value, name), hint, f"{cls.__name__}.{name}", reading=False))
     return stored
 
 
@@ -78,7 +78,7 @@ def from_json(stored: Mapping[str, Any]) -> Any:
         raise TamperError(
             f"from_json: a {kind} has the fields {', '.join(hints) or 'none'}; strange: {strange}; missing: {missing}."
         )
-    return cls(**{name: _checked(stored[name], hint, f"{kind}.{name}", reading=True) for name, hint in hints.items()})
+    return cls(**{name: _check(stored[name], hint, f"{kind}.{name}", reading=True) for name, hint in hints.items()})
 
 
 def _fields(cls: type[Any]) -> dict[str, Any]:
@@ -92,17 +92,17 @@ class _MismatchError(Exception):
     """The value is not of the hinted type."""
 
 
-def _checked(value: Any, hint: Any, where: str, *, reading: bool) -> Any:
+def _check(value: Any, hint: Any, where: str, *, reading: bool) -> Any:
     """The value as the hint wants it, or an error that names the field."""
     try:
-        return _matched(value, hint, reading)
+        return _match(value, hint, reading)
     except _MismatchError:
         wanted = hint.__name__ if isinstance(hint, type) else str(hint).replace("consenso.privacy.", "")
         error = TamperError if reading else InputError
         raise error(f"{where}: a value of type {wanted} must be given, got {_short(value)}.") from None
 
 
-def _matched(value: Any, hint: Any, reading: bool) -> Any:
+def _match(value: Any, hint: Any, reading: bool) -> Any:
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         return _first_match(value, typing.get_args(hint), reading)
@@ -110,7 +110,7 @@ def _matched(value: Any, hint: Any, reading: bool) -> Any:
         # True == 1 in Python, so the types are compared too.
         return _require(value, any(value == choice and type(value) is type(choice) for choice in typing.get_args(hint)))
     if origin is tuple:
-        return _matched_tuple(value, typing.get_args(hint), reading)
+        return _match_tuple(value, typing.get_args(hint), reading)
     if hint is float:
         return _number(value, reading)
     if hint is int:
@@ -119,25 +119,25 @@ def _matched(value: Any, hint: Any, reading: bool) -> Any:
         return _require(value, type(value) is hint)
     if hint is type(None):
         return _require(value, value is None)
-    return _nested(value, hint, reading)
+    return _read_nested(value, hint, reading)
 
 
 def _first_match(value: Any, hints: tuple[Any, ...], reading: bool) -> Any:
     # Float last, so that `int | float` keeps an integer an integer.
     for hint in sorted(hints, key=lambda hint: hint is float):
         try:
-            return _matched(value, hint, reading)
+            return _match(value, hint, reading)
         except _MismatchError:
             continue
     raise _MismatchError
 
 
-def _matched_tuple(value: Any, hints: tuple[Any, ...], reading: bool) -> tuple[Any, ...]:
+def _match_tuple(value: Any, hints: tuple[Any, ...], reading: bool) -> tuple[Any, ...]:
     _require(value, isinstance(value, list if reading else tuple))
     if len(hints) == 2 and hints[1] is Ellipsis:
         hints = (hints[0],) * len(value)
     _require(value, len(hints) == len(value))
-    return tuple(_matched(item, hint, reading) for item, hint in zip(value, hints, strict=True))
+    return tuple(_match(item, hint, reading) for item, hint in zip(value, hints, strict=True))
 
 
 def _number(value: Any, reading: bool) -> float:
@@ -152,16 +152,16 @@ def _number(value: Any, reading: bool) -> float:
     return float(_require(found, math.isfinite(found) if reading else not math.isnan(found)))
 
 
-def _nested(value: Any, hint: Any, reading: bool) -> Any:
+def _read_nested(value: Any, hint: Any, reading: bool) -> Any:
     if not reading:
         return _require(value, type(value) is hint and _CLASSES.get(hint.__name__) is hint)
     _require(value, isinstance(value, Mapping) and _CLASSES.get(str(value.get(KIND))) is hint)
     return from_json(value)
 
 
-def _stored(value: Any) -> Any:
+def _store(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_stored(item) for item in value]
+        return [_store(item) for item in value]
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
     return to_json(value) if dataclasses.is_dataclass(value) else value

@@ -6,8 +6,8 @@ of a party is the same bit for bit in every cohort, in every order and on every 
 
 All loops run over blocks side by side, without a branch or a call, which makes them vector instructions; Threefry has
 nothing but sums, rotations and exclusive ors, of which vector units do twice as many as of the products of Philox.
-Where a product and a sum are one instruction it is written out (`fused`) rather than left to the compiler, who might
-do it in the body of a loop and not in what is left over: then bits would depend on the cohort.
+Where a product and a sum are one instruction it is written out (`multiply_add`) rather than left to the compiler, who
+might do it in the body of a loop and not in what is left over: then bits would depend on the cohort.
 
 Reference: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import branchless, inlined, run_pieces
-from consenso.losses.kernels import fused
+from consenso.kernels.compiled import branchless, compile_inlined, run_pieces
+from consenso.losses.kernels import multiply_add
 
 Word: TypeAlias = np.uint64
 
@@ -59,42 +59,42 @@ _C4, _C5, _C6 = -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.1359
 # --- words ----------------------------------------------------------------------------------------------------------
 
 
-@inlined
-def _mixed(left: Any, right: Any, turn: int) -> tuple[Any, Any]:
+@compile_inlined
+def _mix(left: Any, right: Any, turn: int) -> tuple[Any, Any]:
     """Half of a round: a sum, a rotation, an exclusive or."""
     left = left + right
     return left, ((right << np.uint64(turn)) | (right >> np.uint64(64 - turn))) ^ left
 
 
-@inlined
+@compile_inlined
 def _four_rounds(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
     """The first four of eight rounds that are repeated."""
-    a, b = _mixed(a, b, 14)
-    c, d = _mixed(c, d, 16)
-    a, d = _mixed(a, d, 52)
-    c, b = _mixed(c, b, 57)
-    a, b = _mixed(a, b, 23)
-    c, d = _mixed(c, d, 40)
-    a, d = _mixed(a, d, 5)
-    c, b = _mixed(c, b, 37)
+    a, b = _mix(a, b, 14)
+    c, d = _mix(c, d, 16)
+    a, d = _mix(a, d, 52)
+    c, b = _mix(c, b, 57)
+    a, b = _mix(a, b, 23)
+    c, d = _mix(c, d, 40)
+    a, d = _mix(a, d, 5)
+    c, b = _mix(c, b, 37)
     return a, b, c, d
 
 
-@inlined
+@compile_inlined
 def _next_rounds(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
     """The other four."""
-    a, b = _mixed(a, b, 25)
-    c, d = _mixed(c, d, 33)
-    a, d = _mixed(a, d, 46)
-    c, b = _mixed(c, b, 12)
-    a, b = _mixed(a, b, 58)
-    c, d = _mixed(c, d, 22)
-    a, d = _mixed(a, d, 32)
-    c, b = _mixed(c, b, 32)
+    a, b = _mix(a, b, 25)
+    c, d = _mix(c, d, 33)
+    a, d = _mix(a, d, 46)
+    c, b = _mix(c, b, 12)
+    a, b = _mix(a, b, 58)
+    c, d = _mix(c, d, 22)
+    a, d = _mix(a, d, 32)
+    c, b = _mix(c, b, 32)
     return a, b, c, d
 
 
-@inlined
+@compile_inlined
 def encrypt(places: Any, rest: tuple[Any, Any, Any], keys: Any, seed: Any, last: Any, words: Any, columns: int) -> None:
     """Threefry4x64-20: the words (4, columns) for counters (places[i], *rest) and keys (seed, *keys[:, i], last)."""
     common = seed ^ last ^ _PARITY
@@ -128,13 +128,13 @@ def block(counter: tuple[Word, Word, Word, Word], key: tuple[Word, Word, Word, W
 # --- unit draws -----------------------------------------------------------------------------------------------------
 
 
-@inlined
+@compile_inlined
 def unit(word: Any) -> float:
     """A uniform double of 53 bits in (0, 1): the zero is moved to half a step."""
     return max(np.float64(word >> np.uint64(11)), 0.5) * _ULP
 
 
-@inlined
+@compile_inlined
 def _log(x: float) -> float:
     """log(x) to a unit in the last place, for x in (0, 1): a call into the C library would keep the loop scalar."""
     shifted = np.float64(x).view(np.int64) - _SQRT_HALF
@@ -143,32 +143,36 @@ def _log(x: float) -> float:
     f = np.int64((shifted & 0x000FFFFFFFFFFFFF) + _SQRT_HALF).view(np.float64) - 1.0
     s = f / (2.0 + f)
     q = s * s
-    tail = fused(q, fused(q, _L7, _L6), _L5)
-    tail = q * fused(q, fused(q, fused(q, fused(q, tail, _L4), _L3), _L2), _L1)
+    tail = multiply_add(q, multiply_add(q, _L7, _L6), _L5)
+    tail = q * multiply_add(q, multiply_add(q, multiply_add(q, multiply_add(q, tail, _L4), _L3), _L2), _L1)
     # 2 s = f - s f, so that the leading term is f, exact.
-    log: float = fused(exponent, _LOG_2_HIGH, f - fused(s, f - tail, -exponent * _LOG_2_LOW))
+    log: float = multiply_add(exponent, _LOG_2_HIGH, f - multiply_add(s, f - tail, -exponent * _LOG_2_LOW))
     return log
 
 
-@inlined
+@compile_inlined
 def _normals(first: Any, second: Any) -> tuple[float, float]:
     """Box-Muller: two independent standard normals from two words."""
     # All 64 bits make the radius: the tail of the law then ends at 9.5. It is never 0: a direction must not be lost.
-    radius = math.sqrt(-2.0 * _log(min(fused(np.float64(first), 2.0**-64, 2.0**-65), 1.0 - _ULP)))
+    radius = math.sqrt(-2.0 * _log(min(multiply_add(np.float64(first), 2.0**-64, 2.0**-65), 1.0 - _ULP)))
     # Two bits choose the quadrant, 52 more an angle within an eighth of a turn, never 0.
-    fraction = fused(np.float64((second << np.uint64(2)) >> np.uint64(12)), 2.0 * _ULP, _ULP - 0.5)
+    fraction = multiply_add(np.float64((second << np.uint64(2)) >> np.uint64(12)), 2.0 * _ULP, _ULP - 0.5)
     angle = _QUARTER_TURN * fraction
     q = angle * angle
-    sine = fused(q, fused(q, fused(q, fused(q, fused(q, _S6, _S5), _S4), _S3), _S2), _S1)
-    sine = fused(angle * q, sine, angle)
-    cosine = fused(q, fused(q, fused(q, fused(q, fused(q, _C6, _C5), _C4), _C3), _C2), _C1)
-    cosine = fused(q, fused(q, cosine, -0.5), 1.0)
+    sine = multiply_add(
+        q, multiply_add(q, multiply_add(q, multiply_add(q, multiply_add(q, _S6, _S5), _S4), _S3), _S2), _S1
+    )
+    sine = multiply_add(angle * q, sine, angle)
+    cosine = multiply_add(
+        q, multiply_add(q, multiply_add(q, multiply_add(q, multiply_add(q, _C6, _C5), _C4), _C3), _C2), _C1
+    )
+    cosine = multiply_add(q, multiply_add(q, cosine, -0.5), 1.0)
     turned = (second >> np.uint64(62)) & np.uint64(1)
     radius = -radius if second >> np.uint64(63) else radius
     return radius * (-sine if turned else cosine), radius * (cosine if turned else sine)
 
 
-@inlined
+@compile_inlined
 def _laplace(word: Any) -> float:
     """A standard Laplace: the inverse CDF of its modulus from the high bits, its sign from the lowest."""
     modulus = -_log(unit(word))

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from consenso.report.page import report_html, write_report
-from consenso.report.reading import Run, read_run
+from consenso.report.reading import RunFiles, read_run
 
-__all__ = ["Run", "read_run", "report_html", "write_report"]
+__all__ = ["RunFiles", "read_run", "report_html", "write_report"]

@@ -128,10 +128,10 @@ def _pieces(each: Series, at: object, y: Axis) -> list[str]:
         across, down = at(value_x, value_y)
         pieces[-1].append(f"{across:.1f},{down:.1f}")
     # One point alone is drawn as a short stroke, or a run of one round would show nothing.
-    return [" ".join(piece if len(piece) > 1 else [piece[0], _nudged(piece[0])]) for piece in pieces if piece]
+    return [" ".join(piece if len(piece) > 1 else [piece[0], _nudge(piece[0])]) for piece in pieces if piece]
 
 
-def _nudged(point: str) -> str:
+def _nudge(point: str) -> str:
     across, down = point.split(",")
     return f"{float(across) + 6:.1f},{down}"
 

@@ -15,9 +15,9 @@ from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.text import UNIT_NAMES, facts_text, figures_text, overview, scopes, spread_text
 from consenso.privacy.guarantee import is_useful
 from consenso.report.charts import Axis, Series, bar_chart, graph_chart, line_chart
-from consenso.report.reading import Run, events_of, read_run
+from consenso.report.reading import RunFiles, events_of, read_run
 from consenso.report.style import figures, page, table
-from consenso.report.words import observer_name, plain_words, shown_epsilon, unit_phrase
+from consenso.report.words import observer_name, plain_words, show_epsilon, unit_phrase
 from consenso.study.rounds import rounds_text
 
 FILE = "report.html"
@@ -38,7 +38,7 @@ def write_report(folder: str | Path, path: str | Path | None = None) -> Path:
     return target
 
 
-def report_html(run: Run) -> str:
+def report_html(run: RunFiles) -> str:
     """The page as HTML."""
     title = run.title or f"{run.card.algorithm} on {run.folder.name}"
     parts = [
@@ -68,7 +68,7 @@ def _records_label(data: Mapping[str, Any]) -> str:
     return "declared records" if data.get("capped", True) else "records, from a noisy count"
 
 
-def _lead(run: Run) -> str:
+def _lead(run: RunFiles) -> str:
     card, data = run.card, run.card.data
     stated = run.entries()
     tightest = min(stated, key=lambda entry: entry.epsilon)
@@ -101,7 +101,7 @@ def _lead(run: Run) -> str:
     )
 
 
-def _rounds(run: Run) -> str:
+def _rounds(run: RunFiles) -> str:
     paid = {"rounds planned": int(run.card.parameters["rounds"]), "rounds run": None}
     return rounds_text(paid if run.trace is None else paid | dict(run.trace))
 
@@ -110,14 +110,14 @@ def _epsilons(stated: list[Entry]) -> list[tuple[str, str]]:
     """Epsilon of the observers who learn least and most; one figure where all learn the same."""
     least, most = (choose(stated, key=lambda entry: entry.epsilon) for choose in (min, max))
     if least.epsilon == most.epsilon:
-        return [("epsilon, whoever looks", shown_epsilon(least.epsilon))]
+        return [("epsilon, whoever looks", show_epsilon(least.epsilon))]
     return [
-        (f"epsilon for {least.observer}", shown_epsilon(least.epsilon)),
-        (f"epsilon for {most.observer}", shown_epsilon(most.epsilon)),
+        (f"epsilon for {least.observer}", show_epsilon(least.epsilon)),
+        (f"epsilon for {most.observer}", show_epsilon(most.epsilon)),
     ]
 
 
-def _metrics(run: Run) -> str:
+def _metrics(run: RunFiles) -> str:
     found = run.metrics
     if found is None:
         return (
@@ -141,7 +141,7 @@ def _metrics(run: Run) -> str:
     return f"<p>On {int(found['records']):,} public test records:</p>{figures(shown)}"
 
 
-def _coefficients(run: Run) -> str:
+def _coefficients(run: RunFiles) -> str:
     if run.model is None:
         return ""
     values, names = np.asarray(run.model["coefficients"], dtype=float), run.model["features"]
@@ -167,10 +167,10 @@ def _coefficients(run: Run) -> str:
     )
 
 
-def _observers(run: Run) -> str:
+def _observers(run: RunFiles) -> str:
     card, stated = run.card, run.entries()
     bars = [
-        (entry.observer, entry.epsilon if is_useful(entry.epsilon) else math.inf, shown_epsilon(entry.epsilon))
+        (entry.observer, entry.epsilon if is_useful(entry.epsilon) else math.inf, show_epsilon(entry.epsilon))
         for entry in stated
     ]
     finite = [value for _, value, _ in bars if is_useful(value)]
@@ -210,7 +210,7 @@ def _observer(entry: Entry, delta: float) -> str:
     )
 
 
-def _tradeoff(run: Run) -> str:
+def _tradeoff(run: RunFiles) -> str:
     alarms = np.concatenate([np.geomspace(1e-4, 0.01, 20), np.linspace(0.015, 1.0, POINTS - 20)])
     groups: dict[tuple[float, ...], list[str]] = {}
     for entry in run.entries():
@@ -232,11 +232,11 @@ def _tradeoff(run: Run) -> str:
     )
 
 
-def _noise(run: Run) -> str:
+def _noise(run: RunFiles) -> str:
     curves = run.noise_curves()
     if not curves:
         return "<p>No noise was added in rounds of this run: what protects is stated above, observer by observer.</p>"
-    unit = "party" if run.card.data["unit"] == "user" else "record"
+    unit = "party" if run.card.data["unit"] == "party" else "record"
     series = []
     for curve in curves:
         series.append(Series(name=f"noise on {curve.name}", x=curve.rounds, y=curve.scales))
@@ -253,7 +253,7 @@ def _noise(run: Run) -> str:
     )
 
 
-def _movement(run: Run) -> str:
+def _movement(run: RunFiles) -> str:
     columns: Any = {} if run.trace is None else run.trace.get("columns", {})
     moved = columns.get("model movement")
     if not moved:
@@ -278,7 +278,7 @@ def _movement(run: Run) -> str:
     return f"<p>How far the released model moved: signal and noise together, as the hub saw it.</p>{chart}"
 
 
-def _graph(run: Run) -> str:
+def _graph(run: RunFiles) -> str:
     edges = run.card.parameters.get("edges")
     if not edges:
         return ""
@@ -296,7 +296,7 @@ def _graph(run: Run) -> str:
     )
 
 
-def _parameters(run: Run) -> str:
+def _parameters(run: RunFiles) -> str:
     card = run.card
     rows = [
         ["data and model", facts_text(card.data)],
@@ -309,7 +309,7 @@ def _parameters(run: Run) -> str:
     return table(["what", "value"], rows) + study
 
 
-def _verify(run: Run) -> str:
+def _verify(run: RunFiles) -> str:
     digest = run.card.to_json()["digest"]
     return (
         "<p>Every figure on this page follows from the privacy card beside it. This computes all of them again, "

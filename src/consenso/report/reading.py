@@ -14,13 +14,13 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError
+from consenso.planning.plan import Plan
+from consenso.planning.replan import replan
 from consenso.privacy.card import Card
 from consenso.privacy.card.entry import Entry
 from consenso.privacy.noise import NoNoise
+from consenso.privacy.run_spec import largest_bounds
 from consenso.privacy.serial import from_json
-from consenso.privacy.setting import largest_bounds
-from consenso.runtime.plan import Plan
-from consenso.runtime.replan import replan
 from consenso.study.folder import METRICS, MODEL, STUDY, TRACE
 
 ROUNDS_DRAWN = 200  # points of a curve over rounds
@@ -37,7 +37,7 @@ class NoiseCurve:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunFiles:
     """A run as its public files tell it. Files that a run does not have are None."""
 
     folder: Path
@@ -60,18 +60,18 @@ class Run:
 
     def noise_curves(self) -> list[NoiseCurve]:
         """Noise against the most that one unit can change, for every release, from the plan."""
-        setting, algorithm = self.plan.setting, self.plan.algorithm
-        rounds = np.unique(np.linspace(0, setting.rounds - 1, min(setting.rounds, ROUNDS_DRAWN)).astype(int))
+        spec, algorithm = self.plan.spec, self.plan.algorithm
+        rounds = np.unique(np.linspace(0, spec.rounds - 1, min(spec.rounds, ROUNDS_DRAWN)).astype(int))
         found: dict[str, list[tuple[int, float, float]]] = {}
         for round_ in rounds.tolist():
-            largest = largest_bounds(setting, algorithm.releases, round_)
-            facts = setting.representatives().at(round_)
+            largest = largest_bounds(spec, algorithm.releases, round_)
+            facts = spec.representatives().at(round_)
             for release in algorithm.releases(facts):
-                noise = setting.doorway.noise_for(release.name)
+                noise = spec.policy.noise_for(release.name)
                 bound = largest[release.name]
                 if isinstance(noise, NoNoise) or not math.isfinite(bound):
                     continue
-                sensitivity = setting.doorway.sensitivity(release, facts, bound)
+                sensitivity = spec.policy.sensitivity(release, facts, bound)
                 scale = float(np.max(noise.scale(sensitivity, round_)))
                 found.setdefault(release.name, []).append((round_ + 1, scale, bound))
         return [
@@ -86,12 +86,12 @@ class Run:
 
     def node_epsilons(self, entry: Entry) -> Array:
         """Epsilon of every party's data against one observer, (parties,); NaN for the observer itself."""
-        out = np.full(self.plan.setting.parties, np.nan)
+        out = np.full(self.plan.spec.parties, np.nan)
         if entry.spread is None:
             out[:] = entry.epsilon
             return out
         for kind in sorted(entry.spread.kinds, key=lambda kind: kind.parties, reverse=True):
-            alike = self.plan.alike(kind.party) if kind.parties > 1 else np.array([kind.party])
+            alike = self.plan.like(kind.party) if kind.parties > 1 else np.array([kind.party])
             out[alike] = kind.epsilon
         return out
 
@@ -101,14 +101,14 @@ def events_of(entry: Entry) -> Any:
     return from_json(entry.theorem).event()
 
 
-def read_run(folder: str | Path) -> Run:
+def read_run(folder: str | Path) -> RunFiles:
     """The run in a folder that `consenso train` wrote."""
     path = Path(folder)
     if not path.is_dir():
         raise InputError(f"report({str(folder)!r}): a run is a folder with a card.json in it; name one.")
     study = path / STUDY
     text = study.read_text(encoding="utf-8") if study.exists() else None
-    return Run(
+    return RunFiles(
         folder=path,
         card=Card.load(path),
         study=text,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from consenso.privacy.accountants import tradeoff
-from consenso.privacy.card.entry import Entry, rounded_up
+from consenso.privacy.card.entry import Entry, round_up
 from consenso.privacy.guarantee import is_useful
 from consenso.privacy.observers import parse
 from consenso.report.reading import events_of
@@ -62,6 +62,6 @@ def plain_words(entry: Entry, delta: float) -> str:
     )
 
 
-def shown_epsilon(value: float) -> str:
+def show_epsilon(value: float) -> str:
     """An epsilon as people read it, never below its value."""
-    return rounded_up(value, 3) if is_useful(value) else "none"
+    return round_up(value, 3) if is_useful(value) else "none"

@@ -6,7 +6,7 @@ privacy. `draft_schema` writes a first version from a file; it is private until 
 
 from __future__ import annotations
 
-from consenso.schema.columns import Binary, Category, Ignore, Label, Numeric, Target, User
+from consenso.schema.columns import Binary, Category, Ignore, Label, Numeric, TargetColumn, User
 from consenso.schema.description import Features, Schema
 from consenso.schema.draft import draft_schema
 
@@ -18,7 +18,7 @@ __all__ = [
     "Label",
     "Numeric",
     "Schema",
-    "Target",
+    "TargetColumn",
     "User",
     "draft_schema",
 ]

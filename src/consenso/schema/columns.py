@@ -63,7 +63,7 @@ class Numeric:
 
     def fill(self, block: Array, cells: Cells, scale: Scale) -> Mask:
         """Write the scaled number."""
-        values, drop = _bounded(cells, self.low, self.high, self.missing)
+        values, drop = _bound(cells, self.low, self.high, self.missing)
         block[:, 0] = _place((values - self.low) / (self.high - self.low), scale)
         return drop
 
@@ -101,7 +101,7 @@ class Category:
         """Write a one in the feature of the category, whatever the scale of numbers."""
         codes = cells.codes(self.categories)
         if self.strict:
-            cells.refuse(unknown(codes), _unlisted("categories"))
+            cells.refuse(unknown(codes), _say_unlisted("categories"))
         drop = _missing_rows(cells, missing(codes), self.missing)
         # Rows to drop land somewhere; the last feature exists in every case.
         block[np.arange(codes.size), np.where(codes < 0, block.shape[1] - 1, codes)] = 1.0
@@ -132,7 +132,7 @@ class Binary:
         """Write the position of the value between the two."""
         codes = cells.codes(self.categories)
         if self.strict:
-            cells.refuse(unknown(codes), _unlisted("categories"))
+            cells.refuse(unknown(codes), _say_unlisted("categories"))
         gone = missing(codes)
         drop = _missing_rows(cells, gone, self.missing)
         position = np.where(codes < 0, 0.5, codes.astype(np.float64))
@@ -158,14 +158,14 @@ class Label:
     def targets(self, cells: Cells) -> tuple[NDArray[Any], Mask]:
         """The targets (rows,) and which rows to drop; an unlisted class is an error, since no target stands for it."""
         codes = cells.codes(self.classes)
-        cells.refuse(unknown(codes), _unlisted("classes"))
+        cells.refuse(unknown(codes), _say_unlisted("classes"))
         drop = _missing_rows(cells, missing(codes), self.missing)
         codes = np.maximum(codes, 0)
         return (2.0 * codes - 1.0 if len(self.classes) == 2 else codes), drop
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class TargetColumn:
     """What a regression learns: a number that is moved into its public bounds and not scaled."""
 
     kind: ClassVar[str] = "target"
@@ -186,7 +186,7 @@ class Target:
 
     def targets(self, cells: Cells) -> tuple[NDArray[Any], Mask]:
         """The targets (rows,) and which rows to drop."""
-        return _bounded(cells, self.low, self.high, self.missing)
+        return _bound(cells, self.low, self.high, self.missing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,13 +215,13 @@ class Ignore:
     name: str
 
 
-ColumnKind = Numeric | Category | Binary | Label | Target | User | Ignore
+ColumnKind = Numeric | Category | Binary | Label | TargetColumn | User | Ignore
 KINDS: dict[str, type[ColumnKind]] = {
-    kind.kind: kind for kind in (Numeric, Category, Binary, Label, Target, User, Ignore)
+    kind.kind: kind for kind in (Numeric, Category, Binary, Label, TargetColumn, User, Ignore)
 }
 
 
-def _bounded(cells: Cells, low: float, high: float, rule: NumericRule) -> tuple[Array, Mask]:
+def _bound(cells: Cells, low: float, high: float, rule: NumericRule) -> tuple[Array, Mask]:
     values, gone = cells.numbers()
     drop = _missing_rows(cells, gone, rule)
     instead = {"low": low, "high": high, "middle": low + (high - low) / 2}.get(str(rule), low)
@@ -241,7 +241,7 @@ def _missing_rows(cells: Cells, gone: Mask, rule: str | float) -> Mask:
     return gone if rule == "drop-row" else np.zeros(gone.shape, dtype=np.bool_)
 
 
-def _unlisted(what: str) -> str:
+def _say_unlisted(what: str) -> str:
     return f"the cell is none of the {what} of the schema; list it there if it is public, or correct the cell"
 
 

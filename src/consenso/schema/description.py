@@ -14,7 +14,7 @@ from consenso.arrays import Array
 from consenso.errors import InputError, PrivacyError
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.schema.cells import Cells, Scale
-from consenso.schema.columns import ColumnKind, Feature, Label, Target, User
+from consenso.schema.columns import ColumnKind, Feature, Label, TargetColumn, User
 from consenso.schema.toml import parse_toml, write_toml
 from consenso.tables import Table, read_table
 
@@ -54,7 +54,7 @@ class Schema:
         names = [column.name for column in self.columns]
         if len(set(names)) < len(names):
             raise InputError("columns: names differ, and one name was given twice; rename one of the columns.")
-        for kinds, told in (((Label, Target), "label or target"), (User, "user")):
+        for kinds, told in (((Label, TargetColumn), "label or target"), (User, "party")):
             if sum(isinstance(column, kinds) for column in self.columns) > 1:
                 raise InputError(f'columns: at most one column is a {told}; mark the others with kind = "ignore".')
         if not self.feature_columns:
@@ -68,7 +68,7 @@ class Schema:
             raise InputError(
                 f'scale = {self.scale!r}: a scale is "unit" for [0, 1] or "signed" for [-1, 1]; choose one.'
             )
-        listed = {item for column in self.columns for item in _listed(column)}
+        listed = {item for column in self.columns for item in _list_names(column)}
         if listed & set(self.missing_values):
             raise InputError(
                 "missing_values: a text that stands for a missing value is no category or class as well; "
@@ -139,9 +139,9 @@ class Schema:
         return self.map_bound if self.row_bound is None else self.row_bound
 
     @property
-    def target_column(self) -> Label | Target | None:
+    def target_column(self) -> Label | TargetColumn | None:
         """The column to learn, if any."""
-        return next((column for column in self.columns if isinstance(column, Label | Target)), None)
+        return next((column for column in self.columns if isinstance(column, Label | TargetColumn)), None)
 
     @property
     def user_column(self) -> User | None:
@@ -200,12 +200,12 @@ class Schema:
                     'kind = "ignore", and check that the first line is a header.'
                 )
         for column in self.columns:
-            needed = column.kind != "ignore" and (targets or not isinstance(column, Label | Target))
+            needed = column.kind != "ignore" and (targets or not isinstance(column, Label | TargetColumn))
             if needed and column.name not in table.columns:
                 raise InputError(
                     f"{table.source}: the schema has a column {column.name!r}, and the table has not; check the header."
                 )
 
 
-def _listed(column: ColumnKind) -> tuple[str, ...]:
+def _list_names(column: ColumnKind) -> tuple[str, ...]:
     return (*getattr(column, "categories", ()), *getattr(column, "classes", ()))

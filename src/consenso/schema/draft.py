@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from consenso.schema.columns import Category, ColumnKind, Ignore, Label, Numeric, Target, User
+from consenso.schema.columns import Category, ColumnKind, Ignore, Label, Numeric, TargetColumn, User
 from consenso.schema.description import Schema
 from consenso.tables import UNKNOWN, Column, Table, read_table
 
@@ -39,7 +39,7 @@ def draft_schema(path: str | Path) -> str:
     kinds: list[ColumnKind] = []
     for name, column in table.columns.items():
         sight = _look(column, missing)
-        kinds.append(_learned(name, sight) if name == learned else _feature(name, sight))
+        kinds.append(_learn(name, sight) if name == learned else _feature(name, sight))
     if not any(isinstance(kind, Numeric | Category) for kind in kinds):
         # A schema needs a feature, so a lone column is not taken for the label.
         kinds = [_feature(name, _look(column, missing)) for name, column in table.columns.items()]
@@ -74,11 +74,11 @@ def _look(column: Column, missing: frozenset[str]) -> _Sight:
     )
 
 
-def _learned(name: str, sight: _Sight) -> ColumnKind:
+def _learn(name: str, sight: _Sight) -> ColumnKind:
     if sight.texts is not None and 2 <= len(sight.texts) <= MOST_CLASSES:
         return Label(name=name, classes=sight.texts, missing="drop-row" if sight.empty else "error")
     if sight.numeric and sight.low < sight.high:
-        return Target(name=name, low=sight.low, high=sight.high, missing="drop-row" if sight.empty else "error")
+        return TargetColumn(name=name, low=sight.low, high=sight.high, missing="drop-row" if sight.empty else "error")
     return Ignore(name=name)
 
 

@@ -26,13 +26,13 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise InputError(f"not TOML: {error}; correct the line.") from None
     _require_known(found, TOP, where="")
     given: dict[str, Any] = {}
-    strict = _typed(found, "strict", bool, False)
+    strict = _check_type(found, "strict", bool, False)
     for key, default in (("draft", False), ("intercept", False)):
-        given[key] = _typed(found, key, bool, default)
-    given["scale"] = _typed(found, "scale", str, "unit")
+        given[key] = _check_type(found, key, bool, default)
+    given["scale"] = _check_type(found, "scale", str, "unit")
     given["row_bound"] = _number(found["row_bound"], "row_bound") if "row_bound" in found else None
     given["missing_values"] = _texts(found.get("missing_values", []), "missing_values")
-    columns = _typed(found, "columns", dict, {})
+    columns = _check_type(found, "columns", dict, {})
     given["columns"] = tuple(_column(name, entry, strict) for name, entry in columns.items())
     return given
 
@@ -55,7 +55,7 @@ def _column(name: str, entry: Any, strict: bool) -> ColumnKind:
         elif key in {"categories", "classes"}:
             given[key] = _texts(value, f"{where}.{key}")
         elif key == "strict":
-            given[key] = _typed(entry, key, bool, False, where=f"{where}.")
+            given[key] = _check_type(entry, key, bool, False, where=f"{where}.")
         elif key == "missing":
             given[key] = value if isinstance(value, str) else _number(value, f"{where}.{key}")
     needed = {field.name for field in dataclasses.fields(KINDS[kind]) if field.default is dataclasses.MISSING} - {
@@ -104,7 +104,7 @@ def _nearest(given: str, known: Iterable[str]) -> str:
     return f"{close[0]!r}" if close else "one of " + ", ".join(names)
 
 
-def _typed(found: Mapping[str, Any], key: str, kind: type, default: Any, *, where: str = "") -> Any:
+def _check_type(found: Mapping[str, Any], key: str, kind: type, default: Any, *, where: str = "") -> Any:
     value = found.get(key, default)
     if not isinstance(value, kind):
         told = {bool: "true or false", str: "a text in quotes", dict: "a set of tables such as [columns.age]"}[kind]

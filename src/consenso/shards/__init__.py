@@ -1,7 +1,7 @@
 """The private rows of the parties, checked and bounded, and the cohorts that algorithms compute with.
 
 Nothing here prints, logs or puts into a message a value of a record. What a cohort returns is private until it has gone
-through the door.
+through the releaser.
 """
 
 from __future__ import annotations

@@ -74,11 +74,11 @@ class Cohort:
 
     def value(self, x: Array) -> Array:
         """f_i(x), (parties,)."""
-        return self.scales * self.sums(self.problem.loss.value(self.scores(x), self._targets))
+        return self.scales * self.sums(self.problem.loss.value(self.linear_predictor(x), self._targets))
 
     def gradient(self, x: Array) -> Array:
         """Gradients of the f_i, (parties, dim); subgradients where the loss has kinks."""
-        return self._weighted(self.slopes(self.scores(x)))
+        return self._weight(self.slopes(self.linear_predictor(x)))
 
     def clipped_gradient(self, x: Array, clip: float) -> Array:
         """Gradients in which each record's, before weighting, is scaled to 2-norm `clip` if longer, (parties, dim).
@@ -87,18 +87,18 @@ class Cohort:
         """
         if not clip > 0:
             raise InputError(f"clipped_gradient(clip={clip}): clip is a positive number.")
-        slopes = self.slopes(self.scores(x))
+        slopes = self.slopes(self.linear_predictor(x))
         sizes = self._norms * (np.abs(slopes) if slopes.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", slopes, slopes)))
         # A margin loss has the gradient slope times row, so that clipping it rescales the slope.
         long = sizes > clip
         factors = np.ones_like(sizes)
         factors[long] = clip * (1.0 - 4 * np.finfo(np.float64).eps) / sizes[long]
-        return self._weighted(slopes * (factors if slopes.ndim == 1 else factors[:, None]))
+        return self._weight(slopes * (factors if slopes.ndim == 1 else factors[:, None]))
 
     def hessian_product(self, x: Array, direction: Array) -> Array:
         """Hessians of the f_i at x times a direction shaped like a model, (parties, dim)."""
-        along = self.scores(direction)
-        return self._weighted(self.problem.loss.curvature_product(self.scores(x), self._targets, along))
+        along = self.linear_predictor(direction)
+        return self._weight(self.problem.loss.curvature_product(self.linear_predictor(x), self._targets, along))
 
     def prox(self, v: Array, step: float | Array, tolerance: float = 1e-10) -> Prox:
         """Minimize f_i(x) + |x - v|^2 / (2 step), with a certified bound on the distance to it.
@@ -109,7 +109,7 @@ class Cohort:
         steps = np.asarray(step, dtype=np.float64)
         if steps.shape not in ((), (len(self.parties),)) or not np.all((steps > 0) & np.isfinite(steps)):
             raise InputError("prox(step=...): step is a positive finite number, or one for each party of the cohort.")
-        v = self._checked(v, "v")
+        v = self._check(v, "v")
         return local_prox(self._rows, self._targets, self._norms, self.problem.loss, steps * self.scales, v, tolerance)
 
     def check_points(self, v: Array, step: float | Array, tolerance: float, who: str) -> None:
@@ -118,9 +118,9 @@ class Cohort:
         sizes, weights = problem.sizes[self.parties], np.asarray(step, dtype=np.float64) * self.scales
         check_points(v, weights, sizes, problem.loss, problem.row_bound, tolerance, who)
 
-    def scores(self, x: Array) -> Array:
+    def linear_predictor(self, x: Array) -> Array:
         """<row, x> of every row, (rows,) or (rows, outputs)."""
-        return self._rows.scores(self._checked(x, "x"))
+        return self._rows.linear_predictor(self._check(x, "x"))
 
     def slopes(self, scores: Array) -> Array:
         """Slopes of the loss at the scores, shaped like them."""
@@ -140,15 +140,15 @@ class Cohort:
         """
         if among is None and self._sweeps(x, offsets, steps):
             return self._swept(x, factor, offsets, steps)
-        scores = self.scores(x)
+        scores = self.linear_predictor(x)
         slopes = self.prox_slopes(factor * scores + offsets, steps)
         if among is None:
-            return scores, slopes, self.pull(slopes)
-        return scores, slopes, self.pull(np.where(among if slopes.ndim == 1 else among[:, None], slopes, 0.0))
+            return scores, slopes, self.rmatvec(slopes)
+        return scores, slopes, self.rmatvec(np.where(among if slopes.ndim == 1 else among[:, None], slopes, 0.0))
 
-    def pull(self, coefficients: Array) -> Array:
+    def rmatvec(self, coefficients: Array) -> Array:
         """Sum over each party's rows of coefficient times row, unweighted, (parties, dim)."""
-        return self._rows.pull(coefficients)
+        return self._rows.rmatvec(coefficients)
 
     def total(self, coefficients: Array) -> Array:
         """Sum over all rows of coefficient times row, unweighted, (dim,): pull for all parties together."""
@@ -162,9 +162,9 @@ class Cohort:
         """Squared lengths of the rows after multiplication with a (features, k) matrix, (rows,)."""
         return self._rows.transformed_squared_norms(transform)
 
-    def spread(self, per_party: Array) -> Array:
+    def repeat_per_row(self, per_party: Array) -> Array:
         """A number of each party repeated for each of its rows, (rows,)."""
-        return self._rows.layout.spread(per_party)
+        return self._rows.layout.repeat_per_row(per_party)
 
     def sums(self, per_row: Array) -> Array:
         """Sums over the rows of each party, (parties,)."""
@@ -193,12 +193,12 @@ class Cohort:
         run_pieces(logistic_sweep, self.rows, PIECE, *given, scores, slopes, totals)
         return scores, slopes, totals.sum(axis=0)[None]
 
-    def _weighted(self, coefficients: Array) -> Array:
-        pulled = self.pull(coefficients)
+    def _weight(self, coefficients: Array) -> Array:
+        pulled = self.rmatvec(coefficients)
         pulled *= self.scales[:, None]
         return pulled
 
-    def _checked(self, x: Array, name: str) -> Array:
+    def _check(self, x: Array, name: str) -> Array:
         dim, parties = self.problem.dim, len(self.parties)
         x = np.asarray(x, dtype=np.float64)
         if x.shape not in ((dim,), (parties, dim)):

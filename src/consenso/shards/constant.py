@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from consenso.rows import BLOCK_NUMBERS
-from consenso.shards.intake import bounded_rows
+from consenso.shards.intake import bound_rows
 
 # The value of the constant column over the bound of the rows.
 CONSTANT_SHARE = 0.5
@@ -35,7 +35,7 @@ def with_constant(X: Any, row_bound: float, constant: float, owner: str) -> Any:
     """Rows of at most the bound, then a column of the constant; one copy is made."""
     rows, features = X.shape
     if sparse.issparse(X):
-        bounded = bounded_rows(sparse.csr_array(X), row_bound, owner)[0]
+        bounded = bound_rows(sparse.csr_array(X), row_bound, owner)[0]
         column = sparse.csr_array(np.full((rows, 1), constant, dtype=X.dtype))
         return sparse.hstack([bounded, column], format="csr")
     out = np.empty((rows, features + 1), dtype=X.dtype)
@@ -44,5 +44,5 @@ def with_constant(X: Any, row_bound: float, constant: float, owner: str) -> Any:
     length = max(1, BLOCK_NUMBERS // features)
     for start in range(0, rows, length):
         block = slice(start, start + length)
-        out[block, :features] = bounded_rows(np.ascontiguousarray(X[block]), row_bound, owner)[0]
+        out[block, :features] = bound_rows(np.ascontiguousarray(X[block]), row_bound, owner)[0]
     return out

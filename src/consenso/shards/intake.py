@@ -20,7 +20,7 @@ from consenso.rows import BLOCK_NUMBERS, Layout, Rows
 EPS = float(np.finfo(np.float64).eps)
 
 
-def checked_matrix(X: Any, features: int, owner: str) -> Any:
+def check_matrix(X: Any, features: int, owner: str) -> Any:
     """X as a float64 or float32 array in C order or a csr_array, of the right width; copied only if it must be."""
     compressed = sparse.issparse(X)
     matrix: Any = sparse.csr_array(X) if compressed else np.asarray(X)
@@ -41,7 +41,7 @@ def checked_matrix(X: Any, features: int, owner: str) -> Any:
     return matrix
 
 
-def bounded_rows(matrix: Any, bound: float, owner: str) -> tuple[Any, Array, int]:
+def bound_rows(matrix: Any, bound: float, owner: str) -> tuple[Any, Array, int]:
     """The rows, scaled to the bound where they are longer, their squared norms, and how many were scaled (private).
 
     No row is longer than the bound, in exact arithmetic.
@@ -57,7 +57,7 @@ def bounded_rows(matrix: Any, bound: float, owner: str) -> tuple[Any, Array, int
     squared[long] = _squared_norms(part)
     if not (squared[long] <= bound**2).all():
         raise PrivacyError(f"{owner}: a row could not be shortened to row_bound={bound:g}; this is a fault to report.")
-    return _replaced(matrix, long, part), squared, int(long.size)
+    return _replace(matrix, long, part), squared, int(long.size)
 
 
 def _long_rows(matrix: Any, squared: Array, bound: float) -> IntArray:
@@ -109,14 +109,14 @@ def _shortened(part: Any, bound: float) -> Any:
     """Rows scaled to just below the bound; they are divided by their largest entry first, so that nothing overflows."""
     peaks = abs(part).max(axis=1)
     peaks = np.asarray(peaks.toarray() if sparse.issparse(part) else peaks, dtype=np.float64).reshape(-1)
-    flat = _mapped(part, lambda values, spread: values / spread(peaks), np.float64)
+    flat = _map_rows(part, lambda values, spread: values / spread(peaks), np.float64)
     norms = np.sqrt(_squared_norms(flat))
     # Every rounding may go up, so the aim is a little below the bound.
     aim = bound * (1.0 - 4 * float(np.finfo(part.dtype).eps) - (_entries(part) + 8) * EPS)
-    return _mapped(flat, lambda values, spread: values * spread(aim / norms), part.dtype)
+    return _map_rows(flat, lambda values, spread: values * spread(aim / norms), part.dtype)
 
 
-def bounded_targets(targets: Any, problem: Problem, rows: int, owner: str) -> tuple[NDArray[Any], int]:
+def bound_targets(targets: Any, problem: Problem, rows: int, owner: str) -> tuple[NDArray[Any], int]:
     """The targets in the loss's type, clipped to the target bound, and how many were clipped (private)."""
     given = np.asarray(targets)
     if given.shape != (rows,):
@@ -137,7 +137,7 @@ def bounded_targets(targets: Any, problem: Problem, rows: int, owner: str) -> tu
     return (np.clip(values, -bound, bound) if clipped else values), clipped
 
 
-def checked_offsets(offsets: Any, rows: int, names: IntArray, owner: str) -> IntArray:
+def check_offsets(offsets: Any, rows: int, names: IntArray, owner: str) -> IntArray:
     """Offsets as int64, from 0 to the number of rows, with no empty party."""
     given = np.asarray(offsets)
     if given.dtype.kind not in "iu" or given.shape != (len(names) + 1,) or given[0] != 0 or given[-1] != rows:
@@ -170,7 +170,7 @@ def _refuse_non_finite(matrix: Any, odd: IntArray, owner: str) -> None:
         )
 
 
-def _mapped(matrix: Any, change: Callable[[Any, Callable[[Array], Array]], Any], dtype: Any) -> Any:
+def _map_rows(matrix: Any, change: Callable[[Any, Callable[[Array], Array]], Any], dtype: Any) -> Any:
     """The entries of rows after a change that is told a number for each row."""
     if sparse.issparse(matrix):
         data = change(matrix.data.astype(np.float64), lambda per_row: np.repeat(per_row, np.diff(matrix.indptr)))
@@ -200,7 +200,7 @@ def _blocks(rows: IntArray, entries: int) -> list[IntArray]:
     return [rows[start : start + length] for start in range(0, len(rows), length)]
 
 
-def _replaced(matrix: Any, rows: IntArray, part: Any) -> Any:
+def _replace(matrix: Any, rows: IntArray, part: Any) -> Any:
     if not sparse.issparse(matrix):
         copy = matrix.copy()
         copy[rows] = part

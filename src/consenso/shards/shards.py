@@ -16,7 +16,7 @@ from consenso.errors import InputError
 from consenso.problem import Problem
 from consenso.rows import Layout, Rows
 from consenso.shards.cohort import Cohort
-from consenso.shards.intake import bounded_rows, bounded_targets, checked_matrix, checked_offsets
+from consenso.shards.intake import bound_rows, bound_targets, check_matrix, check_offsets
 from consenso.splits import Split, by_party
 
 
@@ -46,12 +46,12 @@ class Shards:
         parties: ascending indices into the problem's parties; all of them if left out. A deployed party passes its own.
         """
         owner = "Shards.build"
-        names = _checked_parties(problem, parties, owner)
-        matrix = checked_matrix(X, problem.features, owner)
-        offsets = checked_offsets(offsets, matrix.shape[0], names, owner)
+        names = _check_parties(problem, parties, owner)
+        matrix = check_matrix(X, problem.features, owner)
+        offsets = check_offsets(offsets, matrix.shape[0], names, owner)
         _check_sizes(problem, names, np.diff(offsets), owner)
-        values, clipped = bounded_targets(targets, problem, matrix.shape[0], owner)
-        matrix, squared, scaled = bounded_rows(matrix, problem.row_bound, owner)
+        values, clipped = bound_targets(targets, problem, matrix.shape[0], owner)
+        matrix, squared, scaled = bound_rows(matrix, problem.row_bound, owner)
         return cls(problem, names, Rows(matrix, Layout(offsets), problem.outputs), values, squared, scaled, clipped)
 
     @classmethod
@@ -59,13 +59,13 @@ class Shards:
         cls, problem: Problem, parts: Sequence[tuple[Any, ArrayLike]], *, parties: ArrayLike | None = None
     ) -> Shards:
         """Shards of one table and one list of targets per party; a single table is not copied."""
-        names = _checked_parties(problem, parties, "Shards.from_parties")
+        names = _check_parties(problem, parties, "Shards.from_parties")
         if len(parts) != len(names):
             raise InputError(
                 f"Shards.from_parties(parts=...): one pair of table and targets per party is needed, {len(names)}, but "
                 f"{len(parts)} were given."
             )
-        tables = [checked_matrix(X, problem.features, _party(name)) for name, (X, _) in zip(names, parts, strict=True)]
+        tables = [check_matrix(X, problem.features, _party(name)) for name, (X, _) in zip(names, parts, strict=True)]
         targets = [np.asarray(given) for _, given in parts]
         for name, table, given in zip(names, tables, targets, strict=True):
             if given.shape != table.shape[:1]:
@@ -90,7 +90,7 @@ class Shards:
         """Shards of one table and a party number per row, or a `Split`; rows in the order of parties are not copied."""
         owner = "Shards.from_table"
         split = party_of_row if isinstance(party_of_row, Split) else by_party(party_of_row, problem.parties)
-        matrix = checked_matrix(X, problem.features, owner)
+        matrix = check_matrix(X, problem.features, owner)
         given = np.asarray(targets)
         if matrix.shape[0] != split.rows or given.shape != (split.rows,):
             raise InputError(
@@ -150,7 +150,7 @@ def _party(name: int) -> str:
     return f"Shards.from_parties, party {name}"
 
 
-def _checked_parties(problem: Problem, parties: ArrayLike | None, owner: str) -> IntArray:
+def _check_parties(problem: Problem, parties: ArrayLike | None, owner: str) -> IntArray:
     if parties is None:
         return np.arange(problem.parties, dtype=np.int64)
     given = np.asarray(parties)

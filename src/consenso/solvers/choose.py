@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import cast
 
 from consenso.errors import InputError, PreconditionError
+from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import Target
 from consenso.privacy.count import Count
 from consenso.privacy.observers import Observer
 from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Sampler
 from consenso.problem import Problem
-from consenso.runtime.plan import Plan, plan
 from consenso.schedules import Schedule
 from consenso.solvers import dp_sgd, dual_admm, objective_perturbation, preconditioned
 from consenso.solvers.request import Request, Rules
@@ -54,7 +54,7 @@ def prepare(
     records that was released before and is paid for with the fit.
     """
     request = Request(problem=problem, target=target, trust=trust, schedule=schedule)
-    rules, reason = _automatic(request) if solver == "auto" else _named(solver, request)
+    rules, reason = _automatic(request) if solver == "auto" else _choose_named(solver, request)
     recipe = rules.recipe(request)
     planned = plan(
         problem,
@@ -81,7 +81,7 @@ def _automatic(request: Request) -> tuple[Rules, str]:
     raise PreconditionError(f"prepare(solver='auto'): no solver applies: {'; '.join(passed)}.")
 
 
-def _named(solver: str, request: Request) -> tuple[Rules, str]:
+def _choose_named(solver: str, request: Request) -> tuple[Rules, str]:
     for rules in EVERY:
         if solver == rules.NAME:
             refusal = rules.refusal(request)

@@ -34,7 +34,7 @@ from consenso.shards import Shards
 from consenso.solvers.newton import descend
 from consenso.solvers.smooth import Penalty, Smoothed, split
 from consenso.subproblems.batch import Plain, Term
-from consenso.subproblems.envelope import Envelope
+from consenso.subproblems.envelope import MoreauEnvelope
 from consenso.subproblems.pieces import Pieces, pieces
 
 # Widths of the envelopes, over the natural ones: narrow ones find the pieces on which the solution lies.
@@ -65,16 +65,16 @@ def solve_exact(problem: Problem, shards: Shards, *, start: Array | None = None)
         raise InputError("fit_exact(shards=...): the shards belong to another problem; build them for this one.")
     work = _Work.of(problem, shards)
     x = np.zeros(problem.dim) if start is None else np.array(start, dtype=np.float64)
-    best, steps = work.judged(np.zeros(problem.dim), *work.smoothed(1.0, None, None).slopes(np.zeros(problem.dim))), 0
+    best, steps = work.judge(np.zeros(problem.dim), *work.smooth(1.0, None, None).slopes(np.zeros(problem.dim))), 0
     scale, stale = best.objective, 0
     dual: Array | None = None
     push: Array | None = None
     for stage in range(STAGES if work.has_kinks else 1):
-        smooth = work.smoothed(WIDTHS[min(stage, len(WIDTHS) - 1)], dual, push)
+        smooth = work.smooth(WIDTHS[min(stage, len(WIDTHS) - 1)], dual, push)
         x, taken = descend(smooth, x)
         steps += taken
         dual, push = smooth.slopes(x)
-        found = work.judged(smooth.model(x), dual, push)
+        found = work.judge(smooth.model(x), dual, push)
         stale = 0 if found.gap < best.gap / 2 else stale + 1
         if found.gap < best.gap or found.objective < best.objective:
             best = found
@@ -110,7 +110,7 @@ class _Work:
         f = shards.cohort()
         # The exact fit is no release: it works with the rows themselves.
         rows, targets = f._rows, f._targets
-        weights = f.spread(f.scales) / problem.parties
+        weights = f.repeat_per_row(f.scales) / problem.parties
         squares = np.repeat(_mean_squares(rows, weights), problem.outputs)
         kinked = math.isinf(problem.loss.curvature_bound)
         return cls(
@@ -119,7 +119,7 @@ class _Work:
             targets=targets,
             weights=weights,
             squares=np.where(squares > 0, squares, 1.0),
-            unit=_spread(targets) if problem.loss.targets == "real" else 1.0,
+            unit=_measure_spread(targets) if problem.loss.targets == "real" else 1.0,
             penalty=split(problem.regularizer, problem.dim),
             shape=pieces(problem.loss, targets) if kinked else None,
         )
@@ -128,14 +128,14 @@ class _Work:
     def has_kinks(self) -> bool:
         return self.shape is not None or self.penalty.has_kinks
 
-    def smoothed(self, width: float, dual: Array | None, push: Array | None) -> Smoothed:
+    def smooth(self, width: float, dual: Array | None, push: Array | None) -> Smoothed:
         """The smooth function of a stage."""
         curvature = self.problem.loss.curvature_bound
         term: Term = Plain(self.problem.loss, self.targets)
         if self.shape is not None:
             center = np.zeros(len(self.targets)) if dual is None else dual
             each = np.full(len(self.targets), width * self.unit)
-            term = Envelope(self.problem.loss, self.targets, self.shape, center, each)
+            term = MoreauEnvelope(self.problem.loss, self.targets, self.shape, center, each)
             curvature = 1.0 / self.unit
         steepness = curvature * self.squares + self.penalty.square
         return Smoothed(
@@ -148,7 +148,7 @@ class _Work:
             steepness=steepness,
         )
 
-    def judged(self, z: Array, dual: Array, push: Array) -> _Judged:
+    def judge(self, z: Array, dual: Array, push: Array) -> _Judged:
         """The objective at z, and how far above the minimum it is at most."""
         loss, scores = self.problem.loss, self.rows.scores(z)
         values = loss.value(scores, self.targets)
@@ -180,7 +180,7 @@ def _mean_squares(rows: Any, weights: Array) -> Array:
     return sums
 
 
-def _spread(targets: Array) -> float:
+def _measure_spread(targets: Array) -> float:
     """How far targets lie from their middle; 1 if they are all equal."""
     spread = float(np.mean(np.abs(targets - np.median(targets))))
     return spread if spread > 0 else 1.0

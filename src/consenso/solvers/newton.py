@@ -124,7 +124,7 @@ def _second_moment(rows: Any, weights: Array) -> Array:
 
 def _conjugates(smooth: Smoothed) -> Direction:
     """Directions by conjugate gradients."""
-    shared = _shared_preconditioner(smooth) if smooth.rows.features <= LARGEST_SYSTEM else None
+    shared = _make_preconditioner(smooth) if smooth.rows.features <= LARGEST_SYSTEM else None
 
     def direction(smooth: Smoothed, here: Point, damping: float) -> Array:
         diagonal = smooth.curvatures(here.x) + damping * smooth.steepness
@@ -135,7 +135,7 @@ def _conjugates(smooth: Smoothed) -> Direction:
         goal = FORCING**2 * size
         for _ in range(PRODUCTS):
             bent = smooth.term.curvature_product(here.scores, smooth.rows.scores(search))
-            image = smooth.rows.total(smooth.weighted(bent)) + diagonal * search
+            image = smooth.rows.total(smooth.weight(bent)) + diagonal * search
             length = size / float(search @ image)
             move, left = move + length * search, left - length * image
             towards = precondition(left)
@@ -148,7 +148,7 @@ def _conjugates(smooth: Smoothed) -> Direction:
     return direction
 
 
-def _shared_preconditioner(smooth: Smoothed) -> Callable[[Array], Array]:
+def _make_preconditioner(smooth: Smoothed) -> Callable[[Array], Array]:
     """The inverse of the second moment of all rows, the same for every output."""
     from scipy.linalg import cho_factor, cho_solve
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from consenso.algorithms.noise_levels import RESIDUAL
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
-from consenso.facts import Facts
 from consenso.losses import Squared
 from consenso.privacy.observers import choose_trust
+from consenso.public_facts import PublicFacts
 from consenso.solvers.request import Recipe, Request
 
 NAME = "preconditioned"
@@ -99,7 +99,7 @@ def moment_noise(request: Request) -> float:
 def _loudest(request: Request) -> float:
     """What the noise of a sum must hide, in units of one row's share of a second moment."""
     problem = request.problem
-    (release,) = PreconditionedFixedPoint().releases(Facts.everyone(problem, rounds=2))
+    (release,) = PreconditionedFixedPoint().releases(PublicFacts.everyone(problem, rounds=2))
     bounds = np.broadcast_to(release.bounds.at(problem.unit, problem.adjacency), (problem.parties,))
     trust = request.trust or choose_trust(problem.parties)
     # Under local trust every party adds its own noise, and the hub hears all of them.

@@ -79,7 +79,7 @@ class Smoothed:
         scores = self.rows.scores(x)
         slopes = self.term.slope(scores)
         push = self._push(x)
-        gradient = self.rows.total(self.weighted(slopes)) + self.penalty.square * x + push
+        gradient = self.rows.total(self.weight(slopes)) + self.penalty.square * x + push
         return Point(x=x, scores=scores, slopes=slopes, push=push, gradient=gradient, value=self.value(x, scores))
 
     def value(self, x: Array, scores: Array) -> float:
@@ -93,7 +93,7 @@ class Smoothed:
 
     def slope_along(self, x: Array, scores: Array, move: Array, along: Array) -> float:
         """The derivative at x in the direction `move`, whose scores are `along`."""
-        slopes = self.weighted(self.term.slope(scores))
+        slopes = self.weight(self.term.slope(scores))
         return float(np.vdot(slopes, along) + (self.penalty.square * x + self._push(x)) @ move)
 
     def slopes(self, x: Array) -> tuple[Array, Array]:
@@ -107,7 +107,7 @@ class Smoothed:
         if not self.penalty.has_kinks:
             return x
         ahead = x + self.widths * self.push
-        return np.where(self.penalty.absolute > 0, _softened(ahead, self.widths * self.penalty.absolute), x)
+        return np.where(self.penalty.absolute > 0, _soft_threshold(ahead, self.widths * self.penalty.absolute), x)
 
     def curvatures(self, x: Array) -> Array:
         """Second derivatives of the penalties, (dim,)."""
@@ -129,7 +129,7 @@ class Smoothed:
             return self.widths
         return np.full_like(self.widths, math.exp(float(np.mean(np.log(self.widths)))))
 
-    def weighted(self, per_row: Array) -> Array:
+    def weight(self, per_row: Array) -> Array:
         """Numbers of each record times its weight."""
         return per_row * (self.weights if per_row.ndim == 1 else self.weights[:, None])
 
@@ -146,6 +146,6 @@ class Point:
     value: float
 
 
-def _softened(v: Array, thresholds: Array) -> Array:
+def _soft_threshold(v: Array, thresholds: Array) -> Array:
     moved: Array = v - np.clip(v, -thresholds, thresholds)
     return moved

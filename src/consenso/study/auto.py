@@ -17,11 +17,11 @@ import numpy as np
 
 from consenso.algorithms.shape import PeerAlgorithm
 from consenso.errors import InputError, PreconditionError
-from consenso.facts import Facts
 from consenso.privacy.calibrate import EpsilonDelta, Mu, PureEpsilon, Rho, Target
 from consenso.privacy.observers import Observer
 from consenso.privacy.release import Trust
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.schedules import Everyone, Schedule
 from consenso.topology import Topology
 
@@ -37,7 +37,7 @@ USUAL_ROUNDS, USUAL_PASSES = 50, 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Circumstances:
+class PlanningInputs:
     """The public facts that the rules may look at."""
 
     problem: Problem
@@ -60,7 +60,7 @@ class Choice:
     reason: str
 
 
-def choose(given: Circumstances, *, algorithm: Any | None, rounds: int | None) -> Choice:
+def choose(given: PlanningInputs, *, algorithm: Any | None, rounds: int | None) -> Choice:
     """The algorithm and the rounds as stated, or by the rules."""
     if algorithm is not None:
         name = type(algorithm).__name__
@@ -89,25 +89,25 @@ def choose(given: Circumstances, *, algorithm: Any | None, rounds: int | None) -
     return choice if rounds is None else replace(choice, rounds=rounds)
 
 
-def _around_hub(given: Circumstances) -> Choice:
+def _around_hub(given: PlanningInputs) -> Choice:
     from consenso.solvers import prepare
 
     assert given.target is not None
     made = prepare(given.problem, given.target, observer=given.observer, trust=given.trust, schedule=given.schedule)
     if given.trust == "local" and made.name == "preconditioned":
-        drowned = drowned_moment(given.problem, zcdp_of(given.target))
+        drowned = moment_noise_ratio(given.problem, zcdp_of(given.target))
         if drowned > DROWNED:
             return _with_own_noise(given, drowned)
-    setting = made.plan.setting
+    setting = made.plan.spec
     return Choice(algorithm=made.plan.algorithm, rounds=setting.rounds, schedule=given.schedule, reason=made.reason)
 
 
-def drowned_moment(problem: Problem, rho: float) -> float:
+def moment_noise_ratio(problem: Problem, rho: float) -> float:
     """How many times the mean eigenvalue of a second moment its noise is, where every party adds its own."""
     from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 
     algorithm = PreconditionedFixedPoint()
-    (release,) = algorithm.releases(Facts.everyone(problem, rounds=2))
+    (release,) = algorithm.releases(PublicFacts.everyone(problem, rounds=2))
     bounds = np.broadcast_to(release.bounds.at(problem.unit, problem.adjacency), (problem.parties,))
     std = math.sqrt(float(np.sum(bounds**2)) / (2 * rho * algorithm.share))
     # A symmetric Gaussian matrix has a spectral norm of about std sqrt(2 p); the trace is at most n row_bound^2.
@@ -115,7 +115,7 @@ def drowned_moment(problem: Problem, rho: float) -> float:
     return 0.5 * std * math.sqrt(2 * p) * p / (problem.records * problem.row_bound**2)
 
 
-def _with_own_noise(given: Circumstances, drowned: float) -> Choice:
+def _with_own_noise(given: PlanningInputs, drowned: float) -> Choice:
     """Plain gradient steps: under local trust the noise of many parties leaves nothing of a second moment."""
     from consenso.algorithms.dp_sgd import DPSGD
 
@@ -131,7 +131,7 @@ def _with_own_noise(given: Circumstances, drowned: float) -> Choice:
     )
 
 
-def _on_graph(given: Circumstances) -> Choice:
+def _on_graph(given: PlanningInputs) -> Choice:
     from consenso.algorithms.ipadmm import IPADMM
 
     problem, topology = given.problem, given.topology
@@ -158,14 +158,14 @@ def _on_graph(given: Circumstances) -> Choice:
 def _pace(problem: Problem, algorithm: Any, topology: Topology | None, rho: float, step: float) -> int:
     """The rounds after which Gaussian noise within the budget has walked the reach."""
     degrees = None if topology is None else topology.degrees
-    (release,) = algorithm.releases(Facts.everyone(problem, rounds=1, degrees=degrees))
+    (release,) = algorithm.releases(PublicFacts.everyone(problem, rounds=1, degrees=degrees))
     bounds = np.broadcast_to(release.bounds.at(problem.unit, problem.adjacency), (problem.parties,))
     std = math.sqrt(float(np.mean(bounds**2)) / problem.parties / (2 * rho))
     longest = REACH / (problem.row_bound * std * math.sqrt(problem.dim))
     return int(np.clip(math.ceil(longest / step), FEWEST, MOST))
 
 
-def _without_noise(given: Circumstances) -> Choice:
+def _without_noise(given: PlanningInputs) -> Choice:
     """An exact method, for epsilon = inf."""
     from consenso.algorithms.distributed_admm import DistributedADMM
     from consenso.algorithms.dual_consensus import DualConsensusADMM
@@ -203,7 +203,7 @@ def zcdp_of(target: Target | None) -> float:
     return theory.budget(target.epsilon, target.delta)
 
 
-def usual_rounds(given: Circumstances, algorithm: Any) -> int:
+def usual_rounds(given: PlanningInputs, algorithm: Any) -> int:
     """A number of rounds for a named algorithm, from its kind and the schedule."""
     from consenso.algorithms.objective_perturbation import ObjectivePerturbation
     from consenso.algorithms.preconditioned import PreconditionedFixedPoint

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from consenso.runtime.plan import Plan
+from consenso.planning.plan import Plan
 
 NUMBER = 8  # bytes
 #: Seconds for one noisy number, measured: operating-system entropy through OpenDP, and a seeded generator.
@@ -24,31 +24,31 @@ PIECE = 1 << 23
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
+class CostEstimate:
     """An estimate for all parties in one process; a party of a federation takes its share."""
 
     seconds: float
     memory: int  # bytes
 
 
-def expected_cost(plan: Plan) -> Cost:
+def estimate_cost(plan: Plan) -> CostEstimate:
     """The cost of running a plan here, to an order of magnitude."""
-    problem, setting = plan.problem, plan.setting
+    problem, setting = plan.problem, plan.spec
     rounds, rate = setting.rounds, setting.facts.rate
     touched = rate * problem.records * problem.dim
     multiplications = rounds * touched * _passes(plan.algorithm) + _once(plan)
     drawn = rounds * _numbers_per_round(plan)
-    draw = SAFE_DRAW if setting.doorway.sampler.private else SEEDED_DRAW
+    draw = SAFE_DRAW if setting.policy.sampler.private else SEEDED_DRAW
     messages = rounds * rate * problem.parties * problem.dim
     seconds = START + rounds * ROUND + (multiplications + 4 * messages) / _speed() + drawn * draw
     rows = ROW_COPIES * problem.records * problem.features
     spoken = MESSAGE_COPIES * min(problem.parties * problem.dim, PIECE)
     state = 2 * problem.parties * problem.dim if problem.parties > 1 else 2 * problem.records
-    return Cost(seconds=seconds, memory=NUMBER * (rows + spoken + state))
+    return CostEstimate(seconds=seconds, memory=NUMBER * (rows + spoken + state))
 
 
 def _passes(algorithm: Any) -> int:
-    solves = hasattr(algorithm, "tolerance") and getattr(algorithm, "level", "user") == "user"
+    solves = hasattr(algorithm, "tolerance") and getattr(algorithm, "level", "party") == "party"
     return (SOLVE_PASSES if solves else GRADIENT_PASSES) * int(getattr(algorithm, "inner_steps", 1))
 
 
@@ -57,18 +57,18 @@ def _once(plan: Plan) -> float:
     features = plan.problem.features
     return (
         float(plan.problem.records * features**2 + 10 * features**3)
-        if "second moment" in plan.setting.doorway.noise
+        if "second moment" in plan.spec.policy.noise
         else 0.0
     )
 
 
 def _numbers_per_round(plan: Plan) -> float:
-    setting, everyone = plan.setting, plan.setting.representatives()
+    setting, everyone = plan.spec, plan.spec.representatives()
     total = 0.0
     rounds = {0, setting.rounds - 1}
     for round_ in rounds:
         for release in plan.algorithm.releases(everyone.at(round_)):
-            speakers = 1 if release.at == "sum" and setting.doorway.trust == "curator" else setting.parties
+            speakers = 1 if release.at == "sum" and setting.policy.trust == "curator" else setting.parties
             total += release.size * max(1.0, setting.facts.rate * speakers)
     return total / len(rounds)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from consenso.errors import ConsensoError
-from consenso.schema import Schema, Target
+from consenso.schema import Schema, TargetColumn
 from consenso.study.keys import Keys
 
 Task = Literal["binary", "multiclass", "regression"]
@@ -106,7 +106,11 @@ class DataSection:
         """The public bound on the size of regression targets."""
         if self.task != "regression":
             return None
-        if self.target_bound is None and self.schema is not None and isinstance(self.schema.target_column, Target):
+        if (
+            self.target_bound is None
+            and self.schema is not None
+            and isinstance(self.schema.target_column, TargetColumn)
+        ):
             return self.schema.target_column.bound
         return self.target_bound
 

@@ -45,7 +45,7 @@ class RunFolder:
                 )
             # Checkpoints hold exact states of the parties: nobody else may even list them.
             self.checkpoint.mkdir(mode=0o700)
-            (self.path / STUDY).write_text(study.moved(self.path).to_toml(), encoding="utf-8")
+            (self.path / STUDY).write_text(study.move(self.path).to_toml(), encoding="utf-8")
             if study.data.schema is not None:
                 (self.path / SCHEMA).write_text(study.data.schema.to_toml(), encoding="utf-8")
             return self.note(study.digest)
@@ -62,7 +62,7 @@ class RunFolder:
             json.dump({"run": name, "study": digest}, file)
         return name
 
-    def resumed(self, digest: str) -> str:
+    def resume(self, digest: str) -> str:
         """The name of the run that was stopped here; InputError where there is none, or one of another study."""
         if self.complete:
             raise InputError(f"--resume {self.path}: that run is complete; look at it with consenso card.")

@@ -28,7 +28,7 @@ class Faults:
 
     def add_value(self, key: str, value: Any, reason: str) -> None:
         """Note a fault of a value."""
-        self.add(f"{key} = {shown(value)}", reason)
+        self.add(f"{key} = {show_value(value)}", reason)
 
     def refuse(self, source: str) -> None:
         """Raise all faults as one error, if there are any."""
@@ -76,7 +76,7 @@ class Keys:
             return default
         known = list(choices)
         if not isinstance(value, str):
-            self.wrong(name, f"a text in quotes is needed{_listed(known)}")
+            self.wrong(name, f"a text in quotes is needed{_list_keys(known)}")
             return default
         if known and value not in known:
             self.wrong(name, f"{_nearest(value, known)}")
@@ -136,7 +136,7 @@ def is_number(value: Any) -> bool:
     return abs(value) <= sys.float_info.max if isinstance(value, int) else not math.isnan(value)
 
 
-def shown(value: Any) -> str:
+def show_value(value: Any) -> str:
     """A value as an error repeats it."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -156,5 +156,5 @@ def _nearest(given: str, known: list[str]) -> str:
     return f"choose one of {', '.join(known)}" if known else "remove it"
 
 
-def _listed(known: list[str]) -> str:
+def _list_keys(known: list[str]) -> str:
     return f": one of {', '.join(known)}" if known else ""

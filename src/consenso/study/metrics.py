@@ -12,7 +12,7 @@ from consenso.study.folder import finite
 from consenso.study.sources import Records
 
 
-def measured(model: Model, records: Records) -> dict[str, Any]:
+def compute_metrics(model: Model, records: Records) -> dict[str, Any]:
     """Figures by name, beside those of a prediction that ignores the features."""
     scores = model.scores(records.X)
     if model.classes is None:

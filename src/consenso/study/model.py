@@ -10,8 +10,8 @@ from consenso.errors import InputError
 from consenso.losses import Loss
 from consenso.regularizers import NoPenalty, Regularizer
 from consenso.shards.constant import constant_for
+from consenso.study.from_table import plain_name, spell
 from consenso.study.keys import Keys
-from consenso.study.spelled import plain_name, spell
 
 LOSSES: dict[str, type[Any]] = {
     "logistic": losses.Logistic,
@@ -54,7 +54,7 @@ class ModelSection:
 def read_model(keys: Keys, classes: tuple[str, ...] | None, *, intercept: bool) -> ModelSection | None:
     """The section; `classes` are those of the data, `intercept` is what the schema says."""
     loss = _loss(keys, classes)
-    regularizer = _spelled(keys, "regularizer", NoPenalty(), REGULARIZERS)
+    regularizer = _read_kind(keys, "regularizer", NoPenalty(), REGULARIZERS)
     constant = keys.flag("intercept", intercept)
     penalize = keys.flag("penalize_intercept", False)
     if penalize and not constant:
@@ -74,11 +74,11 @@ def _loss(keys: Keys, classes: tuple[str, ...] | None) -> Loss | None:
     if isinstance(name, str) and plain_name(name) == "softmax" and classes is not None:
         # The classes are those of the data; a number beside them could only disagree.
         value = {"kind": "softmax", "classes": len(classes)} | (value if isinstance(value, dict) else {})
-    loss: Loss | None = _spelled(keys, "loss", None, LOSSES, value)
+    loss: Loss | None = _read_kind(keys, "loss", None, LOSSES, value)
     return loss
 
 
-def _spelled(keys: Keys, name: str, default: Any, kinds: dict[str, type[Any]], value: Any = None) -> Any:
+def _read_kind(keys: Keys, name: str, default: Any, kinds: dict[str, type[Any]], value: Any = None) -> Any:
     value = keys.raw(name) if value is None else value
     if value is None:
         return default

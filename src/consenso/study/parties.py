@@ -10,7 +10,7 @@ from consenso.study.data import DataSection
 from consenso.study.keys import Faults
 from consenso.study.privacy import PrivacySection
 from consenso.study.setting import SettingSection, SplitSection
-from consenso.study.sources import catalogued, training_records
+from consenso.study.sources import load_catalogued, training_records
 
 
 def sizes_of(data: DataSection, setting: SettingSection) -> IntArray:
@@ -26,7 +26,7 @@ def sizes_of(data: DataSection, setting: SettingSection) -> IntArray:
     if split.kind == "column" and split.size is not None:
         return np.full(int(split.parties or 0), split.size, dtype=np.int64)
     if data.dataset is not None and split.kind in ("column", "dirichlet"):
-        return _catalogued(data, split).sizes
+        return _split_catalogued(data, split).sizes
     return deal(split, int(rows or 0)).sizes
 
 
@@ -47,7 +47,7 @@ def deal(split: SplitSection, rows: int) -> Split:
     return equal(rows, int(split.parties or 1), rng)
 
 
-def skewed(split: SplitSection, labels: IntArray) -> Split:
+def skew_labels(split: SplitSection, labels: IntArray) -> Split:
     """A split with label skew, drawn with the split's own seed."""
     assert split.concentration is not None
     return dirichlet(labels, int(split.parties or 1), split.concentration, np.random.default_rng(split.seed or 0))
@@ -95,10 +95,10 @@ def check_parties(data: DataSection, privacy: PrivacySection, setting: SettingSe
             "dealing records by their place in the file moves the others when one is removed; use replace-one, deal by "
             "a column, or set privacy.seed for a simulation",
         )
-    if privacy.unit == "user" and setting.kind == "central":
+    if privacy.unit == "party" and setting.kind == "central":
         faults.add_value(
             "privacy.unit",
-            "user",
+            "party",
             'one curator with one table has one user; set setting.kind = "federated", trust = "curator" and '
             'setting.split.kind = "column"',
         )
@@ -126,7 +126,7 @@ def _check_column(data: DataSection, privacy: PrivacySection, split: SplitSectio
     assert data.schema is not None
     if data.schema.user_column is None:
         faults.add_value(
-            "setting.split.kind", "column", 'the schema has no column of kind = "user"; give one, or choose equal'
+            "setting.split.kind", "column", 'the schema has no column of kind = "party"; give one, or choose equal'
         )
     if split.sizes:
         return
@@ -144,14 +144,14 @@ def _check_column(data: DataSection, privacy: PrivacySection, split: SplitSectio
 
 
 def _users_of(data: DataSection) -> IntArray | None:
-    users = catalogued(data).users
+    users = load_catalogued(data).users
     return None if users is None else users[: data.public_rows]
 
 
-def _catalogued(data: DataSection, split: SplitSection) -> Split:
+def _split_catalogued(data: DataSection, split: SplitSection) -> Split:
     """The split of a catalogued set, whose users and labels are public."""
     if split.kind == "column":
         users = _users_of(data)
         assert users is not None
         return by_column(users)
-    return skewed(split, training_records(data).y)
+    return skew_labels(split, training_records(data).y)

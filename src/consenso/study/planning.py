@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from consenso.arrays import IntArray
+from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import PureEpsilon, Target, calibrate_noise
 from consenso.privacy.noise import Noise, NoNoise
 from consenso.privacy.observers import Observer, choose_observer
@@ -14,7 +15,6 @@ from consenso.privacy.observers import parse as parse_observer
 from consenso.privacy.samplers import Safe, Sampler, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import Unpenalized
-from consenso.runtime.plan import Plan, plan
 from consenso.schedules import RandomWalk
 from consenso.study.data import DataSection
 from consenso.study.model import ModelSection
@@ -75,7 +75,7 @@ def plan_of(
     names: tuple[str, ...],
 ) -> Planned:
     """The plan: the algorithm as named or chosen, with the least noise that meets the target."""
-    from consenso.study.auto import Circumstances, choose
+    from consenso.study.auto import PlanningInputs, choose
 
     topology = None if setting.topology is None else setting.topology.build(names)
     schedule: Schedule | None = setting.schedule
@@ -83,7 +83,7 @@ def plan_of(
         schedule, topology = RandomWalk(topology=topology), None
     observer, sampler = observer_of(privacy, setting, names), sampler_of(privacy)
     choice = choose(
-        Circumstances(
+        PlanningInputs(
             problem=problem,
             target=privacy.target,
             observer=observer,
@@ -105,11 +105,11 @@ def plan_of(
         "colluders": setting.colluders,
         "equal": setting.equal,
     }
-    made = _planned(problem, choice.algorithm, privacy, observer, options)
+    made = _plan(problem, choice.algorithm, privacy, observer, options)
     return Planned(plan=made, reason=choice.reason)
 
 
-def _planned(
+def _plan(
     problem: Problem, algorithm: Any, privacy: PrivacySection, observer: Observer, options: dict[str, Any]
 ) -> Plan:
     if privacy.target is None:

@@ -17,19 +17,19 @@ from consenso.privacy.noise import (
     LaplaceNoise,
     Noise,
     NoNoise,
+    PerRound,
     Polynomial,
-    Table,
 )
 from consenso.problem import Adjacency, Unit
+from consenso.study.from_table import spell
 from consenso.study.keys import Keys
-from consenso.study.spelled import spell
 
 NOISES: dict[str, type[Any]] = {"gaussian": GaussianNoise, "laplace": LaplaceNoise, "gamma-norm": GammaNormNoise}
 PATTERNS: dict[str, type[Any]] = {
     "constant": Constant,
     "geometric": Geometric,
     "polynomial": Polynomial,
-    "table": Table,
+    "table": PerRound,
 }
 DELTA = "delta lies in (0, 1); a common choice is 1/(10 n)"
 #: Budgets outside are slips of the pen: the accountants are exact far beyond, but nobody means them.
@@ -72,7 +72,7 @@ def read_privacy(keys: Keys) -> PrivacySection | None:
     before = len(keys.faults.sentences)
     kind = keys.text("kind", "gaussian", choices=NOISES) or "gaussian"
     delta = keys.number("delta", rule=DELTA, low=0.0, high=1.0)
-    unit = keys.text("unit", "record", choices=("record", "user")) or "record"
+    unit = keys.text("unit", "record", choices=("record", "party")) or "record"
     adjacency = keys.text("adjacency", "replace-one", choices=("replace-one", "add-remove")) or "replace-one"
     observer = keys.text("observer", "auto") or "auto"
     ledger = keys.text("ledger")

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from consenso.runtime.plan import Plan
+from consenso.planning.plan import Plan
 from consenso.schedules import RandomStopping
 
 DONE = "the released values showed that all steps were taken"
 SECRET = "their number was drawn at random, and the guarantee rests on its being secret"
 
 
-def shown_rounds(plan: Plan, run: int) -> int | None:
+def show_rounds(plan: Plan, run: int) -> int | None:
     """The number of rounds that were run; None where a proof takes it for a secret."""
-    return None if isinstance(plan.setting.schedule, RandomStopping) else run
+    return None if isinstance(plan.spec.schedule, RandomStopping) else run
 
 
-def rounds_told(plan: Plan, run: int) -> dict[str, Any]:
+def describe_rounds(plan: Plan, run: int) -> dict[str, Any]:
     """What a run's files say of its rounds."""
-    shown = shown_rounds(plan, run)
-    why = SECRET if shown is None else DONE if shown < plan.setting.rounds else None
-    return {"rounds planned": plan.setting.rounds, "rounds run": shown, "because": why}
+    shown = show_rounds(plan, run)
+    why = SECRET if shown is None else DONE if shown < plan.spec.rounds else None
+    return {"rounds planned": plan.spec.rounds, "rounds run": shown, "because": why}
 
 
 def rounds_text(told: Mapping[str, Any]) -> str:

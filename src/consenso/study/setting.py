@@ -20,9 +20,9 @@ from consenso.schedules import (
     RandomWalk,
     Schedule,
 )
+from consenso.study.from_table import build, spell
 from consenso.study.graph import Graph, read_graph
 from consenso.study.keys import MOST, Keys, is_number
-from consenso.study.spelled import build, spell
 
 Kind = Literal["central", "federated", "decentralized"]
 SplitKind = Literal["equal", "one-per-record", "column", "dirichlet", "sizes"]

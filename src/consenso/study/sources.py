@@ -28,23 +28,23 @@ class Records(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _loaded(name: str, seed: int) -> Any:
+def _load(name: str, seed: int) -> Any:
     from consenso import datasets
 
     maker: Any = getattr(datasets, f"load_{name}", None)
     return maker() if maker is not None else getattr(datasets, f"make_{name}")(seed=seed)
 
 
-def catalogued(data: DataSection) -> Any:
+def load_catalogued(data: DataSection) -> Any:
     """The data set of the catalogue, loaded once."""
-    return _loaded(str(data.dataset), data.seed)
+    return _load(str(data.dataset), data.seed)
 
 
 def training_records(data: DataSection) -> Records:
     """All records of a catalogued set's training part."""
-    loaded, rows = catalogued(data), data.public_rows
+    loaded, rows = load_catalogued(data), data.public_rows
     users = None if loaded.users is None else loaded.users[:rows]
-    return Records(loaded.X[:rows], _coded(data, loaded.y[:rows]), users)
+    return Records(loaded.X[:rows], _code_targets(data, loaded.y[:rows]), users)
 
 
 def evaluation_records(data: DataSection, folder: Path) -> Records | None:
@@ -53,14 +53,14 @@ def evaluation_records(data: DataSection, folder: Path) -> Records | None:
         return file_records(data, folder / data.test)
     if data.dataset is None:
         return None
-    loaded = catalogued(data)
+    loaded = load_catalogued(data)
     if data.holdout:
         X, y = loaded.X[-data.holdout :], loaded.y[-data.holdout :]
     elif loaded.X_test is not None:
         X, y = loaded.X_test, loaded.y_test
     else:
         return None
-    return Records(X, _coded(data, y), None)
+    return Records(X, _code_targets(data, y), None)
 
 
 def file_records(data: DataSection, path: Path) -> Records:
@@ -70,7 +70,7 @@ def file_records(data: DataSection, path: Path) -> Records:
     X, y, users = schema.read(path)
     if y is None or not len(y):
         raise InputError(f"{path}: no record is left to learn from; check the file and the rules for missing values.")
-    return Records(X, _coded(data, y), users)
+    return Records(X, _code_targets(data, y), users)
 
 
 def model_rows(X: Any, data: DataSection, model: ModelSection) -> Any:
@@ -80,7 +80,7 @@ def model_rows(X: Any, data: DataSection, model: ModelSection) -> Any:
     return with_constant(X, data.bound, model.constant(data.bound), "records")
 
 
-def _coded(data: DataSection, y: NDArray[Any]) -> NDArray[Any]:
+def _code_targets(data: DataSection, y: NDArray[Any]) -> NDArray[Any]:
     """Targets as the loss takes them: +1 for the positive classes where some are named."""
     if not data.positive:
         return y

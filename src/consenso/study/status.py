@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from consenso.runtime.plan import Plan
+from consenso.planning.plan import Plan
 from consenso.study.folder import STATUS, RunFolder, finite
 from consenso.study.planning import observer_of
 
@@ -18,7 +18,7 @@ SECONDS = 0.5  # between two notes, so that a fast run is not slowed down
 
 
 @dataclass(kw_only=True)
-class Status:
+class StatusFile:
     """Notes of a run in its folder: the round, the time left, the charge, and the movement where it is covered."""
 
     folder: RunFolder
@@ -44,7 +44,7 @@ class Status:
                 "state": "complete" if last else "training",
                 "done": done,
                 "planned": planned,
-                "parties": self.plan.setting.parties,
+                "parties": self.plan.spec.parties,
                 "seconds_left": left,
                 "budget": self._budget,
                 "movement": [finite(value) for value in movement],

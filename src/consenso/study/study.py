@@ -17,21 +17,21 @@ import numpy as np
 
 from consenso.arrays import IntArray
 from consenso.errors import InputError
+from consenso.planning.plan import Plan
 from consenso.privacy.card.plain import plain
 from consenso.problem import Problem
-from consenso.runtime.plan import Plan
 from consenso.shards import Shards
 from consenso.splits import Split, by_column
+from consenso.study.cross_checks import check_together
 from consenso.study.data import DataSection, read_data
 from consenso.study.keys import Faults, Keys
 from consenso.study.model import ModelSection, read_model
 from consenso.study.output import OutputSection, read_output
-from consenso.study.parties import deal, names_of, sizes_of, skewed
+from consenso.study.parties import deal, names_of, sizes_of, skew_labels
 from consenso.study.planning import Planned, plan_of, problem_of
 from consenso.study.privacy import PrivacySection, read_privacy
 from consenso.study.setting import SettingSection, read_setting
 from consenso.study.sources import Records, evaluation_records, file_records, model_rows, training_records
-from consenso.study.together import check_together
 from consenso.study.writing import write_toml
 
 SCHEMA = "schema.toml"  # the name of the copy in the folder of a run
@@ -112,15 +112,15 @@ class Study:
         faults.refuse(source)
         return study
 
-    def changed(self, changes: Mapping[str, Any]) -> Study:
+    def change(self, changes: Mapping[str, Any]) -> Study:
         """The same study with other values of some keys, such as {"privacy.epsilon": 0.5}; None removes a key."""
-        return Study.from_tables(_changed(self.tables, changes), folder=self.folder)
+        return Study.from_tables(_change_tables(self.tables, changes), folder=self.folder)
 
     def to_toml(self) -> str:
         """The file as text."""
         return write_toml(self.tables)
 
-    def moved(self, folder: Path) -> Study:
+    def move(self, folder: Path) -> Study:
         """The same study for a file in another folder, beside a copy of the schema called schema.toml."""
         changes: dict[str, Any] = {}
         for key, path in (("data.table", self.data.table), ("data.test", self.data.test)):
@@ -130,7 +130,7 @@ class Study:
             changes["data.tables"] = {name: self._relative(path, folder) for name, path in self.data.tables}
         if self.data.schema is not None:
             changes["data.schema"] = SCHEMA
-        return replace(self, folder=folder, tables=_changed(self.tables, changes))
+        return replace(self, folder=folder, tables=_change_tables(self.tables, changes))
 
     def _relative(self, path: str | None, folder: Path) -> str | None:
         if path is None or Path(path).is_absolute():
@@ -243,7 +243,7 @@ class Study:
                 )
             return made
         if split.kind == "dirichlet":
-            return skewed(split, records.y)
+            return skew_labels(split, records.y)
         if rows != int(self.sizes.sum()) and self.privacy.adjacency == "replace-one":
             raise InputError(
                 f"data.rows: {int(self.sizes.sum())} records are declared and the file has another number; under "
@@ -252,7 +252,7 @@ class Study:
         return deal(split, rows)
 
 
-def _changed(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _change_tables(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     found = copy.deepcopy(dict(tables))
     for key, value in changes.items():
         *path, name = key.split(".")

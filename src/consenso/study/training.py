@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from consenso.arrays import Array
+from consenso.engine.ledger_charge import LedgerCharge
+from consenso.engine.run import Result, run
+from consenso.engine.trace import Trace
 from consenso.errors import ConsensoError, InputError
 from consenso.models import Model, save_model
+from consenso.planning.plan import Plan
 from consenso.privacy.card import Card
 from consenso.privacy.ledger import Ledger
 from consenso.privacy.observers import Eavesdropper, Server
-from consenso.runtime.charge import Charge
-from consenso.runtime.plan import Plan
-from consenso.runtime.run import Result, run
-from consenso.runtime.trace import Trace
 from consenso.schedules import RandomStopping
 from consenso.shards import Shards
 from consenso.study.folder import CARD, METRICS, TRACE, RunFolder
-from consenso.study.metrics import measured
+from consenso.study.metrics import compute_metrics
 from consenso.study.planning import observer_of
-from consenso.study.rounds import rounds_told, shown_rounds
-from consenso.study.status import Status
+from consenso.study.rounds import describe_rounds, show_rounds
+from consenso.study.status import StatusFile
 from consenso.study.study import Study
 
 #: A run is saved this often at most, so that a large state does not slow it down.
@@ -61,7 +61,7 @@ def train(
     folder = RunFolder(path=out)
     ledger = _ledger(study)
     if resume:
-        name = folder.resumed(study.digest)
+        name = folder.resume(study.digest)
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(
             f"--out {out}: it exists and is not an empty folder; choose another, or go on with --resume if a run was "
@@ -79,7 +79,7 @@ def train(
         if not resume:
             folder.undo()
         raise
-    return _written(study, folder, result, public, traced=traced)
+    return _write_run(study, folder, result, public, traced=traced)
 
 
 def _run(
@@ -93,11 +93,11 @@ def _run(
     stop: Callable[[], bool] | None,
 ) -> tuple[Result, bool]:
     charge = None if ledger is None else _charge(ledger, folder, name, study.digest)
-    every = study.output.checkpoint or max(1, math.ceil(plan.setting.rounds / CHECKPOINTS))
+    every = study.output.checkpoint or max(1, math.ceil(plan.spec.rounds / CHECKPOINTS))
 
-    traced = study.output.trace and plan.setting.rounds <= LONGEST_TRACE and is_covered(study, plan)
-    traced = traced and not isinstance(plan.setting.schedule, RandomStopping)  # a trace is as long as the run
-    history, status = Trace(), Status(folder=folder, study=study, plan=plan)
+    traced = study.output.trace and plan.spec.rounds <= LONGEST_TRACE and is_covered(study, plan)
+    traced = traced and not isinstance(plan.spec.schedule, RandomStopping)  # a trace is as long as the run
+    history, status = Trace(), StatusFile(folder=folder, study=study, plan=plan)
 
     def after(done: int, planned: int) -> None:
         status.tell(done, planned, history.columns.get("model movement", []) if traced else [])
@@ -117,7 +117,7 @@ def _run(
         charge=charge,
         history=history,
     )
-    shown = shown_rounds(plan, result.rounds) or plan.setting.rounds
+    shown = show_rounds(plan, result.rounds) or plan.spec.rounds
     status.tell(shown, shown, history.columns.get("model movement", []) if traced else [], last=True)
     return result, traced
 
@@ -158,17 +158,17 @@ def model_with(study: Study, coefficients: Array, card: Card | None) -> Model:
     )
 
 
-def _written(study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool) -> Trained:
+def _write_run(study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool) -> Trained:
     card = result.card(study.privacy.delta)
     model = model_of(study, result, card)
     save_model(model, folder.path)
     card.save(folder.path / CARD)
     folder.write_json(TRACE, _trace(result, traced=traced))
-    metrics = None if public is None else measured(model, public)
+    metrics = None if public is None else compute_metrics(model, public)
     if metrics is not None:
         folder.write_json(METRICS, metrics)
     folder.discard()
-    told = rounds_told(result.plan, result.rounds)
+    told = describe_rounds(result.plan, result.rounds)
     return Trained(folder=folder.path, model=model, card=card, rounds=told, metrics=metrics)
 
 
@@ -179,9 +179,9 @@ def _trace(result: Result, *, traced: bool) -> dict[str, Any]:
     kept = len(next(iter(columns.values()), []))
     return {
         "format": 1,
-        **rounds_told(result.plan, result.rounds),
+        **describe_rounds(result.plan, result.rounds),
         "first round": result.rounds - kept if traced else 0,
-        "noise": {name: float(scale) for name, scale in result.plan.setting.facts.noise.items()},
+        "noise": {name: float(scale) for name, scale in result.plan.spec.facts.noise.items()},
         "columns": columns if traced else {},
         "traced": traced,
     }
@@ -192,9 +192,9 @@ def _ledger(study: Study) -> Ledger | None:
     return None if name is None else Ledger.open(study.folder / name)
 
 
-def _charge(ledger: Ledger, folder: RunFolder, name: str, digest: str) -> Charge:
+def _charge(ledger: Ledger, folder: RunFolder, name: str, digest: str) -> LedgerCharge:
     """The charge of a run."""
     state = next((run.state for run in ledger.runs() if run.run_id == name), None)
     if state == "released":  # it was stopped before anything was released, and starts anew
         name = folder.restart(digest)
-    return Charge(ledger=ledger, run_id=name)
+    return LedgerCharge(ledger=ledger, run_id=name)

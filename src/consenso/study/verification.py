@@ -41,15 +41,15 @@ def _faults(folder: Path) -> Iterator[str]:
             yield f"{STUDY}: it cannot be planned ({error})"
             return
         for name in ("algorithm", "trust", "sampler", "data", "parameters"):
-            if not _alike(getattr(planned, name), getattr(card, name)):
+            if not _agree(getattr(planned, name), getattr(card, name)):
                 yield f"card.json: {name} is not what the study plans"
 
 
-def _alike(first: Any, second: Any) -> bool:
+def _agree(first: Any, second: Any) -> bool:
     if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(_alike(first[name], second[name]) for name in first)
+        return first.keys() == second.keys() and all(_agree(first[name], second[name]) for name in first)
     if isinstance(first, list) and isinstance(second, list):
-        return len(first) == len(second) and all(map(_alike, first, second))
+        return len(first) == len(second) and all(map(_agree, first, second))
     if isinstance(first, float) and isinstance(second, float):
         return math.isclose(first, second, rel_tol=TOLERANCE)
     return bool(first == second)

@@ -134,17 +134,17 @@ class Batch:
     @cached_property
     def row_weights(self) -> Array:
         """The weight t of each row."""
-        return self.rows.layout.spread(self.weights)
+        return self.rows.layout.repeat_per_row(self.weights)
 
-    def state(self, x: Array) -> State:
+    def state(self, x: Array) -> NewtonState:
         """Everything a solver needs to know at x, evaluated from x itself."""
-        scores = self.rows.scores(x)
+        scores = self.rows.linear_predictor(x)
         slopes = self.term.slope(scores)
-        gradient = self.rows.pull(slopes)
+        gradient = self.rows.rmatvec(slopes)
         gradient *= self.weights[:, None]
         gradient += x
         gradient -= self.points
-        return State(x, scores, slopes, gradient, lengths(gradient), self.rounding(x, slopes))
+        return NewtonState(x, scores, slopes, gradient, lengths(gradient), self.rounding(x, slopes))
 
     def rounding(self, x: Array, slopes: Array) -> Array:
         """What rounding may add to the distance of x to the solution, (parties,)."""
@@ -153,16 +153,16 @@ class Batch:
         blurred = layout.sums(self.term.curvature_bound * self.norms**2)
         return ROUNDING * (sums + np.sqrt(self.weights * blurred) * length / 2)
 
-    def floor(self, state: State) -> Array:
+    def floor(self, state: NewtonState) -> Array:
         """How short a gradient can be expected to get, (parties,)."""
         layout, length = self.rows.layout, lengths(state.x)
-        unsteady = self.term.unsteadiness(state.scores) * self.norms * layout.spread(length)
+        unsteady = self.term.unsteadiness(state.scores) * self.norms * layout.repeat_per_row(length)
         noise = self.norms * (_sizes(state.slopes) + unsteady)
         return ROUNDOFF * (length + lengths(self.points) + self.weights * np.sqrt(layout.sums(noise**2)))
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class NewtonState:
     """A point of every party, its scores, the gradient there and what is known about its distance to the solution."""
 
     x: Array

@@ -34,8 +34,8 @@ SMALLEST_PIVOT = 1e-10
 def certificate(batch: Batch, shape: Pieces, weights: Array, x: Array) -> Array:
     """Bound on |x - x*| for x = v - t A'weights, (parties,)."""
     layout, length = batch.rows.layout, lengths(x)
-    scores = batch.rows.scores(x)
-    slack = ROUNDING * (1 + np.sqrt(batch.rows.features) / 8) * batch.norms * layout.spread(length)
+    scores = batch.rows.linear_predictor(x)
+    slack = ROUNDING * (1 + np.sqrt(batch.rows.features) / 8) * batch.norms * layout.repeat_per_row(length)
     rest = ROUNDING * (length + lengths(batch.points) + batch.weights * layout.sums(batch.norms * np.abs(weights)))
     low, high = shape.valid(weights)
     room = np.minimum(scores - low, high - scores)
@@ -48,14 +48,14 @@ def certificate(batch: Batch, shape: Pieces, weights: Array, x: Array) -> Array:
         shift = np.divide(np.abs(kinks - scores) + slack, batch.norms, out=np.zeros_like(slack), where=tight)
     else:
         shift = _shift_lengths(batch.rows, np.flatnonzero(tight), kinks, scores, slack)
-    leaves = (batch.norms * layout.spread(shift) + slack >= room) & ~tight & (batch.norms > 0)
+    leaves = (batch.norms * layout.repeat_per_row(shift) + slack >= room) & ~tight & (batch.norms > 0)
     stays = layout.sums(leaves.astype(np.float64)) == 0
     return np.minimum(weak, np.where(stays, STRONG * (shift + rest), np.inf))
 
 
 def _shift_lengths(rows: Rows, tight: IntArray, kinks: Array, scores: Array, slack: Array) -> Array:
     """Bounds on |w|, (parties,); infinite where the tight rows are not seen to be independent."""
-    party = rows.layout.spread(np.arange(rows.parties))[tight]
+    party = rows.layout.repeat_per_row(np.arange(rows.parties))[tight]
     kept = _without_twins(rows, tight, party, kinks[tight])
     tight, party = tight[kept], party[kept]
     counts = np.bincount(party, minlength=rows.parties)

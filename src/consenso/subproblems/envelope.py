@@ -22,7 +22,7 @@ from consenso.subproblems.pieces import Pieces
 
 
 @dataclass(frozen=True, eq=False)
-class Envelope:
+class MoreauEnvelope:
     """Envelopes of a loss, one per row; `shape` has the kinks of a piecewise linear loss."""
 
     loss: Loss
@@ -73,10 +73,10 @@ class Envelope:
         """The curvature, or its bound where it is a matrix."""
         return self.curvature(scores) if scores.ndim == 1 else self.curvature_bound
 
-    def take(self, rows: slice | IntArray) -> Envelope:
+    def take(self, rows: slice | IntArray) -> MoreauEnvelope:
         """The functions of some rows."""
         shape = None if self.shape is None else self.shape.take(rows)
-        return Envelope(self.loss, self.targets[rows], shape, self.center[rows], self.width[rows])
+        return MoreauEnvelope(self.loss, self.targets[rows], shape, self.center[rows], self.width[rows])
 
     def _nearest(self, scores: Array, slopes: Array) -> Array:
         return scores + self._wide(scores) * (self.center - slopes)

@@ -40,7 +40,7 @@ def line_search(
     searching = start < 0
     change = np.zeros_like(start)
     for _ in range(TRIALS):
-        per_row = layout.spread(length)
+        per_row = layout.repeat_per_row(length)
         there = scores + (per_row if scores.ndim == 1 else per_row[:, None]) * along
         slope = weights * layout.sums(term.slope(there) * along) + bend + length * stretch
         change = weights * layout.sums(term.value(there) - start_values) + length * (bend + length * stretch / 2)

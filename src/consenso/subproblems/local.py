@@ -34,7 +34,7 @@ class Prox:
     residual: Array
 
 
-def certified(prox: Prox, tolerance: float, who: str) -> Array:
+def certify(prox: Prox, tolerance: float, who: str) -> Array:
     """The points, or a StepError where a bound that assumes exact proxes would not hold."""
     if not np.all(prox.residual <= tolerance):
         raise StepError(
@@ -151,14 +151,14 @@ def _one_record_each(
     rows: Rows, targets: Any, norms: Array, loss: Loss, weights: Array, points: Array, tolerance: float
 ) -> Prox:
     """Closed form: the prox moves along the row by t * g, with g the prox slope of phi at <row, v>."""
-    slopes = loss.prox_slope(rows.scores(points), weights * norms**2, targets)
-    x = rows.pull((weights if rows.outputs == 1 else weights[:, None]) * slopes)
+    slopes = loss.prox_slope(rows.linear_predictor(points), weights * norms**2, targets)
+    x = rows.rmatvec((weights if rows.outputs == 1 else weights[:, None]) * slopes)
     np.subtract(points, x, out=x)
     batch = Batch(rows, Plain(loss, targets), weights, np.broadcast_to(points, x.shape), norms)
     if loss.curvature_bound == np.inf:
         return Prox(x, certificate(batch, pieces(loss, targets), slopes, x))
     # The gradient at x is t (phi' - g) row, whatever the number of features.
-    scores = rows.scores(x)
+    scores = rows.linear_predictor(x)
     gap = batch.term.slope(scores) - slopes
     lengths_of_gaps = np.abs(gap) if gap.ndim == 1 else lengths(gap)
     residual = weights * norms * lengths_of_gaps + batch.rounding(x, slopes)

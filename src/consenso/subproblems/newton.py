@@ -17,7 +17,7 @@ import numpy as np
 from consenso.arrays import Array, IntArray
 from consenso.losses import Huber, Logistic, SmoothedHinge, Squared
 from consenso.rows import Layout, Rows
-from consenso.subproblems.batch import ROUNDOFF, Batch, Plain, State, Term, dots
+from consenso.subproblems.batch import ROUNDOFF, Batch, NewtonState, Plain, Term, dots
 from consenso.subproblems.line_search import line_search
 
 Side = Literal["rows", "columns", "conjugate"]
@@ -43,7 +43,7 @@ def solve(batch: Batch, side: Side, start: Array, tolerance: float, steps: int =
     """Minimize from x = v - t * sum of start * row: the point and its residual, which says how far it came."""
     if side == "rows":
         start = _solve_in_scores(batch, start, tolerance / 4, steps)
-    x = batch.points - batch.weights[:, None] * batch.rows.pull(start)
+    x = batch.points - batch.weights[:, None] * batch.rows.rmatvec(start)
     return refine(batch, side, x, tolerance, steps)
 
 
@@ -53,7 +53,7 @@ def refine(batch: Batch, side: Side, x: Array, tolerance: float, steps: int = ST
 
 
 def _descend(
-    batch: Batch, x: Array, direction: Callable[[Batch, State], Array], tolerance: float, steps: int
+    batch: Batch, x: Array, direction: Callable[[Batch, NewtonState], Array], tolerance: float, steps: int
 ) -> tuple[Array, Array]:
     """Newton steps in the original variables; when half of the parties are done, the others go on alone."""
     state = batch.state(x)
@@ -73,7 +73,7 @@ def _descend(
             best[few[closer]], residual[few[closer]] = found[closer], reached[closer]
             break
         move = direction(batch, state)
-        along = batch.rows.scores(move)
+        along = batch.rows.linear_predictor(move)
         bend, stretch = dots(state.x - batch.points, move), dots(move, move)
         length, lower = line_search(
             batch.rows.layout, batch.term, batch.weights, state.scores, state.slopes, along, bend, stretch
@@ -86,19 +86,19 @@ def _descend(
     return best, residual
 
 
-def _by_rows(batch: Batch, state: State) -> Array:
+def _by_rows(batch: Batch, state: NewtonState) -> Array:
     """-(I + t A'DA)^-1 r = t A' D^1/2 (I + t D^1/2 AA' D^1/2)^-1 D^1/2 A r - r, with A the party's rows."""
     roots = np.sqrt(batch.row_weights * batch.term.curvature(state.scores))
-    solved, _ = _row_solves(*batch.rows.grams, batch.rows.layout, roots, batch.rows.scores(state.gradient))
-    return batch.rows.pull(solved) - state.gradient
+    solved, _ = _row_solves(*batch.rows.grams, batch.rows.layout, roots, batch.rows.linear_predictor(state.gradient))
+    return batch.rows.rmatvec(solved) - state.gradient
 
 
-def _by_columns(batch: Batch, state: State) -> Array:
+def _by_columns(batch: Batch, state: NewtonState) -> Array:
     weights = batch.row_weights * batch.term.curvature(state.scores)
     return -batch.rows.column_solves(weights, state.gradient)
 
 
-def _by_conjugates(batch: Batch, state: State) -> Array:
+def _by_conjugates(batch: Batch, state: NewtonState) -> Array:
     """A direction of descent wherever it stops, nearly Newton's when it stops by accuracy."""
     left = -state.gradient
     move, search, size = np.zeros_like(left), left, dots(left, left)
@@ -107,8 +107,8 @@ def _by_conjugates(batch: Batch, state: State) -> Array:
         going = size > goal
         if not going.any():
             break
-        products = batch.term.curvature_product(state.scores, batch.rows.scores(search))
-        image = search + batch.weights[:, None] * batch.rows.pull(products)
+        products = batch.term.curvature_product(state.scores, batch.rows.linear_predictor(search))
+        image = search + batch.weights[:, None] * batch.rows.rmatvec(products)
         length = np.where(going, size / np.where(going, dots(search, image), 1.0), 0.0)[:, None]
         move, left = move + length * search, left - length * image
         last, size = size, dots(left, left)
@@ -116,7 +116,7 @@ def _by_conjugates(batch: Batch, state: State) -> Array:
     return move
 
 
-_DIRECTIONS: dict[Side, Callable[[Batch, State], Array]] = {
+_DIRECTIONS: dict[Side, Callable[[Batch, NewtonState], Array]] = {
     "rows": _by_rows,
     "columns": _by_columns,
     "conjugate": _by_conjugates,
@@ -126,22 +126,22 @@ _DIRECTIONS: dict[Side, Callable[[Batch, State], Array]] = {
 def _solve_in_scores(batch: Batch, dual: Array, goal: float, steps: int) -> Array:
     """The weights b of x = v - t A'b, found with Gram matrices alone; one pass over the rows before, one after."""
     layout, (grams, starts) = batch.rows.layout, batch.rows.grams
-    scores = batch.rows.scores(batch.points)
-    known, few = _compiled_kind(batch.term), np.arange(layout.parties)
+    scores = batch.rows.linear_predictor(batch.points)
+    known, few = _find_compiled_kind(batch.term), np.arange(layout.parties)
     if known is not None and not dual.any():
-        dual, few = _compiled_steps(batch, known, scores, goal, steps)
+        dual, few = _take_compiled_steps(batch, known, scores, goal, steps)
     else:
         dual = dual.copy()
     if few.size:
         place, own = layout.place(few), layout.take(few)
         term, weights, start = batch.term.take(place), batch.weights[few], dual[place]
-        here = scores[place] - own.spread(weights) * _gram_products(grams, starts[few], own, start)
+        here = scores[place] - own.repeat_per_row(weights) * _gram_products(grams, starts[few], own, start)
         parts = (own, term, weights, batch.norms[place], grams, starts[few])
         dual[place] = _score_steps(*parts, here, start, goal, steps)
     return dual
 
 
-def _compiled_steps(
+def _take_compiled_steps(
     batch: Batch, known: tuple[int, float, Any], scores: Array, goal: float, steps: int
 ) -> tuple[Array, IntArray]:
     """Weights from full Newton steps, and the parties for which those were not enough."""
@@ -155,7 +155,7 @@ def _compiled_steps(
     return dual, np.flatnonzero(lengths > goal)
 
 
-def _compiled_kind(term: Term) -> tuple[int, float, Any] | None:
+def _find_compiled_kind(term: Term) -> tuple[int, float, Any] | None:
     """The number and parameter under which a loss is compiled, if it is, and its targets.
 
     Its formula stands a second time in the kernel, but nothing rests on that copy: certificates are made with the loss.
@@ -187,7 +187,7 @@ def _score_steps(
     steps: int,
 ) -> Array:
     """Newton steps on (scores, dual), where scores = A(v - t A'dual); the gradient is t A'(slope - dual)."""
-    row_weights = layout.spread(weights)
+    row_weights = layout.repeat_per_row(weights)
     idle = np.zeros(layout.parties, dtype=np.int64)
     for taken in range(steps):
         slopes = term.slope(scores)
@@ -213,7 +213,7 @@ def _score_steps(
         bend, stretch = -weights * layout.sums(along * dual), -weights * layout.sums(along * move)
         length, lower = line_search(layout, term, weights, scores, slopes, along, bend, np.maximum(stretch, 0.0))
         idle = np.where(lower, 0, idle + 1)
-        per_row = layout.spread(np.where(live, length, 0.0))
+        per_row = layout.repeat_per_row(np.where(live, length, 0.0))
         dual, scores = dual + per_row * move, scores + per_row * along
     return dual
 

@@ -16,7 +16,7 @@ from consenso.losses import Loss
 from consenso.subproblems import newton
 from consenso.subproblems.batch import Batch, lengths
 from consenso.subproblems.certificate import certificate
-from consenso.subproblems.envelope import Envelope
+from consenso.subproblems.envelope import MoreauEnvelope
 from consenso.subproblems.pieces import pieces
 
 # Widths of the envelopes over t * |row|^2. Narrow ones find the pieces on which the solution lies but magnify rounding
@@ -46,12 +46,12 @@ def solve_with_kinks(
         place, part = layout.place(live), batch.take(live)
         own = shape.take(place)
         width = np.where(settled[live], FINISHING, SCHEDULE[stage[live]])
-        spread = part.rows.layout.spread(width * unit[live])
-        term = Envelope(loss, targets[place], own, dual[place].copy(), spread)
+        spread = part.rows.layout.repeat_per_row(width * unit[live])
+        term = MoreauEnvelope(loss, targets[place], own, dual[place].copy(), spread)
         found, _ = newton.solve(part.of(term), side, term.center, max(tolerance / 8, BLUR / width.max()))
-        scores = part.rows.scores(found)
+        scores = part.rows.linear_predictor(found)
         weights, on_kink = term.slope(scores), term.curvature(scores) > 0
-        found = part.points - part.weights[:, None] * part.rows.pull(weights)
+        found = part.points - part.weights[:, None] * part.rows.rmatvec(weights)
         reached = certificate(part, own, weights, found)
         gained = reached < residual[live] / 2
         unchanged = part.rows.layout.sums((on_kink != at_kink[place]).astype(np.float64)) == 0
@@ -74,9 +74,9 @@ def start_from_afar(batch: Batch, loss: Loss, targets: Any, side: newton.Side, s
         # An envelope that is much narrower than the bends of the loss is the loss.
         if np.all(width * unit * loss.curvature_bound < NEAR):
             break
-        term = Envelope(loss, targets, None, dual, batch.rows.layout.spread(width * unit))
+        term = MoreauEnvelope(loss, targets, None, dual, batch.rows.layout.repeat_per_row(width * unit))
         found, _ = newton.solve(batch.of(term), side, dual, NEAR)
-        dual = term.slope(batch.rows.scores(found))
+        dual = term.slope(batch.rows.linear_predictor(found))
     return dual
 
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from consenso.algorithms.shape import Example
 from consenso.audit import Effort, Finding, audit, linear
 from consenso.errors import ConsensoError
-from consenso.runtime.plan import Plan
-from consenso.testing.plans import planned
+from consenso.planning.plan import Plan
+from consenso.testing.plans import plan_example
 
 TRIALS = 800
 # Of algorithms whose trials cannot be taken together.
@@ -25,12 +25,12 @@ CONFIDENCE = 1 - 1e-6
 
 def attacks_stay_below(example: Example, *, trials: int = TRIALS, slow_trials: int = SLOW_TRIALS) -> None:
     """Law 9: with the attacker's choice of data, no observer learns more than the plan says."""
-    for made in attacked_plans(example):
+    for made in list_attacked_plans(example):
         for finding in findings(made, trials=trials, slow_trials=slow_trials):
             assert not finding.refuted, finding.sentence()
 
 
-def attacked_plans(example: Example) -> Iterator[Plan]:
+def list_attacked_plans(example: Example) -> Iterator[Plan]:
     """The example with linear losses in its first schedule under every trust, and in every schedule under the first.
 
     An algorithm that does not take such a loss is attacked with its own.
@@ -42,9 +42,9 @@ def attacked_plans(example: Example) -> Iterator[Plan]:
     )
     for schedule, trust in settings:
         try:
-            yield planned(harsh, schedule=schedule, trust=trust)
+            yield plan_example(harsh, schedule=schedule, trust=trust)
         except ConsensoError:
-            yield planned(example, schedule=schedule, trust=trust)
+            yield plan_example(example, schedule=schedule, trust=trust)
 
 
 def findings(made: Plan, *, trials: int, slow_trials: int, confidence: float = CONFIDENCE) -> list[Finding]:

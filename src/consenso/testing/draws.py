@@ -11,12 +11,12 @@ from scipy import stats
 
 from consenso.algorithms.shape import Example
 from consenso.arrays import Array
-from consenso.privacy.door import Sealed, Vault, open_door, open_sum
+from consenso.planning.plan import Plan
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
+from consenso.privacy.releaser import PendingSums, SumToken, open_releaser, open_sum
+from consenso.privacy.run_spec import largest_bounds
 from consenso.privacy.samplers import Seeded
-from consenso.privacy.setting import largest_bounds
-from consenso.runtime.plan import Plan
-from consenso.testing.plans import planned, silent
+from consenso.testing.plans import plan_example, silent
 
 
 def noise_has_its_law(example: Example, *, runs: int = 40) -> None:
@@ -25,12 +25,10 @@ def noise_has_its_law(example: Example, *, runs: int = 40) -> None:
         standard: dict[str, list[Array]] = {}
         laws: dict[str, Any] = {}
         for seed in range(runs):
-            made = planned(example, trust=trust)
+            made = plan_example(example, trust=trust)
             made = replace(
                 made,
-                setting=replace(
-                    made.setting, doorway=replace(made.setting.doorway, sampler=Seeded(seed), probe=silent)
-                ),
+                spec=replace(made.spec, policy=replace(made.spec.policy, sampler=Seeded(seed), probe=silent)),
             )
             for name, noise, drawn, scale in _answers(made, example):
                 if isinstance(noise, NoNoise):
@@ -45,24 +43,24 @@ def noise_has_its_law(example: Example, *, runs: int = 40) -> None:
 
 
 def _answers(made: Plan, example: Example) -> Iterator[tuple[str, Noise, Array, Array]]:
-    """What the door answers to zeros in the first round, with the scale that the ledger recorded."""
-    setting, facts = made.setting, made.setting.facts.at(0)
-    largest = largest_bounds(setting, made.algorithm.releases, 0)
+    """What the releaser answers to zeros in the first round, with the scale that the ledger recorded."""
+    spec, facts = made.spec, made.spec.facts.at(0)
+    largest = largest_bounds(spec, made.algorithm.releases, 0)
     entries: list[Any] = []
-    vault = Vault()
-    door, _ = open_door(
-        setting.doorway, facts, made.algorithm.releases(facts), largest=largest, vault=vault, record=entries.append
+    pending = PendingSums()
+    releaser, _ = open_releaser(
+        spec.policy, facts, made.algorithm.releases(facts), largest=largest, pending=pending, record=entries.append
     )
     for release in made.algorithm.releases(facts):
         if release.perturbs_objective:
-            drawn: Any = door.perturb(release.name, lambda noise: noise)
+            drawn: Any = releaser.perturb(release.name, lambda noise: noise)
         else:
-            drawn = door(release.name, np.zeros((len(facts.cohort), release.size)))
-        if isinstance(drawn, Sealed):
-            shares = vault.take(drawn)
-            drawn = open_sum(setting.doorway, facts, shares, largest=largest, record=entries.append)[None, :]
-            if setting.doorway.trust == "secure-sum":
+            drawn = releaser(release.name, np.zeros((len(facts.cohort), release.size)))
+        if isinstance(drawn, SumToken):
+            shares = pending.take(drawn)
+            drawn = open_sum(spec.policy, facts, shares, largest=largest, record=entries.append)[None, :]
+            if spec.policy.trust == "secure-sum":
                 # n shares of V/(n - c - 1) each make up a little more than the recorded V.
-                drawn = drawn * np.sqrt(setting.doorway.shares / setting.parties)
+                drawn = drawn * np.sqrt(spec.policy.shares / spec.parties)
         scale = np.broadcast_to(entries[-1].scale, (len(drawn),))[:, None]
-        yield release.name, setting.doorway.noise_for(release.name), drawn, scale
+        yield release.name, spec.policy.noise_for(release.name), drawn, scale

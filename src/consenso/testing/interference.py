@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from consenso.algorithms.shape import Example
-from consenso.privacy.door import Sealed
-from consenso.runtime.plan import Plan
+from consenso.planning.plan import Plan
+from consenso.privacy.releaser import SumToken
 from consenso.shards import Shards
 from consenso.testing.plans import (
     ADJACENCIES,
@@ -44,7 +44,7 @@ def transcript(made: Plan, shards: Shards) -> list[bytes]:
             if record is not None:
                 seen.extend(np.asarray(getattr(record, each.name)).tobytes() for each in dataclasses.fields(record))
 
-    blind = replace(made, setting=replace(made.setting, doorway=replace(made.setting.doorway, probe=silent)))
+    blind = replace(made, spec=replace(made.spec, policy=replace(made.spec.policy, probe=silent)))
     listener, logger = _Listener(), logging.getLogger("consenso")
     level = logger.level
     logger.addHandler(listener)
@@ -75,9 +75,9 @@ def messages_are_releases(example: Example) -> None:
     A plain field would pass non-interference and still tell something, for instance how many were sampled.
     """
     for made in settings_of(example):
-        setting, algorithm = made.setting, made.algorithm
-        declared = [r for round_ in range(setting.rounds) for r in algorithm.releases(setting.facts.at(round_))]
-        if setting.shape == "peer" or setting.doorway.trust == "local" or any(r.at == "party" for r in declared):
+        spec, algorithm = made.spec, made.algorithm
+        declared = [r for round_ in range(spec.rounds) for r in algorithm.releases(spec.facts.at(round_))]
+        if spec.shape == "peer" or spec.policy.trust == "local" or any(r.at == "party" for r in declared):
             continue
         execute(replace(made, algorithm=_spying(algorithm)), shards_of(example))
 
@@ -89,7 +89,7 @@ def _spying(algorithm: Any) -> Any:
     def local(self: Any, *arguments: Any) -> Any:
         state, up = kind.local(self, *arguments)
         for each in dataclasses.fields(up):
-            assert isinstance(getattr(up, each.name), Sealed), f"field {each.name!r} of a message is not a release"
+            assert isinstance(getattr(up, each.name), SumToken), f"field {each.name!r} of a message is not a release"
         return state, up
 
     spy: Any = object.__new__(type(kind.__name__, (kind,), {"local": local}))

@@ -1,7 +1,7 @@
 """The laws, each a function of an algorithm's `example()` that raises AssertionError where it is broken.
 
 1. Engines agree. 2. The ledger of a run is its plan. 3. Non-interference. 4. Measured sensitivity is within the
-declared one. 5. Without noise the optimum is reached. 7. Undeclared, extra and missing releases raise: the door
+declared one. 5. Without noise the optimum is reached. 7. Undeclared, extra and missing releases raise: the releaser
 enforces it on every run. 8. What is drawn has the law that the event states. 9. No attack beats what is reported to any
 observer. 11. Whatever a hub or a neighbour sends, law 4 holds, and rows do not decide what is refused. Law 6 belongs to
 operators.
@@ -15,11 +15,11 @@ from dataclasses import replace
 import numpy as np
 
 from consenso.algorithms.shape import Example
+from consenso.engine.run import objective
+from consenso.planning.plan import plan
 from consenso.privacy.noise import NoNoise
+from consenso.privacy.run_spec import largest_bounds
 from consenso.privacy.samplers import Seeded
-from consenso.privacy.setting import largest_bounds
-from consenso.runtime.plan import plan
-from consenso.runtime.run import objective
 from consenso.shards import Shards
 from consenso.testing.attacks import attacks_stay_below
 from consenso.testing.draws import noise_has_its_law
@@ -30,12 +30,12 @@ from consenso.testing.plans import (
     ADJACENCIES,
     UNITS,
     execute,
+    plan_example,
     plan_with_noise_scaled,
-    planned,
     settings_of,
     shards_of,
 )
-from consenso.testing.sensitivity import measured_sensitivity
+from consenso.testing.sensitivity import check_sensitivity
 from consenso.testing.worlds import draw
 
 __all__ = [
@@ -44,16 +44,16 @@ __all__ = [
     "UNITS",
     "Law",
     "attacks_stay_below",
+    "check_sensitivity",
     "engines_agree",
     "execute",
     "ledger_equals_plan",
     "lies_gain_nothing",
-    "measured_sensitivity",
     "messages_are_releases",
     "noise_has_its_law",
     "non_interference",
+    "plan_example",
     "plan_with_noise_scaled",
-    "planned",
     "reaches_optimum",
     "settings_of",
     "transcript",
@@ -74,18 +74,20 @@ def engines_agree(example: Example) -> None:
 
 
 def ledger_equals_plan(example: Example) -> None:
-    """Law 2: every use of the door was declared for its round, as often as declared, with the planned noise scale."""
+    """Law 2: every use of the releaser was declared for its round, as often as declared, with the planned noise
+    scale.
+    """
     shards = shards_of(example)
     for made in settings_of(example):
         _, progress = execute(made, shards)
-        setting, everyone = made.setting, made.setting.facts
+        spec, everyone = made.spec, made.spec.facts
         done = dict.fromkeys(range(progress.round), 0)
         for entry in progress.entries:
             facts = everyone.only(entry.cohort).at(entry.round)
             (release,) = (r for r in made.algorithm.releases(facts) if r.name == entry.name)
-            largest = largest_bounds(setting, made.algorithm.releases, entry.round)[entry.name]
-            sensitivity = setting.doorway.sensitivity(release, facts, largest) * entry.bound / np.sqrt(entry.share)
-            scale = setting.doorway.noise_for(entry.name).scale(sensitivity, entry.round)
+            largest = largest_bounds(spec, made.algorithm.releases, entry.round)[entry.name]
+            sensitivity = spec.policy.sensitivity(release, facts, largest) * entry.bound / np.sqrt(entry.share)
+            scale = spec.policy.noise_for(entry.name).scale(sensitivity, entry.round)
             np.testing.assert_array_equal(
                 np.asarray(entry.scale), np.asarray(scale), err_msg=f"scale of {entry.name!r}"
             )
@@ -95,7 +97,7 @@ def ledger_equals_plan(example: Example) -> None:
             expected = sum(release.times for release in releases)
             skipped = not any(entry.round == round_ for entry in progress.entries)
             if not skipped and not any(release.parts for release in releases):
-                assert count == expected, f"round {round_}: {count} uses of the door, {expected} declared"
+                assert count == expected, f"round {round_}: {count} uses of the releaser, {expected} declared"
 
 
 def reaches_optimum(example: Example) -> None:
@@ -126,7 +128,7 @@ EVERY: tuple[Law, ...] = (
     ledger_equals_plan,
     non_interference,
     messages_are_releases,
-    measured_sensitivity,
+    check_sensitivity,
     reaches_optimum,
     noise_has_its_law,
     attacks_stay_below,

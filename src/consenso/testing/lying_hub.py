@@ -16,17 +16,17 @@ import numpy as np
 
 from consenso.algorithms.shape import Example, HubAlgorithm
 from consenso.arrays import Array, IntArray
+from consenso.engine.in_process import Neighbourhood
 from consenso.errors import ConsensoError, MessageError
+from consenso.federation.message_schemas import spread_messages
+from consenso.federation.ranges import check_numbers, cut_numbers, largest_number
+from consenso.federation.round_log import Spent
+from consenso.federation.single_party_step import SinglePartyStep
+from consenso.planning.plan import Plan
 from consenso.privacy.release import Release
 from consenso.problem import Adjacency, Unit
-from consenso.runtime.book import Spent
-from consenso.runtime.local import Neighbourhood
-from consenso.runtime.own_step import OwnStep
-from consenso.runtime.plan import Plan
-from consenso.runtime.ranges import check_numbers, cut_numbers, largest_number
-from consenso.runtime.rehearsal import spread
 from consenso.shards import Shards
-from consenso.testing.plans import ADJACENCIES, UNITS, execute, planned, shards_of
+from consenso.testing.plans import ADJACENCIES, UNITS, execute, plan_example, shards_of
 from consenso.testing.worlds import Pair, pairs
 
 ROUNDS = 4
@@ -53,7 +53,7 @@ def lies_gain_nothing(example: Example) -> None:
         for adjacency in ADJACENCIES:
             problem = replace(example.problem, unit=unit, adjacency=adjacency)
             try:
-                made = planned(replace(example, problem=problem), trust="local")
+                made = plan_example(replace(example, problem=problem), trust="local")
             except ConsensoError:
                 continue  # nothing is promised here
             planned_any = True
@@ -148,7 +148,7 @@ def _changer(lies: dict[str, Lie]) -> Callable[[Any, int], Any]:
 
 
 def _names(made: Plan, example: Example) -> list[str]:
-    sent = _sent(made, example)
+    sent = _send(made, example)
     if not sent:
         return []
     return [
@@ -162,7 +162,7 @@ def _names(made: Plan, example: Example) -> list[str]:
 _KEPT: dict[int, tuple[Plan, list[Any]]] = {}
 
 
-def _sent(made: Plan, example: Example) -> list[Any]:
+def _send(made: Plan, example: Example) -> list[Any]:
     """What honest ones send in each round: the hub's messages, or what nodes say."""
     if id(made) in _KEPT and _KEPT[id(made)][0] is made:
         return _KEPT[id(made)][1]
@@ -170,7 +170,7 @@ def _sent(made: Plan, example: Example) -> list[Any]:
     is_hub = isinstance(made.algorithm, HubAlgorithm)
 
     def watch(round_: int, message: Any, hub: Any) -> None:
-        found.append(made.algorithm.down(made.setting.facts.at(round_), hub) if is_hub else message)
+        found.append(made.algorithm.down(made.spec.facts.at(round_), hub) if is_hub else message)
 
     execute(made, shards_of(example), watch=watch)
     _KEPT.clear()
@@ -211,7 +211,7 @@ def _flat(problem: Any, unit: Unit, adjacency: Adjacency, rng: np.random.Generat
 
 def _changed(before: tuple[Array, Any], rows: Array, targets: Any, unit: Unit) -> tuple[Array, Any]:
     """The other world's rows: the same but for the last record, or opposite ones."""
-    rows = -rows if unit == "user" else np.array(rows)
+    rows = -rows if unit == "party" else np.array(rows)
     if unit == "record" and len(rows) == len(before[0]):
         rows[-1] = -rows[-1]
     return rows, targets
@@ -240,8 +240,8 @@ def _answers(made: Plan, shards: Shards, party: int, change: Callable[[Any, int]
     def probe(round_: int, release: Release, cohort: IntArray, value: Array, bound: float) -> None:
         seen.append((release, value.copy(), bound))
 
-    doorway = replace(made.setting.doorway, probe=probe)
-    step = OwnStep(replace(made, setting=replace(made.setting, doorway=doorway)), shards, party)
+    policy = replace(made.spec.policy, probe=probe)
+    step = SinglePartyStep(replace(made, spec=replace(made.spec, policy=policy)), shards, party)
     is_hub, sent = isinstance(made.algorithm, HubAlgorithm), _KEPT[id(made)][1]
     state, answers = step.enroll(), []
     spent: Spent = {}
@@ -266,18 +266,18 @@ def _answers(made: Plan, shards: Shards, party: int, change: Callable[[Any, int]
     return answers
 
 
-def _absorb(made: Plan, step: OwnStep, party: int, round_: int, state: Any, own: Any, said: Any) -> Any:
+def _absorb(made: Plan, step: SinglePartyStep, party: int, round_: int, state: Any, own: Any, said: Any) -> Any:
     """The state after hearing neighbours; messages beyond the range are refused, and the node waits where it is."""
-    topology, largest = made.setting.topology, largest_number(made.problem)
+    topology, largest = made.spec.topology, largest_number(made.problem)
     assert topology is not None
     check_numbers(said, largest)
     everything = {
         node: type(said)(**{each.name: getattr(said, each.name)[[node]] for each in dataclasses.fields(said)})
-        for node in range(made.setting.parties)
+        for node in range(made.spec.parties)
     }
     everything[party] = cut_numbers(own, largest)
     heard = Neighbourhood(
-        spread(everything, made.setting.parties),
+        spread_messages(everything, made.spec.parties),
         np.array([party], dtype=np.int64),
         topology.adjacency,
         topology.metropolis,

@@ -10,21 +10,21 @@ import numpy as np
 
 from consenso.algorithms.shape import Example
 from consenso.arrays import Array, IntArray
+from consenso.engine.in_process import InProcessEngine, Progress
+from consenso.engine.run import coins_of, get_model
+from consenso.planning.plan import Plan, plan
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, LaplaceNoise, Noise
 from consenso.privacy.release import Release
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Adjacency, Unit
-from consenso.runtime.local import LocalEngine, Progress
-from consenso.runtime.plan import Plan, plan
-from consenso.runtime.run import coins_of, released_model
 from consenso.shards import Shards
 from consenso.testing.worlds import draw
 
-UNITS: tuple[Unit, ...] = ("record", "user")
+UNITS: tuple[Unit, ...] = ("record", "party")
 ADJACENCIES: tuple[Adjacency, ...] = ("replace-one", "add-remove")
 
 
-def planned(example: Example, **changes: Any) -> Plan:
+def plan_example(example: Example, **changes: Any) -> Plan:
     """The example's plan in its first schedule and under its first trust, unless said otherwise."""
     settings: dict[str, Any] = {
         "rounds": example.rounds,
@@ -41,29 +41,29 @@ def settings_of(example: Example) -> Iterator[Plan]:
     """The example's plan in every schedule and under every trust."""
     for schedule in example.schedules:
         for trust in example.trusts:
-            yield planned(example, schedule=schedule, trust=trust)
+            yield plan_example(example, schedule=schedule, trust=trust)
 
 
 def execute(
     made: Plan, shards: Shards, *, one_by_one: bool = False, watch: Callable[[int, Any, Any], None] | None = None
 ) -> tuple[Array, Progress]:
     """Run a plan to its end; the model and all that the run leaves behind."""
-    engine = LocalEngine(one_by_one=one_by_one)
-    progress = engine.start(made.algorithm, made.setting, shards)
+    engine = InProcessEngine(one_by_one=one_by_one)
+    progress = engine.start(made.algorithm, made.spec, shards)
     for _ in engine.rounds(
-        made.algorithm, made.setting, shards, progress, coins_of(made, progress), watch or (lambda *seen: None)
+        made.algorithm, made.spec, shards, progress, coins_of(made, progress), watch or (lambda *seen: None)
     ):
         pass
-    return released_model(made, progress), progress
+    return get_model(made, progress), progress
 
 
 def plan_with_noise_scaled(made: Plan, factor: float) -> Plan:
     """The same plan with every noise multiplier scaled."""
-    noise = {name: _scaled(each, factor) for name, each in made.setting.doorway.noise.items()}
-    return replace(made, setting=replace(made.setting, doorway=replace(made.setting.doorway, noise=noise)))
+    noise = {name: _scale(each, factor) for name, each in made.spec.policy.noise.items()}
+    return replace(made, spec=replace(made.spec, policy=replace(made.spec.policy, noise=noise)))
 
 
-def _scaled(noise: Noise, factor: float) -> Noise:
+def _scale(noise: Noise, factor: float) -> Noise:
     if isinstance(noise, GaussianNoise | LaplaceNoise | GammaNormNoise):
         return type(noise)(multiplier=noise.scale(1.0, 0) * factor)
     return noise

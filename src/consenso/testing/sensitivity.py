@@ -9,17 +9,17 @@ import numpy as np
 
 from consenso.algorithms.shape import Example
 from consenso.arrays import Array, IntArray
+from consenso.planning.plan import Plan
 from consenso.privacy.release import Release
 from consenso.problem import Adjacency, Unit
-from consenso.runtime.plan import Plan
-from consenso.testing.plans import ADJACENCIES, UNITS, execute, plan_with_noise_scaled, planned
+from consenso.testing.plans import ADJACENCIES, UNITS, execute, plan_example, plan_with_noise_scaled
 from consenso.testing.worlds import Pair, pairs
 
 
-def measured_sensitivity(example: Example, *, draws: int = 3) -> None:
+def check_sensitivity(example: Example, *, draws: int = 3) -> None:
     """Law 4: between neighbours, with the same past, no released value moves by more than declared."""
     for schedule in example.schedules:  # trust says who sees a value, not what it is
-        made = planned(example, schedule=schedule)
+        made = plan_example(example, schedule=schedule)
         for unit in UNITS:
             for adjacency in ADJACENCIES:
                 rng = np.random.default_rng(11)
@@ -41,8 +41,8 @@ def _compare(made: Plan, pair: Pair, unit: Unit, adjacency: Adjacency) -> None:
         ) -> None:
             seen.append((release, round_, value.copy(), bound))
 
-        setting = replace(made.setting, doorway=replace(made.setting.doorway, probe=probe))
-        execute(replace(made, setting=setting), shards)
+        spec = replace(made.spec, policy=replace(made.spec.policy, probe=probe))
+        execute(replace(made, spec=spec), shards)
         values.append(seen)
     for (release, round_, one, bound), (_, _, other, _) in zip(*values, strict=True):
         declared = release.bounds.at(unit, adjacency)

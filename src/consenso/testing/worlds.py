@@ -34,7 +34,7 @@ def pairs(problem: Problem, unit: Unit, adjacency: Adjacency, rng: np.random.Gen
     party = int(rng.integers(problem.parties))
     rows, targets = base[party]
     # The last record: the coins of the others must not move when it is gone.
-    which = slice(None) if unit == "user" else slice(-1, None)
+    which = slice(None) if unit == "party" else slice(-1, None)
     count = len(targets[which])
     axis = np.zeros(problem.features)
     axis[int(rng.integers(problem.features))] = problem.row_bound

@@ -139,7 +139,7 @@ def test_jacobian_of_several_records(seed, dim, records, strength):
 def test_costs_by_hand():
     assert pure(theorem().event()) == pytest.approx(3 * (2 * 1.0 / 2.0 + math.log(1.5)))
     assert pure(theorem(adjacency="add-remove").event()) == pytest.approx(3 * (1.0 / 2.0 + math.log(1.5)))
-    user = theorem(unit="user", records=8, dim=3)
+    user = theorem(unit="party", records=8, dim=3)
     assert pure(user.event()) == pytest.approx(3 * (1.0 + 3 * math.log(1 + 8 * 0.25 / (3 * 0.5))))
     inexact = theorem(tolerance=1e-8, output_scale=1e-5)
     assert pure(inexact.event()) == pytest.approx(3 * (1.0 + math.log(1.5) + 2e-3))
@@ -174,10 +174,10 @@ def test_gaussian_rounds_are_objective_perturbations_with_noise_on_the_output():
         ({"rounds": 0}, "rounds"),
         ({"tolerance": 1e-9}, "output_scale"),
         ({"outputs": 3}, "rank one"),
-        ({"records": 4}, "unit='user'"),
+        ({"records": 4}, "unit='party'"),
         ({"law": "gaussian"}, "add-remove"),
         ({"law": "gaussian", "adjacency": "add-remove", "smoothness": 0.5}, "outweigh"),
-        ({"law": "gaussian", "adjacency": "add-remove", "unit": "user"}, "records under"),
+        ({"law": "gaussian", "adjacency": "add-remove", "unit": "party"}, "records under"),
         ({"excess": 1e-200}, "excess"),
     ],
 )

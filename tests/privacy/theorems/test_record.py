@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from consenso.errors import PreconditionError
 from consenso.privacy.events import Composed, Gaussian, Mixture, Nothing, Repeated
-from consenso.privacy.theorems import LocalView, RecordInParty, SumVariantA, SumVariantB, SumVariantC
+from consenso.privacy.theorems import DualSums, IncrementalSums, LocalView, RecordInParty, StateSums
 
 
 def theorem(**changes) -> RecordInParty:
@@ -160,9 +160,9 @@ def test_kinks_leave_a_bound_that_grows_with_the_own_steps():
 def test_never_more_than_the_party_itself(relaxation, smoothness):
     shared = {"step": 1.0, "lipschitz": 1.0, "std": 1.0, "rounds": 1}
     user = {
-        "A": SumVariantA(relaxation=relaxation, **shared).sensitivity,
-        "B": SumVariantB(relaxation=relaxation, **shared).sensitivity,
-        "C": SumVariantC(**shared).sensitivity,
+        "A": IncrementalSums(relaxation=relaxation, **shared).sensitivity,
+        "B": StateSums(relaxation=relaxation, **shared).sensitivity,
+        "C": DualSums(**shared).sensitivity,
         "local": LocalView(participations=1, step=1.0, lipschitz=1.0, std=1.0).sensitivity,
     }
     for variant, bound in user.items():

@@ -22,10 +22,10 @@ from consenso.privacy.events import (
 from consenso.privacy.observers import Coalition, Eavesdropper, Peer, Public, Server
 from consenso.privacy.theorems import (
     FixedSizeWithoutMemory,
+    IncrementalSums,
     LocalView,
+    PoissonSampledSums,
     SamplingRevealed,
-    SumVariantA,
-    TheoremP,
     fixed_size_with_memory,
     view_of_sampled_sum,
 )
@@ -62,7 +62,7 @@ def test_sampling_revealed_of_a_local_view_and_of_variant_a():
     theorem = SamplingRevealed.of(view, rate=0.05, rounds=100)
     cost = 4.0 * 8 * 0.5**2 / 3.0**2
     assert rdp(theorem.event(), 4.0) == pytest.approx(revealed_by_hand(0.05, 4.0, cost, 100), rel=1e-12)
-    displacement = SumVariantA(step=0.5, lipschitz=1.0, relaxation=0.4, std=3.0, rounds=1)
+    displacement = IncrementalSums(step=0.5, lipschitz=1.0, relaxation=0.4, std=3.0, rounds=1)
     sampled = SamplingRevealed.of(displacement, rate=0.05, rounds=100)
     cost = 4.0 * (8 * 0.4 * 0.5) ** 2 / (2 * 3.0**2)
     assert rdp(sampled.event(), 4.0) == pytest.approx(revealed_by_hand(0.05, 4.0, cost, 100), rel=1e-12)
@@ -77,11 +77,11 @@ def test_at_rate_one_nothing_is_sampled():
 
 
 def test_theorem_p_emits_one_sampled_gaussian_per_round():
-    theorem = TheoremP(rate=0.1, contribution=0.5, std=2.0, rounds=40, adjacency="add-remove")
+    theorem = PoissonSampledSums(rate=0.1, contribution=0.5, std=2.0, rounds=40, adjacency="add-remove")
     assert theorem.event() == Repeated(Sampled(2.0, 0.5, 0.1, "add-remove"), 40)
-    varying = TheoremP(rate=(0.1, 0.2), contribution=1.0, std=(1.0, 2.0), rounds=2, adjacency="replace-one")
+    varying = PoissonSampledSums(rate=(0.1, 0.2), contribution=1.0, std=(1.0, 2.0), rounds=2, adjacency="replace-one")
     assert varying.event() == Composed((Sampled(1.0, 1.0, 0.1, "replace-one"), Sampled(2.0, 1.0, 0.2, "replace-one")))
-    full = TheoremP(rate=1.0, contribution=1.0, std=1.0, rounds=1, adjacency="replace-one")
+    full = PoissonSampledSums(rate=1.0, contribution=1.0, std=1.0, rounds=1, adjacency="replace-one")
     assert full.event() == Gaussian(1.0, 2.0)
 
 
@@ -90,14 +90,14 @@ def test_theorem_p_emits_one_sampled_gaussian_per_round():
 def test_one_round_costs_what_the_integrals_say(rate, multiplier, order):
     shift = 1 / multiplier
     mixed = lambda mean: (1 - rate) * density(0.0) + rate * density(mean)
-    added = TheoremP(rate=rate, contribution=1.0, std=multiplier, rounds=1, adjacency="add-remove")
+    added = PoissonSampledSums(rate=rate, contribution=1.0, std=multiplier, rounds=1, adjacency="add-remove")
     terms = sum(
         comb(order, j) * (1 - rate) ** (order - j) * rate**j * np.exp(j * (j - 1) / (2 * multiplier**2))
         for j in range(order + 1)
     )
     assert rdp(added.event(), order) == pytest.approx(np.log(terms) / (order - 1), rel=1e-6)
     assert renyi(mixed(shift), density(0.0), order) == pytest.approx(np.log(terms) / (order - 1), rel=1e-6)
-    replaced = TheoremP(rate=rate, contribution=1.0, std=multiplier, rounds=1, adjacency="replace-one")
+    replaced = PoissonSampledSums(rate=rate, contribution=1.0, std=multiplier, rounds=1, adjacency="replace-one")
     antipodal = renyi(mixed(shift), mixed(-shift), order)
     assert rdp(replaced.event(), order) == pytest.approx(antipodal, rel=1e-4)
     assert rdp(replaced.event(), order) >= antipodal * (1 - 1e-9)
@@ -191,7 +191,7 @@ def test_a_visible_displacement_loses_the_amplification():
         ({"scheme": "fixed-size"}, "FixedSizeWithoutMemory"),
         ({"scheme": "with-replacement"}, "SamplingRevealed"),
         ({"noise_in_state": True}, "SamplingRevealed"),
-        ({"stale_states_released": True}, "SumVariantB"),
+        ({"stale_states_released": True}, "StateSums"),
         ({"rate": 0.0}, "rate"),
         ({"rate": (0.1, 0.2)}, "as many as rounds"),
         ({"contribution": np.inf}, "contribution"),
@@ -200,7 +200,7 @@ def test_a_visible_displacement_loses_the_amplification():
 def test_theorem_p_refuses_what_breaks_it(changes, named):
     arguments = {"rate": 0.1, "contribution": 1.0, "std": 1.0, "rounds": 3, "adjacency": "add-remove"}
     with pytest.raises(PreconditionError, match=named):
-        TheoremP(**{**arguments, **changes})
+        PoissonSampledSums(**{**arguments, **changes})
 
 
 # --- fixed size -----------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def test_fixed_size_events():
     [
         ({"memory": True}, "fixed_size_with_memory"),
         ({"sample_hidden": False}, "SamplingRevealed"),
-        ({"adjacency": "add-remove"}, "TheoremP"),
+        ({"adjacency": "add-remove"}, "PoissonSampledSums"),
         ({"size": 101}, "population"),
     ],
 )
@@ -291,12 +291,12 @@ def test_fixed_size_refusals(changes, named):
 @pytest.mark.parametrize(
     ("observer", "clients_draw", "expected"),
     [
-        (Public(), False, TheoremP),
-        (Public(), True, TheoremP),
+        (Public(), False, PoissonSampledSums),
+        (Public(), True, PoissonSampledSums),
         (Server(), False, SamplingRevealed),
-        (Server(), True, TheoremP),
+        (Server(), True, PoissonSampledSums),
         (Eavesdropper(), False, SamplingRevealed),
-        (Eavesdropper(), True, TheoremP),
+        (Eavesdropper(), True, PoissonSampledSums),
         (Peer(party=3), True, SamplingRevealed),
         (Coalition(parties=(1, 2)), False, SamplingRevealed),
     ],
@@ -334,7 +334,7 @@ def test_knowing_the_sample_costs_more_and_noise_shares_must_not_tell_it():
 def test_monotone(rate, std, more, order):
     def cost(**changes):
         arguments = {"rate": rate, "contribution": 1.0, "std": std, "rounds": 2, "adjacency": "add-remove"}
-        return rdp(TheoremP(**{**arguments, **changes}).event(), order)
+        return rdp(PoissonSampledSums(**{**arguments, **changes}).event(), order)
 
     base = cost()
     assert cost(std=std * more) < base

@@ -8,10 +8,10 @@ import pytest
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.events import Gaussian, Repeated
-from consenso.privacy.theorems import Composition, LocalView, TheoremF, strongest
+from consenso.privacy.theorems import Composition, LocalView, MeanOfNoisyStates, strongest
 
 FLOOR = Composition(
-    released=Repeated(Gaussian(10.0, 4.0), 50), why="Residuals are bounded.", adjacency="replace-one", unit="user"
+    released=Repeated(Gaussian(10.0, 4.0), 50), why="Residuals are bounded.", adjacency="replace-one", unit="party"
 )
 COMMON = {"parties": 100, "step": 1.0, "lipschitz": 1.0, "std": 10.0, "rounds": 50}
 
@@ -19,14 +19,14 @@ COMMON = {"parties": 100, "step": 1.0, "lipschitz": 1.0, "std": 10.0, "rounds": 
 def test_the_smallest_epsilon_wins():
     best, refusals = strongest(
         [
-            lambda: TheoremF(relaxation=0.7, **COMMON),
-            lambda: TheoremF(relaxation=0.5, **COMMON),
+            lambda: MeanOfNoisyStates(relaxation=0.7, **COMMON),
+            lambda: MeanOfNoisyStates(relaxation=0.5, **COMMON),
             lambda: LocalView(participations=50, step=1.0, lipschitz=1.0, std=10.0),
         ],
         FLOOR,
         1e-5,
     )
-    assert best == TheoremF(relaxation=0.5, **COMMON)
+    assert best == MeanOfNoisyStates(relaxation=0.5, **COMMON)
     assert refusals == ()
     assert epsilon(best.event(), 1e-5) < epsilon(FLOOR.event(), 1e-5)
 
@@ -34,8 +34,8 @@ def test_the_smallest_epsilon_wins():
 def test_refusals_are_collected_and_the_floor_remains():
     best, refusals = strongest(
         [
-            lambda: TheoremF(relaxation=1.0, **COMMON),
-            lambda: TheoremF(relaxation=0.5, **{**COMMON, "lipschitz": np.inf}),
+            lambda: MeanOfNoisyStates(relaxation=1.0, **COMMON),
+            lambda: MeanOfNoisyStates(relaxation=0.5, **{**COMMON, "lipschitz": np.inf}),
         ],
         FLOOR,
         1e-5,
@@ -53,7 +53,7 @@ def test_a_worse_candidate_does_not_replace_the_floor():
     assert refusals == ()
 
 
-@pytest.mark.parametrize(("adjacency", "unit"), [("add-remove", "user"), ("replace-one", "record")])
+@pytest.mark.parametrize(("adjacency", "unit"), [("add-remove", "party"), ("replace-one", "record")])
 def test_bounds_for_other_neighbours_are_never_compared(adjacency, unit):
     cheaper = LocalView(participations=1, clip=0.01, std=10.0, adjacency=adjacency, unit=unit)
     best, refusals = strongest([lambda: cheaper], FLOOR, 1e-5)

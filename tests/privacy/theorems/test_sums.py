@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from consenso.errors import PreconditionError
 from consenso.privacy.events import Gaussian, Repeated
-from consenso.privacy.theorems import SumVariantA, SumVariantB, SumVariantC, state_growth
+from consenso.privacy.theorems import DualSums, IncrementalSums, StateSums, state_growth
 
 ANGLE, FAR = 1e-3, 1e6
 C_ONE = np.array([np.cos(ANGLE), np.sin(ANGLE)])
@@ -43,7 +43,7 @@ def test_the_state_gap_is_tight(relaxation, figure):
     # Above 1/2 the gap changes sign in every round, so the points that feed it must flip as well.
     flips = [np.array([0.0, FAR * (-1) ** (k if relaxation > 0.5 else 0)]) for k in range(400)]
     gaps = follow(flips, relaxation)[:, 0]
-    bound = SumVariantB(step=1.0, lipschitz=1.0, relaxation=relaxation, std=1.0, rounds=1).sensitivity
+    bound = StateSums(step=1.0, lipschitz=1.0, relaxation=relaxation, std=1.0, rounds=1).sensitivity
     assert gaps.max() <= bound * (1 + 1e-9)
     assert gaps.max() == pytest.approx(figure, rel=1e-3)
     assert bound == pytest.approx(figure, rel=1e-3)
@@ -55,7 +55,7 @@ def test_the_displacement_of_variant_a_is_tight(relaxation):
     sign = [(-1) ** (k if relaxation > 0.5 else 0) for k in range(400)]
     sign.append(-sign[-1])
     moved = follow([np.array([0.0, FAR * s]) for s in sign], relaxation)[:, 1]
-    bound = SumVariantA(step=1.0, lipschitz=1.0, relaxation=relaxation, std=1.0, rounds=1).sensitivity
+    bound = IncrementalSums(step=1.0, lipschitz=1.0, relaxation=relaxation, std=1.0, rounds=1).sensitivity
     assert moved.max() <= bound * (1 + 1e-9)
     assert moved.max() >= 0.99 * bound
     assert bound == pytest.approx(8 * relaxation if relaxation <= 0.5 else 4 * relaxation / (1 - relaxation))
@@ -65,7 +65,7 @@ def test_at_relaxation_one_the_gap_grows_without_bound():
     flips = [np.array([0.0, FAR * (-1) ** k]) for k in range(50)]
     gaps = follow(flips, 1.0)[:, 0]
     assert np.allclose(np.diff(gaps), 4.0, atol=1e-3)
-    for variant in (SumVariantA, SumVariantB):
+    for variant in (IncrementalSums, StateSums):
         with pytest.raises(PreconditionError, match="relaxation"):
             variant(step=1.0, lipschitz=1.0, relaxation=1.0, std=1.0, rounds=1)
 
@@ -85,19 +85,19 @@ def test_no_searched_path_beats_the_sensitivities(relaxation, seed, clip, scale)
     shared = {"relaxation": relaxation, "std": 1.0, "rounds": 1}
     if clip is None:
         shared |= {"step": 1.0, "lipschitz": 1.0}
-        assert rows[:, 0].max() <= SumVariantB(**shared).sensitivity * (1 + 1e-9)
+        assert rows[:, 0].max() <= StateSums(**shared).sensitivity * (1 + 1e-9)
     else:
         shared |= {"clip": clip}
-    assert rows[:, 1].max() <= SumVariantA(**shared).sensitivity * (1 + 1e-9)
-    dual = SumVariantC(step=1.0, lipschitz=1.0, std=1.0, rounds=1)
+    assert rows[:, 1].max() <= IncrementalSums(**shared).sensitivity * (1 + 1e-9)
+    dual = DualSums(step=1.0, lipschitz=1.0, std=1.0, rounds=1)
     assert rows[:, 2].max() <= dual.sensitivity * (1 + 1e-9)
 
 
 def test_linear_losses_attain_variant_c():
     # g = 2z - u - x = step * slope, whatever the state.
-    dual = SumVariantC(step=0.7, lipschitz=2.0, std=1.0, rounds=1)
+    dual = DualSums(step=0.7, lipschitz=2.0, std=1.0, rounds=1)
     assert dual.sensitivity == pytest.approx(abs(0.7 * 2.0 - 0.7 * -2.0))
-    alone = SumVariantC(step=0.7, lipschitz=2.0, std=1.0, rounds=1, adjacency="add-remove")
+    alone = DualSums(step=0.7, lipschitz=2.0, std=1.0, rounds=1, adjacency="add-remove")
     assert alone.sensitivity == alone.contribution == pytest.approx(1.4)
 
 
@@ -109,15 +109,15 @@ def test_add_remove_of_variant_b_is_the_distance_from_the_public_part(relaxation
         slope = 1.5 * (-1) ** (k if relaxation > 0.5 else 0)
         t = (1 - 2 * relaxation) * t - 2 * relaxation * 0.4 * slope
         worst = max(worst, abs(t))
-    variant = SumVariantB(step=0.4, lipschitz=1.5, relaxation=relaxation, std=1.0, rounds=1, adjacency="add-remove")
+    variant = StateSums(step=0.4, lipschitz=1.5, relaxation=relaxation, std=1.0, rounds=1, adjacency="add-remove")
     assert worst == pytest.approx(variant.sensitivity, rel=1e-6)
-    clipped = SumVariantB(clip=0.6, relaxation=relaxation, std=1.0, rounds=1, adjacency="add-remove")
+    clipped = StateSums(clip=0.6, relaxation=relaxation, std=1.0, rounds=1, adjacency="add-remove")
     assert clipped.sensitivity == pytest.approx(variant.sensitivity)
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_clipping_variant_a(adjacency):
-    variant = SumVariantA(clip=0.3, relaxation=0.4, std=1.0, rounds=1, adjacency=adjacency)
+    variant = IncrementalSums(clip=0.3, relaxation=0.4, std=1.0, rounds=1, adjacency=adjacency)
     assert variant.sensitivity == pytest.approx(4 * 0.4 * 0.3)
 
 
@@ -131,7 +131,7 @@ def test_a_removed_party_moves_variant_a_half_as_far_as_a_replaced_one(relaxatio
             slope = -slope
         after = (1 - 2 * relaxation) * e - 2 * relaxation * 0.4 * slope
         e, worst = after, max(worst, abs(after - e))
-    bound = SumVariantA(step=0.4, lipschitz=1.5, relaxation=relaxation, std=1.0, rounds=1, adjacency="add-remove")
+    bound = IncrementalSums(step=0.4, lipschitz=1.5, relaxation=relaxation, std=1.0, rounds=1, adjacency="add-remove")
     assert worst == pytest.approx(bound.sensitivity, rel=1e-6)
 
 
@@ -139,8 +139,8 @@ def test_b_and_c_are_the_honest_form_of_the_central_theorem():
     # On the mean, std_z = std / n, rho = 2 K step^2 L^2 / (n^2 std_z^2).
     parties, rounds, step, lipschitz, std_on_mean = 40, 15, 0.3, 2.0, 0.25
     for variant in (
-        SumVariantB(step=step, lipschitz=lipschitz, relaxation=0.5, std=parties * std_on_mean, rounds=rounds),
-        SumVariantC(step=step, lipschitz=lipschitz, std=parties * std_on_mean, rounds=rounds),
+        StateSums(step=step, lipschitz=lipschitz, relaxation=0.5, std=parties * std_on_mean, rounds=rounds),
+        DualSums(step=step, lipschitz=lipschitz, std=parties * std_on_mean, rounds=rounds),
     ):
         event = variant.event()
         assert isinstance(event, Repeated)
@@ -171,7 +171,7 @@ def test_variant_c_at_full_participation_is_consensus_admm():
 
 @given(relaxation=st.floats(0.01, 0.99), step=st.floats(0.01, 10), more=st.floats(1.01, 3))
 def test_monotone(relaxation, step, more):
-    for variant in (SumVariantA, SumVariantB):
+    for variant in (IncrementalSums, StateSums):
         base = variant(step=step, lipschitz=1.0, relaxation=relaxation, std=1.0, rounds=1).sensitivity
         longer = variant(step=step * more, lipschitz=1.0, relaxation=relaxation, std=1.0, rounds=1).sensitivity
         inexact = variant(step=step, lipschitz=1.0, relaxation=relaxation, std=1.0, rounds=1, tolerance=0.1).sensitivity
@@ -182,21 +182,24 @@ def test_monotone(relaxation, step, more):
 
 def test_tolerances_widen_every_variant_as_two_worlds_of_errors():
     shared = {"step": 1.0, "lipschitz": 1.0, "std": 1.0, "rounds": 1, "tolerance": 0.25}
-    assert SumVariantA(relaxation=0.5, **shared).sensitivity == pytest.approx(2 * (2 + 0.5))
-    assert SumVariantB(relaxation=0.5, **shared).sensitivity == pytest.approx(2 + 0.5)
-    assert SumVariantC(**shared).sensitivity == pytest.approx(2 + 0.5)
-    assert SumVariantC(**shared, clip=0.9).sensitivity == pytest.approx(1.8)
+    assert IncrementalSums(relaxation=0.5, **shared).sensitivity == pytest.approx(2 * (2 + 0.5))
+    assert StateSums(relaxation=0.5, **shared).sensitivity == pytest.approx(2 + 0.5)
+    assert DualSums(**shared).sensitivity == pytest.approx(2 + 0.5)
+    assert DualSums(**shared, clip=0.9).sensitivity == pytest.approx(1.8)
 
 
 @pytest.mark.parametrize(
     ("build", "named"),
     [
-        (lambda: SumVariantA(relaxation=0.5, std=1.0, rounds=1, clip=1.0, step=1.0, lipschitz=1.0), "one of the two"),
-        (lambda: SumVariantA(relaxation=0.5, std=1.0, rounds=1), "clip radius"),
-        (lambda: SumVariantB(relaxation=0.5, std=1.0, rounds=1, lipschitz=1.0), "step"),
-        (lambda: SumVariantB(relaxation=0.5, std=1.0, rounds=1, clip=1.0, step=1.0, lipschitz=1.0), "one of the two"),
-        (lambda: SumVariantC(std=1.0, rounds=1, step=1.0, lipschitz=np.inf), "Huber"),
-        (lambda: SumVariantC(std=-1.0, rounds=1, clip=1.0), "std"),
+        (
+            lambda: IncrementalSums(relaxation=0.5, std=1.0, rounds=1, clip=1.0, step=1.0, lipschitz=1.0),
+            "one of the two",
+        ),
+        (lambda: IncrementalSums(relaxation=0.5, std=1.0, rounds=1), "clip radius"),
+        (lambda: StateSums(relaxation=0.5, std=1.0, rounds=1, lipschitz=1.0), "step"),
+        (lambda: StateSums(relaxation=0.5, std=1.0, rounds=1, clip=1.0, step=1.0, lipschitz=1.0), "one of the two"),
+        (lambda: DualSums(std=1.0, rounds=1, step=1.0, lipschitz=np.inf), "Huber"),
+        (lambda: DualSums(std=-1.0, rounds=1, clip=1.0), "std"),
     ],
 )
 def test_refusals(build, named):

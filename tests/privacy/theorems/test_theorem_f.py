@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import epsilon, excess, rdp
 from consenso.privacy.events import Bounded
-from consenso.privacy.theorems import TheoremF, inexact_energy
+from consenso.privacy.theorems import MeanOfNoisyStates, inexact_energy
 
 
-def theorem(**changes) -> TheoremF:
+def theorem(**changes) -> MeanOfNoisyStates:
     defaults = {"parties": 100, "step": 1.0, "lipschitz": 1.0, "relaxation": 0.5, "std": 1.0, "rounds": 20}
-    return TheoremF(**{**defaults, **changes})
+    return MeanOfNoisyStates(**{**defaults, **changes})
 
 
 def linear_run(*, parties, rounds, relaxation, step, lipschitz, std, known=()):
@@ -313,7 +313,9 @@ def test_samplers_that_miss_their_law_are_charged():
 
 def test_noise_on_the_residual_enters_doubled():
     direct = theorem(std=2.0)
-    residual = TheoremF.on_residual(parties=100, step=1.0, lipschitz=1.0, relaxation=0.5, residual_std=1.0, rounds=20)
+    residual = MeanOfNoisyStates.on_residual(
+        parties=100, step=1.0, lipschitz=1.0, relaxation=0.5, residual_std=1.0, rounds=20
+    )
     assert residual == direct
 
 

@@ -34,17 +34,17 @@ EXAMPLES = [
     ),
     package.LocalView(participations=3, step=0.5, lipschitz=1.0, std=2.0),
     package.LocalView(participations=3, clip=0.5, std=2.0, adjacency="add-remove", unit="record"),
-    package.TheoremF(parties=10, step=1.0, lipschitz=1.0, relaxation=0.5, std=5.0, rounds=4, tolerance=1e-3),
-    package.SumVariantA(relaxation=0.5, std=5.0, rounds=4, clip=1.0),
-    package.SumVariantB(relaxation=0.5, std=5.0, rounds=4, step=1.0, lipschitz=1.0, adjacency="add-remove"),
-    package.SumVariantC(std=5.0, rounds=4, step=1.0, lipschitz=1.0),
+    package.MeanOfNoisyStates(parties=10, step=1.0, lipschitz=1.0, relaxation=0.5, std=5.0, rounds=4, tolerance=1e-3),
+    package.IncrementalSums(relaxation=0.5, std=5.0, rounds=4, clip=1.0),
+    package.StateSums(relaxation=0.5, std=5.0, rounds=4, step=1.0, lipschitz=1.0, adjacency="add-remove"),
+    package.DualSums(std=5.0, rounds=4, step=1.0, lipschitz=1.0),
     package.RecordInParty(
         variant="C", records=30, step=1.0, lipschitz=1.0, relaxation=0.4, std=2.0, rounds=9, rate=0.5
     ),
     package.SamplingRevealed(released=Gaussian(2.0, 1.0), rate=0.1, rounds=7, adjacency="replace-one"),
-    package.TheoremP(rate=(0.1, 0.2), contribution=1.0, std=3.0, rounds=2, adjacency="replace-one"),
+    package.PoissonSampledSums(rate=(0.1, 0.2), contribution=1.0, std=3.0, rounds=2, adjacency="replace-one"),
     package.FixedSizeWithoutMemory(size=5, population=50, contribution=1.0, std=3.0, rounds=2),
-    package.StatelessWalk(
+    package.WalkWithoutStates(
         parties=20, steps=30, step=1.0, lipschitz=1.0, relaxation=0.5, std=20.0, observers=1, final_model=True
     ),
     package.GeneralSplitting(parties=10, step=1.0, lipschitz=1.0, smallest_singular_value=0.5, std=1.0, rounds=2),
@@ -130,7 +130,7 @@ def test_statements_point_into_the_reference(theorem):
     assert theorem.citation
     assert theorem.section in anchors
     assert theorem.adjacency in ("add-remove", "replace-one")
-    assert theorem.unit in ("record", "user")
+    assert theorem.unit in ("record", "party")
     assumptions = theorem.assumptions()
     assert assumptions
     for assumption in assumptions:

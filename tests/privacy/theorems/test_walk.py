@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import excess, rdp
-from consenso.privacy.events import Mixture, Repeated, Walk
-from consenso.privacy.theorems import StatelessWalk, uniform_walk
+from consenso.privacy.events import Mixture, Repeated, TokenWalk
+from consenso.privacy.theorems import WalkWithoutStates, uniform_walk
 
 FIGURE = {"parties": 200, "steps": 2000, "step": 1.0, "lipschitz": 1.0, "relaxation": 0.5, "std": 40.0}
 
 
-def theorem(**changes) -> StatelessWalk:
-    return StatelessWalk(**{**FIGURE, "observers": 1, "final_model": False, **changes})
+def theorem(**changes) -> WalkWithoutStates:
+    return WalkWithoutStates(**{**FIGURE, "observers": 1, "final_model": False, **changes})
 
 
 def spread_cost(path, observers, final_model, visit):
@@ -132,7 +132,7 @@ def test_uniform_walk_is_sampling_revealed_at_one_over_parties():
 @pytest.mark.parametrize("tolerance", [0.0, 1e-4, 1e-2])
 def test_inexact_visits(tolerance):
     walk = theorem(tolerance=tolerance, steps=50)
-    assert walk.event() == Walk(walk.visit_rho, 200, 50, 1, False)
+    assert walk.event() == TokenWalk(walk.visit_rho, 200, 50, 1, False)
     # Whatever the number of hops, the charged cost per visit covers the proved one.
     for hops in range(1, 51):
         assert walk.visit_rho / hops >= 8 * (1.0 + hops * tolerance) ** 2 / (hops * 40.0**2) * (1 - 1e-12)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from consenso.lint.flow import called, last_name, scopes
-from consenso.lint.notice import Example, Rule
+from consenso.lint.flow import called_name, last_name, scopes
+from consenso.lint.notice import Rule, RuleExample
 
 BEST = ("min", "max", "argmin", "argmax", "amin", "amax", "nanmin", "nanmax", "nanargmin", "nanargmax")
 ADVICE = "release the last model or an average, or choose on data that are charged"
@@ -18,11 +18,11 @@ def check(tree: ast.Module) -> Iterator[tuple[int, str]]:
         collected: set[str] = set()
         for node in _statements(body):
             if isinstance(node, ast.For | ast.While):
-                collected |= _collected(node)
-                yield from _kept_best(node)
+                collected |= _find_collected(node)
+                yield from _find_kept_best(node)
             for call in _calls(node):
                 names = {part.id for each in call.args for part in ast.walk(each) if isinstance(part, ast.Name)}
-                if called(call) in BEST and names & collected:
+                if called_name(call) in BEST and names & collected:
                     yield (
                         call.lineno,
                         f"of the models of a run the one is kept that does best on test data; {ADVICE}.",
@@ -69,13 +69,13 @@ def _figures(loop: ast.For | ast.While) -> set[str]:
     }
 
 
-def _collected(loop: ast.For | ast.While) -> set[str]:
+def _find_collected(loop: ast.For | ast.While) -> set[str]:
     """Lists to which a loop appends figures on test data."""
     figures, lists = _figures(loop), set()
     for node in ast.walk(loop):
         if (
             isinstance(node, ast.Call)
-            and called(node) == "append"
+            and called_name(node) == "append"
             and isinstance(node.func, ast.Attribute)
             and node.args
         ):
@@ -85,7 +85,7 @@ def _collected(loop: ast.For | ast.While) -> set[str]:
     return lists
 
 
-def _kept_best(loop: ast.For | ast.While) -> Iterator[tuple[int, str]]:
+def _find_kept_best(loop: ast.For | ast.While) -> Iterator[tuple[int, str]]:
     """Inside a loop: if figure > best: best = figure."""
     figures = _figures(loop)
     for node in ast.walk(loop):
@@ -111,9 +111,9 @@ RULE = Rule(
     "anybody will see again. If the test data are private, the choice is also a release without noise.",
     python=check,
     examples=(
-        Example(
+        RuleExample(
             language="python",
-            catches="""from consenso.runtime.run import run
+            catches="""from consenso.engine.run import run
 
 scores = []
 for rounds in range(1, 100):
@@ -122,13 +122,13 @@ for rounds in range(1, 100):
 print(min(scores))
 """,
             line=7,
-            leaves="""from consenso.runtime.run import run
+            leaves="""from consenso.engine.run import run
 
 model = run(plan, shards).model
 print(error(model, X_test, y_test))
 """,
         ),
-        Example(
+        RuleExample(
             language="python",
             catches="""from consenso import PrivateRidge
 

@@ -6,8 +6,8 @@ import ast
 import tomllib
 from collections.abc import Iterator
 
-from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called, keyword, scopes
-from consenso.lint.notice import Example, Rule
+from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called_name, keyword, scopes
+from consenso.lint.notice import Rule, RuleExample
 from consenso.lint.toml import line_of
 
 BOUNDS = ("row_bound", "target_bound", "row_bound_1", "column_bounds", "clip", "radius", "low", "high")
@@ -42,7 +42,7 @@ DRAFT = "DRAFT, NOT PUBLIC"
 
 
 def _of_call(node: ast.Call, flow: Flow) -> Tags:
-    name = called(node)
+    name = called_name(node)
     if name in LEARNERS:
         return frozenset(("learner",))
     if name.startswith(ESTIMATOR):
@@ -76,12 +76,14 @@ def check(tree: ast.Module) -> Iterator[tuple[int, str]]:
             if value is not None and "measured" in flow.tags(value):
                 found[node.lineno] = f"{name} was measured on the data"
         fits = (
-            called(node) == "fit" and isinstance(node.func, ast.Attribute) and "private" in flow.tags(node.func.value)
+            called_name(node) == "fit"
+            and isinstance(node.func, ast.Attribute)
+            and "private" in flow.tags(node.func.value)
         )
         scaled = [each for each in node.args if "measured" in flow.tags(each)]
-        if scaled and (fits or called(node) in INTO):
+        if scaled and (fits or called_name(node) in INTO):
             found[node.lineno] = "the data were scaled by numbers that were measured on them"
-        if called(node) in ("make_pipeline", "Pipeline"):
+        if called_name(node) in ("make_pipeline", "Pipeline"):
             inside = flow.tags(node)
             if {"learner", "private"} <= inside:
                 found[node.lineno] = "the pipeline fits a scaler on the data before the private estimator sees them"
@@ -112,7 +114,7 @@ RULE = Rule(
     python=check,
     toml=check_schema,
     examples=(
-        Example(
+        RuleExample(
             language="python",
             catches="""import numpy as np
 from consenso import PrivateLogisticRegression
@@ -128,7 +130,7 @@ bound = np.linalg.norm([120.0, 300.0])  # the largest age and weight that the fo
 PrivateLogisticRegression(epsilon=1.0, delta=1e-5, row_bound=bound).fit(X, y)
 """,
         ),
-        Example(
+        RuleExample(
             language="python",
             catches="""from sklearn.preprocessing import StandardScaler
 from consenso import PrivateRidge
@@ -144,7 +146,7 @@ scaler = StandardScaler().fit(X_public)
 PrivateRidge(epsilon=1.0, delta=1e-5, row_bound=3.0, target_bound=1.0).fit(scaler.transform(X_public), y_public)
 """,
         ),
-        Example(
+        RuleExample(
             language="toml",
             catches="""draft = true
 

@@ -7,8 +7,8 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called, is_number, keyword, scopes
-from consenso.lint.notice import Example, Rule
+from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called_name, is_number, keyword, scopes
+from consenso.lint.notice import Rule, RuleExample
 from consenso.lint.toml import line_of
 
 SAVES = ("save", "dump", "export", "to_onnx")
@@ -16,8 +16,8 @@ ADVICE = "leave the seed out, and the noise is drawn from the operating system"
 
 
 def _of_call(node: ast.Call, flow: Flow) -> Tags:
-    seeded = called(node) == "Seeded" and node.args and is_number(node.args[0])
-    estimator = called(node).startswith(ESTIMATOR) and is_number(keyword(node, "random_state"))
+    seeded = called_name(node) == "Seeded" and node.args and is_number(node.args[0])
+    estimator = called_name(node).startswith(ESTIMATOR) and is_number(keyword(node, "random_state"))
     return frozenset((f"seeded:{node.lineno}",)) if seeded or estimator else NONE
 
 
@@ -27,7 +27,7 @@ def check(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
     def at_call(node: ast.Call, flow: Flow) -> None:
         charged = [value for name in ("charge", "ledger") if (value := keyword(node, name)) is not None]
-        saves = called(node) in SAVES
+        saves = called_name(node) in SAVES
         if not saves and not charged:
             return
         for tag in flow.tags(node):
@@ -59,7 +59,7 @@ RULE = Rule(
     python=check,
     toml=check_study,
     examples=(
-        Example(
+        RuleExample(
             language="python",
             catches="""from consenso import PrivateLogisticRegression
 
@@ -77,7 +77,7 @@ model.fit(X, y)
 model.save("model.json")
 """,
         ),
-        Example(
+        RuleExample(
             language="toml",
             catches="""[data]
 table = "patients.csv"

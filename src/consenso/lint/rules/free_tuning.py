@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called, keyword, scopes
-from consenso.lint.notice import Example, Rule
+from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called_name, keyword, scopes
+from consenso.lint.notice import Rule, RuleExample
 
 SEARCHES = frozenset(
     (
@@ -18,7 +18,7 @@ ADVICE = "give the estimator ledger=, which charges each fit, or keep the defaul
 
 
 def _of_call(node: ast.Call, flow: Flow) -> Tags:
-    if called(node).startswith(ESTIMATOR) and keyword(node, "ledger") is None:
+    if called_name(node).startswith(ESTIMATOR) and keyword(node, "ledger") is None:
         return frozenset(("free",))
     return NONE
 
@@ -28,8 +28,8 @@ def check(tree: ast.Module) -> Iterator[tuple[int, str]]:
     found: dict[int, str] = {}
 
     def at_call(node: ast.Call, flow: Flow) -> None:
-        if called(node) in SEARCHES and "free" in flow.tags(node):
-            found[node.lineno] = f"{called(node)} fits many private models and pays for none of them; {ADVICE}."
+        if called_name(node) in SEARCHES and "free" in flow.tags(node):
+            found[node.lineno] = f"{called_name(node)} fits many private models and pays for none of them; {ADVICE}."
 
     for body in scopes(tree):
         Flow(_of_call, at_call).run(body)
@@ -43,7 +43,7 @@ RULE = Rule(
     "on the data. A search of twenty fits costs twenty fits.",
     python=check,
     examples=(
-        Example(
+        RuleExample(
             language="python",
             catches="""from consenso import PrivateLogisticRegression
 from sklearn.model_selection import GridSearchCV

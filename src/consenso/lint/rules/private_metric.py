@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called, last_name, scopes
-from consenso.lint.notice import Example, Rule
+from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called_name, last_name, scopes
+from consenso.lint.notice import Rule, RuleExample
 from consenso.lint.toml import line_of
 
 METRICS = frozenset(
@@ -20,25 +20,29 @@ METRICS = frozenset(
 )
 SINKS = frozenset(("print", "echo", "write", "writerow", "dump", "dumps", "to_csv", "to_json", "savetxt", "write_text"))
 LOGS = frozenset(("debug", "info", "warning", "error", "critical", "log"))
-ADVICE = "use a public test file, or release it through the door"
+ADVICE = "use a public test file, or release it through the releaser"
 
 
 def check(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Metrics on data that a private estimator was fitted on, or on another part of the same table."""
     found: dict[int, str] = {}
     for body in scopes(tree):
-        private = _fitted(body)
+        private = _find_fitted(body)
 
         def of_call(node: ast.Call, flow: Flow, private: frozenset[str] = private) -> Tags:
-            if called(node) not in METRICS:
+            if called_name(node) not in METRICS:
                 return NONE
             arguments = [*node.args, *(each.value for each in node.keywords)]
             names = {part.id for each in arguments for part in ast.walk(each) if isinstance(part, ast.Name)}
             return frozenset(("metric",)) if names & private - flow.public else NONE
 
         def at_call(node: ast.Call, flow: Flow) -> None:
-            logs = called(node) in LOGS and isinstance(node.func, ast.Attribute) and "log" in last_name(node.func.value)
-            if called(node) not in SINKS and not logs:
+            logs = (
+                called_name(node) in LOGS
+                and isinstance(node.func, ast.Attribute)
+                and "log" in last_name(node.func.value)
+            )
+            if called_name(node) not in SINKS and not logs:
                 return
             if any("metric" in flow.tags(each) for each in [*node.args, *(each.value for each in node.keywords)]):
                 found[node.lineno] = f"a figure that was computed on private data is shown as it is; {ADVICE}."
@@ -47,7 +51,7 @@ def check(tree: ast.Module) -> Iterator[tuple[int, str]]:
     yield from found.items()
 
 
-def _fitted(body: list[ast.stmt]) -> frozenset[str]:
+def _find_fitted(body: list[ast.stmt]) -> frozenset[str]:
     """Names of data that private estimators are fitted on, with the other parts of a table that was split."""
     private: set[str] = set()
     estimators: set[str] = set()
@@ -58,16 +62,16 @@ def _fitted(body: list[ast.stmt]) -> frozenset[str]:
             made = {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
             calls = [part for part in ast.walk(node.value) if isinstance(part, ast.Call)]
             used = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
-            if any(called(each).startswith(ESTIMATOR) for each in calls):
+            if any(called_name(each).startswith(ESTIMATOR) for each in calls):
                 estimators |= made
-            if any(called(each).startswith(("load_", "fetch_", "make_")) for each in calls) or used & public:
+            if any(called_name(each).startswith(("load_", "fetch_", "make_")) for each in calls) or used & public:
                 public |= made
-            if any(called(each) == "train_test_split" for each in calls):
+            if any(called_name(each) == "train_test_split" for each in calls):
                 splits.append((made, used))
     for node in (part for statement in body for part in ast.walk(statement)):
-        if isinstance(node, ast.Call) and called(node) == "fit" and isinstance(node.func, ast.Attribute):
+        if isinstance(node, ast.Call) and called_name(node) == "fit" and isinstance(node.func, ast.Attribute):
             owner = node.func.value
-            direct = isinstance(owner, ast.Call) and called(owner).startswith(ESTIMATOR)
+            direct = isinstance(owner, ast.Call) and called_name(owner).startswith(ESTIMATOR)
             if direct or last_name(owner) in estimators:
                 private |= {part.id for each in node.args for part in ast.walk(each) if isinstance(part, ast.Name)}
     for made, used in splits:
@@ -98,7 +102,7 @@ RULE = Rule(
     python=check,
     toml=check_study,
     examples=(
-        Example(
+        RuleExample(
             language="python",
             catches="""from consenso import PrivateLogisticRegression
 from sklearn.model_selection import train_test_split
@@ -118,7 +122,7 @@ model.fit(X, y)
 print("accuracy on Adult", model.score(adult.X_test, adult.y_test))
 """,
         ),
-        Example(
+        RuleExample(
             language="toml",
             catches="""[data]
 table = "patients.csv"

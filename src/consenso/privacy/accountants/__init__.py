@@ -151,7 +151,7 @@ def _ideal(event: Event, delta: float) -> Cost:
     elif delta > 0:
         name = "zCDP" if _is_linear(event) else "RDP"
         candidates.append(Cost(conversion.to_epsilon(lambda orders: renyi.curve(event, orders), delta).value, name))
-        if candidates[-1].epsilon > 0 and pairs.supported(event):
+        if candidates[-1].epsilon > 0 and pairs.is_supported(event):
             from consenso.privacy.accountants import pld
 
             candidates.append(Cost(pld.epsilon(event, delta), "PLD"))
@@ -172,7 +172,7 @@ def _ideal_delta(event: Event, epsilon: float) -> float:
     if single is not None:
         return max(single, _LEAST)
     found = conversion.to_log_delta(lambda orders: renyi.curve(event, orders), epsilon).value
-    if pairs.supported(event):
+    if pairs.is_supported(event):
         from consenso.privacy.accountants import pld
 
         found = min(found, pld.log_delta(event, epsilon))
@@ -184,7 +184,7 @@ def _ideal_deltas(event: Event, epsilons: Array) -> Array:
     single = pairs.curve(event, epsilons)
     if single is not None:
         return single
-    if pairs.supported(event):
+    if pairs.is_supported(event):
         from consenso.privacy.accountants import pld
 
         return pld.deltas(event, epsilons)

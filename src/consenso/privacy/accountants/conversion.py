@@ -59,37 +59,37 @@ def to_log_delta(curve: Curve, epsilon: float) -> Converted:
 
 def to_log_deltas(curve: Curve, epsilons: Array) -> Array:
     """Logarithms of delta at many epsilons, from one look at the curve."""
-    orders = _rounded(1 + _ALL_ROUND)
+    orders = _round_orders(1 + _ALL_ROUND)
     divergences = curve(orders)
     bounds = (orders - 1) * (divergences - epsilons[:, None] + np.log1p(-1 / orders)) - np.log(orders)
     return np.asarray(np.minimum(bounds.min(axis=1), 0.0), dtype=np.float64)
 
 
 def _minimum(function: Curve) -> Converted:
-    orders = _rounded(1 + _FIRST_LOOK)
+    orders = _round_orders(1 + _FIRST_LOOK)
     values = function(orders)
     while np.argmin(values) == orders.size - 1 and orders[-1] < _MOST and np.isfinite(values[-1]):
-        orders, values = _extended(function, orders, values, orders[-1] * np.geomspace(1.5, 8, 4))
+        orders, values = _extend(function, orders, values, orders[-1] * np.geomspace(1.5, 8, 4))
     while np.argmin(values) == 0 and orders[0] - 1 > _LEAST:
-        orders, values = _extended(function, orders, values, 1 + (orders[0] - 1) * np.geomspace(0.125, 0.7, 4))
+        orders, values = _extend(function, orders, values, 1 + (orders[0] - 1) * np.geomspace(0.125, 0.7, 4))
     for _ in range(_ZOOMS):
         best = int(np.argmin(values))
         low, high = orders[max(best - 1, 0)], orders[min(best + 1, orders.size - 1)]
-        between = np.setdiff1d(_rounded(1 + np.geomspace(low - 1, high - 1, _ZOOM_POINTS)), orders)
+        between = np.setdiff1d(_round_orders(1 + np.geomspace(low - 1, high - 1, _ZOOM_POINTS)), orders)
         if not between.size:
             break
-        orders, values = _extended(function, orders, values, between)
+        orders, values = _extend(function, orders, values, between)
     best = int(np.argmin(values))
     return Converted(float(values[best]), float(orders[best]))
 
 
-def _extended(function: Curve, orders: Array, values: Array, more: Array) -> tuple[Array, Array]:
-    more = _rounded(more)
+def _extend(function: Curve, orders: Array, values: Array, more: Array) -> tuple[Array, Array]:
+    more = _round_orders(more)
     both = np.concatenate([orders, more])
     found = np.concatenate([values, function(more)])
     places = np.argsort(both)
     return both[places], found[places]
 
 
-def _rounded(orders: Array) -> Array:
+def _round_orders(orders: Array) -> Array:
     return np.unique(np.where(orders >= _WHOLE_FROM, np.rint(orders), orders))

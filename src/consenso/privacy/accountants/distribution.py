@@ -98,7 +98,7 @@ def nothing(grid: Grid) -> Losses:
     return Losses(grid, 0, np.ones(1), 0.0, -math.inf, 0.0)
 
 
-def discretized(part: Part, grid: Grid) -> Losses:
+def discretize(part: Part, grid: Grid) -> Losses:
     """The pair of a part on the grid: between grid points its curve is replaced by the chord in exp(epsilon)."""
     limits = pairs.span(part, grid.log_tail, grid.direction)
     first = math.floor(limits.low / grid.interval + 1e-9)
@@ -114,10 +114,10 @@ def discretized(part: Part, grid: Grid) -> Losses:
     masses[1:-1] = rises[1:] / up + rises[:-1] / down
     masses[-1] = rises[-1] / down
     escaped = math.log(curve[-1]) if curve[-1] > 0 else -math.inf
-    return _tilted(grid, first, masses, escaped)
+    return _tilt(grid, first, masses, escaped)
 
 
-def _tilted(grid: Grid, first: int, masses: Array, escaped: float) -> Losses:
+def _tilt(grid: Grid, first: int, masses: Array, escaped: float) -> Losses:
     exponents = grid.tilt * grid.points(first, masses.size)
     with np.errstate(divide="ignore"):
         top = float(np.max(np.where(masses > 0, exponents + np.log(np.abs(masses)), -np.inf)))
@@ -128,7 +128,7 @@ def _tilted(grid: Grid, first: int, masses: Array, escaped: float) -> Losses:
     return Losses(grid, first, weights / total, top + math.log(total), escaped, _ROUNDING)
 
 
-def mixed(weights: Sequence[float], losses: Sequence[Losses]) -> Losses:
+def mix_losses(weights: Sequence[float], losses: Sequence[Losses]) -> Losses:
     """One of the distributions, drawn with these probabilities and revealed."""
     grid = losses[0].grid
     log_weights = [math.log(weight) for weight in weights]
@@ -145,7 +145,7 @@ def mixed(weights: Sequence[float], losses: Sequence[Losses]) -> Losses:
     return Losses(grid, first, total, log_moment, escaped, error)
 
 
-def composed(factors: Sequence[tuple[Losses, int]]) -> Losses:
+def compose_losses(factors: Sequence[tuple[Losses, int]]) -> Losses:
     """The sum of independent losses, each counted as often as stated."""
     if len(factors) == 1 and factors[0][1] == 1:
         return factors[0][0]
@@ -157,7 +157,7 @@ def composed(factors: Sequence[tuple[Losses, int]]) -> Losses:
     product = np.ones(size // 2 + 1, dtype=np.complex128)
     with np.errstate(under="ignore"):
         for each, count in factors:
-            product *= rfft(_folded(each.weights, size), size) ** count
+            product *= rfft(_fold(each.weights, size), size) ** count
     start = sum(count * each.first for each, count in factors)
     weights = np.roll(irfft(product, size), (start - low) % size)
     escaped = float(logsumexp([beyond, *(math.log(count) + each.escaped for each, count in factors)]))
@@ -220,7 +220,7 @@ def _window(factors: Sequence[tuple[Losses, int]], log_moment: float) -> tuple[i
     return (low, high, grid.log_tail) if high < highest else (low, highest, -math.inf)
 
 
-def _folded(weights: Array, size: int) -> Array:
+def _fold(weights: Array, size: int) -> Array:
     """The weights modulo the length of the transform."""
     if weights.size <= size:
         return weights

@@ -42,10 +42,10 @@ class Span:
     has_top: bool = False  # whether nothing at all lies above `high`
 
 
-def supported(event: Event) -> bool:
+def is_supported(event: Event) -> bool:
     """Whether every part has a known dominating pair."""
     return all(
-        all(supported(inner) for inner in part.events)
+        all(is_supported(inner) for inner in part.events)
         if isinstance(part, Mixture)
         else isinstance(part, Bounded | Laplace | GammaNorm | Pure | Sampled | SampledGroup | ObjectivePerturbation)
         for part, _ in parts(event)
@@ -72,7 +72,7 @@ def _is_single(event: Event) -> bool:
     ((part, count), *others) = found
     if others or count > 1:
         return False
-    return all(map(_is_single, part.events)) if isinstance(part, Mixture) else supported(event)
+    return all(map(_is_single, part.events)) if isinstance(part, Mixture) else is_supported(event)
 
 
 def _single_curve(event: Event, epsilon: Array, direction: Direction) -> Array:
@@ -196,7 +196,7 @@ def _(part: Sampled, epsilon: Array, direction: Direction) -> Array:
     if part.adjacency == "replace-one":
         return _antipodal(shift, rate, epsilon)
     if direction == "remove":
-        return _removed(shift, rate, epsilon)
+        return _removal_curve(shift, rate, epsilon)
     # P and Q exchanged: 1 - e^epsilon + e^epsilon removed(-epsilon), written without cancellation.
     edge = -math.log1p(-rate)
     low = np.minimum(epsilon, edge)
@@ -209,7 +209,7 @@ def _(part: Sampled, epsilon: Array, direction: Direction) -> Array:
     return found
 
 
-def _removed(shift: float, rate: float, epsilon: Array) -> Array:
+def _removal_curve(shift: float, rate: float, epsilon: Array) -> Array:
     """Rate * delta of the Gaussian at log(1 + (e^epsilon - 1) / rate): amplification by sampling is exact here."""
     edge = math.log1p(-rate)
     above = epsilon > edge

@@ -30,8 +30,8 @@ from consenso.privacy.events import (
     Sampled,
     SampledFixedSize,
     SampledGroup,
+    TokenWalk,
     Unbounded,
-    Walk,
 )
 
 Part: TypeAlias = (
@@ -44,7 +44,7 @@ Part: TypeAlias = (
     | SampledGroup
     | SampledFixedSize
     | Mixture
-    | Walk
+    | TokenWalk
     | ObjectivePerturbation
     | Unbounded
 )
@@ -212,7 +212,7 @@ def _(event: ObjectivePerturbation) -> Event:
 
 
 @_simple.register
-def _(event: Walk) -> Event:
+def _(event: TokenWalk) -> Event:
     rho = _not_negative(event, "visit_rho", event.visit_rho)
     parties = _whole(event, "parties", event.parties, least=2)
     steps = _whole(event, "steps", event.steps, least=0)
@@ -223,7 +223,7 @@ def _(event: Walk) -> Event:
         )
     if steps == 0 or (observers == 0 and not event.final_model):
         return Nothing()
-    return _finite(Walk(rho, parties, steps, observers, bool(event.final_model)), rho)
+    return _finite(TokenWalk(rho, parties, steps, observers, bool(event.final_model)), rho)
 
 
 @_simple.register

@@ -21,9 +21,9 @@ from consenso.privacy.accountants.distribution import (
     ROUNDED_LOSS,
     Grid,
     Losses,
-    composed,
-    discretized,
-    mixed,
+    compose_losses,
+    discretize,
+    mix_losses,
     nothing,
     reach,
     transform_error,
@@ -125,12 +125,12 @@ def _distribution(event: Event, grid: Grid) -> Losses:
         if isinstance(part, Bounded):
             rho += count * part.rho  # Gaussians compose exactly, so they enter as one
         elif isinstance(part, Mixture):
-            factors.append((mixed(part.weights, [_distribution(inner, grid) for inner in part.events]), count))
+            factors.append((mix_losses(part.weights, [_distribution(inner, grid) for inner in part.events]), count))
         else:
-            factors.append((discretized(part, grid), count))
+            factors.append((discretize(part, grid), count))
     if rho:
-        factors.append((discretized(Bounded(rho), grid), 1))
-    return composed(factors) if factors else nothing(grid)
+        factors.append((discretize(Bounded(rho), grid), 1))
+    return compose_losses(factors) if factors else nothing(grid)
 
 
 def _rounds(event: Event) -> int:
@@ -158,7 +158,7 @@ def _log_moments(event: Event, log_tail: float) -> Moments:
             functions.append((_gaussian_moments(part.rho), count))
         else:
             interval = _width(part, log_tail, "remove") / _SKETCH_SIZE
-            functions.append((discretized(part, Grid(interval, 0.0, log_tail, "remove")).log_moments, count))
+            functions.append((discretize(part, Grid(interval, 0.0, log_tail, "remove")).log_moments, count))
 
     def total(tilts: Array) -> Array:
         found = np.zeros_like(tilts)

@@ -27,8 +27,8 @@ from consenso.privacy.events import (
     Sampled,
     SampledFixedSize,
     SampledGroup,
+    TokenWalk,
     Unbounded,
-    Walk,
 )
 
 
@@ -112,7 +112,7 @@ def _(part: SampledFixedSize, orders: Array) -> Array:
 
 
 @_cost.register
-def _(part: Walk, orders: Array) -> Array:
+def _(part: TokenWalk, orders: Array) -> Array:
     return walk_rdp(part.visit_rho, part.parties, part.steps, part.observers, part.final_model, orders)
 
 

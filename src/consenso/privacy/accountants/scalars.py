@@ -19,7 +19,7 @@ from consenso.privacy.events import (
     Sampled,
     SampledFixedSize,
     SampledGroup,
-    Walk,
+    TokenWalk,
 )
 
 
@@ -112,7 +112,7 @@ def _(part: SampledFixedSize) -> float | None:
 
 
 @_rho.register
-def _(part: Walk) -> float | None:
+def _(part: TokenWalk) -> float | None:
     return part.steps * part.visit_rho
 
 

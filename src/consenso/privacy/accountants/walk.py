@@ -61,7 +61,7 @@ def _excess(visits: Array, parties: int, steps: int, observers: int, final_model
         w = np.einsum("og,og->o", window, weights[:, exact - window.shape[1] :])
         if first.size and m > first[0]:
             blocks *= stay
-            blocks += _shifted(v, m - first, enter) - _shifted(v, m - 1 - last, leave)
+            blocks += _shift(v, m - first, enter) - _shift(v, m - 1 - last, leave)
             w += np.einsum("og,og->o", blocks, block_weights)
         w = (w + plain) / parties + stay ** (m - 1) * ends[:, m - 1]
         grown = observers * u + w
@@ -81,6 +81,6 @@ def _blocks(start: int, steps: int) -> tuple[IntArray, IntArray]:
     return edges[:-1], edges[1:] - 1
 
 
-def _shifted(v: Array, positions: IntArray, factors: Array) -> Array:
+def _shift(v: Array, positions: IntArray, factors: Array) -> Array:
     inside = positions >= 1
     return np.asarray(v[:, np.where(inside, positions, 0)] * (factors * inside), dtype=np.float64)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-import consenso
 from consenso.errors import InputError, PrivacyError, TamperError
 from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.plain import fields_of, plain
@@ -22,6 +21,7 @@ from consenso.privacy.relations import bounds_of, check_claim
 from consenso.privacy.serial import to_json
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Adjacency
+from consenso.version import __version__
 
 FORMAT = 2
 FORMATS = (1, FORMAT)  # that are read: format 1 has no claims of a blanked record
@@ -30,7 +30,7 @@ SIMULATION = "simulation, not private"  # what the name of a sampler says whose 
 TRUSTS = ("local", "secure-sum", "curator")
 
 
-class Promise(Protocol):
+class CardClaim(Protocol):
     """What a plan states for one kind of party: the guarantee, its proof, and why nothing stronger is claimed."""
 
     @property
@@ -50,7 +50,7 @@ class Promise(Protocol):
         """Why stronger theorems do not apply."""
 
 
-class Source(Protocol):
+class SamplerDescription(Protocol):
     """What a card needs of a sampler."""
 
     @property
@@ -87,9 +87,9 @@ class Card:
         parameters: Mapping[str, Any],
         data: Mapping[str, Any],
         trust: str,
-        sampler: Source,
+        sampler: SamplerDescription,
         delta: float,
-        promises: Iterable[Promise],
+        promises: Iterable[CardClaim],
         kinds: Mapping[int, int] | None = None,
     ) -> Card:
         """The card of what was promised: promises for the same observer, unit and adjacency become one entry.
@@ -106,7 +106,7 @@ class Card:
                 f"Card.build(sampler={sampler.name!r}): the name of a sampler says {SIMULATION!r} if and only if it is "
                 "not private; rename it."
             )
-        groups: dict[tuple[str, str, str], list[Promise]] = {}
+        groups: dict[tuple[str, str, str], list[CardClaim]] = {}
         run = _adjacency(data)
         for promise in promises:
             _check_promise(promise)
@@ -227,7 +227,7 @@ def _adjacency(data: Mapping[str, Any]) -> Adjacency:
 
 
 def _entry(
-    observer: str, promises: list[Promise], delta: float, kinds: Mapping[int, int], run: Adjacency, simulation: bool
+    observer: str, promises: list[CardClaim], delta: float, kinds: Mapping[int, int], run: Adjacency, simulation: bool
 ) -> Entry:
     stated = [(promise.party, kinds.get(promise.party, 1), promise.theorem) for promise in promises]
     refusals = dict.fromkeys(refusal for promise in promises for refusal in promise.refusals)
@@ -240,7 +240,7 @@ def _entry(
     return Entry.derive(observer, merged.values(), delta, tuple(refusals), run=run, simulation=simulation)
 
 
-def _check_promise(promise: Promise) -> None:
+def _check_promise(promise: CardClaim) -> None:
     stated, theorem = promise.guarantee, promise.theorem
     follows = (theorem.event(), theorem.unit, theorem.adjacency)
     if (stated.event, stated.unit, bounds_of(stated.adjacency)) != follows:
@@ -253,4 +253,4 @@ def _check_promise(promise: Promise) -> None:
 def _versions(sampler: str) -> dict[str, str]:
     packages = ["numpy", "scipy", "dp-accounting", *(["opendp"] if "opendp" in sampler.lower() else [])]
     found = {package: importlib.metadata.version(package) for package in packages}
-    return {"consenso": consenso.__version__, "python": platform.python_version(), **found}
+    return {"consenso": __version__, "python": platform.python_version(), **found}

@@ -135,7 +135,7 @@ def read_entry(stored: Mapping[str, Any]) -> Entry:
     return Entry(**{**stored, **texts, **costs, "spread": spread})
 
 
-def rounded_up(value: float, digits: int = 4) -> str:
+def round_up(value: float, digits: int = 4) -> str:
     """A cost in a few digits, never below its value."""
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from consenso.privacy.card.entry import Entry, rounded_up
+from consenso.privacy.card.entry import Entry, round_up
 from consenso.privacy.guarantee import LARGEST_USEFUL, is_useful
 from consenso.privacy.threshold import least_threshold
 
@@ -34,20 +34,20 @@ def cost_text(epsilon: float, delta: float) -> str:
     """An epsilon at a delta as people read it, never below its value."""
     if not is_useful(epsilon):
         return "no guarantee" if math.isinf(epsilon) else f"no useful guarantee (epsilon above {LARGEST_USEFUL:,.0f})"
-    return f"epsilon {rounded_up(epsilon)} at delta {delta:g}"
+    return f"epsilon {round_up(epsilon)} at delta {delta:g}"
 
 
 def figures_text(entry: Entry) -> str:
     """The costs of an entry in one line; all of them rounded up."""
     if not is_useful(entry.epsilon):
         return f"no useful guarantee (epsilon above {LARGEST_USEFUL:,.0f})"
-    found = [f"epsilon {rounded_up(entry.epsilon)} ({entry.method})"]
+    found = [f"epsilon {round_up(entry.epsilon)} ({entry.method})"]
     if entry.rho is not None:
-        found.append(f"zCDP rho {rounded_up(entry.rho)}")
+        found.append(f"zCDP rho {round_up(entry.rho)}")
     if entry.mu is not None:
-        found.append(f"GDP mu {rounded_up(entry.mu)}")
+        found.append(f"GDP mu {round_up(entry.mu)}")
     if entry.excess > 0:
-        found.append(f"sampler excess {rounded_up(entry.excess)}")
+        found.append(f"sampler excess {round_up(entry.excess)}")
     return ", ".join(found)
 
 
@@ -77,7 +77,7 @@ def threat_text(card: Card) -> str:
 
 BLANKED = "blanked: one record blanked, n public; its row adds zero to every sum"
 # What people read for a unit.
-UNIT_NAMES = {"record": "record", "user": "party"}
+UNIT_NAMES = {"record": "record", "party": "party"}
 
 
 def scopes(card: Card) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def overview(card: Card) -> list[tuple[str, list[str]]]:
 
 
 def _figure(epsilon: float) -> str:
-    return rounded_up(epsilon) if is_useful(epsilon) else "none"
+    return round_up(epsilon) if is_useful(epsilon) else "none"
 
 
 def summary_text(card: Card) -> str:
@@ -109,19 +109,19 @@ def summary_text(card: Card) -> str:
 def _head(card: Card) -> Iterator[str]:
     yield f"Privacy card of {card.algorithm}"
     if card.simulation:
-        yield from _wrapped(WARNING, "*** ")
+        yield from _wrap(WARNING, "*** ")
     yield ""
     yield f"epsilon at delta {card.delta:g}, by who looks and by what is protected ('none': no guarantee, or"
     yield f"one above {LARGEST_USEFUL:,.0f})"
     claimed = scopes(card)
-    headings = {"record": "one record", "user": "all data of one party"}
+    headings = {"record": "one record", "party": "all data of one party"}
     widths = {unit: 14 * sum(of == unit for of, _ in claimed) for unit, _ in claimed}
     yield f"{'':14}" + "".join(f"{headings[unit]:^{max(width, 22)}}" for unit, width in widths.items())
     yield f"{'':14}" + "".join(f"{relation:>14}" for _, relation in claimed)
     for who, figures in overview(card):
         yield f"{who:14}" + "".join(f"{figure:>14}" for figure in figures)
     if claims_a_blanked_record(card):
-        yield from _wrapped(BLANKED)
+        yield from _wrap(BLANKED)
 
 
 def _lines(card: Card) -> Iterator[str]:
@@ -129,21 +129,21 @@ def _lines(card: Card) -> Iterator[str]:
     notes = Notes()
     yield ""
     for entry in card.entries:
-        yield from _wrapped(f"{entry.sentence} {notes.of(entry)}", "- ")
-        yield from _wrapped(figures_text(entry), "  ")
+        yield from _wrap(f"{entry.sentence} {notes.of(entry)}", "- ")
+        yield from _wrap(figures_text(entry), "  ")
         over_parties = spread_text(entry)
         if over_parties is not None:
-            yield from _wrapped(f"over the parties: {over_parties}", "  ")
+            yield from _wrap(f"over the parties: {over_parties}", "  ")
     yield ""
     for number, note in notes:
-        yield from _wrapped(note, f"[{number}] ")
+        yield from _wrap(note, f"[{number}] ")
     yield ""
-    yield from _wrapped(f"data: {facts_text(card.data)}")
-    yield from _wrapped(f"parameters: {facts_text(card.parameters)}")
-    yield from _wrapped(f"trust: {card.trust}; sampler: {card.sampler}; delta: {card.delta:g}")
+    yield from _wrap(f"data: {facts_text(card.data)}")
+    yield from _wrap(f"parameters: {facts_text(card.parameters)}")
+    yield from _wrap(f"trust: {card.trust}; sampler: {card.sampler}; delta: {card.delta:g}")
     if card.trust == "secure-sum":
-        yield from _wrapped(f"threat model: {threat_text(card)}")
-    yield from _wrapped(f"versions: {facts_text(card.versions)}")
+        yield from _wrap(f"threat model: {threat_text(card)}")
+    yield from _wrap(f"versions: {facts_text(card.versions)}")
 
 
 class Notes:
@@ -164,7 +164,7 @@ class Notes:
         return iter((number, text) for text, number in self._numbers.items())
 
 
-def _wrapped(text: str, indent: str = "") -> list[str]:
+def _wrap(text: str, indent: str = "") -> list[str]:
     """Wrapped at 100 columns; what follows the first line is indented below a bullet or a number."""
     hanging = " " * len(indent) if indent[:1] in "-[" and indent else indent + "  "
     return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=hanging, break_long_words=False)

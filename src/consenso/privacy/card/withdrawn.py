@@ -12,7 +12,7 @@ WRONG_VERSION = "0.1.0"
 ANEW = "make it anew: train or fit again with this version"
 
 
-def written_by(card: Mapping[str, Any]) -> str | None:
+def version_of(card: Mapping[str, Any]) -> str | None:
     """The version of this library that wrote a card, if the card says so."""
     versions = card.get("versions")
     found = versions.get("consenso") if isinstance(versions, Mapping) else None
@@ -21,7 +21,7 @@ def written_by(card: Mapping[str, Any]) -> str | None:
 
 def withdrawn(card: Mapping[str, Any]) -> str | None:
     """Why the claims of a card are no longer made, in one sentence; None if they are."""
-    if written_by(card) != WRONG_VERSION:
+    if version_of(card) != WRONG_VERSION:
         return None
     reasons = dict.fromkeys(reason for entry in card["entries"] for reason in _reasons(card, entry))
     if not reasons:
@@ -31,7 +31,7 @@ def withdrawn(card: Mapping[str, Any]) -> str | None:
 
 def advice(card: Mapping[str, Any], current: str) -> str:
     """What to do about a card of another version that does not follow; empty for one of this version."""
-    version = written_by(card)
+    version = version_of(card)
     return "" if version in (None, current) else f"; the card was written by version {version}; {ANEW}"
 
 
@@ -42,11 +42,11 @@ def _reasons(card: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[str]
         yield "an epsilon under add-remove of a replace-one run, which uses the number of records and shows it"
     kinds = [entry["theorem"], *(kind["theorem"] for kind in (entry["spread"] or {}).get("kinds", ()))]
     names = {theorem["kind"] for theorem in kinds}
-    if names & {"TheoremF", "StatelessWalk"} and any(_is_weaker_later(each) for each in noise):
+    if names & {"MeanOfNoisyStates", "StatelessWalk"} and any(_is_weaker_later(each) for each in noise):
         yield "an epsilon from the noise of the first round, although later rounds have less noise or no Gaussian noise"
     algorithm = told.get("algorithm")
     clipped = isinstance(algorithm, Mapping) and algorithm["kind"] == "ConsensusADMM" and algorithm["clip"] is not None
-    if clipped and (entry["unit"], entry["adjacency"]) == ("user", "add-remove"):
+    if clipped and (entry["unit"], entry["adjacency"]) == ("party", "add-remove"):
         yield "that a party that is gone moves a clipped residual by the clip, although it moves it by twice the clip"
     hidden = {event["kind"]: count for event, count in _leaves(entry["event"]) if event["kind"].startswith("Sampled")}
     if "SampledFixedSize" in hidden and entry["observer"].partition(":")[0] in ("peer", "coalition"):

@@ -14,10 +14,10 @@ from consenso.privacy.events import Event
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import store
 from consenso.privacy.ledger.budgets import Budget, Charges, Scope, charges_json
-from consenso.privacy.ledger.chain import Anchor, Fault, Row, missed_pin
+from consenso.privacy.ledger.chain import Anchor, Fault, Row, check_pin
 from consenso.privacy.ledger.costs import exceeding, refuse_overspending, together
 from consenso.privacy.ledger.history import History, Run, replay
-from consenso.privacy.ledger.lease import checked_host, this_host
+from consenso.privacy.ledger.lease import check_host, this_host
 from consenso.privacy.serial import from_json
 
 
@@ -115,12 +115,12 @@ class Ledger:
         if not run_id.strip():
             raise InputError(f"Ledger.reserve(run_id={run_id!r}): a run has a name; give one that no other run uses.")
         with store.writing(self.path, self.timeout) as writer:
-            history = _replayed(self.path, writer.rows)
+            history = _replay(self.path, writer.rows)
             known = history.runs.get(run_id)
             if known is not None:
-                return self._continued(known, asked, what, writer.rows)
+                return self._continue(known, asked, what, writer.rows)
             for budget in history.budgets:
-                refuse_overspending(run_id, history.charged(), asked, budget)
+                refuse_overspending(run_id, history.list_charges(), asked, budget)
             row = writer.append(
                 {"kind": "reserve", "time": _now(), "run": run_id, "what": what, "charges": charges_json(asked)}
             )
@@ -133,8 +133,8 @@ class Ledger:
         flagged, and then raises BudgetError. Committing the same content twice is charged once.
         """
         with store.writing(self.path, self.timeout) as writer:
-            history = _replayed(self.path, writer.rows)
-            run = _known(history, run_id, "commit")
+            history = _replay(self.path, writer.rows)
+            run = _find_run(history, run_id, "commit")
             charged = {**run.reserved, **(_events(spent) if spent is not None else {})}
             if run.state == "committed" and run.charged == charged and run.closed is not None:
                 row, exceeds = writer.rows[run.closed], run.exceeds
@@ -165,7 +165,7 @@ class Ledger:
                 "given back only when nothing left the run; commit what was spent."
             )
         with store.writing(self.path, self.timeout) as writer:
-            run = _known(_replayed(self.path, writer.rows), run_id, "release")
+            run = _find_run(_replay(self.path, writer.rows), run_id, "release")
             if run.state == "released" and run.closed is not None:
                 row = writer.rows[run.closed]
             else:
@@ -187,7 +187,7 @@ class Ledger:
 
     def hand_over(self, host: str) -> None:
         """Let another host write, and this one no more; copy the ledger there afterwards."""
-        store.write_lease(self.path, self.timeout, checked_host(host), take_over=False)
+        store.write_lease(self.path, self.timeout, check_host(host), take_over=False)
 
     def take_over(self) -> None:
         """Let this host write. The caller states that no other copy is in use: two copies spend the budget twice."""
@@ -200,7 +200,7 @@ class Ledger:
         history = self._history()
         found = []
         for budget in history.budgets:
-            cost = best(together(history.charged(), budget), budget.delta)
+            cost = best(together(history.list_charges(), budget), budget.delta)
             found.append(Balance(budget=budget, spent=cost.epsilon, method=cost.method))
         return tuple(found)
 
@@ -227,7 +227,7 @@ class Ledger:
     def _history(self) -> History:
         return _sound(self.path, store.read(self.path, self.timeout))
 
-    def _continued(self, run: Run, asked: Charges, what: str, rows: tuple[Row, ...]) -> Receipt:
+    def _continue(self, run: Run, asked: Charges, what: str, rows: tuple[Row, ...]) -> Receipt:
         if run.state != "reserved":
             raise BudgetError(
                 f"Ledger.reserve(run_id={run.run_id!r}): that run is {run.state} already; give a new run a new run_id."
@@ -257,7 +257,7 @@ def verify_file(path: str | Path, expected_head: str | None = None, *, timeout: 
         told = replay(snapshot.rows)
         fault = told if isinstance(told, Fault) else None
     if fault is None and expected_head is not None:
-        fault = missed_pin(snapshot.rows, expected_head)
+        fault = check_pin(snapshot.rows, expected_head)
     head = snapshot.rows[-1].hash if snapshot.rows else ""
     return Verdict(path=path, rows=len(snapshot.rows), head=head, fault=fault)
 
@@ -265,14 +265,14 @@ def verify_file(path: str | Path, expected_head: str | None = None, *, timeout: 
 def _sound(path: Path, snapshot: store.Snapshot) -> History:
     fault = snapshot.fault()
     if fault is not None:
-        raise store.refused(path, fault)
-    return _replayed(path, snapshot.rows)
+        raise store.refuse(path, fault)
+    return _replay(path, snapshot.rows)
 
 
-def _replayed(path: Path, rows: tuple[Row, ...]) -> History:
+def _replay(path: Path, rows: tuple[Row, ...]) -> History:
     told = replay(rows)
     if isinstance(told, Fault):
-        raise store.refused(path, told)
+        raise store.refuse(path, told)
     return told
 
 
@@ -286,7 +286,7 @@ def _events(charges: Mapping[Scope, Event | dict[str, Any]]) -> dict[Scope, Even
     return found
 
 
-def _known(history: History, run_id: str, verb: str) -> Run:
+def _find_run(history: History, run_id: str, verb: str) -> Run:
     run = history.runs.get(run_id)
     if run is None:
         raise BudgetError(f"Ledger.{verb}(run_id={run_id!r}): that run has reserved nothing; call reserve first.")

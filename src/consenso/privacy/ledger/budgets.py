@@ -54,7 +54,7 @@ class Scope:
         if self.adjacency != other.adjacency:
             return False
         # Replacing one record replaces its user's data; removing one record does not remove its user.
-        return self.unit == other.unit or (self.unit == "user" and self.adjacency == "replace-one")
+        return self.unit == other.unit or (self.unit == "party" and self.adjacency == "replace-one")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ def covering(charges: Charges, budget: Budget) -> list[Event]:
     return [event for scope, event in charges.items() if scope.covers(budget.scope)]
 
 
-def uncovered(charges: Charges, budget: Budget) -> str:
+def explain_uncovered(charges: Charges, budget: Budget) -> str:
     """Why no cost of a run covers a budget, and what would."""
     near = [
         scope

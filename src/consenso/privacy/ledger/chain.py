@@ -67,7 +67,7 @@ def broken_link(rows: tuple[Row, ...]) -> Fault | None:
     return None
 
 
-def missed_anchor(rows: tuple[Row, ...], anchor: Anchor, where: str) -> Fault | None:
+def check_anchor(rows: tuple[Row, ...], anchor: Anchor, where: str) -> Fault | None:
     """Whether the chain contains the anchor: it may be longer than the anchor says, never shorter or different."""
     if anchor.count > len(rows):
         return Fault(
@@ -78,7 +78,7 @@ def missed_anchor(rows: tuple[Row, ...], anchor: Anchor, where: str) -> Fault | 
     return None
 
 
-def missed_pin(rows: tuple[Row, ...], pinned: str) -> Fault | None:
+def check_pin(rows: tuple[Row, ...], pinned: str) -> Fault | None:
     """Whether a head that was noted earlier is part of the chain."""
     if any(row.hash == pinned for row in rows):
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from consenso.errors import BudgetError
 from consenso.privacy.events import Event, compose, repeat
 from consenso.privacy.guarantee import Guarantee
-from consenso.privacy.ledger.budgets import Budget, Charges, Scope, covering, uncovered
+from consenso.privacy.ledger.budgets import Budget, Charges, Scope, covering, explain_uncovered
 
 # Deltas at which the costs of different parties are compared.
 _LOOKS = (1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-12)
@@ -35,7 +35,7 @@ def refuse_overspending(run_id: str, before: list[Charges], asked: Charges, budg
 
     if not covering(asked, budget):
         raise BudgetError(
-            f"Ledger.reserve(run_id={run_id!r}): the budget {budget} applies and {uncovered(asked, budget)}."
+            f"Ledger.reserve(run_id={run_id!r}): the budget {budget} applies and {explain_uncovered(asked, budget)}."
         )
     total = epsilon(together([*before, asked], budget), budget.delta)
     if total <= budget.epsilon:

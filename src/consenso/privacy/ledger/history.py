@@ -43,7 +43,7 @@ class History:
     budgets: tuple[Budget, ...]
     runs: dict[str, Run]
 
-    def charged(self) -> list[Charges]:
+    def list_charges(self) -> list[Charges]:
         """Costs of the runs that count: committed, or reserved and never heard of again."""
         return [run.charged for run in self.runs.values() if run.state != "released"]
 

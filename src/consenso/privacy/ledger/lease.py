@@ -17,7 +17,7 @@ def this_host() -> str:
     """The name of this host: $CONSENSO_HOST, else the machine id of the operating system, else its network address."""
     named = os.environ.get(NAME, "").strip()
     if named:
-        return checked_host(named)
+        return check_host(named)
     for file in (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id")):
         try:
             found = file.read_text(encoding="ascii").strip()
@@ -28,7 +28,7 @@ def this_host() -> str:
     return f"{uuid.getnode():012x}"
 
 
-def checked_host(name: str) -> str:
+def check_host(name: str) -> str:
     """A name that can stand in a ledger."""
     if not name or len(name) > 200 or not name.isascii() or not name.isprintable():
         raise InputError(f"host {name[:50]!r}: a host has a printable ASCII name of at most 200 characters; give one.")

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from consenso.errors import BudgetError, InputError, TamperError
 from consenso.privacy.ledger import lease, tokens
 from consenso.privacy.ledger.anchors import anchor_path, read_anchor, sync_folder, write_anchor
-from consenso.privacy.ledger.chain import ORIGIN, Anchor, Fault, Row, broken_link, canonical, link, missed_anchor
+from consenso.privacy.ledger.chain import ORIGIN, Anchor, Fault, Row, broken_link, canonical, check_anchor, link
 
 APPLICATION = 0x434E534F  # "CNSO" in the SQLite header
 FORMAT = 1
@@ -57,7 +57,7 @@ class Snapshot:
         """The first thing that does not follow."""
         if not self.rows:
             return Fault(row=0, reason="is missing: the ledger is empty")
-        found = broken_link(self.rows) or missed_anchor(self.rows, self.anchor, "the anchor in the file")
+        found = broken_link(self.rows) or check_anchor(self.rows, self.anchor, "the anchor in the file")
         if found is None and self.anchor.count != len(self.rows):
             found = Fault(row=self.anchor.count, reason="was added without moving the anchor in the file")
         if found is not None:
@@ -66,7 +66,7 @@ class Snapshot:
             # A crash between creating the ledger and writing the anchor file leaves exactly this, with nothing spent.
             alone = len(self.rows) == 1
             return None if alone else Fault(row=None, reason="the anchor file (.head) beside the ledger is missing")
-        return missed_anchor(self.rows, self.beside, "the anchor file (.head)")
+        return check_anchor(self.rows, self.beside, "the anchor file (.head)")
 
 
 class Writer:
@@ -148,7 +148,7 @@ def writing(path: Path, timeout: float) -> Iterator[Writer]:
                 snapshot = _snapshot(connection, read_anchor(path))
             fault = snapshot.fault()
             if fault is not None:
-                raise refused(path, fault)
+                raise refuse(path, fault)
             lease.require_lease(connection, path)
             writer = Writer(connection, snapshot.rows)
             yield writer
@@ -201,7 +201,7 @@ def _aside(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
         connection.execute("COMMIT")
 
 
-def refused(path: Path, fault: Fault) -> TamperError:
+def refuse(path: Path, fault: Fault) -> TamperError:
     """The error of a ledger that cannot be believed."""
     return TamperError(
         f"Ledger(path={str(path)!r}): {fault}; nothing was charged; find out who wrote to it, and restore it from a "
@@ -213,7 +213,7 @@ def _connect(path: Path, timeout: float, mode: str) -> sqlite3.Connection:
     if not path.is_file():
         raise InputError(f"Ledger.open(path={str(path)!r}): there is no such file; make it with Ledger.create.")
 
-    def opened(options: str) -> sqlite3.Connection:
+    def open_connection(options: str) -> sqlite3.Connection:
         uri = f"{path.absolute().as_uri()}?{options}"
         connection = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
         connection.text_factory = bytes  # a flipped bit must not stop the reading before its row is named
@@ -227,12 +227,12 @@ def _connect(path: Path, timeout: float, mode: str) -> sqlite3.Connection:
         return connection
 
     try:
-        return _patiently(lambda: opened(f"mode={mode}"), timeout)
+        return _patiently(lambda: open_connection(f"mode={mode}"), timeout)
     except sqlite3.OperationalError as error:
         # On read-only media SQLite cannot make the shared memory of WAL mode; without a WAL none is needed.
         if _code(error) != sqlite3.SQLITE_CANTOPEN or mode != "ro" or path.with_name(path.name + "-wal").exists():
             raise _unreadable(path, error) from error
-        return opened("immutable=1")
+        return open_connection("immutable=1")
     except _DAMAGE as error:
         raise _unreadable(path, error) from error
 

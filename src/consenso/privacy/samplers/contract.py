@@ -118,7 +118,7 @@ def choice(sampler: Sampler, key: Key, population: int, size: int) -> IntArray:
     return np.argsort(sampler.uniform(key, population), axis=1, kind="stable")[:, :size].astype(np.int64)
 
 
-def checked(values: Array, scale: Array | float, key: Key, name: str) -> tuple[Array, Array]:
+def check_draw(values: Array, scale: Array | float, key: Key, name: str) -> tuple[Array, Array]:
     """Values as a C-ordered float64 (parties, dim) and scales as (parties,), or an error before anything is drawn."""
     values = np.ascontiguousarray(values, dtype=np.float64)
     if values.ndim != 2 or values.shape[0] != key.parties.size:

@@ -51,7 +51,7 @@ import numpy as np
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, PreconditionError, PrivacyError
-from consenso.privacy.samplers.contract import Key, Kind, checked, per_party
+from consenso.privacy.samplers.contract import Key, Kind, check_draw, per_party
 
 # The random map of the proof, in grid steps: its excess is 1e-214, and 5 steps are nothing beside the noise.
 SMOOTHING = 5.0
@@ -143,7 +143,7 @@ class Safe:
         return 1.1 * dim * smoothing_excess(SMOOTHING) if kind == "gaussian" and scale > 0.0 else 0.0
 
     def _release(self, kind: Kind, values: Array, scale: Array | float, key: Key, sensitivity: Array | float) -> Array:
-        values, scales = checked(values, scale, key, "std" if kind == "gaussian" else "scale")
+        values, scales = check_draw(values, scale, key, "std" if kind == "gaussian" else "scale")
         sensitivities = per_party(sensitivity, values.shape[0], "sensitivity")
         out = values.copy()
         if not values.size:
@@ -165,7 +165,7 @@ def smoothing_excess(smoothing: float) -> float:
     return eta / (1.0 - eta)
 
 
-def drawn_scale(kind: Kind, scale: float) -> float:
+def scale_to_draw(kind: Kind, scale: float) -> float:
     """The scale of the discrete noise that stands for continuous noise of `scale`, both in grid steps."""
     return _UP * (math.hypot(scale, SMOOTHING) if kind == "gaussian" else scale + 0.25)
 
@@ -179,7 +179,7 @@ def add_discrete(kind: Kind, integers: IntArray, scale: float) -> IntArray:
 def _noisy(kind: Kind, values: Array, scale: float, step: float) -> Array:
     reach = _LARGEST * step
     integers = np.rint(np.clip(values, -reach, reach) / step).astype(np.int64)
-    return add_discrete(kind, integers, drawn_scale(kind, scale)).astype(np.float64) * step
+    return add_discrete(kind, integers, scale_to_draw(kind, scale)).astype(np.float64) * step
 
 
 def _pitch(scale: float, sensitivity: float) -> float:

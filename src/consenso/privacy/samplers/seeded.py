@@ -10,7 +10,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.privacy.samplers.contract import Key, Kind, checked
+from consenso.privacy.samplers.contract import Key, Kind, check_draw
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,19 @@ class Seeded:
         """Values plus independent N(0, std^2), by Box-Muller."""
         from consenso.privacy.threefry import GAUSSIAN
 
-        return self._add(GAUSSIAN, *checked(values, std, key, "std"), key)
+        return self._add(GAUSSIAN, *check_draw(values, std, key, "std"), key)
 
     def laplace(self, values: Array, scale: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
         """Values plus independent Laplace(scale), by the inverse CDF."""
         from consenso.privacy.threefry import LAPLACE
 
-        return self._add(LAPLACE, *checked(values, scale, key, "scale"), key)
+        return self._add(LAPLACE, *check_draw(values, scale, key, "scale"), key)
 
     def gamma_norm(self, values: Array, scale: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
         """Values plus noise with a Gamma(dim, scale) 2-norm and a uniform direction."""
         from consenso.privacy.threefry import GAMMA_NORM
 
-        return self._add(GAMMA_NORM, *checked(values, scale, key, "scale"), key)
+        return self._add(GAMMA_NORM, *check_draw(values, scale, key, "scale"), key)
 
     def uniform(self, key: Key, count: int) -> Array:
         """Uniforms of 53 bits in (0, 1), shape (parties, count)."""

@@ -38,22 +38,23 @@ from consenso.privacy.theorems.networked import NetworkedSteps, projected_gradie
 from consenso.privacy.theorems.record import RecordInParty
 from consenso.privacy.theorems.sampling import (
     FixedSizeWithoutMemory,
+    PoissonSampledSums,
     SamplingRevealed,
-    TheoremP,
     fixed_size_with_memory,
     view_of_sampled_sum,
 )
 from consenso.privacy.theorems.shares import NoiseShares, discreteness, encoded_sensitivity, share_std
 from consenso.privacy.theorems.strongest import strongest
-from consenso.privacy.theorems.sums import SumVariantA, SumVariantB, SumVariantC, state_growth
+from consenso.privacy.theorems.sums import DualSums, IncrementalSums, StateSums, state_growth
 from consenso.privacy.theorems.theorem import Assumption, Theorem, Unit
-from consenso.privacy.theorems.theorem_f import TheoremF
-from consenso.privacy.theorems.walk import StatelessWalk, uniform_walk
+from consenso.privacy.theorems.theorem_f import MeanOfNoisyStates
+from consenso.privacy.theorems.walk import WalkWithoutStates, uniform_walk
 
 __all__ = [
     "Assumption",
     "Composition",
     "DualPerturbedRounds",
+    "DualSums",
     "FixedSizeWithoutMemory",
     "GeneralSplitting",
     "GradientIteration",
@@ -61,24 +62,23 @@ __all__ = [
     "GradientRandomStopping",
     "GradientVisits",
     "IPADMMSteps",
+    "IncrementalSums",
     "LaplaceTotal",
     "LocalView",
+    "MeanOfNoisyStates",
     "MinibatchIPADMM",
     "NetworkedSteps",
     "NoiseShares",
     "PerturbedObjective",
+    "PoissonSampledSums",
     "PreconditionedSteps",
     "RecordInParty",
     "SamplingRevealed",
     "SecondMoment",
-    "StatelessWalk",
-    "SumVariantA",
-    "SumVariantB",
-    "SumVariantC",
+    "StateSums",
     "Theorem",
-    "TheoremF",
-    "TheoremP",
     "Unit",
+    "WalkWithoutStates",
     "absorption",
     "certified_distance",
     "contraction",

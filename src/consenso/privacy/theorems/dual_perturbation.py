@@ -123,8 +123,8 @@ class DualPerturbedRounds:
             "PrimalPerturbation.",
         )
         require(
-            self.unit == "user" or self.records == 1,
-            f"{name}(unit='record', records={self.records}): a record is one record; use unit='user' for several.",
+            self.unit == "party" or self.records == 1,
+            f"{name}(unit='record', records={self.records}): a record is one record; use unit='party' for several.",
         )
         self._require_law(name)
 

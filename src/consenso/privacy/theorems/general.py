@@ -38,7 +38,7 @@ class GeneralSplitting:
     smallest_singular_value: float
     std: float
     rounds: int
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
         require_count("GeneralSplitting", parties=self.parties, rounds=self.rounds)
@@ -60,7 +60,7 @@ class GeneralSplitting:
         lipschitz: float,
         std: float,
         rounds: int,
-        unit: Unit = "user",
+        unit: Unit = "party",
     ) -> GeneralSplitting:
         """The same for a public matrix A (rows, columns)."""
         values = np.linalg.svd(matrix, compute_uv=False)

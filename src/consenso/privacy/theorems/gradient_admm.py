@@ -163,7 +163,7 @@ class GradientVisits:
     iterations: int
     positions: tuple[int, ...]
     adjacency: Adjacency = "replace-one"
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
         require_count("GradientVisits", iterations=self.iterations)
@@ -200,7 +200,7 @@ class GradientRandomOrder:
     iteration: GradientIteration
     users: int
     adjacency: Adjacency = "replace-one"
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
         require_count("GradientRandomOrder", users=self.users)
@@ -230,7 +230,7 @@ class GradientRandomStopping:
     users: int
     position: int | None = None
     adjacency: Adjacency = "replace-one"
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
         require_count("GradientRandomStopping", users=self.users)

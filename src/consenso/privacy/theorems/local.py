@@ -39,7 +39,7 @@ class LocalView:
     clip: float | None = None
     tolerance: float = 0.0
     adjacency: Adjacency = "replace-one"
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
         require_count("LocalView", participations=self.participations)
@@ -72,7 +72,7 @@ class LocalView:
         clip: float | None = None,
         tolerance: float = 0.0,
         adjacency: Adjacency = "replace-one",
-        unit: Unit = "user",
+        unit: Unit = "party",
     ) -> LocalView:
         """The same for noise of `residual_std` added to the residual x - z before it is doubled and relaxed."""
         return cls(

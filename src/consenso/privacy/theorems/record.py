@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from consenso.privacy.events import Adjacency, Event, Gaussian, compose, repeat, revealed
+from consenso.privacy.events import Adjacency, Event, Gaussian, compose, repeat, reveal_coin
 from consenso.privacy.serial import register
 from consenso.privacy.theorems.inexact import prox_gap
 from consenso.privacy.theorems.preconditions import (
@@ -123,4 +123,4 @@ class RecordInParty:
         return prox_gap(step=self.step, lipschitz=self.lipschitz / records, tolerance=self.tolerance)
 
     def _round(self, sensitivity: float) -> Event:
-        return revealed(Gaussian(self.std, sensitivity), self.rate)
+        return reveal_coin(Gaussian(self.std, sensitivity), self.rate)

@@ -15,7 +15,7 @@ from consenso.privacy.events import (
     SampledFixedSize,
     compose,
     repeat,
-    revealed,
+    reveal_coin,
 )
 from consenso.privacy.observers import Eavesdropper, Observer, Public, Server
 from consenso.privacy.serial import register
@@ -46,7 +46,7 @@ class SamplingRevealed:
     rate: float
     rounds: int
     adjacency: Adjacency
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
         require_rate("SamplingRevealed", rate=self.rate)
@@ -59,7 +59,7 @@ class SamplingRevealed:
 
     def event(self) -> Event:
         """A revealed coin per round."""
-        return repeat(revealed(self.released, self.rate), self.rounds)
+        return repeat(reveal_coin(self.released, self.rate), self.rounds)
 
     def assumptions(self) -> tuple[Assumption, ...]:
         """The coins carry no information on the data."""
@@ -74,7 +74,7 @@ class SamplingRevealed:
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class TheoremP:
+class PoissonSampledSums:
     """Poisson sampling amplifies, whatever the parties remember, for an observer who does not know the sample.
 
     Each party flips a fresh coin of probability `rate` in each round; who is in contributes a vector of norm at most
@@ -91,7 +91,7 @@ class TheoremP:
     std: float | tuple[float, ...]
     rounds: int
     adjacency: Adjacency
-    unit: Unit = "user"
+    unit: Unit = "party"
     scheme: Literal["poisson", "fixed-size", "with-replacement"] = "poisson"
     sample_hidden: bool = True
     normaliser: Literal["fixed", "sampled"] = "fixed"
@@ -99,33 +99,36 @@ class TheoremP:
     stale_states_released: bool = False
 
     def __post_init__(self) -> None:
-        require_count("TheoremP", rounds=self.rounds)
+        require_count("PoissonSampledSums", rounds=self.rounds)
         for rate, contribution, std in self._rounds():
-            require_rate("TheoremP", rate=rate)
-            require_positive("TheoremP", contribution=contribution, std=std)
+            require_rate("PoissonSampledSums", rate=rate)
+            require_positive("PoissonSampledSums", contribution=contribution, std=std)
         require(
             self.scheme == "poisson",
-            f"TheoremP(scheme={self.scheme!r}): parties must draw independent coins; for a fixed size use "
+            f"PoissonSampledSums(scheme={self.scheme!r}): parties must draw independent coins; for a fixed size use "
             "FixedSizeWithoutMemory if no state is kept, otherwise SamplingRevealed.",
         )
         require(
             self.sample_hidden,
-            "TheoremP(sample_hidden=False): the observer must not know who took part; use SamplingRevealed.",
+            "PoissonSampledSums(sample_hidden=False): the observer must not know who took part; use SamplingRevealed.",
         )
         require(
             self.normaliser == "fixed",
-            f"TheoremP(normaliser={self.normaliser!r}): the sum must be divided by a fixed number, for its division by "
+            f"PoissonSampledSums(normaliser={self.normaliser!r}): the sum must be divided by a fixed number, for "
+            "its division by "
             "the sample size shows the size; divide by rate times the number of parties.",
         )
         require(
             not self.noise_in_state,
-            "TheoremP(noise_in_state=True): privacy noise that is kept in a state comes back in later rounds; add the "
+            "PoissonSampledSums(noise_in_state=True): privacy noise that is kept in a state comes back in later "
+            "rounds; add the "
             "noise to the sum only, or use SamplingRevealed.",
         )
         require(
             not self.stale_states_released,
-            "TheoremP(stale_states_released=True): parties outside the sample must contribute nothing; use SumVariantB "
-            "without amplification, or SumVariantC.",
+            "PoissonSampledSums(stale_states_released=True): parties outside the sample must contribute nothing; "
+            "use StateSums "
+            "without amplification, or DualSums.",
         )
 
     def event(self) -> Event:
@@ -151,7 +154,7 @@ class TheoremP:
         columns = {"rate": self.rate, "contribution": self.contribution, "std": self.std}
         # Rounds that are all alike are one row, however many they are.
         rows = self.rounds if any(isinstance(value, tuple) for value in columns.values()) else 1
-        values = [per_round("TheoremP", name, value, rows) for name, value in columns.items()]
+        values = [per_round("PoissonSampledSums", name, value, rows) for name, value in columns.items()]
         return list(zip(*values, strict=True))
 
     def _round(self, rate: float, contribution: float, std: float) -> Event:
@@ -180,7 +183,7 @@ class FixedSizeWithoutMemory:
     rounds: int
     insiders: int = 0
     adjacency: Adjacency = "replace-one"
-    unit: Unit = "user"
+    unit: Unit = "party"
     memory: bool = False
     sample_hidden: bool = True
 
@@ -201,7 +204,7 @@ class FixedSizeWithoutMemory:
         require(
             not self.memory,
             "FixedSizeWithoutMemory(memory=True): a party's presence displaces another whose memory later discloses "
-            "it; use fixed_size_with_memory, or draw Poisson samples with TheoremP.",
+            "it; use fixed_size_with_memory, or draw Poisson samples with PoissonSampledSums.",
         )
         require(
             self.sample_hidden,
@@ -209,7 +212,7 @@ class FixedSizeWithoutMemory:
             "SamplingRevealed.",
         )
         require_replace_one(
-            "FixedSizeWithoutMemory", self.adjacency, "draw Poisson samples with TheoremP for 'add-remove'"
+            "FixedSizeWithoutMemory", self.adjacency, "draw Poisson samples with PoissonSampledSums for 'add-remove'"
         )
 
     def event(self) -> Event:
@@ -258,7 +261,7 @@ def fixed_size_with_memory(
     std: float,
     rounds: int,
     adjacency: Adjacency,
-    unit: Unit = "user",
+    unit: Unit = "party",
 ) -> SamplingRevealed:
     """Fixed-size samples of parties with states: nothing is proved beyond the revealed bound at size/population."""
     require_count("fixed_size_with_memory", size=size, population=population)
@@ -287,8 +290,8 @@ def view_of_sampled_sum(
     std: float,
     rounds: int,
     adjacency: Adjacency,
-    unit: Unit = "user",
-) -> TheoremP | SamplingRevealed:
+    unit: Unit = "party",
+) -> PoissonSampledSums | SamplingRevealed:
     """Theorem P where the observer does not know the sample, the sampling-revealed bound otherwise.
 
     A server that asks the sampled parties knows them, and so does whoever reads its messages; the public does not. When
@@ -302,7 +305,9 @@ def view_of_sampled_sum(
     )
     outside = isinstance(observer, Server | Eavesdropper) and clients_draw_under_secure_sum
     if isinstance(observer, Public) or outside:
-        return TheoremP(rate=rate, contribution=contribution, std=std, rounds=rounds, adjacency=adjacency, unit=unit)
+        return PoissonSampledSums(
+            rate=rate, contribution=contribution, std=std, rounds=rounds, adjacency=adjacency, unit=unit
+        )
     return SamplingRevealed(
         released=_full(std, contribution, adjacency), rate=rate, rounds=rounds, adjacency=adjacency, unit=unit
     )

@@ -63,7 +63,7 @@ class NoiseShares:
     dim: int = 1
     grid: float = 0.0
     excess: float | None = None
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
         require_count("NoiseShares", parties=self.parties, rounds=self.rounds, dim=self.dim)

@@ -30,7 +30,7 @@ def state_growth(relaxation: float) -> float:
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class SumVariantA:
+class IncrementalSums:
     """Incremental: the sum of 2 relaxation (x_i - z), clipped to norm 2 relaxation clip where a clip is given.
 
     The released means are the states' mean plus a random walk of noise: sound, but not for many rounds. A removed party
@@ -48,14 +48,15 @@ class SumVariantA:
     clip: float | None = None
     tolerance: float = 0.0
     adjacency: Adjacency = "replace-one"
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
-        _check("SumVariantA", self)
-        _check_relaxation("SumVariantA", self.relaxation)
+        _check("IncrementalSums", self)
+        _check_relaxation("IncrementalSums", self.relaxation)
         require(
             self.lipschitz is None or self.clip is None,
-            "SumVariantA(lipschitz=..., clip=...): clipped displacements enter the state, where the Lipschitz argument "
+            "IncrementalSums(lipschitz=..., clip=...): clipped displacements enter the state, where the "
+            "Lipschitz argument "
             "ends; give one of the two.",
         )
 
@@ -79,7 +80,7 @@ class SumVariantA:
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class SumVariantB:
+class StateSums:
     """Absolute: the sum of all states u_i, every party in every round.
 
     `clip` stands for the dual clipping t_i <- (1 - 2 relaxation) t_i - 2 relaxation Clip(., clip), which needs neither
@@ -97,14 +98,14 @@ class SumVariantB:
     clip: float | None = None
     tolerance: float = 0.0
     adjacency: Adjacency = "replace-one"
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
-        _check("SumVariantB", self)
-        _check_relaxation("SumVariantB", self.relaxation)
+        _check("StateSums", self)
+        _check_relaxation("StateSums", self.relaxation)
         require(
             self.lipschitz is None or self.clip is None,
-            "SumVariantB(lipschitz=..., clip=...): the state is driven by clipped duals or by unclipped ones; give one "
+            "StateSums(lipschitz=..., clip=...): the state is driven by clipped duals or by unclipped ones; give one "
             "of the two.",
         )
 
@@ -135,11 +136,11 @@ class SumVariantB:
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class SumVariantC:
+class DualSums:
     """Dual: the sum of g_i = 2 z - u_i - x_i, which is step times a subgradient, clipped to `clip` where one is given.
 
     A clip of step times lipschitz never acts on an L-Lipschitz loss. The contribution itself is bounded, so this is the
-    variant that Poisson sampling amplifies: see TheoremP with `contribution`.
+    variant that Poisson sampling amplifies: see PoissonSampledSums with `contribution`.
     """
 
     citation: ClassVar[str] = "Variant C of this library, after Cyffers, Bellet and Basu 2023, Algorithm 3"
@@ -152,10 +153,10 @@ class SumVariantC:
     clip: float | None = None
     tolerance: float = 0.0
     adjacency: Adjacency = "replace-one"
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
-        _check("SumVariantC", self)
+        _check("DualSums", self)
 
     @property
     def contribution(self) -> float:
@@ -182,12 +183,12 @@ def _worlds(adjacency: Adjacency) -> int:
     return 1 if adjacency == "add-remove" else 2
 
 
-def _residual(variant: SumVariantB | SumVariantC) -> float:
+def _residual(variant: StateSums | DualSums) -> float:
     step, lipschitz = variant.step or 0.0, variant.lipschitz or 0.0
     return residual_bound(step=step, lipschitz=lipschitz, tolerance=variant.tolerance)
 
 
-def _check(name: str, variant: SumVariantA | SumVariantB | SumVariantC) -> None:
+def _check(name: str, variant: IncrementalSums | StateSums | DualSums) -> None:
     require_count(name, rounds=variant.rounds)
     require_positive(name, std=variant.std)
     require_not_negative(name, tolerance=variant.tolerance)
@@ -212,7 +213,7 @@ def _check_relaxation(name: str, relaxation: float) -> None:
     require(
         0 < relaxation < 1,
         f"{name}(relaxation={relaxation}): the relaxation must lie strictly between 0 and 1, at 1 the states of two "
-        "worlds drift apart without bound; lower it or use SumVariantC.",
+        "worlds drift apart without bound; lower it or use DualSums.",
     )
 
 

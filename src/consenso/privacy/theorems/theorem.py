@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from consenso.privacy.events import Adjacency, Event, Gaussian, compose
 
-Unit: TypeAlias = Literal["record", "user"]
+Unit: TypeAlias = Literal["record", "party"]
 
 
 @dataclass(frozen=True)

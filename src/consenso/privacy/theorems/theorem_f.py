@@ -21,7 +21,7 @@ from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit, wi
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class TheoremF:
+class MeanOfNoisyStates:
     """Full participation, u_i <- u_i + 2 relaxation (x_i - z) + relaxation eta_i, observer sees every mean of the u_i.
 
     eta_i ~ N(0, std^2 I) (`on_residual` converts noise on x - z). `rounds` counts the noisy updates that the last shown
@@ -43,26 +43,29 @@ class TheoremF:
     colluders: int = 0
     tolerance: float = 0.0
     excess: float = 0.0
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
-        require_count("TheoremF", parties=self.parties, rounds=self.rounds)
-        require_positive("TheoremF", step=self.step, std=self.std)
-        require_lipschitz_constant("TheoremF", self.lipschitz)
-        require_not_negative("TheoremF", tolerance=self.tolerance, excess=self.excess)
+        require_count("MeanOfNoisyStates", parties=self.parties, rounds=self.rounds)
+        require_positive("MeanOfNoisyStates", step=self.step, std=self.std)
+        require_lipschitz_constant("MeanOfNoisyStates", self.lipschitz)
+        require_not_negative("MeanOfNoisyStates", tolerance=self.tolerance, excess=self.excess)
         require(
             0 <= self.colluders < self.parties,
-            f"TheoremF(colluders={self.colluders}): at least one of the {self.parties} parties must be honest; name "
+            f"MeanOfNoisyStates(colluders={self.colluders}): at least one of the {self.parties} parties must be "
+            "honest; name "
             "fewer colluders.",
         )
         require(
             0 < self.relaxation < 1,
-            f"TheoremF(relaxation={self.relaxation}): the relaxation must lie strictly between 0 and 1; use LocalView, "
+            f"MeanOfNoisyStates(relaxation={self.relaxation}): the relaxation must lie strictly between 0 and 1; "
+            "use LocalView, "
             "which has no such limit.",
         )
         require(
             self.feedback < 1,
-            f"TheoremF(relaxation={self.relaxation}, rounds={self.rounds}): the feedback {self.feedback:.3g} must be "
+            f"MeanOfNoisyStates(relaxation={self.relaxation}, rounds={self.rounds}): the feedback "
+            f"{self.feedback:.3g} must be "
             "below 1; move the relaxation towards 0.5, take fewer rounds or use LocalView.",
         )
 
@@ -79,8 +82,8 @@ class TheoremF:
         colluders: int = 0,
         tolerance: float = 0.0,
         excess: float = 0.0,
-        unit: Unit = "user",
-    ) -> TheoremF:
+        unit: Unit = "party",
+    ) -> MeanOfNoisyStates:
         """The same for noise of `residual_std` added to the residual x - z before it is doubled and relaxed."""
         return cls(
             parties=parties,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from consenso.privacy.events import Adjacency, Event, Walk
+from consenso.privacy.events import Adjacency, Event, TokenWalk
 from consenso.privacy.serial import register
 from consenso.privacy.theorems.inexact import prox_gap
 from consenso.privacy.theorems.local import LocalView
@@ -22,7 +22,7 @@ from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit, wi
 
 @register
 @dataclass(frozen=True, kw_only=True)
-class StatelessWalk:
+class WalkWithoutStates:
     """z <- prox_{step r}( z + (2 relaxation / parties)(prox_{step f}(z) - z) + (relaxation / parties) eta ).
 
     The next party is uniform, itself included; no party keeps a state. For a coalition of `observers` parties that see
@@ -45,7 +45,7 @@ class StatelessWalk:
     tolerance: float = 0.0
     keeps_state: bool = False
     excess: float = 0.0
-    unit: Unit = "user"
+    unit: Unit = "party"
 
     def __post_init__(self) -> None:
         require_count("StatelessWalk", parties=self.parties, steps=self.steps)
@@ -84,7 +84,7 @@ class StatelessWalk:
 
     def event(self) -> Event:
         """The walk as the coalition sees it."""
-        walk = Walk(self.visit_rho, self.parties, self.steps, self.observers, self.final_model)
+        walk = TokenWalk(self.visit_rho, self.parties, self.steps, self.observers, self.final_model)
         return with_excess(walk, self.excess)
 
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -114,7 +114,7 @@ def uniform_walk(
     clip: float | None = None,
     tolerance: float = 0.0,
     adjacency: Adjacency = "replace-one",
-    unit: Unit = "user",
+    unit: Unit = "party",
 ) -> SamplingRevealed:
     """The local bound of a uniform walk, with or without states: a step visits a party with probability 1/parties."""
     visit = LocalView(

@@ -13,11 +13,11 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.audit.neighbours import Neighbours, extremes, neighbours, unkind
 from consenso.errors import ConsensoError
+from consenso.planning.plan import Plan
 from consenso.privacy import accountants, relations
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.observers import Coalition, Observer, Peer, members
 from consenso.problem import Adjacency, Problem, Unit
-from consenso.runtime.plan import Plan
 from consenso.shards import Shards
 from consenso.testing.exact_values.divergences import Branch, Curve, curve_of
 from consenso.testing.exact_values.observed import Active, Observed, known_coins, noise_owners_known, observe
@@ -105,7 +105,7 @@ def compare(
 
 def observers_of(plan: Plan, attacked: int) -> list[Observer]:
     """Those of the plan, with parties that are not attacked: one of them, and two together."""
-    others = [party for party in range(plan.setting.parties) if party != attacked]
+    others = [party for party in range(plan.spec.parties) if party != attacked]
     outside = [observer for observer in plan.observers() if not members(observer)]
     inside: list[Observer] = [Peer(party=party) for party in others[:1]]
     if len(others) > 1:
@@ -117,7 +117,7 @@ def claims_of(plan: Plan, attacked: int) -> Iterator[tuple[Scope, tuple[Guarante
     """What is claimed for one party, with the name of the theorem; infinite claims are none."""
     for observer, unit in itertools.product(observers_of(plan, attacked), relations.UNITS):
         for relation in relations.claims_of(plan.problem.adjacency, unit):
-            promise = plan.promise(observer, attacked, DELTA, unit=unit, adjacency=relation)
+            promise = plan.prove(observer, attacked, DELTA, unit=unit, adjacency=relation)
             if np.isfinite(promise.guarantee.epsilon(DELTA)):
                 yield (
                     (observer, unit, relations.bounds_of(relation)),
@@ -173,9 +173,9 @@ def exact_curves(
     Coins are enumerated, never drawn. What an observer knows of them is conditioned on. What it does not know makes its
     view a mixture of Gaussians. Pairs of units with too many coins are left out.
     """
-    setting = plan.setting
-    rate = min(r.rate for k in range(setting.rounds) for r in plan.algorithm.releases(setting.facts.at(k)))
-    every = list(scripts(setting.schedule, setting.parties, setting.rounds))
+    spec = plan.spec
+    rate = min(r.rate for k in range(spec.rounds) for r in plan.algorithm.releases(spec.facts.at(k)))
+    every = list(scripts(spec.schedule, spec.parties, spec.rounds))
     last = len(every) - 1
     groups: dict[tuple[Scope, int], dict[Any, list[Branch]]] = defaultdict(lambda: defaultdict(list))
     for number, (chance, script) in enumerate(every):
@@ -216,7 +216,7 @@ class _Run:
     def prepare(self, pair: Neighbours, sizes: tuple[float, ...]) -> list[Coin]:
         """Find M, check that it is the same in both worlds, and list the hidden coins of the attacked unit."""
         size = int(self.plan.problem.sizes[self.attacked])
-        self.sampler.records = range(size) if pair.unit == "user" else range(size - 1, size)
+        self.sampler.records = range(size) if pair.unit == "party" else range(size - 1, size)
         self.sampler.tossed.clear()
         if self._base is None:
             self._base = base = observe(self.plan, pair.zero, self.sampler)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from consenso.algorithms.shape import Example
 from consenso.errors import ConsensoError
-from consenso.runtime.plan import Plan
+from consenso.planning.plan import Plan
 from consenso.schedules import Cyclic, Everyone, RandomStopping, RandomWalk
 from consenso.testing.exact_values.cases import Cases, Row, cases_of, parameters_of, plan_of
 from consenso.testing.exact_values.compare import (
@@ -69,7 +69,7 @@ def rows_of(
             plans[row] = plan = plan_of(cases, row)
         except ConsensoError:
             return False
-        tossed, sampled = not isinstance(plan.setting.schedule, Everyone | Cyclic), _samples_records(plan)
+        tossed, sampled = not isinstance(plan.spec.schedule, Everyone | Cyclic), _samples_records(plan)
         # Among quadratic losses noise is small, and what a mixture of narrow Gaussians costs is no news.
         if dict(row)["others"] == "quadratic" and (tossed or sampled):
             return False
@@ -83,7 +83,7 @@ def rows_of(
 
 
 def _samples_records(plan: Plan) -> bool:
-    return any(release.rate < 1 for release in plan.algorithm.releases(plan.setting.facts))
+    return any(release.rate < 1 for release in plan.algorithm.releases(plan.spec.facts))
 
 
 def _examine_plan(cases: Cases, row: Row, plan: Plan, examined: Examined, *, thorough: bool) -> None:
@@ -106,9 +106,9 @@ def _examine_plan(cases: Cases, row: Row, plan: Plan, examined: Examined, *, tho
 
 def attacked_parties(plan: Plan) -> list[int]:
     """The last party, and the first where the two are not alike."""
-    last, setting = plan.setting.parties - 1, plan.setting
-    in_order = isinstance(setting.schedule, Cyclic | RandomStopping) or (
-        isinstance(setting.schedule, RandomWalk) and setting.schedule.topology is not None
+    last, spec = plan.spec.parties - 1, plan.spec
+    in_order = isinstance(spec.schedule, Cyclic | RandomStopping) or (
+        isinstance(spec.schedule, RandomWalk) and spec.schedule.topology is not None
     )
-    alike = not in_order and setting.topology is None and len(setting.facts.classes()) == 1
+    alike = not in_order and spec.topology is None and len(spec.facts.classes()) == 1
     return [last] if alike or last == 0 else [last, 0]

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.privacy.door import Sealed
+from consenso.engine.in_process import InProcessEngine
+from consenso.engine.run import coins_of, get_model
+from consenso.planning.plan import Plan
 from consenso.privacy.observers import Eavesdropper, Observer, Public, Server, members
-from consenso.runtime.local import LocalEngine
-from consenso.runtime.plan import Plan
-from consenso.runtime.run import coins_of, released_model
+from consenso.privacy.releaser import SumToken
 from consenso.shards import Shards
 from consenso.testing.exact_values.scripted import Scripted
 
@@ -55,20 +55,20 @@ def observe(plan: Plan, shards: Shards, sampler: Scripted) -> Observed:
     """Run a plan with scripted noise and coins."""
     log: list[Seen] = []
     active: list[frozenset[int]] = []
-    doorway = replace(plan.setting.doorway, sampler=sampler)
-    plan = replace(plan, algorithm=_recording(plan.algorithm, log), setting=replace(plan.setting, doorway=doorway))
-    engine = LocalEngine()
-    progress = engine.start(plan.algorithm, plan.setting, shards)
+    policy = replace(plan.spec.policy, sampler=sampler)
+    plan = replace(plan, algorithm=_recording(plan.algorithm, log), spec=replace(plan.spec, policy=policy))
+    engine = InProcessEngine()
+    progress = engine.start(plan.algorithm, plan.spec, shards)
 
     def watch(round_: int, total: Any, hub: Any) -> None:
-        everyone = range(plan.setting.parties)
+        everyone = range(plan.spec.parties)
         active.append(frozenset(everyone if progress.previous is None else map(int, progress.previous)))
         if hub is not None:
             log.extend(Seen("total", round_, -1, value) for value in _numbers(total))
 
-    for _ in engine.rounds(plan.algorithm, plan.setting, shards, progress, coins_of(plan, progress), watch):
+    for _ in engine.rounds(plan.algorithm, plan.spec, shards, progress, coins_of(plan, progress), watch):
         pass
-    log.append(Seen("model", progress.round, -1, np.ravel(released_model(plan, progress))))
+    log.append(Seen("model", progress.round, -1, np.ravel(get_model(plan, progress))))
     # Where nobody was sampled the engine lets party 0 take a step that is not sent.
     sent = [seen for seen in log if seen.kind != "up" or seen.party in active[seen.round]]
     return Observed(tuple(sent), tuple(active))
@@ -84,13 +84,13 @@ def _recording(algorithm: Any, log: list[Seen]) -> Any:
 
 @cache
 def _recording_class(kind: Any) -> Any:
-    """A subclass that notes in `log` what passes. Sealed messages have no value."""
+    """A subclass that notes in `log` what passes. SumToken messages have no value."""
 
     def local(self: Any, facts: Any, *rest: Any) -> Any:
         state, up = kind.local(self, facts, *rest)
         for each in dataclasses.fields(up):
             value = getattr(up, each.name)
-            if not isinstance(value, Sealed):
+            if not isinstance(value, SumToken):
                 rows = zip(facts.cohort, value, strict=True)
                 self.log.extend(Seen("up", facts.round, int(party), np.array(row).ravel()) for party, row in rows)
         return state, up
@@ -112,12 +112,12 @@ def _sees(plan: Plan, observer: Observer, seen: Seen, active: Active) -> bool:
     if seen.kind == "model" or isinstance(observer, Public):
         return seen.kind == "model"
     insiders = members(observer)
-    if plan.setting.shape == "peer":
-        graph = plan.setting.topology
+    if plan.spec.shape == "peer":
+        graph = plan.spec.topology
         assert graph is not None
         return not insiders or any(seen.party == i or seen.party in graph.neighbors(i) for i in insiders)
     if not insiders:
-        return seen.kind != "up" or plan.setting.doorway.trust != "secure-sum"
+        return seen.kind != "up" or plan.spec.policy.trust != "secure-sum"
     return bool(insiders & active[seen.round]) if seen.kind == "down" else seen.party in insiders
 
 
@@ -128,7 +128,7 @@ def known_coins(plan: Plan, observer: Observer, active: Active) -> Hashable:
     were), its own rounds for a party, nothing for the public.
     """
     if isinstance(observer, Eavesdropper | Server):
-        return len(active) if plan.setting.doorway.trust == "secure-sum" else active
+        return len(active) if plan.spec.policy.trust == "secure-sum" else active
     insiders = members(observer)
     return tuple((round_, insiders & there) for round_, there in enumerate(active) if insiders & there)
 
@@ -137,5 +137,5 @@ def noise_owners_known(plan: Plan, observer: Observer, attacked: int) -> frozens
     """The parties whose noise an observer knows: its members, and for the server those that collude with it."""
     if not isinstance(observer, Server):
         return members(observer)
-    others = [party for party in range(plan.setting.parties) if party != attacked]
-    return frozenset(others[: plan.setting.colluders])
+    others = [party for party in range(plan.spec.parties) if party != attacked]
+    return frozenset(others[: plan.spec.colluders])

@@ -1,0 +1,160 @@
+"""Running a plan on data, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from consenso.algorithms.shape import Diagnoses, HubAlgorithm, PeerAlgorithm
+from consenso.arrays import Array
+from consenso.engine.checkpoint import Checkpoint, continuation_of
+from consenso.engine.coins import DrawnCoins
+from consenso.engine.in_process import InProcessEngine, Progress
+from consenso.engine.ledger_charge import LedgerCharge, charge_run
+from consenso.engine.trace import Trace
+from consenso.errors import InputError, PrivacyError
+from consenso.planning.plan import Plan
+from consenso.privacy.card import Card
+from consenso.privacy.noise import NoNoise
+from consenso.privacy.releaser import ReleaseRecord
+from consenso.schedules import Coins
+from consenso.shards import Shards
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a run leaves: the model, what was spent, and what was asked to be traced."""
+
+    plan: Plan
+    model: Array  # (dim,)
+    rounds: int
+    entries: Sequence[ReleaseRecord]
+    trace: Trace
+
+    def card(self, delta: float) -> Card:
+        """The privacy card of the run: that of its plan, which charges the most that the run could spend."""
+        return self.plan.card(delta)
+
+    @property
+    def coefficients(self) -> Array:
+        """The model as (features, outputs)."""
+        return self.model.reshape(self.plan.problem.features, self.plan.problem.outputs)
+
+
+def run(
+    plan: Plan,
+    shards: Shards,
+    *,
+    trace: bool = False,
+    diagnostics: bool = False,
+    checkpoint: Path | None = None,
+    every: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    one_by_one: bool = False,
+    charge: LedgerCharge | None = None,
+    history: Trace | None = None,
+) -> Result:
+    """Run a plan.
+
+    charge: the ledger that the run is charged to, before it releases anything; a budget that does not allow the plan is
+    an error and nothing is spent. Of a run with private noise only the last checkpoint goes on, and one copy of it.
+
+    trace: keep what the hub sees of each round (how far the model moved). diagnostics: also keep the exact objective
+    and the distance between parties, which are private. checkpoint: a folder to resume from and to save to, every
+    `every` rounds. progress: called with the rounds done and the rounds planned, after each round or, where many are
+    run at once, after the last of them. history: what is traced is added here, so that `progress` can look at it; with
+    a checkpoint, once the round is saved.
+    """
+    _check(plan, shards)
+    stride = 1 if trace or diagnostics else every if checkpoint is not None else None
+    engine = InProcessEngine(one_by_one=one_by_one, stride=stride)
+    at = engine.start(plan.algorithm, plan.spec, shards)
+    saved = Checkpoint(checkpoint, plan, shards.cohort(), charge) if checkpoint is not None else None
+    if saved is not None:
+        at = saved.load(at) or at
+    history, before = Trace() if history is None else history, get_model(plan, at)
+    rounds = engine.rounds(plan.algorithm, plan.spec, shards, at, coins_of(plan, at))
+    unsaved, fresh = Trace(), saved is None or saved.fresh
+    with charge_run(plan, charge, at, open_=_opener(plan, charge, saved, at), fresh=fresh):
+        while True:
+            if saved is not None and at.round < plan.spec.rounds:
+                saved.begin(at.round)
+            if next(rounds, None) is None:
+                break
+            if trace or diagnostics:
+                now = get_model(plan, at)
+                unsaved.add("model movement", float(np.linalg.norm(now - before)), "hub")
+                before = now
+            if diagnostics:
+                _diagnose(plan, shards, at, unsaved)
+            if saved is not None and at.round % every == 0:
+                saved.save(at)
+            if saved is None or at.round % every == 0:
+                unsaved.move_to(history)
+            if progress is not None:
+                progress(at.round, plan.spec.rounds)
+        if saved is not None:
+            saved.save(at)
+        unsaved.move_to(history)
+    return Result(plan=plan, model=get_model(plan, at), rounds=at.round, entries=at.entries, trace=history)
+
+
+def _opener(plan: Plan, charge: LedgerCharge | None, saved: Checkpoint | None, at: Progress) -> Callable[[], None]:
+    """What makes this process the one continuation of the run."""
+    if saved is not None:
+        return lambda: saved.open(at)
+    if charge is None:
+        return lambda: None
+    # Without a checkpoint nothing is kept: whoever comes with the same name again is refused.
+    live = continuation_of(plan, charge, charge.run_id, None)
+    return lambda: live.open(lambda held: None)
+
+
+def get_model(plan: Plan, progress: Progress) -> Array:
+    """The model of a run as it stands: the hub's, or the mean over nodes."""
+    facts = plan.spec.facts.at(progress.round)
+    if isinstance(plan.algorithm, HubAlgorithm):
+        return plan.algorithm.model(facts, progress.hub)
+    models: Array = plan.algorithm.models(facts, progress.state)
+    mean: Array = models.mean(axis=0)
+    return mean
+
+
+def coins_of(plan: Plan, progress: Progress) -> Coins:
+    """The coins of the schedule; what several rounds share of them is kept with the progress."""
+    return DrawnCoins(sampler=plan.spec.policy.sampler, kept=progress.coins)
+
+
+def objective(plan: Plan, shards: Shards, model: Array) -> float:
+    """The exact objective at a model: private, for diagnostics and tests."""
+    return float(shards.cohort().value(model).mean() + plan.problem.regularizer.value(model))
+
+
+def _diagnose(plan: Plan, shards: Shards, progress: Progress, history: Trace) -> None:
+    history.add("objective", objective(plan, shards, get_model(plan, progress)), "private")
+    facts, algorithm = plan.spec.facts.at(progress.round), plan.algorithm
+    if isinstance(algorithm, Diagnoses):
+        for name, value in algorithm.diagnose(facts, progress.hub, progress.state, shards.cohort()).items():
+            history.add(name, value, "private")
+    if isinstance(algorithm, PeerAlgorithm):
+        models = algorithm.models(facts, progress.state)
+        history.add("consensus violation", float(np.linalg.norm(models - models.mean(axis=0))), "private")
+
+
+def _check(plan: Plan, shards: Shards) -> None:
+    """Rows are scaled, and targets clipped, to the bounds of the problem that the shards were built for."""
+    if shards.problem != plan.problem:
+        raise InputError("run(shards=...): the shards belong to another problem; build them for the plan's problem.")
+    if not plan.sampler_chosen and not all(isinstance(n, NoNoise) for n in plan.spec.policy.noise.values()):
+        raise PrivacyError(
+            "run(plan=...): no source of noise was chosen; plan with sampler=Safe() for noise that protects, or with "
+            "sampler=Seeded(seed) for a simulation."
+        )
+    if len(shards.parties) != plan.spec.parties:
+        raise InputError(
+            f"run(shards=...): rows of {len(shards.parties)} parties are here and the plan has {plan.spec.parties}; "
+            "all of them run in one process."
+        )

@@ -1,0 +1,187 @@
+"""The privacy terms of a fit: what was asked for, checked before data are looked at, and completed by public rules."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, get_args
+
+import numpy as np
+
+from consenso.errors import InputError, PrivacyError
+from consenso.privacy.calibrate import EpsilonDelta, Mu, calibrate_noise
+from consenso.privacy.count import Count
+from consenso.privacy.events import Gaussian
+from consenso.privacy.ledger import Ledger
+from consenso.privacy.samplers import Safe, Sampler, Seeded
+from consenso.problem import Adjacency
+
+# delta=None is at most this, and at most a tenth of one record's share.
+LARGEST_DELTA = 1e-5
+# Of delta, for how far samplers may miss their laws in a fit whose budget is one mu: that of OpenDP is 1e-200.
+EXCESS_SHARE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyParams:
+    """What a fit may cost and how it is noised. `records` is the public number that rules divide by.
+
+    counts: no number of records is public, so that a noisy count is released before the fit. `count` is that count;
+    until it is there, `records` is 1.
+    """
+
+    owner: str
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    records: int
+    sampler: Sampler | None
+    ledger: Ledger | None
+    counts: bool = False
+    count: Count | None = None
+
+    @property
+    def is_private(self) -> bool:
+        """Whether there is a budget at all."""
+        return math.isfinite(self.epsilon)
+
+    @property
+    def target(self) -> EpsilonDelta | Mu:
+        """The budget of the fit; after a count what the count leaves, one mu, whatever the count is."""
+        if self.counts:
+            return Mu(mu=self.mu if self.count is None else self.count.rest)
+        return EpsilonDelta(epsilon=self.epsilon, delta=self.delta)
+
+    @property
+    def mu(self) -> float:
+        """The whole budget as one mu."""
+        asked = EpsilonDelta(epsilon=self.epsilon, delta=self.delta)
+        return 1 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0, self.excess), asked)
+
+    @property
+    def excess(self) -> float:
+        """How far the samplers of a fit and its count may miss their laws in all."""
+        return EXCESS_SHARE * self.delta
+
+    def after_count(self, count: Count) -> PrivacyParams:
+        """The same terms once the count is released."""
+        return replace(self, records=count.low, count=count)
+
+    def noise_level(self) -> float:
+        """The noise that a single mean over all records would need, per unit of what one record can contribute."""
+        worlds = 1.0 if self.adjacency == "add-remove" else 2.0
+        return calibrate_noise(lambda multiplier: Gaussian(multiplier, worlds), self.target) / self.records
+
+
+class Asked(Protocol):
+    """The parameters of an estimator, or of a function, that are about privacy."""
+
+    epsilon: float
+    delta: float | None
+    adjacency: Adjacency
+    records: int | None
+    ledger: Ledger | str | Path | None
+    random_state: Any
+
+
+def check_terms(asked: Asked, owner: str) -> None:
+    """Refuse an epsilon, delta, adjacency, ledger or seed that cannot be, before any data are looked at."""
+    epsilon, delta = asked.epsilon, asked.delta
+    if not is_number(epsilon) or not epsilon > 0:
+        raise InputError(
+            f"{owner}(epsilon={epsilon!r}): epsilon is a number above 0; use float('inf') for a fit without privacy."
+        )
+    if delta is not None and not (is_number(delta) and 0 < delta < 1):
+        raise InputError(
+            f"{owner}(delta={delta!r}): a delta lies in (0, 1), far below 1 / records; leave it out for "
+            f"min({LARGEST_DELTA:g}, 0.1 / records)."
+        )
+    if asked.adjacency not in get_args(Adjacency):
+        choices = " or ".join(map(repr, get_args(Adjacency)))
+        raise InputError(f"{owner}(adjacency={asked.adjacency!r}): neighbouring data sets differ by {choices}.")
+    records = asked.records
+    if records is not None and not (isinstance(records, int | np.integer) and is_number(records) and records >= 1):
+        raise InputError(f"{owner}(records={records!r}): a public number of records is a whole number above 0.")
+    if math.isfinite(epsilon) and getattr(asked, "_seed_is_foreign", False):
+        raise PrivacyError(
+            f"{owner}(random_state=...): the seed was set on an estimator that its owner made without one, as "
+            "ensembles and searches of scikit-learn do with their clones, and noise that can be drawn again protects "
+            "nobody; give random_state when you make the estimator if this is a simulation, else use what sets no "
+            "seed."
+        )
+    if asked.ledger is None:
+        return
+    if math.isinf(epsilon):
+        raise InputError(
+            f"{owner}(epsilon=inf, ledger=...): a fit without privacy cannot be paid for; leave the ledger out."
+        )
+    if asked.random_state is not None:
+        raise PrivacyError(
+            f"{owner}(random_state=..., ledger=...): noise that can be drawn again protects nobody, so nothing is "
+            "charged for it; leave random_state out, or simulate without a ledger."
+        )
+
+
+def terms_of(asked: Asked, owner: str, rows: int, *, divides: bool = True) -> PrivacyParams:
+    """The terms of a fit to so many rows, which are public under replace-one and private under add-remove.
+
+    divides: whether anything but the default delta depends on the number of records.
+    """
+    private = math.isfinite(asked.epsilon)
+    unknown = private and asked.adjacency == "add-remove" and asked.records is None
+    records = 1 if unknown else _public_records(asked, owner, rows) if private else rows
+    return PrivacyParams(
+        owner=owner,
+        epsilon=float(asked.epsilon),
+        delta=float(default_delta(records) if asked.delta is None else asked.delta),
+        adjacency=asked.adjacency,
+        records=records,
+        sampler=sampler_of(asked.random_state) if private else None,
+        ledger=open_ledger(asked.ledger),
+        counts=unknown and divides,
+    )
+
+
+def default_delta(records: int) -> float:
+    """min(1e-5, 0.1 / records): no single record is at risk of being published with a probability that matters.
+
+    Where no number of records is public, delta may not depend on it, and is 1e-5.
+    """
+    return min(LARGEST_DELTA, 0.1 / records)
+
+
+def sampler_of(random_state: Any) -> Sampler:
+    """Noise that protects, or, with a seed, a simulation of it."""
+    if random_state is None:
+        return Safe()
+    if isinstance(random_state, np.random.RandomState):
+        return Seeded(int(random_state.randint(np.iinfo(np.int32).max)))
+    return Seeded(random_state)
+
+
+def open_ledger(ledger: Ledger | str | Path | None) -> Ledger | None:
+    """The ledger itself, or that of a path."""
+    return Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
+
+
+def _public_records(asked: Asked, owner: str, rows: int) -> int:
+    declared = asked.records
+    if asked.adjacency == "replace-one":
+        if declared is not None and declared != rows:
+            raise InputError(
+                f"{owner}(records={declared}): under replace-one the number of records is public and is that of X, "
+                f"{rows}; leave records out, or use adjacency='add-remove'."
+            )
+        return rows
+    if declared is not None and rows > declared:
+        raise InputError(
+            f"{owner}(records={declared}): under add-remove this is a public upper bound, and X has more rows; "
+            "declare a larger number, or leave records out for a noisy count."
+        )
+    return rows if declared is None else int(declared)
+
+
+def is_number(value: object) -> bool:
+    """Whether a parameter is a number, NaN included."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

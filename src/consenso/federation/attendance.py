@@ -1,0 +1,71 @@
+"""Whether a party may take part in a round: what its schedule says, as far as the party can tell by itself."""
+
+from __future__ import annotations
+
+from consenso.engine.codec import MessageError
+from consenso.engine.coins import DrawnCoins
+from consenso.planning.plan import Plan
+from consenso.privacy.samplers import Sampler
+from consenso.schedules import Certain, Cyclic, Independent, OncePerPass, PoissonSubset, RandomStopping
+
+# More participations than an honest schedule gives with this chance are refused.
+HONEST = 1e-12
+
+
+class Attendance:
+    """The schedule of a plan, seen by one party.
+
+    Poisson coins are the party's own: it needs nobody's word for the sample that its guarantee is made of. Whose turn
+    it is in a fixed order it can see. Where somebody else draws, the party counts, and refuses what no honest draw
+    would ask of it.
+    """
+
+    def __init__(self, plan: Plan, party: int) -> None:
+        self._setting, self._party = plan.spec, party
+        self._most = _most(plan, party)
+
+    def draw(self, round_: int) -> bool:
+        """Whether the party's own coin has it in a round; True where the schedule is not drawn by the parties.
+
+        A coin of a sampler for deployment comes up anew whenever it is drawn: keep what it said.
+        """
+        schedule = self._setting.schedule
+        if not isinstance(schedule, PoissonSubset):
+            return True
+        sampler: Sampler = self._setting.policy.sampler
+        coins = DrawnCoins(sampler=sampler, kept={})
+        return self._party in schedule.active(round_, None, self._setting.parties, coins)
+
+    def check(self, round_: int, before: int) -> None:
+        """Refuse a round that is not this party's, given in how many it took part before."""
+        if (
+            isinstance(self._setting.schedule, Cyclic | RandomStopping)
+            and round_ % self._setting.parties != self._party
+        ):
+            raise MessageError(f"round {round_} is another party's turn in the order of the study.")
+        if before >= self._most:
+            raise MessageError(
+                f"this party has taken part in {before} rounds, and an honest schedule would hardly ask for more."
+            )
+
+
+def _most(plan: Plan, party: int) -> int:
+    """How often a party may take part before the draw cannot be believed."""
+    spec = plan.spec
+    law = spec.schedule.participation(party, spec.rounds, spec.parties)
+    if isinstance(law, Certain):
+        return law.count
+    if isinstance(law, OncePerPass):
+        return law.most
+    if isinstance(law, Independent):
+        if law.poisson:
+            return spec.rounds
+        from scipy.stats import binom
+
+        return int(binom.isf(HONEST, law.rounds, law.rate))
+    tail = 0.0
+    for count in range(len(law.chances) - 1, 0, -1):
+        tail += law.chances[count]
+        if tail > HONEST:
+            return count
+    return 0

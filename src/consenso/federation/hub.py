@@ -1,0 +1,225 @@
+"""The hub of a deployed run: asks the parties round by round, adds up, and keeps every finished round on its disk.
+
+The hub's next state is on the disk before anything made from it is sent, and so is whom a round asks: a restarted hub
+asks the same parties the same question again, and they repeat their answers. Noise that a trusted hub drew for a total
+it did not keep was seen by nobody. A trusted hub that draws noise has a token outside of its disk, so that a copy of
+the disk cannot draw noise anew for the same answers.
+
+Where parties are Poisson-sampled each draws its own coin, and a party that does not answer in time counts as one that
+was not sampled: it adds zero, and sums are divided by what the plan says, never by how many answered. That never makes
+the guarantee better: it is the schedule that hides a party, not its silence, so everything stays charged in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from consenso.algorithms.shape import Finishes
+from consenso.arrays import Array, IntArray
+from consenso.engine.codec import decode, encode, encode_values
+from consenso.engine.coins import DrawnCoins
+from consenso.engine.continuation import LIVE, Continuation, Tokens, UserTokens, draws_private_noise
+from consenso.errors import InputError
+from consenso.federation.disk import Disk
+from consenso.federation.message_schemas import HubMessageSchemas
+from consenso.federation.party import NEVER
+from consenso.federation.ranges import cut_numbers, largest_number
+from consenso.federation.round_log import RoundLog
+from consenso.federation.single_party_step import require_sampler
+from consenso.federation.sum_protocol import Check, HubTurn, Summation, own_coins, plain_parts
+from consenso.planning.plan import Plan
+from consenso.schedules import RandomWalk
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What a hub asks one party."""
+
+    round: int
+    stage: str
+    body: bytes
+    counted: int  # the party's last round that entered a sum
+
+
+class Conversation(Protocol):
+    """How a hub reaches its parties: an engine."""
+
+    def ask(self, questions: Mapping[int, Question], check: Check, *, partial: bool) -> dict[int, bytes]:
+        """Ask every party its question, again and again, until its answer passes the check.
+
+        With `partial`, go on without those who have not answered when the engine's patience ends; never without any.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """What may be told of a finished round: not who was sampled."""
+
+    round: int
+    missing: tuple[int, ...]  # parties that did not answer in time
+
+
+class HubRun:
+    """Runs a plan from where its disk stands."""
+
+    def __init__(self, plan: Plan, disk: Disk, *, summation: Summation | None = None) -> None:
+        check_star(plan)
+        require_sampler(plan)
+        self.plan, self.disk = plan, disk
+        draws = plan.spec.policy.trust == "curator" and draws_private_noise(plan)
+        tokens: Tokens | None = UserTokens() if draws else None
+        self._live = Continuation(tokens, f"{disk.run}/{disk.owner}", disk.read_json(LIVE))
+        self._summation = summation or plain_parts(plan)[0]
+        self._rehearsal = HubMessageSchemas(plan)
+        self._partial = own_coins(plan)
+        if disk.read_json("place") is None:
+            place = dict(_PLACE, counted=[NEVER] * plan.spec.parties)
+            coins = self._coins(place)
+            place["last"] = plan.spec.schedule.length(plan.spec.rounds, coins)
+            place["active"] = self._active(place)
+            disk.commit({"place": place, "hub": encode(plan.algorithm.start(plan.spec.facts))})
+
+    @property
+    def round(self) -> int:
+        """The next round, or the number of rounds that were run."""
+        return int(self._place["round"])
+
+    @property
+    def finished(self) -> bool:
+        """Whether no round is left."""
+        place = self._place
+        algorithm, facts = self.plan.algorithm, self.plan.spec.facts.at(place["round"])
+        if place["round"] >= place["last"]:
+            return True
+        return isinstance(algorithm, Finishes) and algorithm.finished(facts, self._hub)
+
+    def rounds(self, conversation: Conversation) -> Iterator[Round]:
+        """Run the rounds that are left; yields after each is kept."""
+        self._go_on()
+        while not self.finished:
+            yield self._round(conversation)
+
+    def model(self) -> Array:
+        """The model as it stands."""
+        self._go_on()
+        model: Array = self.plan.algorithm.model(self.plan.spec.facts.at(self.round), self._hub)
+        return model
+
+    def model_bytes(self) -> bytes:
+        """The model as it is sent to the parties."""
+        return encode_values("Model", {"model": np.asarray(self.model(), dtype=np.float64)})
+
+    # --- inside -------------------------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """Be the one continuation of this run, or raise."""
+        self._live.open(lambda held: self.disk.commit({LIVE: held}))
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        place: dict[str, Any] = self.disk.read_json("place") or {}
+        return place
+
+    @property
+    def _hub(self) -> Any:
+        blob = self.disk.read_bytes("hub")
+        assert blob is not None
+        kind: type[Any] = type(self.plan.algorithm.start(self.plan.spec.facts))
+        return decode(kind, blob)
+
+    def _round(self, conversation: Conversation) -> Round:
+        place, hub = self._place, self._hub
+        round_: int = place["round"]
+        facts, algorithm = self.plan.spec.facts.at(round_), self.plan.algorithm
+        down = cut_numbers(algorithm.down(facts, hub), largest_number(self.plan.problem))
+        asked = np.array(place["active"], dtype=np.int64)
+        book = RoundLog(place["spent"])
+        silent: set[int] = set()
+
+        def ask(stage: str, bodies: Mapping[int, bytes], check: Check, *, partial: bool = False) -> dict[int, bytes]:
+            questions = {
+                party: Question(round=round_, stage=stage, body=body, counted=place["counted"][party])
+                for party, body in bodies.items()
+            }
+            # A run begins when everybody has come; afterwards it goes on without those who left.
+            answers = conversation.ask(questions, check, partial=partial or (self._partial and round_ > 0))
+            silent.update(set(questions) - set(answers))
+            return answers
+
+        memory = {
+            name.removeprefix("memory/"): self.disk.read_bytes(name) or b"" for name in self.disk.names("memory/")
+        }
+        before = set(memory)
+        gathered = self._summation.gather(
+            HubTurn(
+                plan=self.plan,
+                facts=facts,
+                down=down,
+                down_bytes=encode(down),
+                asked=asked,
+                rehearsal=self._rehearsal,
+                recorder=book,
+                ask=ask,
+                memory=memory,
+            )
+        )
+        after = algorithm.combine(facts, hub, gathered.total)
+        for party in gathered.counted:
+            place["counted"][party] = round_
+        place.update(round=round_ + 1, previous=place["active"], spent=book.spent)
+        place["active"] = self._active(place) if place["round"] < place["last"] else []
+        told = Round(round=round_, missing=tuple(sorted(set(silent) - set(gathered.counted))))
+        row = {"what": "round", "round": round_, "missing": list(told.missing), "releases": book.releases}
+        changes: dict[str, Any] = {f"memory/{name}": memory.get(name) for name in before | set(memory)}
+        held = self._live.following()
+        self.disk.commit({**changes, "hub": encode(after), "place": place, LIVE: held}, [row])
+        self._live.confirm(held)
+        return told
+
+    def _coins(self, place: dict[str, Any]) -> DrawnCoins:
+        return DrawnCoins(sampler=self.plan.spec.policy.sampler, kept=place["coins"])
+
+    def _active(self, place: dict[str, Any]) -> list[int]:
+        """Whom the next round asks."""
+        spec = self.plan.spec
+        if self._partial:
+            return list(range(spec.parties))
+        previous: IntArray | None = None
+        if place["previous"] is not None:
+            previous = np.array(place["previous"], dtype=np.int64)
+        active = spec.schedule.active(place["round"], previous, spec.parties, self._coins(place))
+        return [int(party) for party in active]
+
+
+_PLACE: dict[str, Any] = {
+    "round": 0,
+    "last": 0,
+    "previous": None,
+    "active": [],
+    "counted": [],  # by party, the last of its rounds that entered a sum
+    "coins": {},
+    "spent": {},
+}
+
+
+def check_star(plan: Plan) -> None:
+    """Refuse what a server and its clients cannot run, before anything starts."""
+    spec = plan.spec
+    name = type(plan.algorithm).__name__
+    if spec.shape == "peer":
+        raise InputError(f"{name}: it has no hub, its nodes talk to their neighbours; run it with `consenso peer`.")
+    if isinstance(spec.schedule, RandomWalk):
+        raise InputError(
+            f"{name}: a walk goes from party to party, and a server would see every step of it; run it with "
+            "`consenso peer`."
+        )
+    if spec.parties == 1 and spec.policy.trust == "curator":
+        raise InputError(
+            f"{name}: its one party is its own curator, and a server would receive what only the curator may see; "
+            "run it with `consenso train`, or set trust to 'local'."
+        )

@@ -1,0 +1,259 @@
+"""What the messages of a run must look like, found by running it on made-up rows of zeros, without noise.
+
+Nothing private is looked at: an engine rehearses from public facts what it is about to hear, and refuses everything
+else. Rounds in which the same values are released look the same once two of them were rehearsed alike, so a run of many
+rounds costs a few rehearsed ones. An algorithm whose messages change their shape without any sign of it in its releases
+would find its own messages refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
+from consenso.arrays import Array
+from consenso.engine.codec import MessageError, RecordSchema, decode_values, encode_values
+from consenso.engine.in_process import Neighbourhood
+from consenso.engine.step import opened
+from consenso.engine.sums import RoundSum
+from consenso.planning.plan import Plan
+from consenso.privacy.noise import NoNoise
+from consenso.privacy.releaser import PendingSums, ReleaseRecord, SumTerm, SumToken
+from consenso.privacy.run_spec import RunSpec, largest_bounds
+from consenso.public_facts import PublicFacts
+from consenso.shards import Shards
+
+BOUND, SHARE = ":bound", ":share"  # a sealed field travels as its value, its bound and its share
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageSchema:
+    """How a party's message travels: its record, and for each sealed field what it is a contribution to."""
+
+    record: type[Any]
+    schema: RecordSchema
+    sealed: Mapping[str, SumTerm]
+
+    @classmethod
+    def of(cls, message: Any, pending: PendingSums) -> tuple[MessageSchema, bytes]:
+        """The form of a message and the message itself; what was sealed is taken out of the pending."""
+        values: dict[str, Any] = {}
+        sealed: dict[str, SumTerm] = {}
+        for each in dataclasses.fields(message):
+            value = getattr(message, each.name)
+            if isinstance(value, SumToken):
+                part = pending.take(value)
+                values[each.name], values[each.name + BOUND] = part.value, float(part.bound)
+                values[each.name + SHARE] = float(part.share)
+                sealed[each.name] = replace(part, value=np.zeros_like(part.value))
+            else:
+                values[each.name] = value
+        kind = type(message)
+        form = cls(record=kind, schema=RecordSchema.of_values(kind.__name__, values), sealed=sealed)
+        return form, encode_values(kind.__name__, values)
+
+    def read(self, blob: bytes, pending: PendingSums) -> Any:
+        """The message in bytes that came from outside, its contributions sealed in the pending."""
+        values = decode_values(blob, self.schema)
+        for name, like in self.sealed.items():
+            bound, share = values.pop(name + BOUND), values.pop(name + SHARE)
+            if not (bound > 0 and 0 < share <= 1):
+                raise MessageError(f"{self.schema.record}: the bound or the share of {name!r} is out of range.")
+            values[name] = pending.add(replace(like, value=values[name], bound=bound, share=share))
+        return self.record(**values)
+
+    def silence(self, pending: PendingSums, costs: Mapping[str, tuple[float, float]]) -> Any:
+        """A message that adds nothing to a sum, with the bound and share of each sealed field."""
+        zeros: dict[str, Any] = {
+            each.name: np.zeros(each.shape) for each in self.schema.fields if not each.name.endswith((BOUND, SHARE))
+        }
+        for name, like in self.sealed.items():
+            bound, share = costs[name]
+            zeros[name] = pending.add(replace(like, bound=bound, share=share))
+        return self.record(**zeros)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MessageSchema) and (self.record, self.schema) == (other.record, other.schema)
+
+    def __hash__(self) -> int:
+        return hash((self.record, self.schema))
+
+
+@dataclass(frozen=True)
+class HubRoundSchemas:
+    """The messages of one round around a hub."""
+
+    hub: RecordSchema  # before the round
+    down: RecordSchema
+    down_record: type[Any]
+    up: MessageSchema
+
+
+@dataclass(frozen=True)
+class PeerRoundSchemas:
+    """The messages of one round between neighbours."""
+
+    said: RecordSchema
+    record: type[Any]
+    model: RecordSchema
+
+
+Forms = TypeVar("Forms", HubRoundSchemas, PeerRoundSchemas)
+
+
+class _Rounds(Generic[Forms]):
+    """Rehearses rounds one after the other, as far as somebody asks."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.spec = plan, _quiet(plan.spec)
+        self._next, self._mutex = 0, threading.Lock()  # messages are checked in whatever thread they come in
+        self._rounds: dict[int, Forms] = {}
+        self._last: dict[Any, Forms] = {}  # by what is released
+        self._settled: dict[Any, Forms] = {}
+
+    def at(self, round_: int) -> Forms:
+        """The forms of a round."""
+        if round_ in self._rounds:
+            return self._rounds[round_]
+        released = self._describe_releases(round_)
+        with self._mutex:
+            while released not in self._settled and self._next <= round_:
+                self._advance()
+        return self._rounds.get(round_) or self._settled.get(released) or self._last[released]
+
+    def _advance(self) -> None:
+        round_, released = self._next, self._describe_releases(self._next)
+        found = self._rehearse(self.spec.facts.at(round_))
+        if self._last.get(released) == found:
+            self._settled[released] = found
+        self._last[released] = self._rounds[round_] = found
+        self._next += 1
+
+    def _describe_releases(self, round_: int) -> Any:
+        one = self.spec.facts.only(self.spec.facts.cohort[:1]).at(round_)
+        return tuple((each.name, each.size, each.times) for each in self.plan.algorithm.releases(one))
+
+    def _rehearse(self, facts: PublicFacts) -> Forms:
+        raise AssertionError
+
+    def record(self, entry: ReleaseRecord, *, in_parts: bool) -> None:
+        """A rehearsal has no ledger."""
+
+
+class HubMessageSchemas(_Rounds[HubRoundSchemas]):
+    """The messages of a hub algorithm."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        algorithm: HubAlgorithm = plan.algorithm
+        self._party = self.spec.facts.cohort[:1]
+        self._rows = _zero_rows(self.spec, 0)
+        self._hub = algorithm.start(self.spec.facts)
+        self._state = algorithm.enroll(self.spec.facts.only(self._party), self._rows.cohort(self._party))
+        self._asked = self._state
+        self._parts: tuple[Any, dict[str, SumTerm]] | None = None
+
+    def largest(self) -> int:
+        """Bytes of the longest message of the run, the final model included."""
+        rounds = {0, min(1, self.spec.rounds - 1), self.spec.rounds - 1}
+        forms = [self.at(round_) for round_ in sorted(rounds)]
+        model = RecordSchema.of_values("Model", {"model": np.empty(self.spec.facts.dim)})
+        return max(model.size, *(max(each.hub.size, each.down.size, each.up.schema.size) for each in forms))
+
+    def costs(self, facts: PublicFacts, down: Any) -> dict[str, tuple[float, float]]:
+        """Bound and share that every party names for each sealed field, given what the hub really sends down."""
+        parts = self.contributions(facts, down)
+        return {name: (float(part.bound), float(part.share)) for name, part in parts.items()}
+
+    def contributions(self, facts: PublicFacts, down: Any) -> dict[str, SumTerm]:
+        """Which fields of a message are parts of a sum, and of which: as if a curator added the noise."""
+        if self._parts is None or self._parts[0] is not down:
+            policy = replace(self.spec.policy, trust="curator")
+            pending, spec = PendingSums(), replace(self.spec, policy=policy)
+            facts = replace(facts, problem=self.spec.facts.problem)
+            # Its own state is kept, so that what took a party long to check once is not checked in every round.
+            self._asked, up = self._step(facts, down, pending, spec, self._asked)
+            parts = {each.name: getattr(up, each.name) for each in dataclasses.fields(up)}
+            sealed = {name: pending.take(part) for name, part in parts.items() if isinstance(part, SumToken)}
+            self._parts = (down, sealed)
+        return self._parts[1]
+
+    def _step(self, facts: PublicFacts, down: Any, pending: PendingSums, spec: RunSpec, state: Any) -> tuple[Any, Any]:
+        algorithm, here = self.plan.algorithm, facts.only(self._party)
+        largest = largest_bounds(spec, algorithm.releases, facts.round)
+        with opened(algorithm, spec, here, largest, pending, self) as releaser:
+            after, up = algorithm.local(here, down, state, self._rows.cohort(self._party), releaser)
+        return after, up
+
+    def _rehearse(self, facts: PublicFacts) -> HubRoundSchemas:
+        algorithm, spec = self.plan.algorithm, self.spec
+        largest = largest_bounds(spec, algorithm.releases, facts.round)
+        down, before = algorithm.down(facts, self._hub), self._hub
+        total = RoundSum(spec, facts, largest, self)
+        self._state, up = self._step(facts, down, total.pending, spec, self._state)
+        form, blob = MessageSchema.of(up, total.pending)
+        total.add(form.read(blob, total.pending))
+        self._hub = algorithm.combine(facts, self._hub, total.total(algorithm))
+        return HubRoundSchemas(hub=RecordSchema.of(before), down=RecordSchema.of(down), down_record=type(down), up=form)
+
+
+class PeerMessageSchemas(_Rounds[PeerRoundSchemas]):
+    """The messages of a peer algorithm, as one node says them."""
+
+    def largest(self) -> int:
+        """Bytes of the longest message of the run, the final model included."""
+        forms = [self.at(round_) for round_ in sorted({0, self.spec.rounds - 1})]
+        return max(max(each.said.size, each.model.size) for each in forms)
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        algorithm: PeerAlgorithm = plan.algorithm
+        self._party = self.spec.facts.cohort[:1]
+        self._rows = _zero_rows(self.spec, 0)
+        self._state = algorithm.enroll(self.spec.facts.only(self._party), self._rows.cohort(self._party))
+
+    def _rehearse(self, facts: PublicFacts) -> PeerRoundSchemas:
+        algorithm, spec = self.plan.algorithm, self.spec
+        largest = largest_bounds(spec, algorithm.releases, facts.round)
+        here, pending = facts.only(self._party), PendingSums()
+        with opened(algorithm, spec, here, largest, pending, self) as releaser:
+            state, said = algorithm.local(here, self._state, self._rows.cohort(self._party), releaser)
+        everything = spread_messages({0: said}, spec.parties)
+        assert spec.topology is not None
+        heard = Neighbourhood(everything, self._party, spec.topology.adjacency, spec.topology.metropolis)
+        self._state = algorithm.absorb(here, state, heard)
+        model: Array = algorithm.models(here, self._state)
+        return PeerRoundSchemas(
+            said=RecordSchema.of(said), record=type(said), model=RecordSchema.of_values("Model", {"model": model[0]})
+        )
+
+
+def spread_messages(said: Mapping[int, Any], parties: int) -> Any:
+    """One record with a row for every party: zeros where nothing is known, which no neighbour's sum touches."""
+    first = next(iter(said.values()))
+    values: dict[str, Array] = {}
+    for each in dataclasses.fields(first):
+        like = getattr(first, each.name)
+        values[each.name] = np.zeros((parties, *like.shape[1:]), dtype=like.dtype)
+        for party, message in said.items():
+            values[each.name][party] = getattr(message, each.name)[0]
+    return type(first)(**values)
+
+
+def _quiet(spec: RunSpec) -> RunSpec:
+    """The spec with one record for every party, without noise; what is public and heard of the noise stays."""
+    problem = replace(spec.facts.problem, sizes=np.ones(spec.parties, dtype=np.int64))
+    policy = replace(spec.policy, noise=dict.fromkeys(spec.policy.noise, NoNoise()), probe=None)
+    return replace(spec, facts=replace(spec.facts, problem=problem), policy=policy)
+
+
+def _zero_rows(spec: RunSpec, party: int) -> Shards:
+    problem = spec.facts.problem
+    target = {"sign": np.ones(1), "class": np.zeros(1, dtype=np.int64), "real": np.zeros(1)}[problem.loss.targets]
+    return Shards.from_parties(problem, [(np.zeros((1, problem.features)), target)], parties=[party])

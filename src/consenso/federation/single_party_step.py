@@ -1,0 +1,129 @@
+"""The step of one party alone, as a deployment takes it: its own rows, its own releaser, its own part of every cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from consenso.arrays import IntArray
+from consenso.engine.step import opened
+from consenso.errors import InputError, MessageError, PrivacyError, StepError
+from consenso.federation.ranges import check_numbers, largest_number
+from consenso.federation.round_log import RoundLog, Spent
+from consenso.planning.plan import Plan
+from consenso.privacy.noise import NoNoise
+from consenso.privacy.release import Release
+from consenso.privacy.releaser import PendingSums, SumToken
+from consenso.privacy.run_spec import largest_bounds
+from consenso.public_facts import PublicFacts
+from consenso.shards import Cohort, Shards
+
+Answer: TypeAlias = tuple[Any, Any, RoundLog, PendingSums]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What a step leaves: the next state, the message with its sealed parts in the pending, and what it released."""
+
+    state: Any
+    message: Any
+    pending: PendingSums
+    releases: tuple[dict[str, Any], ...]  # public numbers, for the journal
+    spent: Spent
+
+
+class SinglePartyStep:
+    """Takes the steps of one party of a plan on its own rows."""
+
+    def __init__(self, plan: Plan, shards: Shards, party: int) -> None:
+        _check(plan, shards, party)
+        self.plan, self.party = plan, party
+        self.cohort: Cohort = shards.cohort([party])
+        self._self: IntArray = np.array([party], dtype=np.int64)
+
+    def _answer_without_records(self, step: Callable[[Cohort], Answer]) -> Answer:
+        try:
+            return step(_without_records(self.plan, self.party, self.cohort.rows))
+        except StepError as error:
+            # No rows are in it: what was heard is to blame.
+            raise MessageError("what came cannot be worked with, whatever the rows; send smaller numbers.") from error
+
+    def facts(self, round_: int) -> PublicFacts:
+        """PublicFacts of this party alone."""
+        return self.plan.spec.facts.only(self._self).at(round_)
+
+    def enroll(self) -> Any:
+        """The state before the first round."""
+        return self.plan.algorithm.enroll(self.facts(0), self.cohort)
+
+    @cached_property
+    def state_kind(self) -> type[Any]:
+        """The record that a state is."""
+        return type(self.enroll())
+
+    def take(self, round_: int, state: Any, spent: Spent, *down: Any, silent: bool = False) -> Taken:
+        """One step. `silent` answers every release with its noise alone and leaves the state as it is."""
+        spec, algorithm, here = self.plan.spec, self.plan.algorithm, self.facts(round_)
+        if silent:
+            spec = replace(spec, policy=replace(spec.policy, probe=_ignore_value))
+        for heard in down:
+            check_numbers(heard, largest_number(spec.facts.problem))
+        largest = largest_bounds(spec, algorithm.releases, round_)
+
+        def step(cohort: Cohort) -> Answer:
+            book, pending = RoundLog(spent), PendingSums()
+            with opened(algorithm, spec, here, largest, pending, book) as releaser:
+                after, message = algorithm.local(here, *down, state, cohort, releaser)
+            return after, message, book, pending
+
+        try:
+            after, message, book, pending = step(self.cohort)
+        except (StepError, ArithmeticError, np.linalg.LinAlgError):
+            # Whether rows let a step come to its end is private, so nothing is logged: the party answers as one without
+            # records.
+            after, message, book, pending = self._answer_without_records(step)
+        releases = (*book.releases, *_list_handed_over(spec.policy.trust, algorithm.releases(here), message))
+        return Taken(
+            state=state if silent else after, message=message, pending=pending, releases=releases, spent=book.spent
+        )
+
+
+def _without_records(plan: Plan, party: int, rows: int) -> Cohort:
+    """As many rows of zeros: to a loss of a margin they are no records, and states per row keep their length."""
+    problem = plan.problem
+    targets: dict[str, Any] = {"sign": np.ones(rows), "class": np.zeros(rows, dtype=np.int64), "real": np.zeros(rows)}
+    empty = sparse.csr_array((rows, problem.features), dtype=np.float64)
+    return Shards.from_parties(problem, [(empty, targets[problem.loss.targets])], parties=[party]).cohort([party])
+
+
+def _list_handed_over(trust: str, releases: tuple[Release, ...], message: Any) -> list[dict[str, Any]]:
+    """What leaves without noise because the hub is trusted to add it: no scale of its own."""
+    if trust != "curator" or not any(isinstance(value, SumToken) for value in vars(message).values()):
+        return []
+    return [{"name": each.name, "scale": None} for each in releases if each.at == "sum"]
+
+
+def _ignore_value(round_: int, release: Release, cohort: IntArray, value: object, bound: float) -> None:
+    """A probe that looks at nothing: with it, the releaser answers with noise alone."""
+
+
+def _check(plan: Plan, shards: Shards, party: int) -> None:
+    if shards.problem != plan.problem:
+        raise InputError("Party(shards=...): the rows belong to another problem; read them for the plan's problem.")
+    if party not in shards.parties:
+        raise InputError(f"Party(party={party}): no rows of this party are here; read its own file.")
+    require_sampler(plan)
+
+
+def require_sampler(plan: Plan) -> None:
+    """Refuse a plan that was made without saying where its noise comes from."""
+    if not plan.sampler_chosen and not all(isinstance(n, NoNoise) for n in plan.spec.policy.noise.values()):
+        raise PrivacyError(
+            f"{type(plan.algorithm).__name__}: no source of noise was chosen; plan with sampler=Safe() for noise that "
+            "protects, or with sampler=Seeded(seed) for a simulation."
+        )

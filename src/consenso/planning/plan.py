@@ -1,0 +1,466 @@
+"""Planning: noise, rounds and every observer's guarantee, before any data are touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
+from consenso.arrays import IntArray
+from consenso.errors import InputError, PreconditionError
+from consenso.privacy.accountants import excess, gdp
+from consenso.privacy.calibrate import Mu, Target, calibrate_noise
+from consenso.privacy.card import Card
+from consenso.privacy.composition import amplify, compose_all
+from consenso.privacy.count import Count
+from consenso.privacy.events import compose
+from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.noise import GaussianNoise, Noise, NoNoise
+from consenso.privacy.observers import (
+    Eavesdropper,
+    Observer,
+    Peer,
+    Public,
+    Server,
+    choose_observer,
+    choose_trust,
+    members,
+)
+from consenso.privacy.relations import UNITS, Relation, bounds_of, check_claim, claims_of
+from consenso.privacy.release import Trust
+from consenso.privacy.releaser import ReleasePolicy
+from consenso.privacy.run_spec import Declaration, PrivacyQuery, RunSpec, largest_bounds, stretches
+from consenso.privacy.samplers import Sampler, Seeded
+from consenso.privacy.theorems import Composition, Theorem, strongest
+from consenso.problem import Adjacency, Problem, Unit
+from consenso.public_facts import PublicFacts
+from consenso.schedules import Certain, Cyclic, Everyone, Independent, RandomStopping, RandomWalk, Schedule
+from consenso.topology import Topology
+
+_COUNTED = (
+    "a noisy count of the records and every release of the run keep together to one mu, whatever the count is "
+    "(docs/privacy.md#noisy-count)"
+)
+ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProvedGuarantee:
+    """The guarantee of one kind of party against one observer, and why nothing stronger is claimed."""
+
+    guarantee: Guarantee
+    theorem: Theorem
+    party: int
+    refusals: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """An algorithm in a spec. Everything in it is public."""
+
+    algorithm: Any
+    spec: RunSpec
+    count: Count | None = None  # the noisy number of records that was released before, and is paid for with the run
+    sampler_chosen: bool = True  # planning needs no source of noise, running does
+
+    @property
+    def problem(self) -> Problem:
+        """What is learnt, and its public facts."""
+        return self.spec.facts.problem
+
+    def observers(self) -> tuple[Observer, ...]:
+        """Who can look, in this spec."""
+        if self.spec.parties == 1:
+            return (Eavesdropper(), Public())
+        if self.spec.shape == "peer":
+            return (Eavesdropper(), Peer(party=0), Public())
+        return (Eavesdropper(), Server(), Peer(party=0), Public())
+
+    def prove(
+        self,
+        observer: Observer,
+        party: int,
+        delta: float,
+        *,
+        unit: Unit | None = None,
+        adjacency: Relation | None = None,
+    ) -> ProvedGuarantee:
+        """The strongest guarantee that is proved for one party's data; refuses what this run does not support."""
+        unit, relation = unit or self.problem.unit, adjacency or self.problem.adjacency
+        check_claim(self.problem.adjacency, unit, relation)
+        query = PrivacyQuery(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
+        lowest, candidates = self._theorems(query)
+        theorem, refusals = strongest(candidates, lowest, delta)
+        if self.count is not None:
+            theorem = self._after_count(self.count, theorem)
+        guarantee = Guarantee(
+            event=theorem.event(),
+            adjacency=relation,
+            unit=unit,
+            observer=observer.key,
+            theorem=type(theorem).__name__,
+            assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
+            simulation=self.sampler_chosen and not self.spec.policy.sampler.private,
+        )
+        return ProvedGuarantee(guarantee=guarantee, theorem=theorem, party=party, refusals=tuple(refusals))
+
+    def _after_count(self, count: Count, theorem: Theorem) -> Theorem:
+        """What holds for every count, of the count and of the run together."""
+        if (theorem.unit, theorem.adjacency) == ("record", "add-remove"):
+            together = compose(count.event(self.spec.policy.sampler), theorem.event())
+            mu = gdp(together)
+            if mu is None or mu > count.mu or excess(together) > count.excess:
+                raise PreconditionError(
+                    f"plan(count=...): together with the noisy count the run must be GDP with mu={count.mu:.6g}, and "
+                    "it is not; plan it for Mu(mu=count.rest), or declare a public number of records."
+                )
+        return Composition(
+            released=count.promise(theorem.unit, theorem.adjacency),
+            why=f"{_COUNTED} ({type(theorem).__name__})",
+            adjacency=theorem.adjacency,
+            unit=theorem.unit,
+        )
+
+    def _theorems(self, query: PrivacyQuery) -> tuple[Theorem, list[Callable[[], Theorem]]]:
+        """The theorem that always holds for a query, and the candidates for stronger ones."""
+        spec, declaration = self.spec, self.algorithm.releases
+        candidates: list[Callable[[], Theorem]] = list(self.algorithm.theorems(spec, query))
+        participation = spec.schedule.participation(query.party, spec.rounds, spec.parties)
+        if isinstance(participation, Independent):
+            candidates.append(lambda: amplify(spec, query, declaration))
+        return compose_all(spec, query, declaration), candidates
+
+    def check(self) -> None:
+        """Refuse a plan that could not say what it guarantees: every theorem of its card is stated, none is evaluated.
+
+        Whether a theorem can be stated depends on the releases, the noise, the schedule and the sampler, and not on how
+        large a party is: the first and the last kind of party stand for all.
+        """
+        representatives = self._representatives()
+        for party in {int(representatives[0]), int(representatives[-1])}:
+            for observer in self.observers():
+                for unit in self.problem.stated_units:
+                    for relation in claims_of(self.problem.adjacency, unit):
+                        query = PrivacyQuery(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
+                        lowest, candidates = self._theorems(query)
+                        excess(lowest.event())  # refuses events that no accountant can read
+                        for candidate in candidates:
+                            try:
+                                excess(candidate().event())
+                            except PreconditionError:
+                                continue  # it does not apply here, and the card will say why
+
+    def prove_each(
+        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Relation | None = None
+    ) -> list[ProvedGuarantee]:
+        """One promise for each kind of party that public facts tell apart, the observers' own data left out."""
+        insiders = members(observer)
+        parties = [self._find_outsider(int(party), insiders) for party in self._representatives()]
+        return [
+            self.prove(observer, party, delta, unit=unit, adjacency=adjacency) for party in parties if party is not None
+        ]
+
+    def guarantee(
+        self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Relation | None = None
+    ) -> Guarantee:
+        """The guarantee that holds for every party: that of the worst."""
+        found = self.prove_each(observer, delta, unit=unit, adjacency=adjacency)
+        if not found:
+            raise InputError(
+                f"Plan.guarantee({observer.key!r}): nobody is left whose data this observer does not have."
+            )
+        return max((promise.guarantee for promise in found), key=lambda guarantee: guarantee.epsilon(delta))
+
+    def prove_all(self, delta: float) -> list[ProvedGuarantee]:
+        """What is promised against every observer, for both units, in every relation that the run supports."""
+        return [
+            promise
+            for observer in self.observers()
+            for unit in UNITS
+            for relation in claims_of(self.problem.adjacency, unit)
+            for promise in self.prove_each(observer, delta, unit=unit, adjacency=relation)
+        ]
+
+    def card(self, delta: float) -> Card:
+        """The privacy card: every promise to every unit that protects somebody."""
+        spec, problem = self.spec, self.problem
+        promises = [each for each in self.prove_all(delta) if each.guarantee.unit in problem.stated_units]
+        return Card.build(
+            algorithm=type(self.algorithm).__name__,
+            parameters={
+                "algorithm": self.algorithm,
+                "rounds": spec.rounds,
+                "schedule": spec.schedule,
+                "noise": dict(spec.policy.noise),
+                "equal": "noise" if spec.policy.equal_noise else "epsilon",
+                "colluders": spec.colluders,
+                **({} if self.count is None else {"count": self.count}),
+                "edges": None if spec.topology is None else [list(edge) for edge in spec.topology.edges],
+            },
+            data={
+                "loss": problem.loss,
+                "regularizer": problem.regularizer,
+                "features": problem.features,
+                "sizes": [int(size) for size in problem.sizes],
+                "row_bound": problem.row_bound,
+                "target_bound": problem.target_bound,
+                "unit": problem.unit,
+                "adjacency": problem.adjacency,
+                "weighting": problem.weighting,
+                **({} if problem.capped else {"capped": False}),
+            },
+            trust=spec.policy.trust,
+            sampler=spec.policy.sampler,
+            delta=delta,
+            promises=promises,
+            kinds=self._kinds(promises),
+        )
+
+    def _representatives(self) -> IntArray:
+        """Parties such that whatever holds for all of these holds for everybody."""
+        schedule = self.spec.schedule
+        if isinstance(schedule, RandomWalk) and schedule.topology is not None:
+            # How often a walk comes by depends on the place in the graph, not on the degree alone.
+            return self.spec.facts.cohort
+        if isinstance(schedule, Cyclic | RandomStopping):
+            return self._in_turn()
+        return self.spec.facts.classes()
+
+    def _in_turn(self) -> IntArray:
+        """A fixed order tells equal parties apart.
+
+        Parties that are alike and have the same number of turns have them one after the other, so that whatever grows
+        or falls with the round (the cost of a turn, the iterations after it) is largest for the first or for the last
+        of them. Where the cost does neither, everybody counts.
+        """
+        facts, rounds = self.spec.facts, self.spec.rounds
+        if not self._costs_are_monotone():
+            return facts.cohort
+        chosen = set(facts.classes().tolist())
+        once_more = np.arange(facts.parties) < rounds % facts.parties
+        for first in facts.classes():
+            alike = np.isin(facts.cohort, self.like(int(first)))
+            for group in (alike & once_more, alike & ~once_more):
+                chosen.update(np.flatnonzero(group)[[0, -1]].tolist() if group.any() else [])
+        return np.array(sorted(chosen), dtype=np.int64)
+
+    def _costs_are_monotone(self) -> bool:
+        """Whether all rounds make the same releases, and all noises fall, or all rise, or stay."""
+        found = stretches(self.spec, 0, self.algorithm.releases)
+        if len({stretch.releases for stretch in found}) > 1:
+            return False
+        noises = [
+            [self.spec.policy.noise_for(release.name).scale(1.0, stretch.first) for stretch in found]
+            for release in found[0].releases
+        ]
+        steps = np.sign(np.diff(np.array(noises), axis=1))
+        return bool((steps >= 0).all() or (steps <= 0).all())
+
+    def _kinds(self, promises: list[ProvedGuarantee]) -> dict[int, int]:
+        """How many parties each party of a promise stands for; where parties are told apart, each for itself."""
+        classes = len(self._representatives()) == len(self.spec.facts.classes())
+        return {promise.party: len(self.like(promise.party)) if classes else 1 for promise in promises}
+
+    def like(self, party: int) -> IntArray:
+        """The parties that no public fact tells from this one."""
+        facts = self.spec.facts
+        columns = [facts.sizes.astype(float), facts.scales]
+        if facts.degrees is not None:
+            columns.append(facts.degrees.astype(float))
+        table = np.stack(columns, axis=1)
+        return np.flatnonzero((table == table[party]).all(axis=1))
+
+    def _find_outsider(self, party: int, insiders: frozenset[int]) -> int | None:
+        """A party of the same kind that does not look on."""
+        if party not in insiders:
+            return party
+        others = [int(other) for other in self.like(party) if int(other) not in insiders]
+        return others[0] if others else None
+
+
+def plan(
+    problem: Problem,
+    algorithm: Any,
+    *,
+    rounds: int,
+    noise: Noise | Mapping[str, Noise] | None = None,
+    target: Target | None = None,
+    observer: Observer | None = None,
+    schedule: Schedule | None = None,
+    trust: Trust | None = None,
+    topology: Topology | None = None,
+    sampler: Sampler | None = None,
+    colluders: int = 0,
+    equal: Literal["epsilon", "noise"] = "epsilon",
+    count: Count | None = None,
+) -> Plan:
+    """Plan a run: with explicit `noise`, or with the least noise that meets `target` for `observer`.
+
+    Without an `observer` the target is for whoever is not trusted (`choose_observer`).
+
+    `sampler` may be left out to plan; a run needs one. `colluders` is how many parties may pool what they know with
+    whoever looks: every guarantee of the plan, the public's too, is against the observer together with so many parties.
+
+    `equal` says what parties of different sizes or degrees have in common: their epsilon, each with its own noise, or
+    the noise.
+
+    `count` is a noisy number of records that was released before and that the problem's size was taken from. The target
+    is then the mu that it leaves, and what is promised is the whole mu of the count.
+    """
+    _check_count(problem, target, count)
+    if rounds < 1:
+        raise InputError(f"plan(rounds={rounds}): a run has at least one round.")
+    if (noise is None) == (target is None):
+        raise InputError("plan(noise=..., target=...): give the noise or the target, one of the two.")
+    shape = _shape(algorithm)
+    if shape == "peer" and topology is None:
+        raise InputError(f"plan(topology=None): {type(algorithm).__name__} runs on a graph; give its topology.")
+    if topology is not None and topology.parties != problem.parties:
+        raise InputError(
+            f"plan(topology=...): the graph has {topology.parties} parties and the problem {problem.parties}; both "
+            "must agree."
+        )
+    schedule = schedule or Everyone()
+    if shape == "peer" and not isinstance(schedule, Everyone):
+        raise InputError(
+            f"plan(schedule=...): {type(algorithm).__name__} needs every node in every round; use Everyone()."
+        )
+    trust = trust or choose_trust(problem.parties)
+    most = max(0, problem.parties - (2 if trust == "secure-sum" else 1))
+    if not 0 <= colluders <= most:
+        raise InputError(
+            f"plan(colluders={colluders}): between 0 and {most} of {problem.parties} parties may collude under "
+            f"{trust!r} trust."
+        )
+    facts = PublicFacts.everyone(
+        problem,
+        rounds=rounds,
+        rate=_rate(schedule, rounds, problem.parties),
+        degrees=topology.degrees if topology else None,
+    )
+    names = _names(algorithm, facts)
+    policy = ReleasePolicy(
+        noise=noise if isinstance(noise, Mapping) else dict.fromkeys(names, noise or GaussianNoise(multiplier=1.0)),
+        sampler=sampler or Seeded(0),
+        trust=trust,
+        shares=max(1, problem.parties - colluders - 1),
+        equal_noise=equal == "noise",
+    )
+    spec = RunSpec(facts=facts, schedule=schedule, policy=policy, shape=shape, topology=topology, colluders=colluders)
+    algorithm.check(spec)
+    _check_bounded(algorithm, spec)
+    planned = Plan(algorithm=algorithm, spec=spec, sampler_chosen=sampler is not None)
+    if target is not None:
+        planned = _calibrate(planned, target, observer or choose_observer(trust))
+    planned = replace(_with_noise_levels(planned), count=count)
+    planned.check()
+    return planned
+
+
+def _check_count(problem: Problem, target: Target | None, count: Count | None) -> None:
+    if count is None:
+        return
+    if target is not None and target != Mu(mu=count.rest):
+        raise InputError(
+            f"plan(target={target}, count=...): what is left for the run is one mu, whatever the count is; give "
+            "Mu(mu=count.rest)."
+        )
+    if problem.capped or problem.records != count.low:
+        raise InputError(
+            f"plan(count=...): the number of records that a noisy count stands for is {count.low}, which bounds "
+            f"nothing, and the problem has {problem.records}; use Problem(sizes=[{count.low}], capped=False)."
+        )
+
+
+def _check_bounded(algorithm: Any, spec: RunSpec) -> None:
+    """Noise is scaled with the bound of the problem's own unit and adjacency, so there must be one."""
+    problem, everyone = spec.facts.problem, spec.representatives()
+    for round_ in {0, spec.rounds - 1}:
+        for release in algorithm.releases(everyone.at(round_)):
+            if release.perturbs_objective or np.isfinite(release.bounds.at(problem.unit, problem.adjacency)).all():
+                continue
+            if isinstance(spec.policy.noise_for(release.name), NoNoise):
+                continue  # nothing is scaled, and nothing is promised
+            known = [
+                f"unit={unit!r} with adjacency={adjacency!r}"
+                for unit in UNITS
+                for adjacency in ADJACENCIES
+                if np.isfinite(release.bounds.at(unit, adjacency)).all()
+            ]
+            raise PreconditionError(
+                f"plan({type(algorithm).__name__}): no bound on {release.name!r} is known for unit={problem.unit!r} "
+                f"with adjacency={problem.adjacency!r}; there is one for "
+                f"{' or '.join(known) or 'no unit: clip the value'}."
+            )
+
+
+def _with_noise_levels(planned: Plan) -> Plan:
+    """The plan whose facts say how loud each release will be: public, and what step rules are made from."""
+    spec = planned.spec
+    heard = {name: _noise_level(spec, planned.algorithm.releases, name) for name in spec.policy.noise}
+    return replace(planned, spec=replace(spec, facts=replace(spec.facts, noise=heard)))
+
+
+def _noise_level(spec: RunSpec, declaration: Declaration, name: str) -> float:
+    """Noise scale of a release where it is first made: on the sum for a sum, else the largest of one party's."""
+    for round_ in range(spec.rounds):
+        everyone = spec.representatives().at(round_)
+        for release in declaration(everyone):
+            if release.name == name:
+                largest = largest_bounds(spec, declaration, round_)[name]
+                sensitivity = spec.policy.sensitivity(release, everyone, largest)
+                scale = float(np.max(spec.policy.noise_for(name).scale(sensitivity, round_)))
+                if release.at == "party" or spec.policy.trust == "curator":
+                    return scale
+                # Under a secure sum every party adds a share, under local trust the whole noise.
+                shares = spec.policy.shares if spec.policy.trust == "secure-sum" else 1
+                return scale * float(np.sqrt(spec.parties / shares))
+    raise InputError(f"plan(noise=...): the algorithm makes no release {name!r}; drop that noise.")
+
+
+def _calibrate(planned: Plan, target: Target, observer: Observer) -> Plan:
+    """The plan with the least common multiplier that meets the target for an observer."""
+    weights: Mapping[str, float] = getattr(planned.algorithm, "noise_weights", {})
+
+    def at(multiplier: float) -> Plan:
+        noise = {
+            name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0)) for name in planned.spec.policy.noise
+        }
+        policy = replace(planned.spec.policy, noise=noise)
+        return replace(planned, spec=replace(planned.spec, policy=policy))
+
+    delta = getattr(target, "delta", 1e-6)
+    return at(calibrate_noise(lambda multiplier: at(multiplier).guarantee(observer, delta).event, target))
+
+
+def _shape(algorithm: Any) -> Literal["hub", "peer"]:
+    if isinstance(algorithm, HubAlgorithm):
+        return "hub"
+    if isinstance(algorithm, PeerAlgorithm):
+        return "peer"
+    raise InputError(
+        f"plan(algorithm={type(algorithm).__name__}): an algorithm has local and combine, or local and absorb; see "
+        "consenso.algorithms.shape."
+    )
+
+
+def _rate(schedule: Schedule, rounds: int, parties: int) -> float:
+    """Expected share of the parties in a round, for the normaliser of sampled sums."""
+    participation = schedule.participation(0, rounds, parties)
+    if isinstance(participation, Independent):
+        return participation.rate
+    everyone = isinstance(participation, Certain) and participation.count == rounds
+    return 1.0 if everyone else 1.0 / parties
+
+
+def _names(algorithm: Any, facts: PublicFacts) -> list[str]:
+    """Names of all releases of a run, in the order of their first use."""
+    seen: dict[str, None] = {}
+    one = facts.only(facts.cohort[:1])
+    for round_ in range(facts.rounds):
+        for release in algorithm.releases(one.at(round_)):
+            seen.setdefault(release.name)
+    return list(seen)

@@ -1,0 +1,113 @@
+"""A plan made anew from what its card says, to see that the card's theorems follow from its parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from consenso.errors import ConsensoError, TamperError
+from consenso.planning.plan import Plan, plan
+from consenso.privacy.card import Card
+from consenso.privacy.samplers import Safe, Seeded
+from consenso.problem import Problem
+from consenso.topology import Topology
+
+# Packages whose frozen dataclasses a card may spell out.
+SPOKEN = (
+    "algorithms",
+    "losses",
+    "operators",
+    "regularizers",
+    "schedules",
+    "topology",
+    "privacy.noise",
+    "privacy.count",
+)
+
+
+def replan(card: Card) -> Plan:
+    """The plan of a card; TamperError where its parameters are not those of a plan."""
+    try:
+        data = {name: _rebuild(value) for name, value in card.data.items()}
+        told = {name: _rebuild(value) for name, value in card.parameters.items()}
+        problem = Problem(**{**data, "sizes": np.array(data["sizes"], dtype=np.int64)})
+        edges = told.pop("edges")
+        return plan(
+            problem,
+            told.pop("algorithm"),
+            trust=card.trust,  # type: ignore[arg-type]
+            topology=None if edges is None else Topology.from_edges(problem.parties, edges),
+            sampler=Seeded(0) if card.simulation else Safe(),
+            **told,
+        )
+    except (ConsensoError, KeyError, TypeError, ValueError) as error:
+        raise TamperError(f"The parameters of the card are not those of a plan: {error}") from error
+
+
+def differences(card: Card) -> list[str]:
+    """Entries of a card that its own parameters do not give; empty when all follow."""
+    made = replan(card)
+    if type(made.algorithm).__name__ != card.algorithm:
+        return [f"algorithm: {card.algorithm!r} is not the {type(made.algorithm).__name__} of the parameters"]
+    return compare(card, made.card(card.delta))
+
+
+def compare(card: Card, fresh_card: Card) -> list[str]:
+    """Entries of a card that are not those of a card that was made anew; empty when all are."""
+    again = {_scope(entry): entry for entry in fresh_card.entries}
+    found = []
+    for entry in card.entries:
+        fresh = again.pop(_scope(entry), None)
+        if fresh is None:
+            found.append(f"{' / '.join(_scope(entry))}: the plan promises nothing to this observer")
+            continue
+        found += [
+            f"{' / '.join(_scope(entry))}: {each.name} is not what the parameters give"
+            for each in dataclasses.fields(entry)
+            if getattr(entry, each.name) != getattr(fresh, each.name)
+        ]
+    return found + [f"{' / '.join(scope)}: the card leaves this promise out" for scope in again]
+
+
+def _scope(entry: Any) -> tuple[str, str, str]:
+    return entry.observer, entry.unit, entry.adjacency
+
+
+def _rebuild(value: Any) -> Any:
+    """A value of a card as the object that it spells out."""
+    if isinstance(value, Mapping):
+        if "kind" not in value:
+            return {name: _rebuild(item) for name, item in value.items()}
+        kind = _vocabulary().get(str(value["kind"]))
+        if kind is None:
+            raise TamperError(f"{value['kind']!r} is nothing that this version can plan with.")
+        asked = {each.name for each in dataclasses.fields(kind) if each.init}
+        return kind(**{name: _rebuild(item) for name, item in value.items() if name in asked})
+    if isinstance(value, list):
+        return tuple(_rebuild(item) for item in value)
+    return float(value) if value in ("inf", "-inf") else value
+
+
+@cache
+def _vocabulary() -> dict[str, type[Any]]:
+    """Frozen dataclasses by name, as far as the name is not used twice."""
+    found: dict[str, set[type[Any]]] = {}
+    for module in _modules():
+        for value in vars(module).values():
+            if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == module.__name__:
+                found.setdefault(value.__name__, set()).add(value)
+    return {name: kinds.pop() for name, kinds in found.items() if len(kinds) == 1}
+
+
+def _modules() -> Iterator[Any]:
+    for name in SPOKEN:
+        package = importlib.import_module(f"consenso.{name}")
+        yield package
+        for inner in pkgutil.iter_modules(getattr(package, "__path__", ())):
+            yield importlib.import_module(f"{package.__name__}.{inner.name}")

@@ -1,0 +1,318 @@
+"""The releaser through which a release leaves a party.
+
+While an algorithm runs it is handed a `Releaser`, the only object that turns an exact value into one that may be sent,
+kept by the hub or shown: the releaser clips the value, adds the noise and records the use, from the same declaration
+that the plan was made of.
+
+An algorithm is trusted code. It is handed exact values beside the releaser, and Python lets it read what the releaser
+was made with (its sampler, its declarations). The releaser keeps an honest definition from forgetting noise or a
+charge; it stops nobody who means to send something else. Law 3 of `consenso.testing` finds a definition that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError, StepError, UndeclaredReleaseError
+from consenso.privacy.noise import Noise
+from consenso.privacy.release import COIN_STREAM, HUB, NOISE_STREAM, Amount, Release, Trust
+from consenso.privacy.samplers import Key, Sampler
+from consenso.public_facts import PublicFacts
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """One use of the releaser, as the ledger of a run keeps it: public numbers only."""
+
+    round: int
+    name: str
+    cohort: IntArray = field(compare=False)
+    scale: Amount  # noise scale that was drawn
+    bound: float  # 1, or the bound that an adaptive release named
+    share: float  # 1, or the part of the cost that this use is
+
+
+class SumToken:
+    """An exact or share-noised contribution on its way to a sum. It has no value until the sum is opened."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False)
+class SumTerm:
+    """What a cohort (parties, size) adds to a sum, with its declaration."""
+
+    release: Release
+    index: int
+    repetition: int
+    value: Array
+    bound: float
+    share: float
+
+
+class Releaser(Protocol):
+    """The only way out of a party."""
+
+    def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Array:
+        """Release `value` (parties, size): clipped, perturbed, recorded.
+
+        A release whose noise belongs on the sum may come back as a `SumToken` token: put it into the message as it is.
+        """
+        ...
+
+    def perturb(self, name: str, solve: Callable[[Array], Array]) -> Array:
+        """Objective perturbation: `solve` gets the noise (parties, size) and returns the perturbed minimiser."""
+        ...
+
+    def coins(self, name: str, counts: IntArray) -> NDArray[np.bool_]:
+        """Hidden coins of the records that enter release `name`: true with its rate, one per row of the cohort."""
+        ...
+
+
+class PendingSums:
+    """Holds what is sealed until the engine opens the sum. Engines have it, algorithms never do."""
+
+    def __init__(self) -> None:
+        self._contents: dict[SumToken, SumTerm] = {}
+
+    def add(self, contribution: SumTerm) -> SumToken:
+        """Seal a contribution."""
+        token = SumToken()
+        self._contents[token] = contribution
+        return token
+
+    def take(self, token: SumToken) -> SumTerm:
+        """What is behind a token; only once."""
+        return self._contents.pop(token)
+
+
+class Probe(Protocol):
+    """For the laws of `consenso.testing`: sees exact values, and every release is answered with noise alone.
+
+    A run with a probe learns nothing, which is what makes non-interference and sensitivities measurable.
+    """
+
+    def __call__(self, round_: int, release: Release, cohort: IntArray, value: Array, bound: float) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasePolicy:
+    """What a releaser is built from: everything public about how values leave in this run."""
+
+    noise: Mapping[str, Noise]
+    sampler: Sampler
+    trust: Trust
+    shares: int  # parties whose noise shares make up the whole noise of a secure sum
+    equal_noise: bool  # one scale for all parties (that of the largest bound), instead of each its own
+    probe: Probe | None = None
+
+    def noise_for(self, name: str) -> Noise:
+        """The noise of a release."""
+        if name not in self.noise:
+            raise InputError(f"noise: there is none for release {name!r}; there is for {sorted(self.noise)}.")
+        return self.noise[name]
+
+    def sensitivity(self, release: Release, facts: PublicFacts, largest: float) -> Amount:
+        """The bound that the noise of a release is scaled with: that of the problem's own unit and adjacency.
+
+        `largest` is the largest over all parties. Noise on a sum always uses it: its scale must not tell who is in
+        the sum.
+        """
+        if self.equal_noise or release.at == "sum":
+            return largest
+        return release.bounds.at(facts.problem.unit, facts.problem.adjacency)
+
+
+def open_releaser(
+    policy: ReleasePolicy,
+    facts: PublicFacts,
+    releases: Sequence[Release],
+    *,
+    largest: Mapping[str, float],
+    pending: PendingSums,
+    record: Callable[[ReleaseRecord], None],
+) -> tuple[Releaser, Callable[[], None]]:
+    """A releaser for one step of one cohort, and the function that closes it and checks that nothing is missing."""
+    declared = {release.name: (index, release) for index, release in enumerate(releases)}
+    used = dict.fromkeys(declared, 0)
+
+    def enter(name: str) -> tuple[int, Release, int]:
+        if name not in declared:
+            raise UndeclaredReleaseError(
+                f"release({name!r}): this release is not declared for round {facts.round}; declared: "
+                f"{sorted(declared)}."
+            )
+        index, release = declared[name]
+        if used[name] == release.times:
+            raise UndeclaredReleaseError(
+                f"release({name!r}): declared {release.times} time(s) per round, and this is one more; "
+                "declare it or do not release it."
+            )
+        used[name] += 1
+        return index, release, used[name] - 1
+
+    def key(index: int, repetition: int, stream: int = NOISE_STREAM) -> Key:
+        return Key(parties=facts.cohort, round=facts.round, release=index, repetition=repetition, stream=stream)
+
+    def add_noise(release: Release, value: Array, bound: float, share: float, at: Key, *, split: int = 1) -> Array:
+        noise = policy.noise_for(release.name)
+        sensitivity, entry = _price(policy, facts, release, largest[release.name], bound, share)
+        record(entry)
+        return (noise if split == 1 else noise.split(split)).sample(value, sensitivity, facts.round, at, policy.sampler)
+
+    class _Door:
+        __slots__ = ()
+
+        def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Array | SumToken:
+            index, release, repetition = enter(name)
+            value = check_value(release, value, facts, bound, share)
+            if policy.probe is not None:
+                policy.probe(facts.round, release, facts.cohort, value, bound)
+                value = np.zeros_like(value)
+            if release.at == "party" or policy.trust == "local":
+                return add_noise(release, value, bound, share, key(index, repetition))
+            if policy.trust == "secure-sum":
+                value = add_noise(release, value, bound, share, key(index, repetition), split=policy.shares)
+            return pending.add(SumTerm(release, index, repetition, value, bound, share))
+
+        def perturb(self, name: str, solve: Callable[[Array], Array]) -> Array:
+            index, release, repetition = enter(name)
+            if not release.perturbs_objective:
+                raise UndeclaredReleaseError(
+                    f"release.perturb({name!r}): declared as an additive release; call releaser(...)."
+                )
+            zero = np.zeros((len(facts.cohort), release.size))
+            noise = add_noise(release, zero, 1.0, 1.0, key(index, repetition))
+            return solve(noise) if policy.probe is None else noise
+
+        def coins(self, name: str, counts: IntArray) -> NDArray[np.bool_]:
+            index, release = declared[name]
+            uniform = policy.sampler.uniform(key(index, used[name], COIN_STREAM), int(counts.max(initial=0)))
+            inside = np.arange(uniform.shape[1])[None, :] < counts[:, None]
+            # Rounded down to the 53 bits of the coins: a theorem on sampling at a rate covers smaller rates only.
+            heads: NDArray[np.bool_] = uniform[inside] < np.floor(release.rate * 2.0**53) * 2.0**-53
+            return heads
+
+    def close() -> None:
+        for name, (_, release) in declared.items():
+            if used[name] != release.times and not release.parts:
+                raise UndeclaredReleaseError(
+                    f"Release {name!r} was declared {release.times} time(s) in round {facts.round} and made "
+                    f"{used[name]} time(s); a release must not depend on the data: make it or do not declare it."
+                )
+
+    return _Door(), close  # type: ignore[return-value]
+
+
+def _price(
+    policy: ReleasePolicy, facts: PublicFacts, release: Release, largest: float, bound: float, share: float
+) -> tuple[Amount, ReleaseRecord]:
+    """The sensitivity that the noise of a use of the releaser is scaled with, and the entry that says so."""
+    sensitivity = policy.sensitivity(release, facts, largest) * bound / np.sqrt(share)
+    scale = policy.noise_for(release.name).scale(sensitivity, facts.round)
+    return sensitivity, ReleaseRecord(facts.round, release.name, facts.cohort, scale, bound, share)
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledRelease:
+    """The only use of the releaser in a step that is compiled together with its noise, under local trust."""
+
+    key: Key  # of the noise
+    clip: float  # longest value in the 2-norm
+    entry: ReleaseRecord  # its noise scales; for the ledger, once the step is done
+
+
+def prepare_compiled(
+    policy: ReleasePolicy, facts: PublicFacts, releases: Sequence[Release], *, largest: Mapping[str, float]
+) -> CompiledRelease:
+    """What the releaser would do in a step that makes one release of one vector; refuses what a compiled step cannot
+    do.
+    """
+    release = releases[0]
+    if (
+        len(releases) != 1
+        or (release.times, release.norm, release.at, release.rate) != (1, 2, "party", 1.0)
+        or release.adaptive
+        or release.parts
+        or release.perturbs_objective
+        or policy.trust != "local"
+        or policy.probe is not None
+    ):
+        raise UndeclaredReleaseError(
+            f"Release {release.name!r}: a compiled step makes one plain release a round, under local trust; "
+            "take the step through its releaser."
+        )
+    _, entry = _price(policy, facts, release, largest[release.name], 1.0, 1.0)
+    key = Key(parties=facts.cohort, round=facts.round, release=0, repetition=0, stream=NOISE_STREAM)
+    return CompiledRelease(key, np.inf if release.clip is None else float(release.clip), entry)
+
+
+def check_value(release: Release, value: Array, facts: PublicFacts, bound: float, share: float) -> Array:
+    """The value as it may enter the noise: of the declared shape, finite, clipped."""
+    if value.shape != (len(facts.cohort), release.size):
+        raise UndeclaredReleaseError(
+            f"release({release.name!r}): declared as {release.size} numbers for each of {len(facts.cohort)} parties, "
+            f"got shape {value.shape}."
+        )
+    if not release.adaptive and bound != 1.0:
+        raise UndeclaredReleaseError(f"release({release.name!r}, bound=...): only an adaptive release names its bound.")
+    if not release.parts and share != 1.0:
+        raise UndeclaredReleaseError(f"release({release.name!r}, share=...): the release was not declared in parts.")
+    if not (np.isfinite(bound) and bound > 0 and 0 < share <= 1):
+        raise UndeclaredReleaseError(f"release({release.name!r}): a bound is positive and a share lies in (0, 1].")
+    if not np.isfinite(value).all():
+        raise StepError(f"release({release.name!r}): a value that is not finite cannot be released; check the step.")
+    if release.clip is None:
+        return value
+    return clip(value, release.clip * bound, release.norm)
+
+
+def clip(value: Array, bound: float, norm: int) -> Array:
+    """Each row scaled down to the bound where it is longer."""
+    lengths = np.abs(value).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", value, value))
+    factors = np.divide(bound, lengths, out=np.ones_like(lengths), where=lengths > bound)
+    return value if factors.min(initial=1.0) == 1.0 else value * factors[:, None]
+
+
+def open_sum(
+    policy: ReleasePolicy,
+    facts: PublicFacts,
+    contribution: SumTerm,
+    *,
+    largest: Mapping[str, float],
+    record: Callable[[ReleaseRecord], None],
+) -> Array:
+    """The sum of all contributions, (size,). Under a trusted curator this is where its noise is added."""
+    release, bound, share = contribution.release, contribution.bound, contribution.share
+    total: Array = contribution.value.sum(axis=0)
+    if policy.trust != "curator":
+        return total
+    noise = policy.noise_for(release.name)
+    sensitivity, entry = _price(policy, facts, release, largest[release.name], bound, share)
+    record(entry)
+    at = Key(
+        parties=np.array([HUB], dtype=np.int64),
+        round=facts.round,
+        release=contribution.index,
+        repetition=contribution.repetition,
+    )
+    heard: Array = noise.sample(total[None, :], sensitivity, facts.round, at, policy.sampler)[0]
+    return heard
+
+
+def silent_share(policy: ReleasePolicy, facts: PublicFacts, like: SumTerm, largest: Mapping[str, float]) -> Array:
+    """What parties that were not sampled add to a secure sum: zero plus their noise share, (parties, size).
+
+    Without it the variance of the sum would tell how many were sampled.
+    """
+    sensitivity = policy.sensitivity(like.release, facts, largest[like.release.name])
+    at = Key(parties=facts.cohort, round=facts.round, release=like.index, repetition=like.repetition)
+    share = policy.noise_for(like.release.name).split(policy.shares)
+    zero = np.zeros((len(facts.cohort), like.release.size))
+    return share.sample(zero, sensitivity * like.bound / np.sqrt(like.share), facts.round, at, policy.sampler)

@@ -1,0 +1,163 @@
+"""The public description of a run that guarantees are computed from: who takes part, how values leave, who looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from consenso.errors import PreconditionError
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.observers import Observer, members
+from consenso.privacy.release import Release
+from consenso.privacy.releaser import ReleasePolicy
+from consenso.problem import Adjacency, Unit
+from consenso.public_facts import PublicFacts
+from consenso.schedules import Schedule
+from consenso.topology import Topology
+
+Declaration: TypeAlias = Callable[[PublicFacts], tuple[Release, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """A run before it starts."""
+
+    facts: PublicFacts  # of everyone, in round 0
+    schedule: Schedule
+    policy: ReleasePolicy
+    shape: Literal["hub", "peer"]
+    topology: Topology | None = None
+    colluders: int = 0  # parties that may pool what they know with whoever looks
+    _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds that is charged."""
+        return self.facts.rounds
+
+    @property
+    def parties(self) -> int:
+        """How many parties there are."""
+        return self.facts.parties
+
+    def representatives(self) -> PublicFacts:
+        """PublicFacts of one party of each kind that public facts tell apart."""
+        return self._representatives
+
+    @cached_property
+    def _representatives(self) -> PublicFacts:
+        return self.facts.only(self.facts.classes())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyQuery:
+    """One question: what does this observer learn of one unit of this party, by the bounds of this adjacency?"""
+
+    observer: Observer
+    unit: Unit
+    adjacency: Adjacency
+    party: int
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Consecutive rounds in which a party makes the same releases with the same noise."""
+
+    first: int
+    count: int
+    releases: tuple[Release, ...]
+
+
+def insiders(spec: RunSpec, query: PrivacyQuery) -> int:
+    """How many parties look on with the observer, knowing their own noise, coins and all that they are sent.
+
+    The observer's own members, and the planned colluders, whoever the observer is (docs/privacy.md#colluders).
+    """
+    return len(members(query.observer)) + spec.colluders
+
+
+def stretches(spec: RunSpec, party: int, declaration: Declaration) -> tuple[Stretch, ...]:
+    """The rounds of a run as stretches of equal ones, as far as one party is concerned."""
+    key = (stretches, declaration, party)
+    if key not in spec._computed:
+        spec._computed[key] = tuple(_stretches(spec, party, declaration))
+    found: tuple[Stretch, ...] = spec._computed[key]
+    return found
+
+
+def _stretches(spec: RunSpec, party: int, declaration: Declaration) -> Iterator[Stretch]:
+    own = spec.facts.only(np.array([party], dtype=np.int64))
+    first, before = 0, None
+    for round_ in range(spec.rounds):
+        releases = declaration(own.at(round_))
+        now = releases, [spec.policy.noise_for(release.name).scale(1.0, round_) for release in releases]
+        if before is not None and now != before:
+            yield Stretch(first, round_ - first, before[0])
+            first = round_
+        before = now
+    if before is not None:
+        yield Stretch(first, spec.rounds - first, before[0])
+
+
+def largest_bounds(spec: RunSpec, declaration: Declaration, round_: int) -> dict[str, float]:
+    """The largest bound of each release of a round over all parties, for the problem's own unit and adjacency."""
+    problem = spec.facts.problem
+    return {
+        release.name: float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
+        for release in declaration(spec.representatives().at(round_))
+    }
+
+
+@dataclass(frozen=True)
+class GaussianDraws:
+    """The Gaussian noise of one release over all rounds and parties of a run, for theorems that know one law only.
+
+    std: the smallest there is. Louder noise is noise of this size and a rest that may be told to everybody. rounding:
+    how far a discrete sampler can move a released value from value plus continuous noise, in the 2-norm. excess: total
+    variation between a discrete sampler and the law that theorems speak of, of one draw.
+    """
+
+    std: float
+    rounding: float
+    excess: float
+
+
+def gaussian_draws(spec: RunSpec, declaration: Declaration, name: str) -> GaussianDraws:
+    """The smallest noise of a release and the largest errors of its sampler. Refuses noise that is not Gaussian."""
+    noise, sampler = spec.policy.noise_for(name), spec.policy.sampler
+    if not isinstance(noise, GaussianNoise):
+        raise PreconditionError(
+            f"The theorem is about Gaussian noise, and {name!r} has {noise!r}; plan with GaussianNoise(multiplier=...)."
+        )
+    key = (gaussian_draws, declaration, name)
+    if key not in spec._computed:
+        drawn = set(_find_scales(spec, declaration, name))
+        if not drawn:
+            raise PreconditionError(f"The run makes no release {name!r}; plan at least one round in which it does.")
+        spec._computed[key] = GaussianDraws(
+            std=min(scale for scale, _, _ in drawn),
+            rounding=max(
+                sampler.displacement(scale, sensitivity, size) + sampler.widening(scale, sensitivity, size, 2)
+                for scale, sensitivity, size in drawn
+            ),
+            excess=max(sampler.excess(scale, sensitivity, size, "gaussian") for scale, sensitivity, size in drawn),
+        )
+    found: GaussianDraws = spec._computed[key]
+    return found
+
+
+def _find_scales(spec: RunSpec, declaration: Declaration, name: str) -> Iterator[tuple[float, float, int]]:
+    """Scale, sensitivity and size of every draw for a release, over the rounds and the kinds of parties."""
+    problem = spec.facts.problem
+    for round_ in range(spec.rounds):
+        everyone = spec.representatives().at(round_)
+        for release in declaration(everyone):
+            if release.name == name:
+                largest = float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
+                sensitivity = np.atleast_1d(spec.policy.sensitivity(release, everyone, largest))
+                scales = spec.policy.noise_for(name).scale(sensitivity, round_)
+                yield from zip(scales.tolist(), sensitivity.tolist(), [release.size] * len(scales), strict=True)

@@ -1,1 +1,0 @@
-"""Running what the algorithms define: planning, the in-process engine, checkpoints, traces."""

@@ -1,0 +1,1 @@
+"""How messages travel: Zenoh and Flower. What a message says is in federation."""

@@ -1,0 +1,97 @@
+"""Law 1: under a seed the network engines give the local engine's model bit for bit, or refuse before anything starts.
+
+Every discovered algorithm, in every schedule and under every trust of its example, masked sums included.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from consenso.algorithms import discover
+from consenso.deployment.engines import ENGINES, refusal
+from consenso.schedules import FixedSubset, RandomWalk
+from consenso.testing.laws import plan_example, settings_of
+from consenso.topology import Topology
+
+STAR, GRAPH, FLOWER = ENGINES
+PLANS = [
+    pytest.param(made, id=f"{name}-{type(made.spec.schedule).__name__}-{made.spec.policy.trust}")
+    for name, definition in discover().items()
+    for made in settings_of(definition.example())
+]
+
+
+def run_by(engine: str, *, walks: bool = False) -> list:
+    plans = [each for each in PLANS if refusal(engine, each.values[0]) is None]
+    return [each for each in plans if isinstance(each.values[0].spec.schedule, RandomWalk) == walks]
+
+
+@pytest.mark.parametrize("made", PLANS)
+def test_what_an_engine_cannot_run_is_refused_before_anything_starts(made):
+    reasons = {engine: refusal(engine, made) for engine in ENGINES}
+    assert reasons[STAR] == reasons[FLOWER]  # they run the same hub and the same parties
+    assert [reasons[STAR], reasons[GRAPH]].count(None) == (0 if _nobody_runs(made) else 1)
+    for reason in filter(None, reasons.values()):
+        named = type(made.algorithm).__name__ in reason or (made.spec.policy.trust == "secure-sum")
+        assert named
+        assert ";" in reason
+
+
+def _nobody_runs(made) -> bool:
+    """A curator alone has nobody to send to, a walk has no curator and no sum, a masked sum must hide its sample."""
+    trust, schedule = made.spec.policy.trust, made.spec.schedule
+    if isinstance(schedule, RandomWalk):
+        return trust != "local"
+    return (trust == "curator" and made.spec.parties == 1) or (
+        trust == "secure-sum" and isinstance(schedule, FixedSubset)
+    )
+
+
+def test_every_algorithm_is_run_by_some_engine():
+    ran = {
+        type(each.values[0].algorithm).__name__ for each in [*run_by(STAR), *run_by(GRAPH), *run_by(GRAPH, walks=True)]
+    }
+    assert ran == set(discover())
+
+
+@pytest.mark.parametrize("made", run_by(STAR))
+def test_a_star_agrees_with_the_local_engine(world, made):
+    here = world(made)
+    hub, star = here.hub()
+    clients = [here.client(party) for party in here.names]
+    rounds = list(hub.rounds(star))
+    assert not any(done.missing for done in rounds)
+    expected = here.local()
+    assert np.array_equal(hub.model(), expected)
+    assert star.end(hub.model_bytes(), seconds=20) == tuple(here.names)
+    star.close()
+    here.join()
+    assert not here.errors
+    assert all(np.array_equal(client._party.model, expected) for client in clients)
+
+
+@pytest.mark.parametrize("made", run_by(GRAPH))
+def test_neighbours_agree_with_the_local_engine(world, made):
+    check_peers(world, made)
+
+
+@pytest.mark.parametrize("made", run_by(GRAPH, walks=True))
+def test_a_walk_agrees_with_the_local_engine(world, made):
+    check_peers(world, made)
+
+
+@pytest.mark.parametrize("name", ["ConsensusADMM", "StatelessWalk"])
+def test_a_walk_on_a_graph_agrees_with_the_local_engine(world, name):
+    check_peers(
+        world, plan_example(discover()[name].example(), schedule=RandomWalk(topology=Topology.star(6)), rounds=25)
+    )
+
+
+def check_peers(world, made) -> None:
+    here = world(made)
+    peers = [here.peer(party) for party in here.names]
+    here.join()
+    assert not here.errors
+    expected = here.local()
+    assert all(np.array_equal(peer.worker.model(), expected) for peer in peers)
