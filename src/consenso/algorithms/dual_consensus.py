@@ -13,9 +13,9 @@ noise does not pile up in any state, and Poisson sampling amplifies although the
 `released="state"` releases the sum of the p_i instead (variant B, full participation only).
 
 Two levels. `level="party"`: a party is one unit of consensus and solves its own prox. `level="record"`: every record
-is; for losses of a margin p_i = (scalar) * row, so a record keeps one number (a vector of class scores for softmax), the
-iteration costs one product with the rows and one with their transpose, and the model does not depend on how the records
-are spread over parties.
+is; for losses of a margin p_i = (scalar) * row, so a record keeps one number (a vector of class scores for softmax),
+the iteration costs one product with the rows and one with their transpose, and the model does not depend on how the
+records are spread over parties.
 
     symbol   code             what it is
     p_i      state.dual       party level: a vector per party; record level: a coefficient per row

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from consenso.errors import InputError
-from consenso.federation.disk import Disk
 from consenso.shards import Cohort
 
 ROWS = "rows"  # the name on a disk
@@ -32,12 +31,3 @@ def check_rows(bound: Mapping[str, str], cohort: Cohort, folder: Path) -> None:
             "belongs to each of them; go on with the table as it was, or start a new run in another folder, which is "
             "charged anew."
         )
-
-
-def bind_disk(disk: Disk, cohort: Cohort) -> None:
-    """Bind a disk to the rows that it is first opened with, and refuse others later."""
-    bound = disk.read_json(ROWS)
-    if bound is None:
-        disk.commit({ROWS: bind_rows(cohort)})
-    else:
-        check_rows(bound, cohort, disk.folder)

@@ -16,7 +16,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from consenso.engine.row_binding import ROWS, bind_rows, check_rows
 from consenso.errors import ConsensoError, InputError
+from consenso.shards import Cohort
 
 FORMAT = 1
 FILE = "state.sqlite"
@@ -158,3 +160,12 @@ def _unwritten(folder: Path, error: Exception) -> DiskError:
         f"{folder}: the state could not be written ({error}), so nothing was sent; make room or mend the disk, and "
         "start again: the run resumes where it was."
     )
+
+
+def bind_disk(disk: Disk, cohort: Cohort) -> None:
+    """Bind a disk to the rows that it is first opened with, and refuse others later."""
+    bound = disk.read_json(ROWS)
+    if bound is None:
+        disk.commit({ROWS: bind_rows(cohort)})
+    else:
+        check_rows(bound, cohort, disk.folder)

@@ -17,10 +17,9 @@ from consenso.arrays import Array
 from consenso.engine.codec import MessageError, RecordSchema, decode, decode_values, encode, encode_values
 from consenso.engine.continuation import LIVE
 from consenso.engine.in_process import Neighbourhood
-from consenso.engine.row_binding import bind_disk
 from consenso.errors import InputError
 from consenso.federation.budget_guard import BudgetGuard, NoBudget, continuation_on
-from consenso.federation.disk import Disk
+from consenso.federation.disk import Disk, bind_disk
 from consenso.federation.message_schemas import PeerMessageSchemas, spread_messages
 from consenso.federation.party import NEVER
 from consenso.federation.ranges import check_numbers, cut_numbers, largest_number

@@ -21,11 +21,11 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.engine.codec import MessageError, RecordSchema, decode, decode_values, encode
 from consenso.engine.continuation import LIVE
-from consenso.engine.row_binding import ROWS, bind_disk
+from consenso.engine.row_binding import ROWS
 from consenso.errors import InputError
 from consenso.federation.attendance import Attendance
 from consenso.federation.budget_guard import BudgetGuard, NoBudget, continuation_on
-from consenso.federation.disk import Disk
+from consenso.federation.disk import Disk, bind_disk
 from consenso.federation.message_schemas import HubMessageSchemas, MessageSchema
 from consenso.federation.single_party_step import SinglePartyStep, Taken
 from consenso.federation.sum_protocol import Contributor, PartyTurn, plain_parts

@@ -20,12 +20,11 @@ from consenso.arrays import Array
 from consenso.engine.codec import MessageError, decode, decode_values, encode, encode_values
 from consenso.engine.coins import DrawnCoins
 from consenso.engine.continuation import LIVE
-from consenso.engine.row_binding import bind_disk
 from consenso.engine.sums import RoundSum
 from consenso.errors import InputError
 from consenso.federation.attendance import Attendance
 from consenso.federation.budget_guard import BudgetGuard, NoBudget, continuation_on
-from consenso.federation.disk import Disk
+from consenso.federation.disk import Disk, bind_disk
 from consenso.federation.message_schemas import HubMessageSchemas, MessageSchema
 from consenso.federation.party import NEVER, model_schema
 from consenso.federation.ranges import check_numbers, cut_numbers, largest_number
