@@ -175,7 +175,7 @@ def test_a_walk_between_looks() -> None:
     findings = audit(
         made, Effort(trials=1500), observers=[Peer(party=0), Public()], party=1, pairs=first_pair(made.problem)
     )
-    assert [finding.theorem for finding in findings] == ["StatelessWalk", "StatelessWalk"]
+    assert [finding.theorem for finding in findings] == ["WalkWithoutStates", "WalkWithoutStates"]
     peer, public = findings
     assert peer.attack == "token where it is seen, the path known"
     assert not peer.refuted

@@ -14,6 +14,7 @@ import consenso
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.cli import build
 from consenso.engine.run import run
+from consenso.errors import InputError
 from consenso.losses import Logistic
 from consenso.models import load_model
 from consenso.planning.plan import plan
@@ -109,7 +110,7 @@ def test_a_ledger_is_read_and_goes_on(tmp_path) -> None:
     assert ledger.verify().fault is None
 
 
-def test_a_checkpoint_goes_on_to_the_same_model(tmp_path) -> None:
+def test_a_checkpoint_is_refused_with_what_to_do(tmp_path) -> None:
     shutil.copytree(FOLDER / "good" / "checkpoint", tmp_path / "run")
     (tmp_path / "run" / "checkpoint.npz").chmod(0o600)
     problem = Problem(
@@ -121,5 +122,5 @@ def test_a_checkpoint_goes_on_to_the_same_model(tmp_path) -> None:
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     X /= np.maximum(np.linalg.norm(X, axis=1), 1.0)[:, None]
     shards = Shards.build(problem, X, y, np.arange(0, 21, 5))
-    resumed = run(made, shards, checkpoint=tmp_path / "run")
-    np.testing.assert_allclose(resumed.model, np.load(tmp_path / "run" / "whole.npy"), rtol=1e-10)
+    with pytest.raises(InputError, match="start in another folder"):
+        run(made, shards, checkpoint=tmp_path / "run")

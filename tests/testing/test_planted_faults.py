@@ -105,7 +105,7 @@ class HalvesItsSensitivity(ConsensusADMM):
 
 def test_a_sensitivity_that_is_too_small_is_measured() -> None:
     with pytest.raises(AssertionError, match="moved by"):
-        laws.measured_sensitivity(small(HalvesItsSensitivity))
+        laws.check_sensitivity(small(HalvesItsSensitivity))
 
 
 class PrintedRecursion(ConsensusADMM):

@@ -24,6 +24,8 @@ FAR = 1e4
 # Tables of more numbers are compressed.
 DENSE_NUMBERS = 1 << 18
 # How much of the row of a pushed party points where the others push.
+# Of the row bound: rows that are computed to have exactly this length are not shortened for their last bit.
+LONGEST = 1 - 2.0**-48
 SHARE = 0.5
 
 
@@ -55,7 +57,10 @@ def linear(problem: Problem) -> Problem:
 
 def unkind(problem: Problem, unit: Unit, adjacency: Adjacency, party: int) -> Iterator[Neighbours]:
     """Pairs of neighbours in which one unit of a party does what it can."""
-    axis, flat = np.zeros(problem.features), np.full(problem.features, problem.row_bound / np.sqrt(problem.features))
+    axis, flat = (
+        np.zeros(problem.features),
+        np.full(problem.features, LONGEST * problem.row_bound / np.sqrt(problem.features)),
+    )
     axis[0] = problem.row_bound
     high, low = extremes(problem)
     silent = [silence(problem, int(size)) for size in problem.sizes]
@@ -136,7 +141,7 @@ def _make_pushed_row(problem: Problem, side: float) -> tuple[Array, Any]:
     """A row that is misclassified where the crowd has pushed the model, with its steep part across."""
     row = np.zeros(problem.features)
     row[0], row[1] = SHARE, side * np.sqrt(1 - SHARE**2)
-    return row * problem.row_bound, extremes(problem)[0]
+    return row * (LONGEST * problem.row_bound), extremes(problem)[0]
 
 
 def _targets(problem: Problem, records: int, value: Any) -> Any:

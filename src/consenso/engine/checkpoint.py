@@ -130,8 +130,8 @@ class Checkpoint:
             return self._without_lost_rounds(empty) if self._journal.exists() else None
         if meta["fingerprint"] != self.fingerprint:
             raise InputError(
-                f"checkpoint {str(self._file)!r}: it belongs to another problem, algorithm, graph or noise; resume "
-                "with the plan it was made with, or start in another folder."
+                f"checkpoint {str(self._file)!r}: it belongs to another problem, algorithm, graph, noise or version; "
+                "resume with the plan it was made with, or start in another folder."
             )
         if self._rows is not None:
             check_rows(self._rows, self._cohort, self.folder)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from consenso.errors import InputError
+from consenso.privacy import earlier
 from consenso.privacy.calibrate import EpsilonDelta, Mu, PureEpsilon, Rho, Target
 from consenso.privacy.noise import (
     Constant,
@@ -72,7 +73,7 @@ def read_privacy(keys: Keys) -> PrivacySection | None:
     before = len(keys.faults.sentences)
     kind = keys.text("kind", "gaussian", choices=NOISES) or "gaussian"
     delta = keys.number("delta", rule=DELTA, low=0.0, high=1.0)
-    unit = keys.text("unit", "record", choices=("record", "party")) or "record"
+    unit = keys.text("unit", "record", choices=("record", "party", *earlier.UNITS)) or "record"
     adjacency = keys.text("adjacency", "replace-one", choices=("replace-one", "add-remove")) or "replace-one"
     observer = keys.text("observer", "auto") or "auto"
     ledger = keys.text("ledger")
@@ -88,7 +89,7 @@ def read_privacy(keys: Keys) -> PrivacySection | None:
         noise=noise,
         kind=kind,
         delta=delta if delta is not None else 1e-6,
-        unit=unit,  # type: ignore[arg-type]
+        unit=earlier.UNITS.get(unit, unit),  # type: ignore[arg-type]
         adjacency=adjacency,  # type: ignore[arg-type]
         observer=observer,
         ledger=ledger,

@@ -15,6 +15,7 @@ from consenso.errors import InputError, PrivacyError, TamperError
 from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.plain import fields_of, plain
 from consenso.privacy.card.text import card_text, summary_text
+from consenso.privacy.earlier import translate
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger.chain import canonical
 from consenso.privacy.relations import bounds_of, check_claim
@@ -24,7 +25,8 @@ from consenso.problem import Adjacency
 from consenso.version import __version__
 
 FORMAT = 2
-FORMATS = (1, FORMAT)  # that are read: format 1 has no claims of a blanked record
+FIRST_FORMAT = 1
+FORMATS = (FIRST_FORMAT, FORMAT)  # that are read: format 1 has no claims of a blanked record
 FILE = "card.json"
 SIMULATION = "simulation, not private"  # what the name of a sampler says whose noise can be drawn again
 TRUSTS = ("local", "secure-sum", "curator")
@@ -191,7 +193,16 @@ def read(path: str | Path) -> dict[str, Any]:
         raise InputError(f"Card.load(path={str(path)!r}): the file is not JSON ({error}); name a card.") from error
     if not isinstance(stored, dict):
         raise InputError(f"Card.load(path={str(path)!r}): the file is not a card; name one.")
-    return stored
+    return _in_todays_words(stored) if stored.get("format") == FIRST_FORMAT else stored
+
+
+def _in_todays_words(stored: dict[str, Any]) -> dict[str, Any]:
+    """A card of version 0.1.0; its digest goes along if it was the digest of what it stated."""
+    content = {name: value for name, value in stored.items() if name != "digest"}
+    translated: dict[str, Any] = translate(content)
+    if "digest" in stored:
+        translated["digest"] = digest(translated) if stored["digest"] == digest(content) else stored["digest"]
+    return translated
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

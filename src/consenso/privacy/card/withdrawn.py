@@ -42,7 +42,7 @@ def _reasons(card: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[str]
         yield "an epsilon under add-remove of a replace-one run, which uses the number of records and shows it"
     kinds = [entry["theorem"], *(kind["theorem"] for kind in (entry["spread"] or {}).get("kinds", ()))]
     names = {theorem["kind"] for theorem in kinds}
-    if names & {"MeanOfNoisyStates", "StatelessWalk"} and any(_is_weaker_later(each) for each in noise):
+    if names & {"MeanOfNoisyStates", "WalkWithoutStates"} and any(_is_weaker_later(each) for each in noise):
         yield "an epsilon from the noise of the first round, although later rounds have less noise or no Gaussian noise"
     algorithm = told.get("algorithm")
     clipped = isinstance(algorithm, Mapping) and algorithm["kind"] == "ConsensusADMM" and algorithm["clip"] is not None
@@ -66,7 +66,7 @@ def _is_weaker_later(noise: Mapping[str, Any]) -> bool:
         return bool(multiplier["ratio"] < 1)
     if multiplier["kind"] == "Polynomial":
         return bool(multiplier["power"] < 0)
-    return bool(multiplier["kind"] == "Table" and min(multiplier["values"]) < multiplier["values"][0])
+    return bool(multiplier["kind"] == "PerRound" and min(multiplier["values"]) < multiplier["values"][0])
 
 
 def _leaves(event: Mapping[str, Any], count: int = 1) -> Iterator[tuple[Mapping[str, Any], int]]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from consenso.errors import InputError
+from consenso.privacy.earlier import translate
 from consenso.privacy.events import Adjacency, Event
 from consenso.privacy.guarantee import Unit
 from consenso.privacy.ledger.chain import canonical
@@ -126,7 +127,7 @@ def charges_from_json(stored: list[dict[str, Any]]) -> dict[Scope, Event]:
     from consenso.privacy.serial import from_json
 
     found: dict[Scope, Event] = {}
-    for entry in stored:
+    for entry in translate(stored):
         scope = Scope(observer=entry["observer"], unit=entry["unit"], adjacency=entry["adjacency"])
         if scope in found:
             raise InputError(f"charges: the scope ({scope}) is stated twice; state one cost for it.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from consenso.errors import ConsensoError
+from consenso.privacy.earlier import translate
 from consenso.privacy.ledger.budgets import Budget, Charges, charges_from_json, covering
 from consenso.privacy.ledger.chain import Fault, Row, canonical
 
@@ -56,7 +57,7 @@ def replay(rows: tuple[Row, ...]) -> History | Fault:
             content = _content(row)
             if content["kind"] == "create":
                 dataset = content["dataset"]
-                budgets = tuple(Budget(**budget) for budget in content["budgets"])
+                budgets = tuple(Budget(**budget) for budget in translate(content["budgets"]))
             else:
                 run = _run_after(runs.get(content["run"]), row, content)
                 _check_cover(run, budgets)
