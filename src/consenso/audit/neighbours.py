@@ -24,9 +24,9 @@ FAR = 1e4
 # Tables of more numbers are compressed.
 DENSE_NUMBERS = 1 << 18
 # How much of the row of a pushed party points where the others push.
+SHARE = 0.5
 # Of the row bound: rows that are computed to have exactly this length are not shortened for their last bit.
 LONGEST = 1 - 2.0**-48
-SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
