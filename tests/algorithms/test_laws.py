@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from consenso.algorithms import discover
@@ -12,3 +14,13 @@ from consenso.testing import laws
 @pytest.mark.parametrize("name", discover())
 def test_law(name: str, law: laws.Law) -> None:
     law(discover()[name].example())
+
+
+VARIANTS = [(name, number) for name in discover() for number in range(len(discover()[name].example().variants))]
+
+
+@pytest.mark.parametrize("law", laws.OF_VARIANTS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize(("name", "number"), VARIANTS)
+def test_law_with_other_parameters(name: str, number: int, law: laws.Law) -> None:
+    variant = discover()[name].example().variants[number]
+    law(replace(variant, schedules=variant.schedules[:1], trusts=variant.trusts[:1]))

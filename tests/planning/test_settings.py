@@ -280,6 +280,6 @@ def test_a_loss_without_the_constant_that_a_guarantee_needs_is_refused() -> None
 
 
 def test_a_unit_without_a_bound_is_refused() -> None:
-    problem = problem_of([5] * 4, unit="party", adjacency="add-remove")
-    with pytest.raises(PreconditionError, match="no bound on 'residual' is known"):
-        plan(problem, ConsensusADMM(), rounds=5, noise=GaussianNoise(multiplier=1.0))
+    problem = problem_of([5] * 4, unit="record", adjacency="add-remove")
+    with pytest.raises(PreconditionError, match="no bound on 'dual' is known"):
+        plan(problem, DualConsensusADMM(level="party"), rounds=5, noise=GaussianNoise(multiplier=1.0))

@@ -219,7 +219,7 @@ class ConsensusADMM:
                 Box(low=-0.5, high=0.3),
             ),
         ).vary(
-            {"clip": 0.3, "tolerance": 1e-9},
+            {"clip": 0.1, "step": 3.0, "tolerance": 1e-9},
             {"relaxation": 0.3},
             {"relaxation": 0.8, "step": 1.0, "tolerance": 1e-12},
         )

@@ -381,6 +381,13 @@ class PreconditionedFixedPoint:
                 Box(low=-0.5, high=0.3),
             ),
         ).vary(
-            {"steps": 3, "fewest_steps": 2, "clip": 0.5, "averaging": False, "damping": False},
-            {"looks": 2, "share": 0.2, "pilot": 1, "smoothing": 0.1, "rounds": 10},
+            {"steps": 2, "fewest_steps": 1, "clip": 0.5, "averaging": False, "damping": False},
+            {
+                "looks": 2,
+                "share": 0.2,
+                "pilot": 1,
+                "smoothing": 0.1,
+                "rounds": 10,
+                "noise": dict.fromkeys(("second moment", "scale", "gradient"), GaussianNoise(multiplier=2.0)),
+            },
         )

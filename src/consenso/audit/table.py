@@ -63,14 +63,15 @@ def _cell(finding: Finding | None) -> str:
     return f"**{text} REFUTED**" if finding.refuted else text
 
 
-def write_into(path: Path, table: str) -> None:
+def write_into(path: Path, table: str, markers: tuple[str, str] = (BEGIN, END)) -> None:
     """Put a table between the markers of a page."""
+    first, last = markers
     try:
         page = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"write_into({str(path)!r}): the page cannot be read; name one that exists.") from error
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = page.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise InputError(f"write_into({str(path)!r}): the page lacks the lines {BEGIN!r} and {END!r}; add them.")
-    path.write_text(f"{before}{BEGIN}\n\n{table}\n{END}{after}", encoding="utf-8")
+        raise InputError(f"write_into({str(path)!r}): the page lacks the lines {first!r} and {last!r}; add them.")
+    path.write_text(f"{before}{first}\n\n{table}\n{last}{after}", encoding="utf-8")

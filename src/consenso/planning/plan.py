@@ -14,7 +14,7 @@ from consenso.errors import InputError, PreconditionError
 from consenso.privacy.accountants import excess, gdp
 from consenso.privacy.calibrate import Mu, Target, calibrate_noise
 from consenso.privacy.card import Card
-from consenso.privacy.composition import amplify, compose_all
+from consenso.privacy.composition import Uses, amplify, compose_all
 from consenso.privacy.count import Count
 from consenso.privacy.events import compose
 from consenso.privacy.guarantee import Guarantee
@@ -92,8 +92,12 @@ class Plan:
         unit, relation = unit or self.problem.unit, adjacency or self.problem.adjacency
         check_claim(self.problem.adjacency, unit, relation)
         query = PrivacyQuery(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
-        lowest, candidates = self._theorems(query)
-        theorem, refusals = strongest(candidates, lowest, delta)
+        spec, declaration = self.spec, self.algorithm.releases
+        candidates: list[Callable[[], Theorem]] = list(self.algorithm.theorems(spec, query))
+        participation = spec.schedule.participation(party, spec.rounds, spec.parties)
+        if isinstance(participation, Independent):
+            candidates.append(lambda: amplify(spec, query, declaration))
+        theorem, refusals = strongest(candidates, compose_all(spec, query, declaration), delta)
         if self.count is not None:
             theorem = self._after_count(self.count, theorem)
         guarantee = Guarantee(
@@ -124,17 +128,8 @@ class Plan:
             unit=theorem.unit,
         )
 
-    def _theorems(self, query: PrivacyQuery) -> tuple[Theorem, list[Callable[[], Theorem]]]:
-        """The theorem that always holds for a query, and the candidates for stronger ones."""
-        spec, declaration = self.spec, self.algorithm.releases
-        candidates: list[Callable[[], Theorem]] = list(self.algorithm.theorems(spec, query))
-        participation = spec.schedule.participation(query.party, spec.rounds, spec.parties)
-        if isinstance(participation, Independent):
-            candidates.append(lambda: amplify(spec, query, declaration))
-        return compose_all(spec, query, declaration), candidates
-
     def check(self) -> None:
-        """Refuse a plan that could not say what it guarantees: every theorem of its card is stated, none is evaluated.
+        """Refuse a plan that could not say what it guarantees: the theorems of its card are stated, none is evaluated.
 
         Whether a theorem can be stated depends on the releases, the noise, the schedule and the sampler, and not on how
         large a party is: the first and the last kind of party stand for all.
@@ -145,9 +140,8 @@ class Plan:
                 for unit in self.problem.stated_units:
                     for relation in claims_of(self.problem.adjacency, unit):
                         query = PrivacyQuery(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
-                        lowest, candidates = self._theorems(query)
-                        excess(lowest.event())  # refuses events that no accountant can read
-                        for candidate in candidates:
+                        Uses(self.spec, query, self.algorithm.releases).check()
+                        for candidate in self.algorithm.theorems(self.spec, query):
                             try:
                                 excess(candidate().event())
                             except PreconditionError:
@@ -252,11 +246,7 @@ class Plan:
         found = stretches(self.spec, 0, self.algorithm.releases)
         if len({stretch.releases for stretch in found}) > 1:
             return False
-        noises = [
-            [self.spec.policy.noise_for(release.name).scale(1.0, stretch.first) for stretch in found]
-            for release in found[0].releases
-        ]
-        steps = np.sign(np.diff(np.array(noises), axis=1))
+        steps = np.diff(np.array([stretch.multipliers for stretch in found]), axis=0)
         return bool((steps >= 0).all() or (steps <= 0).all())
 
     def _kinds(self, promises: list[ProvedGuarantee]) -> dict[int, int]:

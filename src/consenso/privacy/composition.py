@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from consenso.errors import PreconditionError
+from consenso.privacy.accountants import excess
 from consenso.privacy.events import (
     Event,
     Gaussian,
@@ -93,7 +94,7 @@ class Uses:
         return [(stretch, self._of(stretch)) for stretch in found]
 
     def _of(self, stretch: Stretch) -> Event:
-        key = (stretch.releases, tuple(self._noise(release, stretch.first) for release in stretch.releases))
+        key = (stretch.releases, stretch.multipliers)
         if key not in self._cache:
             whole = []
             for release in stretch.releases:
@@ -109,8 +110,19 @@ class Uses:
             self._cache[key] = compose(*whole)
         return self._cache[key]
 
-    def _noise(self, release: Release, round_: int) -> float:
-        return self._setting.policy.noise_for(release.name).scale(1.0, round_)
+    def check(self) -> None:
+        """Refuse a run whose cost could not be stated.
+
+        Of many rounds with the same releases those with the least and the most noise are looked at, which is where a
+        cost cannot be stated or is not the same, if anywhere.
+        """
+        alike: dict[tuple[Release, ...], list[Stretch]] = {}
+        for stretch in stretches(self._setting, self._view.party, self._declaration):
+            alike.setdefault(stretch.releases, []).append(stretch)
+        for found in alike.values():
+            for noises in zip(*(stretch.multipliers for stretch in found), strict=True):
+                for index in {noises.index(min(noises)), noises.index(max(noises))}:
+                    excess(self._of(found[index]))  # refuses events that no accountant can read
 
     def in_parts(self) -> Event:
         """What is paid in parts over the whole run, once; call after the stretches."""
@@ -296,14 +308,14 @@ def _hidden(entered: Sequence[Entered], query: PrivacyQuery, rate: float) -> Eve
     Needs the contributions themselves bounded.
     """
     contributions = [_contribution(each, query) for each in entered]
-    excess = sum(each.times * each.event.excess for each in entered)
+    missed = sum(each.times * each.event.excess for each in entered)
     if len(entered) == 1 and entered[0].times == 1:
-        return Sampled(entered[0].event.std, contributions[0], rate, query.adjacency, excess)
+        return Sampled(entered[0].event.std, contributions[0], rate, query.adjacency, missed)
     squares = (
         each.times * (contribution / each.event.std) ** 2
         for each, contribution in zip(entered, contributions, strict=True)
     )
-    return Sampled(1.0, math.sqrt(math.fsum(squares)), rate, query.adjacency, excess)
+    return Sampled(1.0, math.sqrt(math.fsum(squares)), rate, query.adjacency, missed)
 
 
 def _contribution(entered: Entered, query: PrivacyQuery) -> float:

@@ -70,6 +70,7 @@ class Stretch:
     first: int
     count: int
     releases: tuple[Release, ...]
+    multipliers: tuple[float, ...]  # noise of each release, for a sensitivity of 1
 
 
 def insiders(spec: RunSpec, query: PrivacyQuery) -> int:
@@ -94,13 +95,13 @@ def _stretches(spec: RunSpec, party: int, declaration: Declaration) -> Iterator[
     first, before = 0, None
     for round_ in range(spec.rounds):
         releases = declaration(own.at(round_))
-        now = releases, [spec.policy.noise_for(release.name).scale(1.0, round_) for release in releases]
+        now = releases, tuple(spec.policy.noise_for(release.name).scale(1.0, round_) for release in releases)
         if before is not None and now != before:
-            yield Stretch(first, round_ - first, before[0])
+            yield Stretch(first, round_ - first, *before)
             first = round_
         before = now
     if before is not None:
-        yield Stretch(first, spec.rounds - first, before[0])
+        yield Stretch(first, spec.rounds - first, *before)
 
 
 def largest_bounds(spec: RunSpec, declaration: Declaration, round_: int) -> dict[str, float]:

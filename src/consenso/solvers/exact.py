@@ -150,7 +150,7 @@ class _Work:
 
     def judge(self, z: Array, dual: Array, push: Array) -> _Judged:
         """The objective at z, and how far above the minimum it is at most."""
-        loss, scores = self.problem.loss, self.rows.scores(z)
+        loss, scores = self.problem.loss, self.rows.linear_predictor(z)
         values = loss.value(scores, self.targets)
         objective = float(self.weights @ values + self.problem.regularizer.value(z))
         slopes, beyond = dual, 0.0
@@ -167,7 +167,9 @@ class _Work:
 
     def reach(self, z: Array) -> Array:
         """How far each coordinate of the minimiser may be from z: no further than its penalty allows, (dim,)."""
-        zero = float(self.weights @ self.problem.loss.value(self.rows.scores(np.zeros(self.problem.dim)), self.targets))
+        zero = float(
+            self.weights @ self.problem.loss.value(self.rows.linear_predictor(np.zeros(self.problem.dim)), self.targets)
+        )
         with np.errstate(divide="ignore"):
             by_square, by_absolute = np.sqrt(2 * zero / self.penalty.square), zero / self.penalty.absolute
         return np.abs(z) + np.minimum(self.unit / np.sqrt(self.squares), np.minimum(by_square, by_absolute))

@@ -34,7 +34,7 @@ def descend(smooth: Smoothed, x: Array) -> tuple[Array, int]:
     here, damping, idle = smooth.at(x), LEAST_DAMPING, 0
     for taken in range(STEPS):
         move = direction(smooth, here, damping)
-        along, expected = smooth.rows.scores(move), -float(here.gradient @ move)
+        along, expected = smooth.rows.linear_predictor(move), -float(here.gradient @ move)
         if not expected > FINISHED * (abs(here.value) + np.finfo(float).tiny):
             return here.x, taken
         length = _line_search(smooth, here, move, along, -expected)
@@ -134,7 +134,7 @@ def _conjugates(smooth: Smoothed) -> Direction:
         search, size = towards, float(left @ towards)
         goal = FORCING**2 * size
         for _ in range(PRODUCTS):
-            bent = smooth.term.curvature_product(here.scores, smooth.rows.scores(search))
+            bent = smooth.term.curvature_product(here.scores, smooth.rows.linear_predictor(search))
             image = smooth.rows.total(smooth.weight(bent)) + diagonal * search
             length = size / float(search @ image)
             move, left = move + length * search, left - length * image

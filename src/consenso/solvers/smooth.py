@@ -76,7 +76,7 @@ class Smoothed:
 
     def at(self, x: Array) -> Point:
         """Everything at x."""
-        scores = self.rows.scores(x)
+        scores = self.rows.linear_predictor(x)
         slopes = self.term.slope(scores)
         push = self._push(x)
         gradient = self.rows.total(self.weight(slopes)) + self.penalty.square * x + push
@@ -98,7 +98,7 @@ class Smoothed:
 
     def slopes(self, x: Array) -> tuple[Array, Array]:
         """Slopes of the losses and of the rest of the penalty at x: the centers of the next envelopes."""
-        return self.term.slope(self.rows.scores(x)), self._push(x)
+        return self.term.slope(self.rows.linear_predictor(x)), self._push(x)
 
     def model(self, x: Array) -> Array:
         """The point at which `slopes` are those of the penalty itself: exact zeros, within a constraint."""

@@ -3,8 +3,8 @@
 1. Engines agree. 2. The ledger of a run is its plan. 3. Non-interference. 4. Measured sensitivity is within the
 declared one. 5. Without noise the optimum is reached. 7. Undeclared, extra and missing releases raise: the releaser
 enforces it on every run. 8. What is drawn has the law that the event states. 9. No attack beats what is reported to any
-observer. 11. Whatever a hub or a neighbour sends, law 4 holds, and rows do not decide what is refused. Law 6 belongs to
-operators.
+observer. 10. For linear losses no reported value is below the exact one. 11. Whatever a hub or a neighbour sends, law 4
+holds, and rows do not decide what is refused. Law 6 belongs to operators.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from consenso.privacy.samplers import Seeded
 from consenso.shards import Shards
 from consenso.testing.attacks import attacks_stay_below
 from consenso.testing.draws import noise_has_its_law
+from consenso.testing.exact_values import no_value_below_exact
 from consenso.testing.interference import messages_are_releases, non_interference, transcript
 from consenso.testing.lying_hub import lies_gain_nothing
 from consenso.testing.optimum import optimum
@@ -41,6 +42,7 @@ from consenso.testing.worlds import draw
 __all__ = [
     "ADJACENCIES",
     "EVERY",
+    "OF_VARIANTS",
     "UNITS",
     "Law",
     "attacks_stay_below",
@@ -50,6 +52,7 @@ __all__ = [
     "ledger_equals_plan",
     "lies_gain_nothing",
     "messages_are_releases",
+    "no_value_below_exact",
     "noise_has_its_law",
     "non_interference",
     "plan_example",
@@ -132,5 +135,8 @@ EVERY: tuple[Law, ...] = (
     reaches_optimum,
     noise_has_its_law,
     attacks_stay_below,
+    no_value_below_exact,
     lies_gain_nothing,
 )
+# Laws that are run on the variants of an example as well; law 10 looks at variants itself.
+OF_VARIANTS: tuple[Law, ...] = (ledger_equals_plan, messages_are_releases, check_sensitivity)

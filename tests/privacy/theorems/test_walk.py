@@ -125,7 +125,7 @@ def test_uniform_walk_is_sampling_revealed_at_one_over_parties():
     assert event.count == 9
     assert isinstance(event.event, Mixture)
     assert event.event.weights == (0.75, 0.25)
-    by_hand = 9 / 2 * np.log1p(np.expm1(2 * 3 * (2 * 0.5) ** 2 / (2 * 2.0**2)) / 4)
+    by_hand = 9 / 2 * np.log1p(np.expm1(2 * 3 * (4 * 0.5) ** 2 / (2 * 2.0**2)) / 4)
     assert rdp(event, 3.0) == pytest.approx(by_hand)
 
 

@@ -85,7 +85,7 @@ def compare(
 
     For each the pair of neighbours for which the report is least above the exact value. With `quadratic` the records
     that are not attacked have quadratic losses instead of none: the run is affine as long as the noise is small. If
-    `thorough`, deltas are compared where they take time to compute, too.
+    `thorough`, there are more pairs, and deltas are compared where they take time to compute, too.
     """
     try:
         claims = dict(claims_of(plan, attacked))
@@ -93,7 +93,12 @@ def compare(
         raise UnstatedError(str(error)) from error
     pairs_of = _quadratic_pairs if quadratic else _linear_pairs
     scopes = dict.fromkeys((unit, adjacency) for _, unit, adjacency in claims)
-    pairs = [pair for unit, adjacency in scopes for pair in pairs_of(plan.problem, unit, adjacency, attacked)]
+    pairs = [
+        pair
+        for unit, adjacency in scopes
+        for pair in pairs_of(plan.problem, unit, adjacency, attacked)
+        if thorough or pair.what != PAIRS[-1]
+    ]
     curves = exact_curves(plan, attacked, pairs, list(claims), sizes=SMALL_SIZES if quadratic else SIZES)
     worst: dict[Scope, Finding] = {}
     for (scope, index), curve in curves.items():
@@ -179,9 +184,9 @@ def exact_curves(
     last = len(every) - 1
     groups: dict[tuple[Scope, int], dict[Any, list[Branch]]] = defaultdict(lambda: defaultdict(list))
     for number, (chance, script) in enumerate(every):
-        run = _Run(plan, attacked, script)
+        run = _Run(plan, attacked, script, sampled=rate < 1)
         for index, pair in enumerate(pairs):
-            # All sizes once; for the other worlds and scripts the largest, which no clip lets pass.
+            # All sizes once; for the other worlds the largest, which no clip lets pass.
             coins = run.prepare(pair, sizes if number == index == 0 else sizes[-1:] if number in (0, last) else ())
             if len(every) * 2 ** len(coins) > MOST_BRANCHES:
                 continue
@@ -203,8 +208,8 @@ def _subsets(coins: list[Coin]) -> list[frozenset[Coin]]:
 class _Run:
     """Runs of a plan with one script of the schedule's coins: its matrix M, and its means."""
 
-    def __init__(self, plan: Plan, attacked: int, script: Script) -> None:
-        self.plan, self.attacked = plan, attacked
+    def __init__(self, plan: Plan, attacked: int, script: Script, *, sampled: bool) -> None:
+        self.plan, self.attacked, self.sampled = plan, attacked, sampled
         self.sampler = Scripted(script, attacked)
         self.m: Array = np.zeros((0, 0))  # one row for each number seen, one column for each number of noise
         self.active: Active = ()
@@ -223,7 +228,7 @@ class _Run:
             self.active = base.active
             columns = [self._moved(pair.zero, unit) for unit in np.eye(len(self.sampler.owners))]
             self.m = np.array(columns).T.reshape(len(base.flat), -1)
-        else:
+        elif self.sampled:
             observe(self.plan, pair.zero, self.sampler)
         for world in (pair.zero, pair.one):
             if _content(world) not in self._checked:

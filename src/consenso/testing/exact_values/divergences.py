@@ -17,10 +17,11 @@ SINGULAR = 1e-9
 SAME = 1e-8
 # A difference of means of which this share cannot be made by noise is seen with certainty.
 UNREACHED = 1e-5
-# A mixture is evaluated after noise of this share of the largest standard deviation was added to all its parts.
-BLUR = 1e-3
-# How many standard deviations beyond the outermost mean a mixture is integrated, and the number of points.
-TAIL, POINTS, MOST_POINTS = 9.0, 2001, 12001
+# How many standard deviations beyond the outermost mean a mixture is integrated, on how many points, and how many of
+# these lie within one standard deviation of its narrowest part. Where there are not enough, noise is added to all.
+TAIL, POINTS, DENSITY = 9.0, 6001, 8
+# Larger epsilons count as infinite.
+MOST = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ class Curve:
         high = 1.0
         while self.delta(high) > delta:
             high *= 2
-            if high > 1e6:
+            if high > MOST:
                 return float("inf")
         return float(brentq(lambda value: self.delta(value) - delta, 0.0, high, xtol=1e-10 * high, rtol=1e-12))
 
@@ -128,10 +129,11 @@ def _mixture(branches: Sequence[Branch]) -> Part:
     std = np.array([np.linalg.norm(line @ branch.m) for branch in branches])
     if not np.any(gap) or std.max() == 0:
         return _gaussian(total, 0.0)
-    std = np.hypot(std, BLUR * std.max())  # branches in which nobody moved the model have no noise at all
     low = min(zero.min(), one.min()) - TAIL * std.max()
     high = max(zero.max(), one.max()) + TAIL * std.max()
-    grid = np.linspace(low, high, int(np.clip(12 * (high - low) / std.min(), POINTS, MOST_POINTS)))
+    grid = np.linspace(low, high, POINTS)
+    if std.min() < DENSITY * (grid[1] - grid[0]):
+        std = np.hypot(std, DENSITY * (grid[1] - grid[0]))  # to all alike: nothing is learnt by it
 
     def log_mass(means: Array) -> Array:
         # Branches that differ by coins which do not move the projection are one.

@@ -30,6 +30,7 @@ class Examined:
     algorithm: str
     findings: list[Finding] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)  # plans that were not examined, by the reason
+    not_affine: dict[str, str] = field(default_factory=dict)  # parameters, and what showed it
     unstated: list[str] = field(default_factory=list)  # plans without a guarantee that should have been refused
     plans: int = 0
 
@@ -93,8 +94,9 @@ def _examine_plan(cases: Cases, row: Row, plan: Plan, examined: Examined, *, tho
             examined.findings += compare(plan, attacked, case=cases.text(row), quadratic=quadratic, thorough=thorough)
         except NotAffineError as error:
             how = parameters_of(plan.algorithm, cases.example.algorithm)
-            others = ", among quadratic losses" if quadratic else ""
-            examined.left_out[f"not affine{f' with {how}' if how else ''}{others}: {error}"] += 1
+            examined.left_out[f"not affine{', among quadratic losses' if quadratic else ''}"] += 1
+            if not quadratic:
+                examined.not_affine.setdefault(how or "its usual parameters", str(error))
         except OtherNoiseError:
             examined.left_out["draws noise that is not Gaussian"] += 1
         except UnstatedError as error:
