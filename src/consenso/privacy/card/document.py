@@ -140,6 +140,8 @@ class Card:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Card:
         """The card that `to_json` wrote; its digest is checked, its numbers are not (see `consenso.privacy.verify`)."""
+        if stored.get("format") == FIRST_FORMAT:
+            stored = _in_todays_words(stored)
         content = {name: value for name, value in stored.items() if name != "digest"}
         if digest(content) != stored.get("digest"):
             raise TamperError(
@@ -196,7 +198,7 @@ def read(path: str | Path) -> dict[str, Any]:
     return _in_todays_words(stored) if stored.get("format") == FIRST_FORMAT else stored
 
 
-def _in_todays_words(stored: dict[str, Any]) -> dict[str, Any]:
+def _in_todays_words(stored: Mapping[str, Any]) -> dict[str, Any]:
     """A card of version 0.1.0; its digest goes along if it was the digest of what it stated."""
     content = {name: value for name, value in stored.items() if name != "digest"}
     translated: dict[str, Any] = translate(content)
