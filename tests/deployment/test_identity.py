@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import consenso
+from consenso.deployment import identity
 from consenso.deployment.identity import disk_of, guard_of, read_addresses, run_of
 from consenso.errors import InputError, PrivacyError
 from consenso.privacy.ledger import Budget, Ledger
@@ -26,7 +26,7 @@ def test_a_run_is_its_study_its_version_and_its_label(federation, monkeypatch):
     assert run_of(study_of(made, title="Another title"), "1") == known
     assert run_of(study, "2") != known
     assert run_of(study_of(made, **{"privacy.multiplier": 1.999}), "1") != known
-    monkeypatch.setattr(consenso, "__version__", "9.9.9")
+    monkeypatch.setattr(identity, "__version__", "9.9.9")
     assert run_of(study, "1") != known
 
 
