@@ -10,7 +10,7 @@ import pytest
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.shape import Example
 from consenso.algorithms.whitening import factors
-from consenso.errors import ConsensoError, InputError
+from consenso.errors import ConsensoError, InputError, MessageError
 from consenso.losses import Absolute, Hinge, Huber, Softmax, Squared
 from consenso.metric import Metric
 from consenso.planning.plan import plan
@@ -87,15 +87,15 @@ def test_a_loss_that_needs_smoothing_or_a_bound_is_refused_without() -> None:
 
 
 @pytest.mark.parametrize(
-    "lie",
+    ("lie", "refusal"),
     [
-        {"clip": 1e-6},  # less noise, with rows shortened to the true clip
-        {"values": lambda values: values / 1e6},  # longer whitened rows, with the same noise
-        {"vectors": lambda vectors: 2 * vectors},
+        ({"clip": 1e-6}, None),  # less noise, with rows shortened to the true clip
+        ({"values": lambda values: values / 1e6}, "values lie in"),  # longer whitened rows, with the same noise
+        ({"vectors": lambda vectors: 2 * vectors}, "metric"),
     ],
-    ids=lambda lie: next(iter(lie)),
+    ids=["clip", "values", "vectors"],
 )
-def test_a_hub_that_changes_its_word_hears_no_more_than_its_noise_is_for(lie) -> None:
+def test_a_hub_that_changes_its_word_hears_no_more_than_its_noise_is_for(lie, refusal) -> None:
     """Without noise: the length of a sum is at most records times the bound on slopes times the clip that is named."""
     named = {}
 
@@ -111,11 +111,19 @@ def test_a_hub_that_changes_its_word_hears_no_more_than_its_noise_is_for(lie) ->
     lying = Lying(**{each.name: getattr(example.algorithm, each.name) for each in fields(example.algorithm)})
     silent = {name: NoNoise() for name in example.noise}
     heard = {}
-    execute(
-        plan_example(replace(example, algorithm=lying, noise=silent), trust="curator"),
-        shards_of(example),
-        watch=lambda round_, total, hub: heard.__setitem__(round_, float(np.linalg.norm(total.total))),
-    )
+
+    def ask() -> None:
+        execute(
+            plan_example(replace(example, algorithm=lying, noise=silent), trust="curator"),
+            shards_of(example),
+            watch=lambda round_, total, hub: heard.__setitem__(round_, float(np.linalg.norm(total.total))),
+        )
+
+    if refusal is not None:
+        with pytest.raises(MessageError, match=refusal):
+            ask()
+        return
+    ask()
     bound = example.problem.sizes.sum() * example.problem.loss.slope_bound
     told = [round_ for round_ in heard if round_ >= lying.looks]
     assert len(told) == 5
@@ -127,7 +135,7 @@ def test_the_scale_of_slopes_is_measured_at_their_declared_bound_whatever_the_hu
 
     class Lying(PreconditionedFixedPoint):
         def down(self, facts, hub):
-            return replace(super().down(facts, hub), width=1e3, x=np.full(facts.dim, 1e3))
+            return replace(super().down(facts, hub), width=1.0, x=np.full(facts.dim, 1e3))
 
     example = FORMS["pilot"]()
     lying = Lying(**{each.name: getattr(example.algorithm, each.name) for each in fields(example.algorithm)})

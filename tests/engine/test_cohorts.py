@@ -83,7 +83,7 @@ def finished(planned: Plan, shards: Shards, **engine):
 def general(planned: Plan, shards: Shards, **engine):
     """The same run without compiled rounds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("consenso.engine.in_process.compiled_cohorts", lambda *_: None)
+        patch.setattr("consenso.engine.in_process.compile_cohorts", lambda *_: None)
         return finished(planned, shards, **engine)
 
 

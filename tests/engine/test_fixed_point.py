@@ -142,7 +142,7 @@ def test_a_sum_that_may_not_fit_is_refused_when_it_is_planned() -> None:
         many,
         replace(example.algorithm, rate=1.0),
         rounds=1,
-        noise=GaussianNoise(multiplier=1.0),
+        noise=GaussianNoise(multiplier=2.0**-12),
         trust="secure-sum",
         sampler=Safe(),
     )

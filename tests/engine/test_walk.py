@@ -189,7 +189,7 @@ class TestTheSameRounds:
         planned, shards = made()
         whole = finished(planned, shards)
         monkeypatch.setattr("consenso.engine.walk.AHEAD_NUMBERS", 7 * FEATURES)
-        monkeypatch.setattr("consenso.engine.walk.Walk._pool", Idle())
+        monkeypatch.setattr("consenso.engine.walk.CompiledWalk._pool", Idle())
         alone = finished(planned, shards)
         np.testing.assert_array_equal(alone.hub.z, whole.hub.z)
         assert alone.entries == whole.entries

@@ -214,7 +214,7 @@ def test_with_far_more_rows_than_were_counted_no_release_moves_by_more_than_decl
                 (release, value.copy(), bound)
             )
             policy = replace(made_plan.spec.policy, probe=look)
-            watched = replace(made_plan, setting=replace(made_plan.setting, policy=policy))
+            watched = replace(made_plan, spec=replace(made_plan.spec, policy=policy))
             execute(watched, Shards.from_parties(problem, [(rows[:many], targets[:many])]))
             seen.append(values)
         for (release, one, bound), (_, other, _) in zip(*seen, strict=True):

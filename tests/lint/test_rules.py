@@ -44,7 +44,7 @@ def test_a_reason_allows_a_finding_and_no_reason_does_not(rule, example) -> None
         assert lint_text("\n".join(allowed), name_of(example)) == []
         bare = [line + f"  # consenso: allow {rule.name}" * (n == place) for n, line in enumerate(lines)]
         found = {notice.rule for notice in lint_text("\n".join(bare), name_of(example))}
-        assert found == {rule.name, "unexplained-guard"}
+        assert found == {rule.name, "unexplained-allowance"}
 
 
 def test_code_that_does_not_use_the_library_is_not_its_business() -> None:

@@ -322,7 +322,7 @@ def test_named_parties_bring_their_own_files(table: Path) -> None:
 
 
 def test_users_of_a_table_are_parties_within_public_bounds(table: Path) -> None:
-    schema = (table / "schema.toml").read_text() + '[columns.who]\nkind = "party"\n'
+    schema = (table / "schema.toml").read_text() + '[columns.who]\nkind = "user"\n'
     (table / "schema.toml").write_text(schema)
     lines = (table / "table.csv").read_text().splitlines()
     rows = [f"{line},{'who' if place == 0 else f'u{place % 5}'}" for place, line in enumerate(lines)]

@@ -187,7 +187,7 @@ def coin_for_each_release(algorithm, setting, view):
 class HalvesItsSensitivity(DPSGD):
     def releases(self, facts):
         (release,) = super().releases(facts)
-        return (replace(release, bounds=release.bounds.scaled(0.5)),)
+        return (replace(release, bounds=release.bounds.scale(0.5)),)
 
 
 class ForgetsARound(DPSGD):

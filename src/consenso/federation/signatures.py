@@ -71,10 +71,11 @@ class Signatures:
         from cryptography.exceptions import InvalidSignature
 
         certificate, signed = self._read(signature)
-        name = _name_on(certificate)
+        # An altered certificate may not even be readable: nothing is read of one that the authority did not issue.
+        name = _name_on(certificate) if self._was_issued_here(certificate) else ""
         found = [party for party, known in self._names.items() if known == name]
         now = datetime.datetime.now(datetime.UTC)
-        if not found or not self._was_issued_here(certificate):
+        if not found:
             raise MessageError(f"{what}: no party of this run has signed it with a certificate of the run's authority.")
         if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
             raise MessageError(f"{what}: the certificate of {name!r} that signed it is not valid now.")

@@ -22,7 +22,7 @@ says why, in its line or in the line above:
 model.fit(X, y)  # consenso: allow private-metric the table is published
 ```
 
-An guard without a reason is a finding itself. The rules follow names within one function; what they cannot follow
+An allowance without a reason is a finding itself. The rules follow names within one function; what they cannot follow
 they leave alone, so silence proves nothing. This page is made by `consenso lint --page`.
 """
 

@@ -15,7 +15,7 @@ from consenso.lint.rules import RULES
 
 ALLOW = re.compile(r"#\s*consenso:\s*allow\s+([a-z-]+)\s*(.*)$")
 SKIPPED = frozenset((".git", ".venv", "venv", "node_modules", "__pycache__", "build", "dist", ".tox"))
-UNEXPLAINED = "unexplained-guard"
+UNEXPLAINED = "unexplained-allowance"
 
 
 def lint(paths: Iterable[Path]) -> list[Notice]:

@@ -126,7 +126,7 @@ def _check_column(data: DataSection, privacy: PrivacySection, split: SplitSectio
     assert data.schema is not None
     if data.schema.user_column is None:
         faults.add_value(
-            "setting.split.kind", "column", 'the schema has no column of kind = "party"; give one, or choose equal'
+            "setting.split.kind", "column", 'the schema has no column of kind = "user"; give one, or choose equal'
         )
     if split.sizes:
         return
