@@ -81,7 +81,7 @@ def test_an_answer_that_comes_after_its_round_is_not_counted_and_its_step_is_tak
     here = world(consensus(schedule=PoissonSubset(0.99)))
     hub, star = here.hub(patience=0.5)
     over = threading.Event()  # the third round
-    clients = [here.client(party, contributor=Late(3, over) if party == 2 else None) for party in here.names]
+    clients = [here.client(party, contributor=Late(3, over) if party == 2 else Slow({})) for party in here.names]
     rounds = []
     for done in hub.rounds(star):
         rounds.append(done)
