@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.algorithms.transcription import SEED, drawn, noise_of, with_and_without_noise
 
 from consenso.algorithms import find
 from consenso.algorithms.dp_admm import DPADMM
@@ -44,12 +45,14 @@ def shards(of: Problem) -> Shards:
     return Shards.build(of, *data(), np.concatenate(([0], np.cumsum(SIZES))))
 
 
+@with_and_without_noise
 @pytest.mark.parametrize("clip", [None, 0.4])
-def test_iterates_by_hand(clip):
+def test_iterates_follow_the_paper(clip, multiplier):
     of = problem(regularizer=L2(strength=0.1))
     penalty = GrowingPenalty(first=0.3, growth=1.5, every=3)
     rounds = 8
-    made = plan(of, DPADMM(penalty=penalty, clip=clip), rounds=rounds, noise=NoNoise())
+    algorithm = DPADMM(penalty=penalty, clip=clip)
+    made = plan(of, algorithm, rounds=rounds, noise=noise_of(multiplier), sampler=Seeded(SEED), trust="local")
     model = run(made, shards(of)).model
 
     # Huang et al. with the duals at the server: step, consensus with the old duals, then the duals.
@@ -63,10 +66,12 @@ def test_iterates_by_hand(clip):
             if clip is not None:  # rows have norm 1
                 slopes = np.clip(slopes, -clip, clip)
             gradient = rows[own].T @ slopes / SIZES.sum()
+            std = multiplier * 2 * (clip or 1.0) / SIZES.sum() / (rho + near)
             x[p] = (rho * w + dual[p] + near * x[p] - gradient) / (rho + near)
+            x[p] += drawn("gaussian", k, p, FEATURES, std)[0]
         w = np.mean(x - dual / rho, axis=0) / (1 + 0.1 / (rho * 3))
         dual = dual - rho * (x - w)
-    np.testing.assert_allclose(model, w, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model, w, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("regularizer", [NoPenalty(), L1(strength=0.05), L2(strength=0.1)])

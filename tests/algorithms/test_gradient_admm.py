@@ -5,6 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
+from tests.algorithms.transcription import SEED, drawn, noise_of, soft, with_and_without_noise
 
 from consenso.algorithms import gradient_admm
 from consenso.algorithms.gradient_admm import GradientADMM, split_squared_term
@@ -60,12 +61,10 @@ def huber_gradient(x, rows, targets):
     return rows.T @ np.clip(rows @ x - targets, -1, 1) / len(targets)
 
 
-def soft(v, threshold):
-    return np.sign(v) * np.maximum(np.abs(v) - threshold, 0)
-
-
+@with_and_without_noise
 @pytest.mark.parametrize("square", [0.0, 0.3])
-def test_iterates_by_hand(square):
+def test_iterates_follow_the_paper(square, multiplier):
+    """Algorithm 1 of the paper on private gradient ADMM: a visit moves x by step (I + step penalty A'A)^-1 gradient."""
     of = problem(regularizer=L2(strength=square) if square else NoPenalty())
     scaling, constant, penalty, step, strength = np.array([1.0, -2.0, 0.5]), np.array([0.1, 0.0, -0.2]), 0.7, 0.6, 0.05
     algorithm = GradientADMM(
@@ -75,7 +74,10 @@ def test_iterates_by_hand(square):
         step=step,
     )
     rounds = 13
-    model = run(plan(of, algorithm, rounds=rounds, noise=NoNoise(), schedule=Cyclic()), shards(of)).model
+    made = plan(
+        of, algorithm, rounds=rounds, noise=noise_of(multiplier), schedule=Cyclic(), sampler=Seeded(SEED), trust="local"
+    )
+    model = run(made, shards(of)).model
 
     rows, targets = data(of)
     A, B = DIFFERENCES, -np.diag(scaling)
@@ -87,6 +89,7 @@ def test_iterates_by_hand(square):
         gradient = huber_gradient(x, rows[own], targets[own]) + square * x
         right = x - step * gradient + step * A.T @ dual - step * penalty * A.T @ (B @ y - constant)
         x = np.linalg.solve(np.eye(FEATURES) + step * penalty * A.T @ A, right)
+        x = x + drawn("gaussian", t, t % 5, FEATURES, multiplier * 2 * step)[0]  # A is not injective
     np.testing.assert_allclose(model, x, rtol=1e-10, atol=1e-12)
     # The hand-written y is the minimiser of its own subproblem: B' dual is a subgradient of g there.
     inside = np.abs(B.T @ dual) <= strength * (1 + 1e-9)

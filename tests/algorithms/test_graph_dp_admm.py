@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.algorithms.transcription import SEED, drawn, noise_of, record_gradients, soft, with_and_without_noise
 
 from consenso.algorithms import find
 from consenso.algorithms.graph_dp_admm import GraphDPADMM
@@ -14,9 +15,9 @@ from consenso.planning.plan import plan
 from consenso.privacy.accountants import gdp
 from consenso.privacy.noise import Constant, GaussianNoise, Geometric, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper
-from consenso.privacy.samplers import Key, Seeded
+from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
-from consenso.regularizers import L1, L2, Box, NoPenalty
+from consenso.regularizers import L1, L2, NoPenalty
 from consenso.shards import Shards
 from consenso.testing import laws
 from consenso.testing.optimum import optimum
@@ -24,7 +25,6 @@ from consenso.testing.worlds import draw
 from consenso.topology import Topology
 
 GRAPHS = {"ring": Topology.ring(6), "random": Topology.erdos_renyi(6, 3.0, seed=2), "complete": Topology.complete(6)}
-SEED = 11
 
 
 def problem_of(loss=None, regularizer=None, **changes) -> Problem:
@@ -50,27 +50,26 @@ def data_of(problem, seed=0):
     return data, Shards.from_parties(problem, data)
 
 
-@pytest.mark.parametrize("regularizer", [NoPenalty(), L1(strength=0.05), Box(low=-0.1, high=0.2)], ids=repr)
-def test_iterates_are_those_of_the_formula(regularizer):
+@with_and_without_noise
+@pytest.mark.parametrize("strength", [0.0, 0.05])
+def test_iterates_follow_the_paper(strength, multiplier):
     penalty, proximity, clip, rounds, topology = 0.3, 0.7, 0.4, 6, GRAPHS["random"]
-    problem = problem_of(regularizer=regularizer)
+    problem = problem_of(regularizer=L1(strength=strength) if strength else NoPenalty())
     data, shards = data_of(problem)
-    made = planned(GraphDPADMM(penalty=penalty, proximity=proximity, clip=clip), problem)
+    made = planned(GraphDPADMM(penalty=penalty, proximity=proximity, clip=clip), problem, noise=noise_of(multiplier))
     model, progress = laws.execute(made, shards)
     w, dual = np.zeros((6, 3)), np.zeros((6, 3))
     for k in range(rounds):
-        std = 0.8 * 2 * clip * problem.scales
-        key = Key(parties=np.arange(6), round=k, release=0, repetition=0)
-        noise = Seeded(SEED).gaussian(np.zeros((6, 3)), std, key, sensitivity=std)
+        noise = drawn("gaussian", k, range(6), 3, multiplier * 2 * clip * problem.scales)
         eta, new = 1 / (proximity * np.sqrt(k + 1)), np.empty_like(w)
         for i, (rows, targets) in enumerate(data):
-            gradients = problem.loss.slope(rows @ w[i], targets)[:, None] * rows
+            gradients = record_gradients(Logistic(), rows, targets, w[i])
             gradients /= np.maximum(1, np.linalg.norm(gradients, axis=1) / clip)[:, None]
             near = topology.neighbors(i)
             bottom = 2 * penalty * len(near) + 1 / eta
             top = w[i] / eta + penalty * sum(w[i] + w[j] for j in near) - dual[i]
             top = top - problem.scales[i] * gradients.sum(axis=0) - noise[i]
-            new[i] = regularizer.prox(top / bottom, 1 / bottom)
+            new[i] = soft(top / bottom, strength / bottom)
         w = new
         dual += penalty * np.array([sum(w[i] - w[j] for j in topology.neighbors(i)) for i in range(6)])
     np.testing.assert_allclose(progress.state.w, w, atol=1e-12)

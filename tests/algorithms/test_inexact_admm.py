@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from tests.algorithms.transcription import SEED, drawn, noise_of, with_and_without_noise
 
 from consenso.algorithms.inexact_admm import GrowingPenalty, InexactADMM, Proximal, TrustRegion
 from consenso.engine.run import objective, run
@@ -21,6 +22,7 @@ from consenso.privacy.accountants.conversion import to_epsilon
 from consenso.privacy.events import Gaussian, Repeated
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper, Public
+from consenso.privacy.samplers import Seeded
 from consenso.privacy.theorems import LaplaceTotal, row_bound_1, softmax_gradient_gap
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, Box, NoPenalty
@@ -61,15 +63,17 @@ def softmax_gradient(z, rows, labels):
     return (rows.T @ h).ravel() / SIZES.sum()
 
 
+@with_and_without_noise
 @pytest.mark.parametrize("trust", [False, True])
-def test_iterates_of_the_paper_by_hand(trust):
+def test_iterates_follow_the_paper(trust, multiplier):
     of = problem()
     penalty = GrowingPenalty(first=0.4, offset=0.1, growth=1.2, every=4)
     algorithm = InexactADMM(
         subproblem=TrustRegion() if trust else Proximal(), penalty=penalty, region=Box(low=-0.6, high=0.5), norm=2
     )
     rounds = 11
-    result = run(plan(of, algorithm, rounds=rounds, noise=NoNoise()), shards(of))
+    made = plan(of, algorithm, rounds=rounds, noise=noise_of(multiplier), sampler=Seeded(SEED), trust="local")
+    result = run(made, shards(of))
 
     # Algorithm 1 with the duals at the server, counted from t = 1: (4a), then (8) or (9), then the dual.
     rows, labels = data(of)
@@ -83,6 +87,7 @@ def test_iterates_of_the_paper_by_hand(trust):
             break
         for p, own in enumerate(parts):
             gradient = softmax_gradient(z[p], rows[own], labels[own])
+            gradient = gradient + drawn("gaussian", t - 1, p, of.dim, multiplier * 2 * math.sqrt(2) / SIZES.sum())[0]
             if trust:
                 point, radius = w + (dual[p] - gradient) / rho, 1 / t**2
                 z[p] = np.clip(np.clip(point, z[p] - radius, z[p] + radius), -0.6, 0.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.algorithms.transcription import SEED, drawn, noise_of, with_and_without_noise
 
 from consenso.algorithms import find
 from consenso.algorithms.ipadmm import IPADMM, RootGrowth
@@ -25,7 +26,6 @@ from consenso.testing.laws import execute
 from consenso.testing.optimum import optimum
 from consenso.topology import Topology
 
-SEED = 5
 CHORD = Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)])
 SIZES = np.array([4, 7, 5, 6, 4, 5])
 EIGHT = np.array([8, 12, 10, 9, 11, 10, 7, 13])
@@ -64,9 +64,10 @@ def noise(round_, repetition, parties, dim, std):
 # --- the iteration ---------------------------------------------------------------------------------------------------
 
 
+@with_and_without_noise
 @pytest.mark.parametrize("at_average", [False, True])
-def test_iterates_are_those_of_the_corrected_update_with_noise_on_the_primal(at_average):
-    penalty, rounds, inner, multiplier = 0.3, 6, 3, 0.7
+def test_iterates_follow_the_paper(at_average, multiplier):
+    penalty, rounds, inner = 0.3, 6, 3
     problem, shards, parts = silos(Logistic(), L2(strength=0.1), weighting="party")
     algorithm = IPADMM(
         penalty=penalty, proximity=RootGrowth(first=0.4), inner_steps=inner, at_average=at_average, averaging=0.5
@@ -75,7 +76,7 @@ def test_iterates_are_those_of_the_corrected_update_with_noise_on_the_primal(at_
         problem,
         algorithm,
         rounds=rounds,
-        noise=GaussianNoise(multiplier=multiplier),
+        noise=noise_of(multiplier),
         topology=CHORD,
         sampler=Seeded(SEED),
     )
@@ -99,7 +100,7 @@ def test_iterates_are_those_of_the_corrected_update_with_noise_on_the_primal(at_
                     top = top + penalty * (said[i] + said[j])
                 # Noise on the primal, scaled by 2 c_1 / (m_i D); the draw on the gradient comes with a minus.
                 std = multiplier * 2 / (SIZES[i] * bottom)
-                iterate = (top / bottom - noise(k, r, n, dim, std)[i]) / (1 + 0.1 / bottom)
+                iterate = (top / bottom - drawn("gaussian", k, i, dim, std, repetition=r)[0]) / (1 + 0.1 / bottom)
                 new[i] += iterate / inner
             w[i] = iterate
         said = new
@@ -109,10 +110,10 @@ def test_iterates_are_those_of_the_corrected_update_with_noise_on_the_primal(at_
         if at_average:
             w = metropolis @ said
         history.append((w if at_average else said).copy())
-    np.testing.assert_allclose(progress.state.said, said, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(progress.state.w, w, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(progress.state.dual, dual, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(got, np.mean(history[rounds // 2 :], axis=(0, 1)), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(progress.state.said, said, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(progress.state.w, w, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(progress.state.dual, dual, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(got, np.mean(history[rounds // 2 :], axis=(0, 1)), rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("at_average", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of, record_gradients, soft, with_and_without_noise
 
 from consenso import theory
 from consenso.algorithms.noisy_fixed_point import NoisyFixedPoint, RandomErrors
@@ -14,13 +15,12 @@ from consenso.operators import AllBlocks, CyclicBlocks, MeanGradient, MeanProx, 
 from consenso.planning.plan import plan
 from consenso.privacy.noise import GaussianNoise, NoNoise, PerRound, Polynomial
 from consenso.privacy.observers import Public
-from consenso.privacy.release import HUB
-from consenso.privacy.samplers import Key, Seeded
+from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, NoPenalty
 from consenso.shards import Shards
 
-SEED, ROUNDS, MULTIPLIER, STEP = 5, 20, 0.7, 3.0
+ROUNDS, MULTIPLIER, STEP = 20, 0.7, 3.0
 
 
 def curator(loss=None, *, records=30, features=4, seed=0, **options):
@@ -39,22 +39,18 @@ def planned(problem, algorithm, **options):
     return plan(problem, algorithm, **settings)
 
 
-def by_hand(problem, rows, targets, *, active, relaxation, errors, clip=np.inf):
+def by_hand(rows, targets, *, active, relaxation, errors, strength, clip, multiplier):
     """Algorithm 1, with R(u) = prox_{step r}(u - step (mean gradient + noise))."""
-    u, longest = np.zeros(problem.dim), min(clip, problem.loss.lipschitz(1.0))
+    u = np.zeros(4)
     for k in range(ROUNDS):
-        slopes = problem.loss.slope(rows @ u, targets)
-        gradients = slopes[:, None] * rows
+        gradients = record_gradients(Logistic(), rows, targets, u)
         gradients /= np.maximum(1, np.linalg.norm(gradients, axis=1) / clip)[:, None]
         where = active(k)
         if len(where) == 0:
             continue
-        key = Key(parties=np.array([HUB]), round=k, release=0, repetition=0)
-        std = MULTIPLIER * 2 * longest
-        noise = Seeded(SEED).gaussian(np.zeros((1, len(where))), std, key, sensitivity=1.0)[0]
         mean = gradients.mean(axis=0)
-        mean[where] += noise / len(rows)
-        target = problem.regularizer.prox(u - STEP * mean, STEP) + errors(k)
+        mean[where] += drawn_on_sum(k, len(where), multiplier * 2 * clip) / len(rows)
+        target = soft(u - STEP * mean, STEP * strength) + errors(k)
         u = u.copy()
         u[where] += relaxation(k) * (target - u)[where]
     return u
@@ -65,9 +61,10 @@ def by_hand(problem, rows, targets, *, active, relaxation, errors, clip=np.inf):
     [(1, AllBlocks()), (2, CyclicBlocks()), ((1, 3), RandomBlock(seed=4)), (4, SampledBlocks(rate=0.4, seed=4))],
     ids=lambda value: type(value).__name__,
 )
-@pytest.mark.parametrize("regularizer", [NoPenalty(), L1(strength=0.02)], ids=lambda r: type(r).__name__)
-def test_iterates_are_those_of_the_formula(blocks, activation, regularizer):
-    problem, shards, rows, targets = curator(regularizer=regularizer)
+@pytest.mark.parametrize("strength", [0.0, 0.02])
+@with_and_without_noise
+def test_iterates_follow_the_paper(blocks, activation, strength, multiplier):
+    problem, shards, rows, targets = curator(regularizer=L1(strength=strength) if strength else NoPenalty())
     sizes = {1: (4,), 2: (2, 2), 4: (1, 1, 1, 1)}.get(blocks, blocks)
     starts = np.cumsum((0, *sizes))
 
@@ -84,15 +81,17 @@ def test_iterates_are_those_of_the_formula(blocks, activation, regularizer):
         errors=errors,
     )
     expected = by_hand(
-        problem,
         rows,
         targets,
         active=active,
         relaxation=lambda k: 0.9 * (k + 1) ** -0.2,
         errors=lambda k: errors.at(k, 4),
+        strength=strength,
         clip=0.4,
+        multiplier=multiplier,
     )
-    np.testing.assert_allclose(run(planned(problem, algorithm), shards).model, expected, rtol=1e-10, atol=1e-13)
+    made = planned(problem, algorithm, noise=noise_of(multiplier))
+    np.testing.assert_allclose(run(made, shards).model, expected, rtol=1e-10, atol=1e-13)
 
 
 def test_errors_have_the_stated_size():

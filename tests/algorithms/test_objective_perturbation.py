@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from tests.algorithms.transcription import SEED, drawn, minimise_logistic, noise_of, with_and_without_noise
 
 from consenso.algorithms.objective_perturbation import ObjectivePerturbation
 from consenso.datasets import load_adult
@@ -58,16 +58,23 @@ def j(w, linear, convexity):
     return value, gradient
 
 
-def test_the_minimiser_by_an_independent_solver():
-    linear = np.array([3.0, -1.0, 0.2, 5.0])
-    of = problem(regularizer=L2(strength=0.05))
-    algorithm = ObjectivePerturbation(quadratic=0.7)
-    assert algorithm.convexity(of) == pytest.approx(0.7 + 0.05 * RECORDS)
-    found = algorithm._minimise(of, shards(of).cohort(), linear)
-    solved = minimize(j, np.zeros(FEATURES), args=(linear, 3.7), jac=True, method="BFGS", options={"gtol": 1e-10})
-    np.testing.assert_allclose(found, solved.x, atol=1e-7)
-    # Certified: the gradient of J is at most convexity * tolerance long.
-    assert np.linalg.norm(j(found, linear, 3.7)[1]) <= 3.7 * algorithm.tolerance
+@with_and_without_noise
+def test_iterates_follow_the_paper(multiplier):
+    """Kifer, Smith and Thakurta 2012, Algorithm 1: argmin sum of losses + quadratic/2 |w|^2 + <b, w> + n r(w)."""
+    of, tolerance = problem(regularizer=L2(strength=0.05)), 1e-11
+    made = plan(
+        of,
+        ObjectivePerturbation(quadratic=0.7, tolerance=tolerance),
+        rounds=1,
+        noise={"objective": noise_of(multiplier), "output": noise_of(multiplier)},
+        sampler=Seeded(SEED),
+    )
+    model = run(made, shards(of)).model
+
+    b = drawn("gaussian", 0, 0, FEATURES, multiplier * 1.0)[0]
+    w = minimise_logistic(*data(), 1.0, 0.7 + RECORDS * 0.05, -b)
+    w = w + drawn("gaussian", 0, 0, FEATURES, multiplier * 2 * tolerance, release=1)[0]
+    np.testing.assert_allclose(model, w, atol=1e-11)
 
 
 @pytest.mark.parametrize("regularizer", [L1(strength=0.05), ElasticNet(l1=0.05, l2=0.02), Box(low=-0.3, high=0.4)])

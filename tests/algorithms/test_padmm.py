@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.algorithms.transcription import SEED, drawn, with_and_without_noise
 
 from consenso.algorithms import find
 from consenso.algorithms.padmm import PADMM
@@ -18,7 +19,7 @@ from consenso.planning.plan import plan
 from consenso.privacy.accountants import rdp
 from consenso.privacy.noise import GaussianNoise, Geometric, NoNoise
 from consenso.privacy.observers import Eavesdropper
-from consenso.privacy.samplers import Key, Seeded
+from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, NoPenalty
 from consenso.shards import Shards
@@ -26,7 +27,6 @@ from consenso.testing.laws import execute
 from consenso.testing.optimum import optimum
 from consenso.topology import Topology
 
-SEED = 5
 CHORD = Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)])
 SIZES = np.array([4, 7, 5, 6, 4, 5])
 EIGHT = np.array([8, 12, 10, 9, 11, 10, 7, 13])
@@ -55,12 +55,13 @@ def minimiser(rows, targets, weight, bottom, point):
     return np.linalg.solve(hessian, weight * rows.T @ targets + bottom * point)
 
 
+@with_and_without_noise
 @pytest.mark.parametrize("regularizer", [NoPenalty(), L2(strength=0.2)])
-def test_iterates_are_noisy_exact_minimisers_of_the_augmented_lagrangian(regularizer):
+def test_iterates_follow_the_paper(regularizer, multiplier):
     penalty, rounds, radius, ratio = 0.3, 10, 50.0, 0.8
     problem, shards, parts = silos(Squared(), regularizer, weighting="party")
     algorithm = PADMM(penalty=penalty, radius=radius, averaging=0.5, tolerance=1e-12)
-    noise = GaussianNoise(multiplier=Geometric(first=0.05, ratio=ratio))
+    noise = GaussianNoise(multiplier=Geometric(first=multiplier, ratio=ratio)) if multiplier else NoNoise()
     made = plan(problem, algorithm, rounds=rounds, noise=noise, topology=CHORD, sampler=Seeded(SEED))
     got, progress = execute(made, shards)
 
@@ -77,17 +78,15 @@ def test_iterates_are_noisy_exact_minimisers_of_the_augmented_lagrangian(regular
             gain = 1 / (2 * penalty * len(neighbors) + strength)
             longest = radius + np.sqrt(gain) * 3.0 / 2
             sensitivity = 2 * gain * weight * (longest + 3.0)
-            key = Key(parties=np.array([i]), round=k, release=0, repetition=0)
-            std = 0.05 * ratio ** (k / 2) * sensitivity
-            new[i] = x + Seeded(SEED).gaussian(np.zeros((1, 3)), std, key, sensitivity=1.0)[0]
+            new[i] = x + drawn("gaussian", k, i, 3, multiplier * ratio ** (k / 2) * sensitivity)[0]
         said = new
         for i in range(6):
             for j in CHORD.neighbors(i):
                 dual[i] = dual[i] + penalty * (said[i] - said[j])
         history.append(said)
-    np.testing.assert_allclose(progress.state.w, said, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(progress.state.dual, dual, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(got, np.mean(history[rounds // 2 :], axis=(0, 1)), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(progress.state.w, said, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(progress.state.dual, dual, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(got, np.mean(history[rounds // 2 :], axis=(0, 1)), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

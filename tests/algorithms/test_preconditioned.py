@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of, silos, with_and_without_noise
 
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.shape import Example
@@ -15,6 +16,8 @@ from consenso.losses import Absolute, Hinge, Huber, Softmax, Squared
 from consenso.metric import Metric
 from consenso.planning.plan import plan
 from consenso.privacy.noise import GaussianNoise, NoNoise
+from consenso.privacy.samplers import Seeded
+from consenso.regularizers import L2
 from consenso.shards import Shards
 from consenso.testing import laws
 from consenso.testing.attacks import attacks_stay_below
@@ -44,6 +47,78 @@ FORMS = {
     "smoothed squares": lambda: form(Squared(), looks=1, pilot=1, smoothing=0.5),
     "kinks and pilot": lambda: form(Absolute(), looks=1, pilot=2, smoothing=2.0),
 }
+
+
+@with_and_without_noise
+@pytest.mark.parametrize("looks", [0, 1, 2])
+def test_iterates_follow_the_paper(looks, multiplier) -> None:
+    """docs/privacy.md, "Preconditioned": whiten by the released second moments, then noisy Newton-like steps.
+
+    Squared losses and a square as regularizer, the clip given in typical lengths of a whitened row, no damping.
+    """
+    steps, clip, strength, relaxed = 4, 0.6, 0.1, 1.2
+    problem, shards, parties = silos(Squared(), L2(strength=strength))
+    rows, targets = np.concatenate([rows for rows, _ in parties]), np.concatenate([targets for _, targets in parties])
+    n = len(rows)
+    names = ("second moment", "gradient") if looks else ("gradient",)
+    made = plan(
+        problem,
+        PreconditionedFixedPoint(looks=looks, steps=steps, clip=clip, damping=False, averaging=False),
+        rounds=looks + steps,
+        noise={name: noise_of(multiplier) for name in names},
+        sampler=Seeded(SEED),
+        trust="curator",
+    )
+    model, _ = execute(made, shards)
+
+    def shortened(root, length):
+        whitened = rows @ np.linalg.inv(root)
+        return whitened * np.minimum(1, length / np.linalg.norm(whitened, axis=1))[:, None]
+
+    def noisy_moment(k, table, std):
+        """Mean second moment with symmetric noise, off-diagonals of a root of two less."""
+        noise = np.zeros((3, 3))
+        noise[np.triu_indices(3)] = drawn_on_sum(k, 6, std)
+        noise = np.where(np.eye(3), noise, noise / np.sqrt(2))
+        return (table.T @ table + noise + np.triu(noise, 1).T) / n
+
+    def floored(moment, std):
+        """max(S, 0)/n + floor, and how many directions stand out of the floor."""
+        values, vectors = np.linalg.eigh(moment)
+        floor = max(0.5 * std / n * np.sqrt(6), 1e-6)
+        lifted = np.maximum(values, 0) + floor
+        return (vectors * lifted) @ vectors.T, max(1.0, np.sum(np.maximum(values, 0) / lifted))
+
+    def root_of(matrix):
+        values, vectors = np.linalg.eigh(matrix)
+        return (vectors * np.sqrt(np.clip(values, 1e-6, 1))) @ vectors.T
+
+    root, effective = np.eye(3), 1.0
+    for k, share in enumerate({0: (), 1: (1.0,), 2: (1 / 3, 2 / 3)}[looks]):
+        # A row contributes a a', which replacing one changes by sqrt(2); a part of the cost has more noise.
+        if k == 0:
+            std = multiplier * np.sqrt(2) / np.sqrt(share)
+            matrix, effective = floored(noisy_moment(k, rows, std), std)
+        else:
+            length = max(clip, 0.8) * np.sqrt(effective)
+            std = multiplier * np.sqrt(2) / np.sqrt(share) * length**2
+            matrix, effective = floored(noisy_moment(k, shortened(root, length), std), std)
+            matrix = root @ matrix @ root
+        root = root_of(matrix)
+    length = min(clip * np.sqrt(effective), 1 / np.sqrt(np.linalg.eigvalsh(root @ root)[0]))
+    weight, x, before = min(1, length / np.sqrt(effective)), np.zeros(3), np.zeros(3)
+    for k in range(steps):
+        slopes = np.clip(rows @ x - targets, -3, 3)
+        std = multiplier * 2 * 3 * length * np.sqrt(steps)
+        gradient = (slopes @ shortened(root, length) + drawn_on_sum(looks + k, 3, std)) / n
+        lengths, explained = (np.linalg.norm(gradient), np.linalg.norm(before)), std / n
+        turned = gradient @ before < -3 * explained * sum(lengths) - 3 * explained**2 * np.sqrt(3)
+        relaxed = relaxed / 2 if turned and lengths[0] > 0.8 * lengths[1] else relaxed
+        bent = weight / relaxed * root @ root  # the curvature of a square is 1
+        v = x - np.linalg.solve(bent, root @ gradient)
+        x = np.linalg.solve(bent + weight * strength * np.eye(3), bent @ v)
+        before = gradient
+    np.testing.assert_allclose(model, x, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("law", CHECKED, ids=lambda law: law.__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.algorithms.transcription import SEED, drawn, noise_of, with_and_without_noise
 
 from consenso.algorithms import find
 from consenso.algorithms.subgradient import DistributedSubgradient
@@ -14,7 +15,7 @@ from consenso.planning.plan import plan
 from consenso.privacy.accountants import rdp
 from consenso.privacy.noise import GaussianNoise, Geometric, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper
-from consenso.privacy.samplers import Key, Seeded
+from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.shards import Shards
@@ -22,7 +23,6 @@ from consenso.testing.laws import execute
 from consenso.testing.optimum import optimum
 from consenso.topology import Topology
 
-SEED = 5
 CHORD = Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)])
 SIZES = np.array([4, 7, 5, 6, 4, 5])
 EIGHT = np.array([8, 12, 10, 9, 11, 10, 7, 13])
@@ -45,10 +45,11 @@ def silos(loss, regularizer, sizes=SIZES, *, seed=0, **options):
     return problem, Shards.from_parties(problem, parts), parts
 
 
+@with_and_without_noise
 @pytest.mark.parametrize("at_average", [False, True])
 @pytest.mark.parametrize("proximal", [False, True])
-def test_iterates_are_those_of_mixing_and_stepping_with_noise_on_the_message(at_average, proximal):
-    rounds, multiplier = 12, 0.7
+def test_iterates_follow_the_paper(at_average, proximal, multiplier):
+    rounds = 12
     problem, shards, parts = silos(Hinge(), L1(strength=0.05), weighting="party")
     algorithm = DistributedSubgradient(
         step=Polynomial(first=1.0, power=-0.5), proximal=proximal, at_average=at_average, averaging=0.5
@@ -57,7 +58,7 @@ def test_iterates_are_those_of_mixing_and_stepping_with_noise_on_the_message(at_
         problem,
         algorithm,
         rounds=rounds,
-        noise=GaussianNoise(multiplier=multiplier),
+        noise=noise_of(multiplier),
         topology=CHORD,
         sampler=Seeded(SEED),
     )
@@ -76,9 +77,7 @@ def test_iterates_are_those_of_mixing_and_stepping_with_noise_on_the_message(at_
             for row, target in zip(rows, targets, strict=True):
                 g -= (target * (row @ point) < 1) * target * row / SIZES[i]
             # The paper's place of the noise: on the message, whose sensitivity is 2 c_1 alpha / M.
-            key = Key(parties=np.array([i]), round=k, release=0, repetition=0)
-            std = multiplier * 2 * alpha / SIZES[i]
-            draw = Seeded(SEED).gaussian(np.zeros((1, 3)), std, key, sensitivity=1.0)[0]
+            draw = drawn("gaussian", k, i, 3, multiplier * 2 * alpha / SIZES[i])[0]
             if proximal:
                 v = mixed[i] - alpha * g - draw
                 new[i] = np.sign(v) * np.maximum(np.abs(v) - alpha * 0.05, 0)
@@ -86,8 +85,8 @@ def test_iterates_are_those_of_mixing_and_stepping_with_noise_on_the_message(at_
                 new[i] = mixed[i] - alpha * (g + 0.05 * np.sign(point)) - draw
         said = new
         history.append(CHORD.metropolis.toarray() @ said if at_average else said)
-    np.testing.assert_allclose(progress.state.w, said, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(got, np.mean(history[rounds // 2 :], axis=(0, 1)), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(progress.state.w, said, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(got, np.mean(history[rounds // 2 :], axis=(0, 1)), rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

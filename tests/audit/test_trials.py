@@ -130,27 +130,3 @@ def test_sums_over_trials() -> None:
     np.testing.assert_allclose(sums[[0, 2, 3]], [values[:2].sum(axis=0), values[2], values[3:6].sum(axis=0)])
     assert not sums[1].any()
     np.testing.assert_array_equal(ragged.repeat_per_row(np.arange(4.0)), [0, 0, 2, 3, 3, 3])
-
-
-def test_twenty_thousand_runs_take_less_than_a_minute_of_two_cores() -> None:
-    """20 rounds, 50 parties, 10 features: a tenth of the runs in a tenth of the processor time, which load spares."""
-    import time
-
-    from consenso.algorithms.consensus import ConsensusADMM
-    from consenso.losses import Logistic
-    from consenso.planning.plan import plan
-    from consenso.privacy.noise import GaussianNoise
-    from consenso.problem import Problem
-    from consenso.regularizers import L1
-
-    problem = Problem(
-        loss=Logistic(), regularizer=L1(strength=0.01), features=10, sizes=np.full(50, 1), row_bound=1.0, unit="party"
-    )
-    made = plan(problem, ConsensusADMM(step=0.5), rounds=20, noise=GaussianNoise(multiplier=4.0))
-    pair = list(unkind(problem, "party", "replace-one", 1))[-1]
-    query = PrivacyQuery(observer=Eavesdropper(), unit="party", adjacency="replace-one", party=1)
-    stacking = stacking_of(made, pair.zero)
-    started = time.process_time()
-    ((zero, one),) = simulate(made, pair, [Watch(query=query, kind="ratio")], trials=1000, seed=0, stacking=stacking)
-    assert time.process_time() - started < 12.0
-    assert len(zero) + len(one) == 2000

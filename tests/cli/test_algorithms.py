@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -62,14 +61,11 @@ def test_an_unknown_name_proposes_the_nearest() -> None:
         find("IPADM")
 
 
-def test_help_is_quick_and_importing_is_quicker() -> None:
-    # Bounds are generous: the machine may be busy. The point is that nothing heavy is loaded.
+def test_importing_loads_nothing_heavy_and_help_names_the_commands() -> None:
     heavy = ("numba", "sklearn", "dp_accounting", "opendp", "scipy")
     script = f"import sys, consenso; print([m for m in {heavy} if m in sys.modules])"
-    start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert time.perf_counter() - start < 2.0
     assert done.stdout.strip() == "[]"
-    done = subprocess.run([*PROGRAM, "--help"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([*PROGRAM, "--help"], capture_output=True, text=True, timeout=300, check=True)
     for command in ("algorithms", "card", "data", "demo", "ledger", "verify"):
         assert command in done.stdout

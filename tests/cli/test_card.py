@@ -24,7 +24,7 @@ def consenso(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
-        timeout=120,
+        timeout=300,
     )
 
 

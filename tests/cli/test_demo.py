@@ -57,13 +57,13 @@ def test_the_page_shows_the_figures_of_the_runs_and_loads_nothing(demo) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_its_cards_verify(demo, name) -> None:
     folder, _ = demo
-    checked = subprocess.run([*PROGRAM, "verify", str(folder / name)], capture_output=True, text=True, timeout=120)
+    checked = subprocess.run([*PROGRAM, "verify", str(folder / name)], capture_output=True, text=True, timeout=300)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_a_bad_epsilon_is_one_clear_error(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*PROGRAM, "demo", "--out", str(tmp_path), "--epsilon", "-1"], capture_output=True, text=True, timeout=120
+        [*PROGRAM, "demo", "--out", str(tmp_path), "--epsilon", "-1"], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 2
     assert "epsilon" in done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +86,4 @@ def test_shells_can_complete(program: Any, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("_CONSENSO_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "consenso tr")
     monkeypatch.setenv("COMP_CWORD", "1")
-    start = time.perf_counter()
     assert "train" in program().stdout.split()
-    assert time.perf_counter() - start < 60

@@ -27,7 +27,7 @@ def consenso(*arguments: str | Path, at: Path) -> subprocess.CompletedProcess[st
         text=True,
         cwd=at,
         env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -117,7 +117,7 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
     for kind, block in re.findall(r"```(console|python)\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL):
         if kind == "python":
             ran = subprocess.run(
-                [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=120
+                [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=300
             )
             assert ran.returncode == 0, ran.stderr
             continue

@@ -14,7 +14,7 @@ COMMAND = [sys.executable, "-c", "from consenso.cli import main; main()", "lint"
 
 
 def lint(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.fixture

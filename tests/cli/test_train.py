@@ -108,13 +108,13 @@ def _stop_after_a_checkpoint(folder: Path, out: str) -> None:
         text=True,
         env={**os.environ, "NO_COLOR": "1"},
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not (folder / out / "checkpoint" / "checkpoint.npz").exists():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
-    told, errors = process.communicate(timeout=120)
+    told, errors = process.communicate(timeout=300)
     assert process.returncode == 130, errors
     assert json.loads(told) == {"folder": out, "stopped": True, "resumable": True}
     assert "--resume" in errors

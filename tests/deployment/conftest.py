@@ -156,7 +156,7 @@ class Federation:
     def journal(self, party: str) -> list[dict[str, Any]]:
         return read_journal(self.folder / f"{party}.state")
 
-    def wait(self, *processes: subprocess.Popen[str], seconds: float = 60.0) -> None:
+    def wait(self, *processes: subprocess.Popen[str], seconds: float = 300.0) -> None:
         """Wait until all have ended well."""
         end = time.monotonic() + seconds
         for process in processes:
@@ -169,7 +169,7 @@ class Federation:
     def tail(self, process: subprocess.Popen[str]) -> str:
         return process.log.read_text()[-1500:]  # type: ignore[attr-defined]
 
-    def until(self, process: subprocess.Popen[str], text: str, seconds: float = 40.0) -> None:
+    def until(self, process: subprocess.Popen[str], text: str, seconds: float = 300.0) -> None:
         """Wait until a process has written something."""
         end = time.monotonic() + seconds
         while text not in process.log.read_text():  # type: ignore[attr-defined]

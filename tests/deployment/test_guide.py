@@ -31,7 +31,7 @@ def test_the_guide_is_true(federation, tmp_path: Path, monkeypatch: pytest.Monke
             continue
         commands = [] if language == "python" else [shlex.split(line)[1:] for line in body.strip().splitlines()]
         if any(command[0] not in BACKGROUND for command in commands):
-            made.wait(*running, seconds=180)
+            made.wait(*running, seconds=300)
             running.clear()
         if language == "python":
             exec(compile(body, "federation.md", "exec"), {})
@@ -57,7 +57,7 @@ def consenso(*arguments: str) -> str:
         [sys.executable, "-m", "consenso", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         env=os.environ | {"COLUMNS": "200"},
     )
     assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"

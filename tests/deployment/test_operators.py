@@ -24,7 +24,7 @@ def test_a_status_port_that_is_in_use_is_an_error_before_anything_starts(federat
         taken.listen()
         port = ["--status-port", str(taken.getsockname()[1])]
         process = made.serve(*port) if command == "serve" else getattr(made, command)("ash", *port)
-        assert process.wait(60) == 2
+        assert process.wait(300) == 2
     assert "cannot be used" in made.tail(process)
     assert not (made.folder / "run").exists()
     assert not (made.folder / "ash.state").exists()
@@ -49,7 +49,7 @@ def test_another_run_is_not_handed_out_from_a_finished_folder(federation):
     made = federation(rounds=1)
     made.wait(made.serve(), *(made.join(name) for name in NAMES))
     other = made.serve("--label", "2")
-    assert other.wait(60) == 2
+    assert other.wait(300) == 2
     assert "a run is complete there" in made.tail(other)
 
 

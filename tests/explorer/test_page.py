@@ -63,7 +63,7 @@ def explorer(study, tmp_path):
         yield re.search(r"http://\S+", line).group()
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=3000)
         process.stdout.close()
 
 
@@ -77,7 +77,7 @@ def ask(address, path, content=None, token=None, host=None):
     body = None if content is None else json.dumps(content).encode()
     request = urllib.request.Request(address + path, data=body, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        with urllib.request.urlopen(request, timeout=300) as reply:
             return reply.status, reply.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

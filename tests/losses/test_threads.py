@@ -72,6 +72,6 @@ def test_a_forked_process_can_go_on(monkeypatch):
     queue = context.Queue()
     child = context.Process(target=_slopes, args=(queue,))
     child.start()
-    assert queue.get(timeout=60) == expected
-    child.join(timeout=60)
+    assert queue.get(timeout=300) == expected
+    child.join(timeout=300)
     assert child.exitcode == 0

@@ -31,6 +31,10 @@ sys.stdout.write("ready\\n")
 sys.stdout.flush()
 sys.stdin.readline()
 for number in range(1000):
+    if number == 1:  # everybody has one before the race
+        sys.stdout.write("one\\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
     try:
         ledger.reserve(f"{sys.argv[2]}-{number}", {scope: Gaussian(std=40.0, sensitivity=1.0)}, what="race")
     except BudgetError as refused:
@@ -92,23 +96,28 @@ def test_eight_processes_racing_for_one_budget_never_overspend_it(tmp_path: Path
         assert racer.stdout is not None
         assert racer.stdout.readline() == b"ready\n"
     for racer in racers:
+        send(racer, "one")
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == b"one\n"
+    for racer in racers:
         send(racer, "go")
-    accepted = [int(racer.communicate(timeout=60)[0]) for racer in racers]
+    accepted = [int(racer.communicate(timeout=300)[0]) for racer in racers]
     assert [racer.returncode for racer in racers] == [0] * 8
+    assert min(accepted) >= 1
     total = sum(accepted)
     (balance,) = ledger.balances()
     assert len(ledger.runs()) == total
     assert balance.spent == epsilon(repeat(EVENT, total), DELTA)
     # The race was for one budget: it is not overspent, and used up to the last run that fits.
     assert balance.spent <= 1.0 < epsilon(repeat(EVENT, total + 1), DELTA)
-    assert sum(count > 0 for count in accepted) >= 2
     assert ledger.verify().sound
 
 
 def read_until(process: subprocess.Popen[bytes], buffer: bytearray, end: bytes, times: int = 1) -> None:
     """Collect output until `end` has been seen so many times."""
     assert process.stdout is not None
-    deadline = time.monotonic() + 60.0
+    deadline = time.monotonic() + 300.0
     while buffer.count(end) < times:
         ready, _, _ = select.select([process.stdout], [], [], max(deadline - time.monotonic(), 0.0))
         assert ready, "a process has fallen silent"
@@ -140,7 +149,7 @@ def test_killed_processes_lose_nothing_that_was_acknowledged(tmp_path: Path) -> 
             assert states[run] == "committed" if verb == "committed" else states[run] in ("reserved", "committed")
     assert spawner.stdin is not None
     spawner.stdin.close()
-    assert spawner.wait(timeout=60) == 0
+    assert spawner.wait(timeout=300) == 0
     assert spawner.stdout is not None
     spawner.stdout.close()
     # At most the one call that was under way at a kill is in the ledger without having been acknowledged.

@@ -177,7 +177,7 @@ def test_a_party_refuses_what_is_not_in_order_and_carries_on(world: Any, caplog:
         for stage, body, reason in bad:
             envelope = star.lines.envelope(0, kind="ask", round=1, stage=stage, body=body, counted=0)
             call = star.lines.call(0, envelope, lambda answer: True)
-            assert star.lines.wait(lambda call=call: call.refusal is not None, 20.0), f"{stage} was not refused"
+            assert star.lines.wait(lambda call=call: call.refusal is not None, 300.0), f"{stage} was not refused"
             star.lines.drop(call)
             assert re.search(reason, call.refusal or "")
     logging.getLogger("consenso").setLevel(logging.CRITICAL)
@@ -221,10 +221,10 @@ def test_a_server_cannot_hand_out_keys_of_its_own(world: Any, lie: str) -> None:
         here.join(party)
     running = threading.Thread(target=lambda: _until_stopped(hub.rounds(star)))
     running.start()
-    assert star.lines.wait(lambda: set(here.names) <= set(star.lines.refusals), 30.0)
+    assert star.lines.wait(lambda: set(here.names) <= set(star.lines.refusals), 300.0)
     told = dict(star.lines.refusals)
     star.stop()
-    running.join(20)
+    running.join(300)
     assert all(reason in told[party] for party in here.names if party != 2)
     assert all(row["what"] == "sent" for _, _, disk in here.clients.values() for row in disk.journal())
 
@@ -237,7 +237,7 @@ def _until_stopped(rounds: Any) -> None:
 def test_a_party_that_leaves_is_done_without_and_comes_back(world: Any) -> None:
     made = of_example(colluders=2, rounds=6)
     here = world(made)
-    hub, star = here.serve(patience=1.5)
+    hub, star = here.serve(patience=5.0)
     for party in here.names:
         here.join(party)
     rounds = hub.rounds(star)
@@ -271,7 +271,7 @@ def test_with_one_more_missing_the_server_waits_and_opens_nothing(world: Any) ->
     for _, _, disk in here.clients.values():
         assert not [row for row in disk.journal() if row["round"] == 1 and row.get("stage", "").startswith("reveal")]
     here.join(4)
-    waiting.join(30.0)
+    waiting.join(300.0)
     assert not waiting.is_alive()
     assert len(done) == 1
     assert 1 in done[0].missing

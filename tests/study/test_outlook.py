@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from pathlib import Path
 from typing import Any
 
@@ -89,15 +88,3 @@ def test_more_costs_more_and_local_noise_predicts_a_larger_error() -> None:
     assert estimate_cost(slow.plan()).seconds > 3 * central.cost.seconds
     safe = study_of(privacy__seed=None)
     assert estimate_cost(safe.plan()).seconds > central.cost.seconds
-
-
-def test_the_expected_time_is_of_the_right_order() -> None:
-    study = study_of(
-        setting={"kind": "central", "algorithm": "DP-SGD", "rounds": 3000}, privacy={"multiplier": 5.0, "seed": 0}
-    )
-    shards = study.shards()
-    run(study.change({"setting.rounds": 2}).plan(), shards)
-    start = time.process_time()
-    run(study.plan(), shards)
-    taken = time.process_time() - start
-    assert taken / 10 < estimate_cost(study.plan()).seconds < 10 * taken + 10

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -170,14 +169,11 @@ def test_csv_gives_back_what_polars_wrote(rows: list[list[str]], tmp_path_factor
         assert list(found) == [row[position].strip() for row in rows]
 
 
-def test_a_million_columns_are_refused_quickly(tmp_path: Path) -> None:
+def test_a_million_columns_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     path.write_text(",".join(f"c{i}" for i in range(10**6)) + "\n")
-    start = time.perf_counter()
     with pytest.raises(InputError, match="1,000,000 were found"):
         read_table(path)
-    # Splitting and checking a million names takes far longer than counting separators.
-    assert time.perf_counter() - start < 2
 
 
 def test_polars_is_asked_for_by_its_extra(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
             env={**os.environ, "PATH": path},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr
         ran += 1

@@ -124,7 +124,7 @@ class Flower:
     def link(self) -> None:
         told = ("--host", "127.0.0.1", "--port", str(self.port), "--disable-runtime-dependency-installation")
         process = self.start("superlink", "flower-superlink", "--insecure", *told)
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while time.monotonic() < end and process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 return
@@ -246,7 +246,7 @@ def test_a_node_is_killed_and_the_model_is_that_of_the_local_engine_bit_for_bit(
         flower.node(party)
     run_of_flower = flower.submit(app)
     # Its step is on its disk, and the answer may or may not be on its way.
-    flower.until(lambda: flower.steps("birch") == [0], seconds=240)
+    flower.until(lambda: flower.steps("birch") == [0], seconds=300)
     flower.kill("birch")
     assert run_of_flower.poll() is None
     flower.node("birch")

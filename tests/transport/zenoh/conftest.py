@@ -129,7 +129,7 @@ class World:
         told = {"run": run, "credentials": credentials, "linger": 10.0} | options
         return self.spawn(kind(worker, self.names, self.addresses, **told))
 
-    def join(self, seconds: float = 60.0) -> None:
+    def join(self, seconds: float = 300.0) -> None:
         for thread in self.threads:
             thread.join(seconds)
             assert not thread.is_alive(), "something did not end"

@@ -36,6 +36,18 @@ class Slow(PlainContributor):
         return super().answer(turn)
 
 
+class Late(PlainContributor):
+    """Answers in one round only after it is over."""
+
+    def __init__(self, round_: int, over: threading.Event) -> None:
+        self.round, self.over = round_, over
+
+    def answer(self, turn) -> bytes:
+        if turn.facts.round == self.round:
+            assert self.over.wait(300)
+        return super().answer(turn)
+
+
 def test_questions_that_come_several_times_are_answered_once(world, monkeypatch):
     """Every question of the hub goes out three times at once."""
     dial = Channel._dial
@@ -68,18 +80,25 @@ def test_an_answer_that_takes_longer_than_a_question_lasts_is_asked_for_again(wo
 def test_an_answer_that_comes_after_its_round_is_not_counted_and_its_step_is_taken_back(world):
     here = world(consensus(schedule=PoissonSubset(0.99)))
     hub, star = here.hub(patience=0.5)
-    clients = [here.client(party, contributor=Slow({3: 1.5} if party == 2 else {})) for party in here.names]
-    rounds = list(hub.rounds(star))
-    assert rounds[3].missing == (2,)
+    over = threading.Event()  # the third round
+    clients = [here.client(party, contributor=Late(3, over) if party == 2 else Slow({})) for party in here.names]
+    rounds = []
+    for done in hub.rounds(star):
+        rounds.append(done)
+        if len(rounds) == 4:
+            over.set()
+    assert 2 in rounds[3].missing
     assert 3 in steps(clients[2]._party)
     # The mean of the hub is the mean of the states: what was not counted is not in them.
-    states = [state(client._party) for client in clients]
+    states = [state(client._party, party, rounds) for party, client in enumerate(clients)]
     assert np.allclose(hub._hub.mean, np.mean(states, axis=0), atol=1e-12)
 
 
-def state(party) -> np.ndarray:
-    place = party._place
-    return decode(State, party.disk.read_bytes("pending" if place["pending"] >= 0 else "settled")).u[0]
+def state(party, number: int, rounds: list[Any]) -> np.ndarray:
+    """Where a party is once it has heard which of its steps were counted."""
+    pending = party._place["pending"]
+    counted = pending >= 0 and number not in rounds[pending].missing
+    return decode(State, party.disk.read_bytes("pending" if counted else "settled")).u[0]
 
 
 def test_nobody_is_done_without_before_everybody_has_come(world):
@@ -93,7 +112,7 @@ def test_nobody_is_done_without_before_everybody_has_come(world):
     time.sleep(1.0)
     assert hub.round == 0
     here.client(4)
-    working.join(30)
+    working.join(300)
     assert len(done) == 8
     assert not any(each.missing for each in done)
     assert np.array_equal(hub.model(), here.local())
@@ -113,7 +132,7 @@ def test_a_run_does_not_go_on_when_nobody_is_there(world):
     time.sleep(1.0)
     assert hub.round <= reached + 1
     star.stop()
-    rest.join(10)
+    rest.join(300)
     assert not rest.is_alive()
 
 
