@@ -66,7 +66,7 @@ def _start() -> Iterator[Figure]:
 
 
 def _audit() -> Figure:
-    """20 rounds of 50 parties with 10 features, in seconds of one processor; 20,000 runs are to take a minute of two."""
+    """20 rounds of 50 parties with 10 features, in seconds of one core; 20,000 runs take a minute of two."""
     from consenso.algorithms.consensus import ConsensusADMM
     from consenso.audit.neighbours import unkind
     from consenso.audit.simulate import Watch, simulate, stacking_of
