@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from tests.privacy.oracles.laplace import LaplaceTotal, row_bound_1, softmax_gradient_gap
 
 from consenso.algorithms.inexact_admm import GrowingPenalty, InexactADMM, Proximal, TrustRegion
 from consenso.engine.run import objective, run
@@ -21,7 +22,6 @@ from consenso.privacy.accountants.conversion import to_epsilon
 from consenso.privacy.events import Gaussian, Repeated
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper, Public
-from consenso.privacy.theorems import LaplaceTotal, row_bound_1, softmax_gradient_gap
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, Box, NoPenalty
 from consenso.schedules import Everyone, PoissonSubset

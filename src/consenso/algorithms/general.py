@@ -174,7 +174,7 @@ class GeneralADMM:
         return moved
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None: composing the releases is the corrected Theorem 7 (`theorems.GeneralSplitting`), tolerance included."""
+        """None: composing the releases is the corrected Theorem 7, tolerance included."""
         return ()
 
     def start(self, facts: PublicFacts) -> Hub:
