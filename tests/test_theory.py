@@ -160,7 +160,10 @@ def test_errors_scale_with_records_as_the_view_allows():
 
 
 def test_prices_agree_with_the_theorems_they_come_from():
-    from consenso.privacy.theorems import DualSums, LocalView, MeanOfNoisyStates
+    from tests.privacy.oracles.local import LocalView
+    from tests.privacy.oracles.sums import DualSums
+
+    from consenso.privacy.theorems import MeanOfNoisyStates
 
     rounds, step, lipschitz, n = 12, 0.7, 1.3, 40
     rho = lambda event: accountants.rdp(event, 2.0) / 2

@@ -132,7 +132,7 @@ def _spent_published(results: Results) -> list[Spent]:
                         observer=observer,
                         epsilon=values["at most"],
                         at_least=values[f"{least}, at least"],
-                        theorem="SamplingRevealed",
+                        theorem="sampling revealed",
                         **common,
                     )
                 )

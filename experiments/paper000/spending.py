@@ -23,8 +23,7 @@ from scipy.stats import binom, norm
 
 from consenso.arrays import Array
 from consenso.privacy.accountants import epsilon as cheapest
-from consenso.privacy.events import Gaussian
-from consenso.privacy.theorems import LocalView, SamplingRevealed
+from consenso.privacy.events import Gaussian, repeat, reveal_coin
 from experiments.paper000.claims import code_budget, code_noise
 from experiments.paper000.published import ADMM_CLIP, ASSUMED_USERS, DELTA, ITERATIONS, SAMPLE, SGD_CLIP
 
@@ -36,16 +35,13 @@ def spending(*, method: Literal["admm", "sgd"], epsilon: float, users: int) -> d
     clip = ADMM_CLIP if method == "admm" else SGD_CLIP
     std = code_noise(rho=code_budget(epsilon, DELTA), clip=clip, rounds=ITERATIONS, users=ASSUMED_USERS)
     if method == "admm":
-        seen = LocalView(participations=1, clip=clip, std=std)
-        proved = SamplingRevealed.of(seen, rate=1 / users, rounds=ITERATIONS * SAMPLE)
-        ratio, draws, chance = 4 * clip / std, ITERATIONS * SAMPLE, 1 / users
+        draws, chance, moved = ITERATIONS * SAMPLE, 1 / users, 4 * clip
     else:
         # The sum of a batch is shortened as a whole: whoever is in the batch can turn it round, once a round.
-        chance, draws, ratio = 1 - (1 - 1 / users) ** SAMPLE, ITERATIONS, 2 * clip / std
-        batch = Gaussian(std=std, sensitivity=2 * clip)
-        proved = SamplingRevealed(released=batch, rate=chance, rounds=ITERATIONS, adjacency="replace-one")
+        draws, chance, moved = ITERATIONS, 1 - (1 - 1 / users) ** SAMPLE, 2 * clip
+    ratio = moved / std
     return {
-        "at most": cheapest(proved.event(), DELTA),
+        "at most": cheapest(repeat(reveal_coin(Gaussian(std, moved), chance), draws), DELTA),
         "seen, at least": _when_seen(ratio, draws, chance),
         "sums, at least": _from_the_total(ratio / 2, draws, chance),
         "one draw": ratio**2 / 2,

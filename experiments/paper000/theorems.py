@@ -10,7 +10,8 @@ import math
 import numpy as np
 
 from consenso.privacy.accountants import rdp
-from consenso.privacy.theorems import GeneralSplitting, LocalView, MeanOfNoisyStates, SamplingRevealed, uniform_walk
+from consenso.privacy.events import Gaussian, repeat, reveal_coin
+from consenso.privacy.theorems import MeanOfNoisyStates, prox_gap
 from experiments.paper000 import claims
 
 ORDER = 2.0
@@ -36,8 +37,7 @@ def federated(*, parties: int, sampled: int, std: float) -> dict[str, float]:
         present, absent = np.exp(-((x - sign * shift) ** 2) / 2), np.exp(-(x**2) / 2)
         worlds.append(((1 - rate) * absent + rate * present) / math.sqrt(2 * math.pi))
     excess = float(np.sum((worlds[0] - worlds[1]) ** 2 / worlds[1]) * (x[1] - x[0]))  # chi squared: order 2
-    local = LocalView(participations=1, step=1.0, lipschitz=1.0, std=std)
-    ours = rdp(SamplingRevealed.of(local, rate=rate, rounds=1).event(), ORDER)
+    ours = rdp(reveal_coin(_update(std), rate), ORDER)
     return {"printed": ORDER * printed, "exact": math.log1p(excess), "ours": ours}
 
 
@@ -45,8 +45,8 @@ def local(*, participations: int, std: float) -> dict[str, float]:
     """Theorem 3, every update seen: a Gaussian mechanism each time."""
     printed = claims.printed_theorem_3_local(participations=participations, lipschitz=1.0, step=1.0, std=std)
     shift, noise = 4 * 0.5, 0.5 * std
-    seen = LocalView(participations=participations, lipschitz=1.0, step=1.0, std=std)
-    return {"printed": printed, "exact": participations * (shift / noise) ** 2 / 2, "ours": rdp(seen.event(), 2.0) / 2}
+    seen = repeat(_update(std), participations)
+    return {"printed": printed, "exact": participations * (shift / noise) ** 2 / 2, "ours": rdp(seen, 2.0) / 2}
 
 
 def decentralized(*, std: float) -> dict[str, float]:
@@ -54,8 +54,7 @@ def decentralized(*, std: float) -> dict[str, float]:
     parties, relaxation = 2, 0.5
     printed = claims.printed_theorem_4(participations=1, lipschitz=1.0, step=1.0, parties=parties, std=std)
     shift, noise = 4 * relaxation / parties, relaxation * std / parties
-    ours = uniform_walk(parties=parties, steps=1, step=1.0, lipschitz=1.0, std=std).released
-    return {"printed": printed, "exact": shift**2 / (2 * noise**2), "ours": rdp(ours, 2.0) / 2}
+    return {"printed": printed, "exact": shift**2 / (2 * noise**2), "ours": rdp(_update(std), 2.0) / 2}
 
 
 def general(*, matrix: float, parties: int) -> dict[str, float]:
@@ -63,5 +62,10 @@ def general(*, matrix: float, parties: int) -> dict[str, float]:
     common = {"rounds": 1, "lipschitz": 1.0, "step": 1.0, "parties": parties, "std": 1.0}
     printed = claims.printed_theorem_7(**common, matrix_norm=matrix, smallest_singular_value=matrix)
     moved = 2 * matrix * (2 / parties) / matrix**2  # u moves twice as far as A x
-    ours = GeneralSplitting(smallest_singular_value=matrix, **common)
-    return {"printed": printed, "exact": moved**2 / 2, "ours": rdp(ours.event(), 2.0) / 2}
+    ours = Gaussian(1.0, 2 * prox_gap(step=1.0, lipschitz=1.0) / (parties * matrix))
+    return {"printed": printed, "exact": moved**2 / 2, "ours": rdp(ours, 2.0) / 2}
+
+
+def _update(std: float) -> Gaussian:
+    """One update of a party that is seen, in units of the relaxation, with step and Lipschitz constant 1."""
+    return Gaussian(std, 2 * prox_gap(step=1.0, lipschitz=1.0))

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.sparse.linalg import aslinearoperator
 from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of
+from tests.privacy.oracles.general import GeneralSplitting
 
 from consenso.algorithms import find
 from consenso.algorithms.general import Down, GeneralADMM
@@ -18,7 +19,6 @@ from consenso.privacy import accountants
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Seeded
-from consenso.privacy.theorems import GeneralSplitting
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, NoPenalty, Unpenalized
 from consenso.schedules import PoissonSubset

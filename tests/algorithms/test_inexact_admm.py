@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from tests.algorithms.transcription import SEED, drawn, noise_of, with_and_without_noise
+from tests.privacy.oracles.laplace import LaplaceTotal, row_bound_1, softmax_gradient_gap
 
 from consenso.algorithms.inexact_admm import GrowingPenalty, InexactADMM, Proximal, TrustRegion
 from consenso.engine.run import objective, run
@@ -23,7 +24,6 @@ from consenso.privacy.events import Gaussian, Repeated
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper, Public
 from consenso.privacy.samplers import Seeded
-from consenso.privacy.theorems import LaplaceTotal, row_bound_1, softmax_gradient_gap
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, Box, NoPenalty
 from consenso.schedules import Everyone, PoissonSubset

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.algorithms.transcription import SEED, drawn, noise_of, with_and_without_noise
+from tests.privacy.oracles.ipadmm import IPADMMSteps, MinibatchIPADMM, inner_step_sensitivity
 
 from consenso.algorithms import find
 from consenso.algorithms.ipadmm import IPADMM, RootGrowth
@@ -18,7 +19,6 @@ from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.noise import GaussianNoise, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.samplers import Key, Seeded
-from consenso.privacy.theorems import IPADMMSteps, MinibatchIPADMM, inner_step_sensitivity
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, ElasticNet, NoPenalty
 from consenso.shards import Shards

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.algorithms.transcription import SEED, drawn, noise_of, with_and_without_noise
+from tests.privacy.oracles.ipadmm import MinibatchIPADMM
+from tests.privacy.oracles.networked import NetworkedSteps
 
 from consenso.algorithms import find
 from consenso.algorithms.networked import NetworkedADMM, State, falling_variance, prox_each, record_gradient_bound
@@ -20,7 +22,6 @@ from consenso.privacy.noise import Constant, GaussianNoise, Geometric, NoNoise, 
 from consenso.privacy.observers import Eavesdropper, Peer, Public
 from consenso.privacy.release import COIN_STREAM
 from consenso.privacy.samplers import Key, Seeded
-from consenso.privacy.theorems import MinibatchIPADMM, NetworkedSteps
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty
 from consenso.shards import Shards

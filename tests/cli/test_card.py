@@ -15,7 +15,7 @@ from consenso.privacy.card import Card
 from consenso.privacy.card.document import digest
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.samplers import Seeded
-from consenso.privacy.theorems import LocalView
+from consenso.privacy.theorems import FixedSizeWithoutMemory
 
 
 def consenso(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -30,13 +30,13 @@ def consenso(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    theorem = LocalView(participations=30, std=20.0, step=0.5, lipschitz=1.0)
+    theorem = FixedSizeWithoutMemory(size=1, population=1, contribution=1.0, std=20.0, rounds=30)
     guarantee = Guarantee(
         event=theorem.event(),
         adjacency=theorem.adjacency,
         unit=theorem.unit,
         observer="server",
-        theorem="LocalView",
+        theorem="FixedSizeWithoutMemory",
         assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
     )
     stated = SimpleNamespace(

@@ -85,6 +85,16 @@ def test_a_changed_old_card_is_refused_and_says_what_to_do(tmp_path) -> None:
     assert "make it anew" in found.stderr
 
 
+def test_a_card_with_a_bound_that_no_plan_states_says_what_to_do(tmp_path) -> None:
+    stored = json.loads(GOOD[0].read_text())
+    stored["entries"][0]["theorem"] = {"kind": "LocalView", "participations": 1, "std": 1.0, "clip": 1.0}
+    (tmp_path / "card.json").write_text(json.dumps(stored))
+    found = verify(tmp_path / "card.json", "--numbers-only")
+    assert found.exit_code == 1
+    assert "LocalView, a bound that no plan states" in found.stderr
+    assert "make it anew" in found.stderr
+
+
 def test_a_model_and_its_study_are_read() -> None:
     folder = FOLDER / "good" / "add-remove-study"
     model = load_model(folder)

@@ -10,23 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import norm
+from tests.privacy.oracles.general import GeneralSplitting
+from tests.privacy.oracles.ipadmm import IPADMMSteps
+from tests.privacy.oracles.laplace import LaplaceTotal, softmax_gradient_gap
+from tests.privacy.oracles.local import LocalView
+from tests.privacy.oracles.networked import NetworkedSteps, stds_of_growing_budget
+from tests.privacy.oracles.sampling import SamplingRevealed
+from tests.privacy.oracles.walk import uniform_walk
 
 from consenso.privacy.accountants import delta, rdp
-from consenso.privacy.theorems import (
-    GeneralSplitting,
-    GradientIteration,
-    GradientVisits,
-    IPADMMSteps,
-    LaplaceTotal,
-    LocalView,
-    MeanOfNoisyStates,
-    NetworkedSteps,
-    SamplingRevealed,
-    pair_constant,
-    softmax_gradient_gap,
-    stds_of_growing_budget,
-    uniform_walk,
-)
+from consenso.privacy.theorems import GradientIteration, GradientVisits, MeanOfNoisyStates, pair_constant
 
 ROOT = Path(__file__).parents[2]
 

@@ -24,7 +24,13 @@ from consenso.privacy.events import Gaussian, Laplace, Unbounded, compose
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.serial import to_json
-from consenso.privacy.theorems import Composition, LocalView, MeanOfNoisyStates, PerturbedObjective, Theorem
+from consenso.privacy.theorems import (
+    Composition,
+    FixedSizeWithoutMemory,
+    MeanOfNoisyStates,
+    PerturbedObjective,
+    Theorem,
+)
 from consenso.privacy.verify import first_failure, verify
 
 DELTA = 1e-5
@@ -60,8 +66,8 @@ def promise(observer: str, theorem: Theorem, party: int = 0, refusals: tuple[str
     return Stated(guarantee=guarantee, theorem=theorem, party=party, refusals=refusals)
 
 
-def local(std: float = 20.0) -> LocalView:
-    return LocalView(participations=30, std=std, step=0.5, lipschitz=1.0)
+def local(std: float = 20.0) -> FixedSizeWithoutMemory:
+    return FixedSizeWithoutMemory(size=1, population=1, contribution=1.0, std=std, rounds=30)
 
 
 def build(*promises: Stated, sampler: Any = None, kinds: dict[int, int] | None = None) -> Card:
@@ -205,7 +211,7 @@ def test_a_sampler_whose_name_hides_its_nature_is_refused() -> None:
 
 def test_a_guarantee_that_its_theorem_does_not_prove_is_refused() -> None:
     honest = promise("public", local())
-    with pytest.raises(PrivacyError, match="is not what LocalView proves"):
+    with pytest.raises(PrivacyError, match="is not what FixedSizeWithoutMemory proves"):
         build(Stated(guarantee=honest.guarantee, theorem=local(21.0)))
 
 

@@ -16,15 +16,14 @@ r = (m/2)|w|^2 the node's problem is a prox, which is solved with a certificate:
                                                                   pull_i = penalty (d_i w_i + sum_j w_j) - dual_i
 
 Other regularizers do not go into the prox of f_i exactly and are refused. Everything starts at zero. All models are
-sent as they are: this is the reference for the noisy methods of this package, which share its node (the functions
-below).
+sent as they are: this is the reference for the noisy methods of this package, which share its node (`ExactNode`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import PreconditionError
 from consenso.losses import Logistic
-from consenso.privacy.noise import NoNoise
+from consenso.privacy.noise import Noise, NoNoise
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
@@ -105,8 +104,61 @@ def at_zero(facts: PublicFacts) -> State:
     return State(w=zero, heard=zero, dual=zero)
 
 
+class ExactNode:
+    """The node of distributed ADMM. A method says what it declares, and by `leave` how a minimiser gets its noise."""
+
+    penalty: float
+    tolerance: float
+
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
+        """None beyond composition."""
+        return ()
+
+    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
+        """Everything at zero."""
+        return at_zero(facts)
+
+    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
+        """One local minimisation, which leaves as the method says."""
+        w = self.leave(facts, state, f, release)
+        return replace(state, w=w), Message(w=w)
+
+    def leave(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> Array:
+        """The minimiser with the noise of the release "model", (parties, dim)."""
+        pull, curvature = pulls(self.penalty, facts, state), curvatures(self.penalty, facts)
+        return release("model", minimise(f, pull, curvature, self.tolerance, type(self).__name__))
+
+    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
+        """The dual step."""
+        return listen(self.penalty, facts, state, heard)
+
+    def models(self, facts: PublicFacts, state: State) -> Array:
+        """Each node's model as it was sent."""
+        return state.w
+
+
+def give_example(algorithm: Any, noise: Noise, *, exact_rounds: int = 150) -> Example:
+    """Six nodes of unequal sizes and degrees, logistic loss."""
+    return Example(
+        algorithm=algorithm,
+        problem=Problem(
+            loss=Logistic(),
+            regularizer=L2(strength=0.1),
+            features=3,
+            sizes=np.array([4, 5, 6, 5, 4, 6]),
+            row_bound=1.0,
+            weighting="party",
+        ),
+        noise=noise,
+        rounds=4,
+        topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+        exact_rounds=exact_rounds,
+        regularizers=(NoPenalty(), L2(strength=0.1)),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
-class DistributedADMM:
+class DistributedADMM(ExactNode):
     """Decentralized consensus ADMM without noise, for any loss."""
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -136,46 +188,7 @@ class DistributedADMM:
         """The model itself."""
         return (Release(name="model", size=facts.dim, bounds=Bounds(), why="no bound is claimed: it leaves as it is"),)
 
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None."""
-        return ()
-
-    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        """Everything at zero."""
-        return at_zero(facts)
-
-    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
-        """One local minimisation."""
-        pull, curvature = pulls(self.penalty, facts, state), curvatures(self.penalty, facts)
-        w = release("model", minimise(f, pull, curvature, self.tolerance, "DistributedADMM"))
-        return replace(state, w=w), Message(w=w)
-
-    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
-        """The dual step."""
-        return listen(self.penalty, facts, state, heard)
-
-    def models(self, facts: PublicFacts, state: State) -> Array:
-        """Each node's own."""
-        return state.w
-
     @classmethod
     def example(cls) -> Example:
         """Six nodes of unequal sizes and degrees, logistic loss."""
-        return Example(
-            algorithm=cls(penalty=0.05),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=L2(strength=0.1),
-                features=3,
-                sizes=np.array([4, 5, 6, 5, 4, 6]),
-                row_bound=1.0,
-                weighting="party",
-            ),
-            noise=NoNoise(),
-            rounds=4,
-            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
-            exact_rounds=150,
-            regularizers=(NoPenalty(), L2(strength=0.1)),
-        ).vary(
-            {"penalty": 0.5, "tolerance": 1e-8},
-        )
+        return give_example(cls(penalty=0.05), NoNoise()).vary({"penalty": 0.5, "tolerance": 1e-8})

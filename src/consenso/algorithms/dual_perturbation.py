@@ -25,42 +25,38 @@ nothing: 2 tolerance / (cover * multiplier) a round.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
 from consenso.algorithms.distributed_admm import (
+    ExactNode,
     State,
-    at_zero,
     check_local_problem,
     curvatures,
-    listen,
+    give_example,
     minimise,
     pulls,
 )
-from consenso.algorithms.networked import Message
-from consenso.algorithms.shape import Example, Heard, Source, require_positive
+from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
-from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.losses import require_lipschitz, require_smooth
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, largest_bounds
 from consenso.privacy.theorems import DualPerturbedRounds, Theorem
-from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
-from consenso.topology import Topology
 
 OBJECTIVE, OUTPUT = "objective", "output"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualPerturbation:
+class DualPerturbation(ExactNode):
     """Distributed ADMM with noise in the nodes' objectives; `cover` is the size of the noise on their minimisers."""
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -88,43 +84,15 @@ class DualPerturbation:
         """All rounds."""
         yield lambda: prove_perturbed_rounds(self, spec, query, range(spec.rounds))
 
-    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        """Everything at zero."""
-        return at_zero(facts)
-
-    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
+    def leave(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> Array:
         """One perturbed minimisation."""
-        w = release_perturbed_minimiser(self, facts, state, f, release)
-        return replace(state, w=w), Message(w=w)
-
-    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
-        """The dual step."""
-        return listen(self.penalty, facts, state, heard)
-
-    def models(self, facts: PublicFacts, state: State) -> Array:
-        """Each node's perturbed minimiser."""
-        return state.w
+        return release_perturbed_minimiser(self, facts, state, f, release)
 
     @classmethod
     def example(cls) -> Example:
         """Six nodes of unequal sizes and degrees, logistic loss."""
-        return Example(
-            algorithm=cls(penalty=0.05),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=L2(strength=0.1),
-                features=3,
-                sizes=np.array([4, 5, 6, 5, 4, 6]),
-                row_bound=1.0,
-                weighting="party",
-            ),
-            noise=GammaNormNoise(multiplier=1.0),
-            rounds=4,
-            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
-            exact_rounds=150,
-            regularizers=(NoPenalty(), L2(strength=0.1)),
-        ).vary(
-            {"penalty": 1.0, "tolerance": 1e-9, "cover": 1e-5},
+        return give_example(cls(penalty=0.05), GammaNormNoise(multiplier=1.0)).vary(
+            {"penalty": 1.0, "tolerance": 1e-9, "cover": 1e-5}
         )
 
 

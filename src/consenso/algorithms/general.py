@@ -16,7 +16,7 @@
     lambda   relaxation
     eta      2 * noise     the paper adds lambda*eta to u, this file 2*relaxation*noise
 
-It is the Douglas-Rachford operator of two infimal post-compositions (`consenso.operators.lions_mercier`). The model is
+It is the Douglas-Rachford operator of two infimal post-compositions. The model is
 the x that A x = c - B z has, computed from the public z.
 
 Remarks. A must be injective: otherwise one record moves A x without bound. The sensitivity of A x is 2 L step/(n w), w
@@ -174,7 +174,7 @@ class GeneralADMM:
         return moved
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None: composing the releases is the corrected Theorem 7 (`theorems.GeneralSplitting`), tolerance included."""
+        """None: composing the releases is the corrected Theorem 7, tolerance included."""
         return ()
 
     def start(self, facts: PublicFacts) -> Hub:

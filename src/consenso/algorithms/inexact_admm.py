@@ -47,7 +47,7 @@ from consenso.privacy.noise import Constant, GammaNormNoise, GaussianNoise, Lapl
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem, row_bound_1
+from consenso.privacy.theorems import Theorem
 from consenso.problem import Adjacency, Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty
@@ -220,7 +220,7 @@ class InexactADMM:
         problem = facts.problem
         longest = None
         if self.norm == 1:
-            always = row_bound_1(features=problem.features, row_bound=problem.row_bound)
+            always = math.sqrt(problem.features) * problem.row_bound
             longest = always if self.row_bound_1 is None else min(always, self.row_bound_1)
         return (
             Release(
@@ -234,7 +234,7 @@ class InexactADMM:
         )
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None: composing the releases is `theorems.LaplaceTotal`."""
+        """None: composing the releases is exact (docs/privacy.md#laplace-iterations)."""
         return ()
 
     def start(self, facts: PublicFacts) -> Hub:

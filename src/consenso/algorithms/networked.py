@@ -51,7 +51,7 @@ from consenso.privacy.noise import Constant, GaussianNoise, Geometric, PerRound,
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem, projected_gradient_bound
+from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty, Regularizer
@@ -214,7 +214,7 @@ def record_gradient_bound(problem: Problem, clip: float | None, radius: float | 
         return bound
     assert problem.target_bound is not None
     # The theorem is about (<x, w> - y)^2, of which the squared loss is half.
-    inside = projected_gradient_bound(row_bound=problem.row_bound, radius=radius, target_bound=problem.target_bound) / 2
+    inside = problem.row_bound * (problem.row_bound * radius + problem.target_bound)
     return min(bound, inside)
 
 

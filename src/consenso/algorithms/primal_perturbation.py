@@ -29,39 +29,20 @@ the paper assumes, is needed. The paper bounds one round of one node; here all r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from consenso.algorithms.distributed_admm import (
-    State,
-    at_zero,
-    check_local_problem,
-    curvatures,
-    listen,
-    minimise,
-    pulls,
-)
-from consenso.algorithms.networked import Message
-from consenso.algorithms.shape import Example, Heard, Source, require_positive
-from consenso.arrays import Array
-from consenso.losses import Logistic, require_lipschitz
+from consenso.algorithms.distributed_admm import ExactNode, check_local_problem, curvatures, give_example
+from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.losses import require_lipschitz
 from consenso.privacy.noise import GammaNormNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import Releaser
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L2, NoPenalty
-from consenso.shards import Cohort
-from consenso.topology import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrimalPerturbation:
+class PrimalPerturbation(ExactNode):
     """Distributed ADMM with noise on the models."""
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -98,46 +79,7 @@ class PrimalPerturbation:
             ),
         )
 
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None beyond composition."""
-        return ()
-
-    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        """Everything at zero."""
-        return at_zero(facts)
-
-    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
-        """One local minimisation, then noise."""
-        pull, curvature = pulls(self.penalty, facts, state), curvatures(self.penalty, facts)
-        w = release("model", minimise(f, pull, curvature, self.tolerance, "PrimalPerturbation"))
-        return replace(state, w=w), Message(w=w)
-
-    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
-        """The dual step, on noisy models."""
-        return listen(self.penalty, facts, state, heard)
-
-    def models(self, facts: PublicFacts, state: State) -> Array:
-        """Each node's noisy model."""
-        return state.w
-
     @classmethod
     def example(cls) -> Example:
         """Six nodes of unequal sizes and degrees, logistic loss."""
-        return Example(
-            algorithm=cls(penalty=0.05),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=L2(strength=0.1),
-                features=3,
-                sizes=np.array([4, 5, 6, 5, 4, 6]),
-                row_bound=1.0,
-                weighting="party",
-            ),
-            noise=GammaNormNoise(multiplier=1.0),
-            rounds=4,
-            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
-            exact_rounds=150,
-            regularizers=(NoPenalty(), L2(strength=0.1)),
-        ).vary(
-            {"penalty": 0.5, "tolerance": 1e-9},
-        )
+        return give_example(cls(penalty=0.05), GammaNormNoise(multiplier=1.0)).vary({"penalty": 0.5, "tolerance": 1e-9})

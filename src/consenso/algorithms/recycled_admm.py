@@ -40,7 +40,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms.distributed_admm import State, at_zero, check_local_problem, listen
+from consenso.algorithms.distributed_admm import State, at_zero, check_local_problem, give_example, listen
 from consenso.algorithms.dual_perturbation import (
     check_cover,
     check_perturbation,
@@ -52,17 +52,13 @@ from consenso.algorithms.networked import Message, degrees_of
 from consenso.algorithms.shape import Example, Heard, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import Logistic
 from consenso.privacy.noise import GammaNormNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
-from consenso.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -134,23 +130,8 @@ class RecycledADMM:
     @classmethod
     def example(cls) -> Example:
         """Six nodes of unequal sizes and degrees, logistic loss."""
-        return Example(
-            algorithm=cls(penalty=0.05, proximity=0.3),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=L2(strength=0.1),
-                features=3,
-                sizes=np.array([4, 5, 6, 5, 4, 6]),
-                row_bound=1.0,
-                weighting="party",
-            ),
-            noise=GammaNormNoise(multiplier=1.0),
-            rounds=4,
-            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
-            exact_rounds=200,
-            regularizers=(NoPenalty(), L2(strength=0.1)),
-        ).vary(
-            {"penalty": 1.0, "proximity": 1.0, "tolerance": 1e-9, "cover": 1e-5},
+        return give_example(cls(penalty=0.05, proximity=0.3), GammaNormNoise(multiplier=1.0), exact_rounds=200).vary(
+            {"penalty": 1.0, "proximity": 1.0, "tolerance": 1e-9, "cover": 1e-5}
         )
 
 

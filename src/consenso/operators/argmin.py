@@ -16,8 +16,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import MessageError, PreconditionError, StepError
-from consenso.operators.matrices import LinearMap
-from consenso.operators.splitting import require_injective
+from consenso.operators.matrices import LinearMap, require_injective
 from consenso.shards import Cohort
 from consenso.subproblems.batch import ROUNDING
 

@@ -5,19 +5,31 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from consenso.arrays import Array
-from consenso.errors import InputError
+from consenso.errors import InputError, PreconditionError
 from consenso.metric import Metric
-from consenso.operators.contract import Proximable
 
 # Singular values are computed from the dense matrix: 1 GB of it at most.
 LARGEST = 1 << 27
+
+
+class Proximable(Protocol):
+    """A convex function with a prox. Every regularizer is one."""
+
+    @property
+    def strong_convexity(self) -> float:
+        """The largest known m for which the function minus m/2 |x|^2 is convex."""
+        ...
+
+    def prox(self, v: Array, step: float) -> Array:
+        """The minimiser of step * f(x) + |x - v|^2 / 2."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +144,16 @@ class LinearMap:
         if self.smallest == 0.0:
             raise InputError(f"{self!r}.argmin: the matrix must have full column rank; use another splitting.")
         return self._metric.prox(function, self.solve(v), step)  # type: ignore[arg-type]
+
+
+def require_injective(linear: LinearMap, needed_by: str) -> float:
+    """The smallest singular value, or a PreconditionError that says who needs it to be positive."""
+    if linear.smallest == 0.0:
+        raise PreconditionError(
+            f"{needed_by}: the matrix of shape {linear.rows} x {linear.columns} must have full column rank, because "
+            "otherwise one unit moves A x without bound; add rows, for instance an identity, or split differently."
+        )
+    return linear.smallest
 
 
 def _check_adjoint(matrix: LinearOperator, dense: Array) -> None:

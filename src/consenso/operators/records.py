@@ -22,8 +22,6 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import require_lipschitz, require_smooth
-from consenso.operators.contract import check_step
-from consenso.operators.steps import gradient_contraction, largest_step
 from consenso.problem import Problem
 from consenso.shards import Cohort
 
@@ -73,7 +71,8 @@ class MeanGradient:
         """A bound on the gradients, and a step that does not expand."""
         if self.clip is None:
             require_lipschitz(problem.loss, problem.row_bound, "MeanGradient without clip")
-        longest = largest_step(require_smooth(problem.loss, problem.row_bound, "MeanGradient"))
+        smoothness = require_smooth(problem.loss, problem.row_bound, "MeanGradient")
+        longest = 2 / smoothness if smoothness > 0 else np.inf
         if self.step > longest:
             raise PreconditionError(
                 f"MeanGradient(step={self.step}): from public facts the operator is non-expansive up to a step of "
@@ -94,7 +93,7 @@ class MeanGradient:
 
     def lipschitz(self, problem: Problem) -> float:
         """The mean of the records has no strong convexity that public facts show; the regularizer may have some."""
-        forward = gradient_contraction(self.step, problem.loss.smoothness(problem.row_bound), 0.0)
+        forward = max(1.0, abs(1 - self.step * problem.loss.smoothness(problem.row_bound)))
         return forward / (1 + self.step * problem.regularizer.strong_convexity)
 
 
@@ -143,6 +142,12 @@ def shorten_slopes(slopes: Array, squared_norms: Array, clip: float | None) -> A
     factors = clip / np.maximum(lengths, clip)
     kept: Array = slopes * (factors if slopes.ndim == 1 else factors[:, None])
     return kept
+
+
+def check_step(owner: object, step: float) -> None:
+    """A step is positive and finite."""
+    if not 0 < step < np.inf:
+        raise InputError(f"{type(owner).__name__}(step={step}): a step is positive and finite; choose such a one.")
 
 
 def check_clip(owner: object, clip: float) -> None:

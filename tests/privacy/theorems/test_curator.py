@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from consenso.errors import PreconditionError
-from consenso.privacy.accountants import delta, epsilon, rdp
-from consenso.privacy.events import Composed, Gaussian, ObjectivePerturbation, Repeated
-from consenso.privacy.theorems import (
-    PerturbedObjective,
+from tests.privacy.oracles.curator import (
     PreconditionedSteps,
     SecondMoment,
     second_moment_sensitivity,
     whitened_sum_sensitivity,
 )
+
+from consenso.errors import PreconditionError
+from consenso.privacy.accountants import delta, epsilon, rdp
+from consenso.privacy.events import Composed, Gaussian, ObjectivePerturbation, Repeated
+from consenso.privacy.theorems import PerturbedObjective
 
 
 def theorem(**changes) -> PerturbedObjective:

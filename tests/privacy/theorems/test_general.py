@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.privacy.oracles.general import GeneralSplitting
 
 from consenso.errors import PreconditionError
 from consenso.privacy.events import Gaussian, Repeated
-from consenso.privacy.theorems import GeneralSplitting
 
 
 def theorem(**changes) -> GeneralSplitting:

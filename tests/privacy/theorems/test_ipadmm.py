@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.privacy.oracles.ipadmm import IPADMMSteps, MinibatchIPADMM, inner_step_sensitivity
 
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import epsilon, gdp, rdp
 from consenso.privacy.events import Gaussian, Repeated, Sampled
-from consenso.privacy.theorems import IPADMMSteps, MinibatchIPADMM, inner_step_sensitivity
 
 
 def test_steps_are_gaussian_with_the_multiplier():

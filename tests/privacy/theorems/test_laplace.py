@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
+from tests.privacy.oracles.laplace import LaplaceTotal, row_bound_1, softmax_gradient_gap, softmax_gradient_gap_2
 
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import epsilon, rdp
 from consenso.privacy.events import Laplace, Repeated
-from consenso.privacy.theorems import LaplaceTotal, row_bound_1, softmax_gradient_gap, softmax_gradient_gap_2
 
 
 def total(epsilon_per_iteration, iterations) -> LaplaceTotal:

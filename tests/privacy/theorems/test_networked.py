@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.privacy.oracles.networked import NetworkedSteps, projected_gradient_bound, stds_of_growing_budget
 
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import rdp
 from consenso.privacy.events import Composed, Gaussian, Repeated
-from consenso.privacy.theorems import NetworkedSteps, projected_gradient_bound, stds_of_growing_budget
 
 
 def theorem(**changes) -> NetworkedSteps:

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.privacy.oracles.local import LocalView
+from tests.privacy.oracles.record import RecordInParty
+from tests.privacy.oracles.sums import DualSums, IncrementalSums, StateSums
 
 from consenso.errors import PreconditionError
 from consenso.privacy.events import Composed, Gaussian, Mixture, Nothing, Repeated
-from consenso.privacy.theorems import DualSums, IncrementalSums, LocalView, RecordInParty, StateSums
 
 
 def theorem(**changes) -> RecordInParty:

@@ -7,6 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import comb
+from tests.privacy.oracles.local import LocalView
+from tests.privacy.oracles.sampling import (
+    PoissonSampledSums,
+    SamplingRevealed,
+    fixed_size_with_memory,
+    view_of_sampled_sum,
+)
+from tests.privacy.oracles.sums import IncrementalSums
 
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import epsilon, rdp
@@ -20,15 +28,7 @@ from consenso.privacy.events import (
     SampledFixedSize,
 )
 from consenso.privacy.observers import Coalition, Eavesdropper, Peer, Public, Server
-from consenso.privacy.theorems import (
-    FixedSizeWithoutMemory,
-    IncrementalSums,
-    LocalView,
-    PoissonSampledSums,
-    SamplingRevealed,
-    fixed_size_with_memory,
-    view_of_sampled_sum,
-)
+from consenso.privacy.theorems import FixedSizeWithoutMemory
 
 GRID = np.linspace(-14, 22, 7201)
 
@@ -273,9 +273,9 @@ def test_fixed_size_events():
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"memory": True}, "fixed_size_with_memory"),
-        ({"sample_hidden": False}, "SamplingRevealed"),
-        ({"adjacency": "add-remove"}, "PoissonSampledSums"),
+        ({"memory": True}, "PoissonSubset"),
+        ({"sample_hidden": False}, "Composition"),
+        ({"adjacency": "add-remove"}, "PoissonSubset"),
         ({"size": 101}, "population"),
     ],
 )

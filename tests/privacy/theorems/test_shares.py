@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.privacy.oracles.shares import NoiseShares, discreteness, encoded_sensitivity, share_std
 
 from consenso.errors import PreconditionError
 from consenso.privacy.events import ZCDP, Gaussian, Repeated
-from consenso.privacy.theorems import NoiseShares, discreteness, encoded_sensitivity, share_std
 
 
 def theorem(**changes) -> NoiseShares:

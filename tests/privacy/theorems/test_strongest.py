@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.privacy.oracles.local import LocalView
 
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.events import Gaussian, Repeated
-from consenso.privacy.theorems import Composition, LocalView, MeanOfNoisyStates, strongest
+from consenso.privacy.theorems import Composition, MeanOfNoisyStates, strongest
 
 FLOOR = Composition(
     released=Repeated(Gaussian(10.0, 4.0), 50), why="Residuals are bounded.", adjacency="replace-one", unit="party"
@@ -42,7 +43,7 @@ def test_refusals_are_collected_and_the_floor_remains():
     )
     assert best is FLOOR
     assert len(refusals) == 2
-    assert "LocalView" in refusals[0]
+    assert "Composition" in refusals[0]
     assert "Huber" in refusals[1]
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.privacy.oracles.sums import DualSums, IncrementalSums, StateSums, state_growth
 
 from consenso.errors import PreconditionError
 from consenso.privacy.events import Gaussian, Repeated
-from consenso.privacy.theorems import DualSums, IncrementalSums, StateSums, state_growth
 
 ANGLE, FAR = 1e-3, 1e6
 C_ONE = np.array([np.cos(ANGLE), np.sin(ANGLE)])

@@ -322,8 +322,8 @@ def test_noise_on_the_residual_enters_doubled():
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"relaxation": 1.0}, "LocalView"),
-        ({"relaxation": 0.0}, "LocalView"),
+        ({"relaxation": 1.0}, "Composition"),
+        ({"relaxation": 0.0}, "Composition"),
         ({"relaxation": 0.9, "rounds": 10**6}, "feedback"),
         ({"colluders": 100}, "colluders"),
         ({"colluders": -1}, "colluders"),

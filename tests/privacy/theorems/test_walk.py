@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.privacy.oracles.walk import uniform_walk
 
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import excess, rdp
 from consenso.privacy.events import Mixture, Repeated, TokenWalk
-from consenso.privacy.theorems import WalkWithoutStates, uniform_walk
+from consenso.privacy.theorems import WalkWithoutStates
 
 FIGURE = {"parties": 200, "steps": 2000, "step": 1.0, "lipschitz": 1.0, "relaxation": 0.5, "std": 40.0}
 
@@ -177,7 +178,7 @@ def test_monotone(parties, steps, std):
 
 @pytest.mark.parametrize(
     ("changes", "named"),
-    [({"keeps_state": True}, "uniform_walk"), ({"observers": 200}, "observers"), ({"lipschitz": np.inf}, "Huber")],
+    [({"keeps_state": True}, "Composition"), ({"observers": 200}, "observers"), ({"lipschitz": np.inf}, "Huber")],
 )
 def test_refusals(changes, named):
     with pytest.raises(PreconditionError, match=named):

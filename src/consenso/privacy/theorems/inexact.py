@@ -10,27 +10,9 @@ from __future__ import annotations
 import math
 
 
-def certified_distance(*, step: float, gradient_norm: float) -> float:
-    """How far a point is at most from the exact prox, given the gradient norm of its objective there."""
-    return step * gradient_norm
-
-
-def residual_bound(*, step: float, lipschitz: float, tolerance: float = 0.0) -> float:
-    """Largest |v - x| for x = prox of an L-Lipschitz function at v, computed to within `tolerance`."""
-    return step * lipschitz + tolerance
-
-
 def prox_gap(*, step: float, lipschitz: float, tolerance: float = 0.0) -> float:
     """Largest |x - x'| for proxes of two L-Lipschitz convex functions at the same point; tight for linear ones."""
-    return 2 * residual_bound(step=step, lipschitz=lipschitz, tolerance=tolerance)
-
-
-def removal_gap(*, step: float, lipschitz: float, tolerance: float = 0.0) -> float:
-    """Largest |x - v| for x = prox of an L-Lipschitz function at v, where the other world has no function: x' = v.
-
-    A party without records still answers, and its solver may err like any other.
-    """
-    return step * lipschitz + 2 * tolerance
+    return 2 * (step * lipschitz + tolerance)
 
 
 def inexact_energy(*, parties: int, gap: float, tolerance: float, rounds: int, relaxation: float = 0.5) -> float:

@@ -41,15 +41,6 @@ def require_count(theorem: str, **values: int) -> None:
         )
 
 
-def require_rate(theorem: str, **values: float) -> None:
-    """Every value is a probability in (0, 1]."""
-    for name, value in values.items():
-        require(
-            0 < value <= 1,
-            f"{theorem}({name}={value}): {name} must lie in (0, 1]; use 1 when every unit takes part.",
-        )
-
-
 def require_lipschitz_constant(theorem: str, lipschitz: float) -> None:
     """The Lipschitz constant is finite: squared losses have none."""
     require(

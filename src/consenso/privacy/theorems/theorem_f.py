@@ -59,14 +59,13 @@ class MeanOfNoisyStates:
         require(
             0 < self.relaxation < 1,
             f"MeanOfNoisyStates(relaxation={self.relaxation}): the relaxation must lie strictly between 0 and 1; "
-            "use LocalView, "
-            "which has no such limit.",
+            "use Composition, which has no such limit.",
         )
         require(
             self.feedback < 1,
             f"MeanOfNoisyStates(relaxation={self.relaxation}, rounds={self.rounds}): the feedback "
             f"{self.feedback:.3g} must be "
-            "below 1; move the relaxation towards 0.5, take fewer rounds or use LocalView.",
+            "below 1; move the relaxation towards 0.5, take fewer rounds or use Composition.",
         )
 
     @classmethod

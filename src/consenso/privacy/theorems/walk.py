@@ -8,7 +8,6 @@ from typing import ClassVar
 from consenso.privacy.events import Adjacency, Event, TokenWalk
 from consenso.privacy.serial import register
 from consenso.privacy.theorems.inexact import prox_gap
-from consenso.privacy.theorems.local import LocalView
 from consenso.privacy.theorems.preconditions import (
     require,
     require_count,
@@ -16,7 +15,6 @@ from consenso.privacy.theorems.preconditions import (
     require_not_negative,
     require_positive,
 )
-from consenso.privacy.theorems.sampling import SamplingRevealed
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit, with_excess
 
 
@@ -48,28 +46,28 @@ class WalkWithoutStates:
     unit: Unit = "party"
 
     def __post_init__(self) -> None:
-        require_count("StatelessWalk", parties=self.parties, steps=self.steps)
+        require_count("WalkWithoutStates", parties=self.parties, steps=self.steps)
         require(
             self.parties > 1,
-            "StatelessWalk(parties=1): a walk hides a party among others; use LocalView, which needs none.",
+            "WalkWithoutStates(parties=1): a walk hides a party among others; use Composition, which needs none.",
         )
-        require_positive("StatelessWalk", step=self.step, std=self.std, relaxation=self.relaxation)
-        require_lipschitz_constant("StatelessWalk", self.lipschitz)
-        require_not_negative("StatelessWalk", tolerance=self.tolerance, excess=self.excess)
+        require_positive("WalkWithoutStates", step=self.step, std=self.std, relaxation=self.relaxation)
+        require_lipschitz_constant("WalkWithoutStates", self.lipschitz)
+        require_not_negative("WalkWithoutStates", tolerance=self.tolerance, excess=self.excess)
         require(
             0 <= self.observers < self.parties,
-            f"StatelessWalk(observers={self.observers}): at least one of the {self.parties} parties must be outside "
-            "the coalition; name fewer observers.",
+            f"WalkWithoutStates(observers={self.observers}): at least one of the {self.parties} parties must be "
+            "outside the coalition; name fewer observers.",
         )
         require(
             2 * self.relaxation / self.parties <= 2,
-            f"StatelessWalk(relaxation={self.relaxation}): a visit is non-expansive only up to a relaxation of "
+            f"WalkWithoutStates(relaxation={self.relaxation}): a visit is non-expansive only up to a relaxation of "
             f"{self.parties}, the number of parties; lower it.",
         )
         require(
             not self.keeps_state,
-            "StatelessWalk(keeps_state=True): parties that keep a state re-emit what they saw of others; use "
-            "uniform_walk, the local bound.",
+            "WalkWithoutStates(keeps_state=True): parties that keep a state re-emit what they saw of others; use "
+            "Composition, the local bound.",
         )
 
     @property
@@ -102,30 +100,3 @@ class WalkWithoutStates:
             Assumption("Messages between parties are encrypted: only the visited party sees the token.", "random-walk"),
             *GAUSSIAN_RUN,
         )
-
-
-def uniform_walk(
-    *,
-    parties: int,
-    steps: int,
-    std: float,
-    step: float | None = None,
-    lipschitz: float | None = None,
-    clip: float | None = None,
-    tolerance: float = 0.0,
-    adjacency: Adjacency = "replace-one",
-    unit: Unit = "party",
-) -> SamplingRevealed:
-    """The local bound of a uniform walk, with or without states: a step visits a party with probability 1/parties."""
-    visit = LocalView(
-        participations=1,
-        std=std,
-        step=step,
-        lipschitz=lipschitz,
-        clip=clip,
-        tolerance=tolerance,
-        adjacency=adjacency,
-        unit=unit,
-    )
-    require_count("uniform_walk", parties=parties)
-    return SamplingRevealed.of(visit, rate=1 / parties, rounds=steps)

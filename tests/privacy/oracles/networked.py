@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from consenso.privacy.events import Adjacency, Event, Gaussian, compose
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import (
     per_round,
     require,
@@ -30,7 +29,6 @@ def stds_of_growing_budget(sensitivities: Sequence[float], *, first_rho: float, 
     return tuple(float(gap / (2 * rho) ** 0.5) for gap, rho in zip(sensitivities, budgets, strict=True))
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class NetworkedSteps:
     """One Gaussian mechanism per iteration, with the sensitivity of the denominator and the noise really used.

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from consenso.privacy.events import ZCDP, Adjacency, Event, Gaussian, repeat
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import require, require_count, require_not_negative, require_positive
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
 
@@ -39,7 +38,6 @@ def discreteness(*, share: float, count: int) -> float:
     return 10 * sum(math.exp(-2 * (math.pi * share) ** 2 * k / (k + 1)) for k in range(1, count))
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class NoiseShares:
     """Sums with noise in shares, against `colluders` who know theirs, in rounds from which `dropped` more are missing.
