@@ -112,7 +112,7 @@ def test_parties_weigh_as_the_problem_says():
 
 
 def test_it_promises_nothing():
-    made = laws.planned(DistributedADMM.example())
+    made = laws.plan_example(DistributedADMM.example())
     for observer in (Eavesdropper(), Public()):
         assert made.guarantee(observer, 1e-5).epsilon(1e-5) == np.inf
 

@@ -49,7 +49,7 @@ def test_trial_0_is_the_run_of_the_engine(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(discover()) - SLOW))
 def test_trials_do_not_depend_on_what_they_are_run_beside(name: str) -> None:
     example = discover()[name].example()
-    shards, made = shards_of(example), laws.planned(example)
+    shards, made = shards_of(example), laws.plan_example(example)
     stacking = stacking_of(made, shards)
     assert stacking is (Stacking.PARTIES if name in HUBS_ONE_BY_ONE else Stacking.HUBS)
     together = played(Trials(made, shards, count=6, seed=3, stacking=stacking))
@@ -61,7 +61,7 @@ def test_trials_do_not_depend_on_what_they_are_run_beside(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(SLOW))
 def test_definitions_that_take_one_trial_at_a_time(name: str) -> None:
     example = discover()[name].example()
-    assert stacking_of(laws.planned(example), shards_of(example)) is Stacking.NOTHING
+    assert stacking_of(laws.plan_example(example), shards_of(example)) is Stacking.NOTHING
 
 
 @pytest.mark.parametrize("name", discover())
@@ -107,7 +107,7 @@ def coins_of(scene, run, places):
 
 def test_scores_do_not_depend_on_chunks_or_threads(monkeypatch) -> None:
     example = discover()["ConsensusADMM"].example()
-    made = laws.planned(example)
+    made = laws.plan_example(example)
     pair = next(iter(unkind(made.problem, "party", "replace-one", 0)))
     query = PrivacyQuery(observer=Eavesdropper(), unit="party", adjacency="replace-one", party=0)
     watch = [Watch(query=query, kind="ratio"), Watch(query=query, kind="model")]

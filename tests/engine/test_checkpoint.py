@@ -55,7 +55,7 @@ CASES = [
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_resumed_run_is_the_run(definition, schedule, every: int, tmp_path: Path) -> None:
     example = definition.example()
-    made = laws.planned(example, **({"schedule": schedule} if schedule else {}))
+    made = laws.plan_example(example, **({"schedule": schedule} if schedule else {}))
     shards = shards_of(example.problem)
     whole = run(made, shards)
     if whole.rounds > 4:
@@ -80,14 +80,14 @@ def test_safe_noise_is_never_drawn_twice_for_a_round(tmp_path: Path) -> None:
 
 def test_a_checkpoint_holds_private_states_and_is_for_its_owner_only(tmp_path: Path) -> None:
     example = DualConsensusADMM.example()
-    interrupted(laws.planned(example), shards_of(example.problem), tmp_path, after=2)
+    interrupted(laws.plan_example(example), shards_of(example.problem), tmp_path, after=2)
     assert (tmp_path / "checkpoint.npz").stat().st_mode & 0o077 == 0
 
 
 def test_a_secret_order_survives_a_restart(tmp_path: Path) -> None:
     example = GradientADMM.example()
     n = example.problem.parties
-    made = laws.planned(example, schedule=RandomOrder(), rounds=n, sampler=Safe())
+    made = laws.plan_example(example, schedule=RandomOrder(), rounds=n, sampler=Safe())
     shards = shards_of(example.problem)
     interrupted(made, shards, tmp_path, after=3)
     resumed = run(made, shards, checkpoint=tmp_path)
@@ -97,16 +97,16 @@ def test_a_secret_order_survives_a_restart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda e, m: laws.planned(e, noise=GaussianNoise(multiplier=9.0)),
-        lambda e, m: laws.planned(e, sampler=Seeded(8)),
-        lambda e, m: laws.planned(e, rounds=e.rounds + 1),
-        lambda e, m: laws.planned(replace(e, algorithm=ConsensusADMM(step=0.7))),
-        lambda e, m: laws.planned(replace(e, problem=replace(e.problem, row_bound=0.5))),
+        lambda e, m: laws.plan_example(e, noise=GaussianNoise(multiplier=9.0)),
+        lambda e, m: laws.plan_example(e, sampler=Seeded(8)),
+        lambda e, m: laws.plan_example(e, rounds=e.rounds + 1),
+        lambda e, m: laws.plan_example(replace(e, algorithm=ConsensusADMM(step=0.7))),
+        lambda e, m: laws.plan_example(replace(e, problem=replace(e.problem, row_bound=0.5))),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(change, tmp_path: Path) -> None:
     example = ConsensusADMM.example()
-    made = laws.planned(example)
+    made = laws.plan_example(example)
     interrupted(made, shards_of(example.problem), tmp_path, after=2)
     other = change(example, made)
     with pytest.raises(InputError, match="belongs to another"):
@@ -125,7 +125,7 @@ def test_a_checkpoint_of_another_run_is_refused(change, tmp_path: Path) -> None:
 def test_a_checkpoint_of_peers_on_another_graph_is_refused(other: Topology, tmp_path: Path) -> None:
     example = IPADMM.example()
     shards = shards_of(example.problem)
-    interrupted(laws.planned(example), shards, tmp_path, after=2)
+    interrupted(laws.plan_example(example), shards, tmp_path, after=2)
     with pytest.raises(InputError, match="belongs to another"):
-        run(laws.planned(example, topology=other), shards, checkpoint=tmp_path)
-    assert run(laws.planned(example), shards, checkpoint=tmp_path).rounds == example.rounds
+        run(laws.plan_example(example, topology=other), shards, checkpoint=tmp_path)
+    assert run(laws.plan_example(example), shards, checkpoint=tmp_path).rounds == example.rounds

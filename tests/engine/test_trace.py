@@ -14,7 +14,7 @@ from consenso.testing.worlds import draw
 def traced(definition, **options):
     example = definition.example()
     shards = Shards.from_parties(example.problem, draw(example.problem, np.random.default_rng(0)))
-    made = laws.planned(example, noise=NoNoise(), rounds=30)
+    made = laws.plan_example(example, noise=NoNoise(), rounds=30)
     return run(made, shards, **options), shards
 
 
