@@ -122,13 +122,13 @@ class Trials:
     def _hub_round(self, facts: PublicFacts, alive: IntArray) -> Scene:
         assert self.hubs is not None
         step = _Step(self, facts, self._active(facts.round, alive))
+        total = _TrialSum(step.context, self, step.rows)
         down: list[Any] = []
 
         def add_up(sent: Any) -> Any:
             down.append(sent)
-            return add_messages(step, sent, step.total)
+            return add_messages(step, sent, total)
 
-        total = step.total
         take_hub_round(_Alive(self.hubs, alive), facts, self.hubs, add_up)
         shares = {}
         if self.policy.trust == "secure-sum":
@@ -225,19 +225,18 @@ class _Step:
     """All rows of one round as one cohort, and what is noted of their step."""
 
     def __init__(self, run: Trials, facts: PublicFacts, rows: IntArray) -> None:
-        self._run, self._rows = run, rows
+        self._run, self.rows = run, rows
         spec = replace(run.plan.spec, policy=run.policy)
-        self._context = RoundContext(run.plan.algorithm, spec, facts)
+        self.context = RoundContext(run.plan.algorithm, spec, facts)
         self._releaser: RecordingReleaser | None = None
         self._up: Any = None
-        self.total = _TrialSum(self._context, run, rows)
 
     def active(self) -> list[IntArray]:
-        return [self._rows] if len(self._rows) else []
+        return [self.rows] if len(self.rows) else []
 
     def silent(self) -> list[IntArray]:
         everyone = np.arange(self._run.count * self._run.parties, dtype=np.int64)
-        silent = np.setdiff1d(everyone, self._rows)
+        silent = np.setdiff1d(everyone, self.rows)
         return [silent] if len(silent) and self._run.policy.trust == "secure-sum" else []
 
     def send(self, cohort: IntArray, down: Any) -> list[Any]:
@@ -255,7 +254,7 @@ class _Step:
         return self._up
 
     def cohorts(self) -> list[IntArray]:
-        return [self._rows]
+        return [self.rows]
 
     def say(self, cohort: IntArray) -> list[Any]:
         self._run.state, self._up = self._take(cohort)
@@ -269,13 +268,13 @@ class _Step:
         run, topology = self._run, self._run.plan.spec.topology
         assert topology is not None
         heard = CopiedNeighbourhood(said, run.count, topology.adjacency, topology.metropolis)
-        run.state = run.plan.algorithm.absorb(self._context.facts.only(run.party_of_row), run.state, heard)
+        run.state = run.plan.algorithm.absorb(self.context.facts.only(run.party_of_row), run.state, heard)
 
     def scene(
         self, down: Any, alive: IntArray, sums: dict[tuple[str, int], Array], shares: dict[tuple[str, int], Array]
     ) -> Scene:
         """What was noted."""
-        context, rows, releaser = self._context, self._rows, self._releaser
+        context, rows, releaser = self.context, self.rows, self._releaser
         assert releaser is not None
         copies = Copied(self._run.count, rows // self._run.parties)
         calls, coins = releaser.calls, releaser.coins_drawn
@@ -290,7 +289,7 @@ class _Step:
         return np.zeros_like(like)
 
     def _take(self, rows: IntArray, *heard: Any) -> tuple[Any, Any]:
-        run, context = self._run, self._context
+        run, context = self._run, self.context
         here = context.facts.only(run.party_of_row[rows])
 
         def note(inner: Releaser, releases: tuple[Release, ...]) -> Releaser:
