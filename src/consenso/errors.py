@@ -23,7 +23,7 @@ class PrivacyError(ConsensoError):
 
 
 class StepError(PrivacyError):
-    """A step on private rows could not be taken to the end. That it happened is private: a deployed party answers."""
+    """A step on private rows could not be taken to the end. That it happened is private: a party answers."""
 
 
 class UndeclaredReleaseError(PrivacyError):

@@ -7,7 +7,6 @@ run that the in-process engine makes with the same seed, and no trial depends on
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,20 +19,13 @@ from consenso.arrays import Array, IntArray
 from consenso.audit.copies import Copied, CopiedNeighbourhood, Hubs, ListedHubs, StackedHubs, Stacking, at
 from consenso.audit.releasers import RecordingReleaser, ReleaseCall
 from consenso.engine.coins import SCHEDULE_STREAM
-from consenso.engine.fixed_point import GridColumn, decode, encode_rows, grids_of
+from consenso.engine.round import add_messages, take_hub_round, take_peer_round
 from consenso.engine.states import own, put, take
+from consenso.engine.step import RoundContext, take_step
+from consenso.engine.sums import RoundSum
 from consenso.planning.plan import Plan
-from consenso.privacy.release import HUB
-from consenso.privacy.releaser import (
-    PendingSums,
-    ReleasePolicy,
-    ReleaseRecord,
-    SumTerm,
-    SumToken,
-    open_releaser,
-    silent_share,
-)
-from consenso.privacy.run_spec import largest_bounds
+from consenso.privacy.release import HUB, Release
+from consenso.privacy.releaser import ReleasePolicy, Releaser, SumTerm
 from consenso.privacy.samplers import Key, Seeded
 from consenso.public_facts import PublicFacts
 from consenso.schedules import Everyone, RandomStopping
@@ -75,7 +67,7 @@ class Trials:
         self.parties = spec.parties
         self.policy: ReleasePolicy = replace(spec.policy, sampler=Seeded(seed), probe=None)
         self.party_of_row = np.tile(np.arange(self.parties, dtype=np.int64), count)
-        self._everyone = self.cohort_of(self.party_of_row)
+        self._everyone = shards.cohort(self.party_of_row)
         sizes = np.tile(np.diff(shards.offsets), count)
         self.offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         self.state = own(plan.algorithm.enroll(spec.facts.only(self.party_of_row), self._everyone))
@@ -84,9 +76,14 @@ class Trials:
         self._previous: list[IntArray | None] = [None] * count
         self._tossed: tuple[tuple[int, int, int], Array] = ((-1, -1, -1), np.empty((0, 0)))
 
-    def cohort_of(self, parties: IntArray) -> Cohort:
-        """The objectives of parties, of which some may occur many times."""
-        return self.shards.cohort(parties)
+    def cohort_at(self, rows: IntArray) -> Cohort:
+        """The objectives of rows, each the party of a trial."""
+        everyone = len(rows) == len(self.party_of_row)
+        return self._everyone if everyone else self.shards.cohort(self.party_of_row[rows])
+
+    def draws_as(self, rows: IntArray) -> IntArray:
+        """Under which numbers rows draw their noise."""
+        return rows + self.first * self.parties
 
     def repeat_per_row(self, record: Any, trials: IntArray) -> Any:
         """What a hub sent, for a row of each of these trials."""
@@ -124,102 +121,24 @@ class Trials:
 
     def _hub_round(self, facts: PublicFacts, alive: IntArray) -> Scene:
         assert self.hubs is not None
-        algorithm = self.plan.algorithm
-        rows = self._active(facts.round, alive)
-        copies = Copied(self.count, rows // self.parties)
-        largest = largest_bounds(self.plan.spec, algorithm.releases, facts.round)
-        down, pending = self.hubs.down(facts), PendingSums()
-        up, releaser = self._local(facts, down, rows, largest, pending)
-        total, sums, shares = self._open(facts, up, copies, rows, largest, pending, releaser)
-        self.hubs.combine(facts, total, alive)
-        return Scene(facts, down, rows, copies, alive, largest, releaser.calls, releaser.coins_drawn, up, sums, shares)
+        step = _Step(self, facts, self._active(facts.round, alive))
+        total = _TrialSum(step.context, self, step.rows)
+        down: list[Any] = []
 
-    def _local(
-        self, facts: PublicFacts, down: Any, rows: IntArray, largest: dict[str, float], pending: PendingSums
-    ) -> Any:
-        """The parties' step. If nobody at all was sampled, party 0 of the first trial moves and is not counted."""
-        algorithm = self.plan.algorithm
-        acting = rows if len(rows) else np.zeros(1, dtype=np.int64)
-        here = facts.only(self.party_of_row[acting])
-        releases = algorithm.releases(here)
-        drawing = replace(here, cohort=acting + self.first * self.parties)
-        inner, close = open_releaser(self.policy, drawing, releases, largest=largest, pending=pending, record=_forget)
-        releaser = RecordingReleaser(inner, self.policy, here, releases, largest)
-        before = take(self.state, acting, self.offsets)
-        cohort = self._everyone if len(acting) == len(self.party_of_row) else self.cohort_of(self.party_of_row[acting])
-        if isinstance(algorithm, HubAlgorithm):
-            after, up = algorithm.local(
-                here, self.repeat_per_row(down, acting // self.parties), before, cohort, releaser
-            )
-        else:
-            after, up = algorithm.local(here, before, cohort, releaser)
-        close()
-        if len(rows):
-            self.state = put(self.state, after, rows, self.offsets)
-        else:
-            releaser.calls = [_without_rows(call) for call in releaser.calls]
-        return up, releaser
+        def add_up(sent: Any) -> Any:
+            down.append(sent)
+            return add_messages(step, sent, total)
 
-    def _open(
-        self,
-        facts: PublicFacts,
-        up: Any,
-        copies: Copied,
-        rows: IntArray,
-        largest: dict[str, float],
-        pending: PendingSums,
-        releaser: RecordingReleaser,
-    ) -> tuple[Any, dict[tuple[str, int], Array], dict[tuple[str, int], Array]]:
-        """The sums of what was sent, sealed ones opened as the library does it."""
-        total, sums, shares = {}, {}, {}
-        grids = grids_of(replace(self.plan.spec, policy=self.policy), self.plan.algorithm.releases, facts.round)
-        for each in dataclasses.fields(up):
-            value = getattr(up, each.name)
-            if not isinstance(value, SumToken):
-                column = None if grids is None else grids.column(each.name, value, None)
-                total[each.name] = _sum_trials([(copies, value[: len(rows)])], column)
-                continue
-            sent = pending.take(value)
-            key, here = (sent.release.name, sent.repetition), sent.value[: len(rows)]
-            column = None if grids is None else grids.column(each.name, here, sent)
-            if self.policy.trust == "curator":
-                heard = self._with_noise(facts, sent, copies.sums(here), largest)
-            else:
-                shares[key] = here - _exact(releaser.calls, key, len(rows), sent.release.size)
-                heard = _sum_trials([(copies, here), self._silence(facts, sent, rows, largest)], column)
-            total[each.name] = sums[key] = heard
-        return type(up)(**total), sums, shares
-
-    def _with_noise(self, facts: PublicFacts, sent: SumTerm, total: Array, largest: dict[str, float]) -> Array:
-        noise = self.policy.noise_for(sent.release.name)
-        sensitivity = self.policy.sensitivity(sent.release, facts, largest[sent.release.name])
-        hubs = HUB + self.first + np.arange(self.count, dtype=np.int64)
-        key = Key(parties=hubs, round=facts.round, release=sent.index, repetition=sent.repetition)
-        return noise.sample(
-            total, sensitivity * sent.bound / np.sqrt(sent.share), facts.round, key, self.policy.sampler
-        )
-
-    def _silence(
-        self, facts: PublicFacts, sent: SumTerm, rows: IntArray, largest: dict[str, float]
-    ) -> tuple[Copied, Array]:
-        """The noise shares of parties that were not sampled."""
-        silent = np.setdiff1d(np.arange(self.count * self.parties, dtype=np.int64), rows)
-        copies = Copied(self.count, silent // self.parties)
-        if not len(silent):
-            return copies, np.zeros((0, sent.release.size))
-        drawing = replace(facts, cohort=silent + self.first * self.parties)
-        return copies, silent_share(self.policy, drawing, sent, largest)
+        take_hub_round(_Alive(self.hubs, alive), facts, self.hubs, add_up)
+        shares = {}
+        if self.policy.trust == "secure-sum":
+            shares = {key: part - step.find_exact(key, part) for key, part in total.parts.items()}
+        return step.scene(down[0], alive, total.heard, shares)
 
     def _peer_round(self, facts: PublicFacts, alive: IntArray) -> Scene:
-        spec, algorithm = self.plan.spec, self.plan.algorithm
-        assert spec.topology is not None
-        rows = np.arange(self.count * self.parties, dtype=np.int64)
-        largest = largest_bounds(spec, algorithm.releases, facts.round)
-        said, releaser = self._local(facts, None, rows, largest, PendingSums())
-        heard = CopiedNeighbourhood(said, self.count, spec.topology.adjacency, spec.topology.metropolis)
-        self.state = algorithm.absorb(facts.only(self.party_of_row), self.state, heard)
-        copies = Copied(self.count, rows // self.parties)
-        return Scene(facts, None, rows, copies, alive, largest, releaser.calls, releaser.coins_drawn, said, {}, {})
+        step = _Step(self, facts, np.arange(self.count * self.parties, dtype=np.int64))
+        take_peer_round(step)
+        return step.scene(None, alive, {}, {})
 
     def _active(self, round_: int, alive: IntArray) -> IntArray:
         schedule = self.plan.spec.schedule
@@ -256,26 +175,131 @@ def hubs_of(plan: Plan, count: int, stacking: Stacking) -> Hubs | None:
     return ListedHubs(plan.algorithm, facts, count, alone=stacking is Stacking.NOTHING)
 
 
-def _sum_trials(parts: list[tuple[Copied, Array]], column: GridColumn | None) -> Array:
-    """The sums of each trial; in whole steps of the column's grid, as the library adds under a secure sum."""
-    if column is None:
-        first, *others = (copies.sums(values) for copies, values in parts)
-        return sum(others, first)
-    words = [copies.sums(encode_rows(values, column)) for copies, values in parts]
-    return decode(np.sum(words, axis=0, dtype=np.uint64), column)
+@dataclass(frozen=True)
+class _Alive:
+    """The hubs' half of the algorithm, in the trials that still run."""
+
+    hubs: Hubs
+    alive: IntArray
+
+    def down(self, facts: PublicFacts, hub: Hubs) -> Any:
+        return hub.down(facts)
+
+    def combine(self, facts: PublicFacts, hub: Hubs, total: Any) -> Hubs:
+        hub.combine(facts, total, self.alive)
+        return hub
 
 
-def _exact(calls: list[ReleaseCall], key: tuple[str, int], rows: int, size: int) -> Array:
-    for call in calls:
-        if (call.release.name, call.repetition) == key:
-            return call.exact
-    return np.zeros((rows, size))
+class _TrialSum(RoundSum):
+    """A sum for each trial, with the noise of its own hub."""
+
+    def __init__(self, context: RoundContext, run: Trials, rows: IntArray) -> None:
+        super().__init__(context, on_grid=True)
+        self._run, self._rows = run, rows
+        self.heard: dict[tuple[str, int], Array] = {}
+        self.parts: dict[tuple[str, int], Array] = {}
+
+    def sum_rows(self, values: Any, cohort: IntArray) -> Any:
+        return Copied(self._run.count, cohort // self._run.parties).sums(values)
+
+    def draws_as(self, cohort: IntArray) -> IntArray:
+        return self._run.draws_as(cohort)
+
+    def open_part(self, part: SumTerm, total: Array) -> Array:
+        key = part.release.name, part.repetition
+        self.parts[key], self.heard[key] = part.value[: len(self._rows)], self._add_noise(part, total)
+        return self.heard[key]
+
+    def _add_noise(self, part: SumTerm, total: Array) -> Array:
+        policy, facts, run = self._run.policy, self.context.facts, self._run
+        if policy.trust != "curator":
+            return total
+        sensitivity = policy.sensitivity(part.release, facts, self.context.largest[part.release.name])
+        hubs = HUB + run.first + np.arange(run.count, dtype=np.int64)
+        key = Key(parties=hubs, round=facts.round, release=part.index, repetition=part.repetition)
+        scaled = sensitivity * part.bound / np.sqrt(part.share)
+        return policy.noise_for(part.release.name).sample(total, scaled, facts.round, key, policy.sampler)
+
+
+class _Step:
+    """All rows of one round as one cohort, and what is noted of their step."""
+
+    def __init__(self, run: Trials, facts: PublicFacts, rows: IntArray) -> None:
+        self._run, self.rows = run, rows
+        spec = replace(run.plan.spec, policy=run.policy)
+        self.context = RoundContext(run.plan.algorithm, spec, facts)
+        self._releaser: RecordingReleaser | None = None
+        self._up: Any = None
+
+    def active(self) -> list[IntArray]:
+        return [self.rows] if len(self.rows) else []
+
+    def silent(self) -> list[IntArray]:
+        everyone = np.arange(self._run.count * self._run.parties, dtype=np.int64)
+        silent = np.setdiff1d(everyone, self.rows)
+        return [silent] if len(silent) and self._run.policy.trust == "secure-sum" else []
+
+    def send(self, cohort: IntArray, down: Any) -> list[Any]:
+        run = self._run
+        after, self._up = self._take(cohort, run.repeat_per_row(down, cohort // run.parties))
+        run.state = put(run.state, after, cohort, run.offsets)
+        return [self._up]
+
+    def stand_in(self, down: Any) -> Any:
+        """If nobody at all was sampled, party 0 of the first trial moves and is not counted."""
+        first = np.zeros(1, dtype=np.int64)
+        _, self._up = self._take(first, self._run.repeat_per_row(down, first))
+        assert self._releaser is not None
+        self._releaser.calls = [_without_rows(call) for call in self._releaser.calls]
+        return self._up
+
+    def cohorts(self) -> list[IntArray]:
+        return [self.rows]
+
+    def say(self, cohort: IntArray) -> list[Any]:
+        self._run.state, self._up = self._take(cohort)
+        return [self._up]
+
+    def exchange(self, messages: list[Any]) -> Any:
+        (said,) = messages
+        return said
+
+    def hear(self, cohort: IntArray, said: Any) -> None:
+        run, topology = self._run, self._run.plan.spec.topology
+        assert topology is not None
+        heard = CopiedNeighbourhood(said, run.count, topology.adjacency, topology.metropolis)
+        run.state = run.plan.algorithm.absorb(self.context.facts.only(run.party_of_row), run.state, heard)
+
+    def scene(
+        self, down: Any, alive: IntArray, sums: dict[tuple[str, int], Array], shares: dict[tuple[str, int], Array]
+    ) -> Scene:
+        """What was noted."""
+        context, rows, releaser = self.context, self.rows, self._releaser
+        assert releaser is not None
+        copies = Copied(self._run.count, rows // self._run.parties)
+        calls, coins = releaser.calls, releaser.coins_drawn
+        return Scene(context.facts, down, rows, copies, alive, context.largest, calls, coins, self._up, sums, shares)
+
+    def find_exact(self, key: tuple[str, int], like: Array) -> Array:
+        """What a row put under its noise."""
+        assert self._releaser is not None
+        for call in self._releaser.calls:
+            if (call.release.name, call.repetition) == key:
+                return call.exact
+        return np.zeros_like(like)
+
+    def _take(self, rows: IntArray, *heard: Any) -> tuple[Any, Any]:
+        run, context = self._run, self.context
+        here = context.facts.only(run.party_of_row[rows])
+
+        def note(inner: Releaser, releases: tuple[Release, ...]) -> Releaser:
+            self._releaser = RecordingReleaser(inner, run.policy, here, releases, context.largest)
+            return self._releaser
+
+        before = take(run.state, rows, run.offsets)
+        return take_step(context, here, run.cohort_at(rows), before, *heard, draws_as=run.draws_as(rows), watch=note)
 
 
 def _without_rows(call: ReleaseCall) -> ReleaseCall:
     answer = None if call.answer is None else call.answer[:0]
     return replace(call, exact=call.exact[:0], scale=call.scale[:0], answer=answer)
-
-
-def _forget(entry: ReleaseRecord) -> None:
-    """The ledger of an attacked run is nobody's."""

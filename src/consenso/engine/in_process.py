@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
-from scipy import sparse
 
 from consenso.algorithms.shape import Finishes, HubAlgorithm, PeerAlgorithm
-from consenso.arrays import Array, IntArray
+from consenso.arrays import IntArray
 from consenso.engine.cohorts import Cohorts, compile_cohorts
 from consenso.engine.release_records import ReleaseRecords
+from consenso.engine.round import Neighbourhood, add_messages, stack_messages, take_hub_round, take_peer_round
 from consenso.engine.states import own, put, take
-from consenso.engine.step import opened
+from consenso.engine.step import FAILURES, NoRecorder, RoundContext, take_step
 from consenso.engine.sums import RoundSum
 from consenso.engine.walk import compile_walk
 from consenso.errors import PrivacyError
-from consenso.privacy.releaser import PendingSums, ReleaseRecord
-from consenso.privacy.run_spec import RunSpec, largest_bounds
+from consenso.privacy.releaser import ReleaseRecord
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
 from consenso.schedules import Coins
 from consenso.shards import Shards
@@ -99,10 +98,14 @@ class InProcessEngine:
             if walk is not None and walk.run(progress, self._stop(progress.round, last)):
                 yield progress.round
                 continue
+            facts = spec.facts.at(progress.round)
+            context = RoundContext(algorithm, spec, facts, progress)
+            parties = _Parties(context, self._cohorts, shards, progress, watch, compiled)
             if is_hub:
-                self._hub_round(cast(HubAlgorithm, algorithm), spec, shards, progress, coins, watch, compiled)
+                progress.previous = spec.schedule.active(progress.round, progress.previous, spec.parties, coins)
+                progress.hub = take_hub_round(cast(HubAlgorithm, algorithm), facts, progress.hub, parties.add_up)
             else:
-                self._peer_round(cast(PeerAlgorithm, algorithm), spec, shards, progress, watch)
+                take_peer_round(parties)
             progress.round += 1
             yield progress.round
 
@@ -110,110 +113,93 @@ class InProcessEngine:
         """The round before which a walk has to stop."""
         return last if self.stride is None else min(last, (round_ // self.stride + 1) * self.stride)
 
-    def _hub_round(
-        self,
-        algorithm: HubAlgorithm,
-        spec: RunSpec,
-        shards: Shards,
-        progress: Progress,
-        coins: Coins,
-        watch: Watch,
-        compiled: Cohorts | None,
-    ) -> None:
-        round_ = progress.round
-        active = spec.schedule.active(round_, progress.previous, spec.parties, coins)
-        progress.previous = active
-        facts = spec.facts.at(round_)
-        down = algorithm.down(facts, progress.hub)
-        largest = largest_bounds(spec, algorithm.releases, round_)
-        gathered = RoundSum(spec, facts, largest, progress, declaration=algorithm.releases)
-        for cohort in self._cohorts(active, facts):
-            here = facts.only(cohort)
-            if compiled is not None:
-                up, left = compiled.run(progress, here, down, gathered.largest)
-                gathered.add(up)
-                if not len(left):
-                    continue
-                cohort, here = left, facts.only(left)
-            before = take(progress.state, cohort, shards.offsets)
-            with opened(algorithm, spec, here, gathered.largest, gathered.pending, progress) as releaser:
-                after, up = algorithm.local(here, down, before, shards.cohort(cohort), releaser)
-            progress.state = put(progress.state, after, cohort, shards.offsets)
-            gathered.add(up)
-        if not len(active):
-            # Nobody was sampled. The hub hears noise all the same, or the silence would be a message: party 0 takes
-            # the step, none of which is kept, and what it sends counts zero times.
-            here = facts.only(np.zeros(1, dtype=np.int64))
-            before = take(progress.state, here.cohort, shards.offsets)
-            with opened(algorithm, spec, here, gathered.largest, gathered.pending, Progress(state=None)) as releaser:
-                _, up = algorithm.local(here, down, before, shards.cohort(here.cohort), releaser)
-            gathered.add(up, weight=0.0)
-        if spec.policy.trust == "secure-sum":
-            silent = np.setdiff1d(np.arange(spec.parties, dtype=np.int64), active)
-            for cohort in self._cohorts(silent, facts):
-                gathered.add_silence(facts.only(cohort))
-        total = gathered.total(algorithm)
-        watch(round_, total, progress.hub)
-        progress.hub = algorithm.combine(facts, progress.hub, total)
-
-    def _peer_round(
-        self,
-        algorithm: PeerAlgorithm,
-        spec: RunSpec,
-        shards: Shards,
-        progress: Progress,
-        watch: Watch,
-    ) -> None:
-        assert spec.topology is not None
-        facts = spec.facts.at(progress.round)
-        largest = largest_bounds(spec, algorithm.releases, progress.round)
-        everyone = np.arange(spec.parties, dtype=np.int64)
-        pending, said = PendingSums(), []
-        for cohort in self._cohorts(everyone, facts):
-            here = facts.only(cohort)
-            before = take(progress.state, cohort, shards.offsets)
-            with opened(algorithm, spec, here, largest, pending, progress) as releaser:
-                after, message = algorithm.local(here, before, shards.cohort(cohort), releaser)
-            progress.state = put(progress.state, after, cohort, shards.offsets)
-            said.append(message)
-        everything = _stack(said)
-        watch(progress.round, everything, None)
-        for cohort in self._cohorts(everyone, facts):
-            heard = Neighbourhood(everything, cohort, spec.topology.adjacency, spec.topology.metropolis)
-            after = algorithm.absorb(facts.only(cohort), take(progress.state, cohort, shards.offsets), heard)
-            progress.state = put(progress.state, after, cohort, shards.offsets)
-
     def _cohorts(self, active: IntArray, facts: PublicFacts) -> list[IntArray]:
         """All at once, in pieces that fit in memory, or one by one."""
         length = 1 if self.one_by_one else max(1, COHORT_NUMBERS // facts.dim)
         return [active[start : start + length] for start in range(0, len(active), length)]
 
 
-@dataclass(frozen=True)
-class Neighbourhood:
-    """What the neighbours of a cohort's nodes said."""
+class _Parties:
+    """The parties of one round, in this process: those of a hub, or the nodes of a graph."""
 
-    said: Any
-    cohort: IntArray
-    adjacency: sparse.csr_array
-    metropolis: sparse.csr_array
+    def __init__(
+        self,
+        context: RoundContext,
+        split: Callable[[IntArray, PublicFacts], list[IntArray]],
+        shards: Shards,
+        progress: Progress,
+        watch: Watch,
+        compiled: Cohorts | None = None,
+    ) -> None:
+        self._context, self._split, self._shards, self._progress = context, split, shards, progress
+        self._watch, self._compiled, self._everyone = watch, compiled, context.facts.cohort
 
-    def sum(self, name: str) -> Array:
-        """Sum over neighbours."""
-        return self._product(self.adjacency, name)
+    def add_up(self, down: Any) -> Any:
+        """The sum of what they answer to a hub."""
+        total = add_messages(self, down, RoundSum(self._context, on_grid=True))
+        self._watch(self._context.facts.round, total, self._progress.hub)
+        return total
 
-    def mix(self, name: str) -> Array:
-        """Metropolis average over the node and its neighbours."""
-        return self._product(self.metropolis, name)
+    def active(self) -> list[IntArray]:
+        """Those whom the schedule chose."""
+        assert self._progress.previous is not None
+        return self._split(self._progress.previous, self._context.facts)
 
-    def _product(self, matrix: sparse.csr_array, name: str) -> Array:
-        values = getattr(self.said, name)
-        rows = matrix if len(self.cohort) == matrix.shape[0] else matrix[self.cohort]
-        return np.asarray(rows @ values)
+    def silent(self) -> list[IntArray]:
+        """Those whom it did not choose, where everybody adds a share of the noise."""
+        if self._context.spec.policy.trust != "secure-sum":
+            return []
+        assert self._progress.previous is not None
+        return self._split(np.setdiff1d(self._everyone, self._progress.previous), self._context.facts)
 
+    def send(self, cohort: IntArray, down: Any) -> list[Any]:
+        """Compiled where there is a compiled step; parties that it cannot certify take the plain one."""
+        if self._compiled is None:
+            return self._take_steps(cohort, down)
+        context = self._context
+        up, left = self._compiled.run(self._progress, context.facts.only(cohort), down, context.largest)
+        return [up, *self._take_steps(left, down)] if len(left) else [up]
 
-def _stack(messages: list[Any]) -> Any:
-    if len(messages) == 1:
-        return messages[0]
-    names = [each.name for each in dataclasses.fields(messages[0])]
-    return type(messages[0])(**{name: np.concatenate([getattr(m, name) for m in messages]) for name in names})
+    def stand_in(self, down: Any) -> Any:
+        """Party 0 takes the step, none of which is kept."""
+        aside = replace(self._context, recorder=NoRecorder())
+        return self._step(aside, np.zeros(1, dtype=np.int64), down)[1]
+
+    def cohorts(self) -> list[IntArray]:
+        """All nodes."""
+        return self._split(self._everyone, self._context.facts)
+
+    def say(self, cohort: IntArray) -> list[Any]:
+        """A node's step."""
+        return self._take_steps(cohort)
+
+    def exchange(self, messages: list[Any]) -> Any:
+        """Everybody's message, on top of each other."""
+        said = stack_messages(messages)
+        self._watch(self._context.facts.round, said, None)
+        return said
+
+    def hear(self, cohort: IntArray, said: Any) -> None:
+        """What a node does with what its neighbours said."""
+        context, progress, offsets = self._context, self._progress, self._shards.offsets
+        assert context.spec.topology is not None
+        algorithm = cast(PeerAlgorithm, context.algorithm)
+        heard = Neighbourhood(said, cohort, context.spec.topology)
+        after = algorithm.absorb(context.facts.only(cohort), take(progress.state, cohort, offsets), heard)
+        progress.state = put(progress.state, after, cohort, offsets)
+
+    def _take_steps(self, cohort: IntArray, *heard: Any) -> list[Any]:
+        """The messages of a cohort. If somebody's rows keep it from its end, the halves of it take their own steps."""
+        try:
+            after, message = self._step(self._context, cohort, *heard)
+        except FAILURES:
+            if len(cohort) == 1:
+                raise
+            half = len(cohort) // 2
+            return [*self._take_steps(cohort[:half], *heard), *self._take_steps(cohort[half:], *heard)]
+        self._progress.state = put(self._progress.state, after, cohort, self._shards.offsets)
+        return [message]
+
+    def _step(self, context: RoundContext, cohort: IntArray, *heard: Any) -> tuple[Any, Any]:
+        before = take(self._progress.state, cohort, self._shards.offsets)
+        return take_step(context, context.facts.only(cohort), self._shards.cohort(cohort), before, *heard)

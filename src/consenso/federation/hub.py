@@ -23,6 +23,7 @@ from consenso.arrays import Array, IntArray
 from consenso.engine.codec import decode, encode, encode_values
 from consenso.engine.coins import DrawnCoins
 from consenso.engine.continuation import LIVE, Continuation, Tokens, UserTokens, draws_private_noise
+from consenso.engine.round import take_hub_round
 from consenso.errors import InputError
 from consenso.federation.disk import Disk
 from consenso.federation.message_schemas import HubMessageSchemas
@@ -30,7 +31,7 @@ from consenso.federation.party import NEVER
 from consenso.federation.ranges import cut_numbers, largest_number
 from consenso.federation.round_log import RoundLog
 from consenso.federation.single_party_step import require_sampler
-from consenso.federation.sum_protocol import Check, HubTurn, Summation, own_coins, plain_parts
+from consenso.federation.sum_protocol import Check, Gathered, HubTurn, Summation, own_coins, plain_parts
 from consenso.planning.plan import Plan
 from consenso.schedules import RandomWalk
 
@@ -136,7 +137,6 @@ class HubRun:
         place, hub = self._place, self._hub
         round_: int = place["round"]
         facts, algorithm = self.plan.spec.facts.at(round_), self.plan.algorithm
-        down = cut_numbers(algorithm.down(facts, hub), largest_number(self.plan.problem))
         asked = np.array(place["active"], dtype=np.int64)
         book = RoundLog(place["spent"])
         silent: set[int] = set()
@@ -155,8 +155,11 @@ class HubRun:
             name.removeprefix("memory/"): self.disk.read_bytes(name) or b"" for name in self.disk.names("memory/")
         }
         before = set(memory)
-        gathered = self._summation.gather(
-            HubTurn(
+        made: list[Gathered] = []
+
+        def add_up(down: Any) -> Any:
+            down = cut_numbers(down, largest_number(self.plan.problem))
+            turn = HubTurn(
                 plan=self.plan,
                 facts=facts,
                 down=down,
@@ -167,8 +170,11 @@ class HubRun:
                 ask=ask,
                 memory=memory,
             )
-        )
-        after = algorithm.combine(facts, hub, gathered.total)
+            made.append(self._summation.gather(turn))
+            return made[0].total
+
+        after = take_hub_round(algorithm, facts, hub, add_up)
+        (gathered,) = made
         for party in gathered.counted:
             place["counted"][party] = round_
         place.update(round=round_ + 1, previous=place["active"], spent=book.spent)

@@ -19,15 +19,14 @@ import numpy as np
 from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array
 from consenso.engine.codec import MessageError, RecordSchema, decode_values, encode_values
-from consenso.engine.in_process import Neighbourhood
-from consenso.engine.step import opened
+from consenso.engine.round import Neighbourhood, take_hub_round
+from consenso.engine.step import RoundContext, make_zero_rows, take_step
 from consenso.engine.sums import RoundSum
 from consenso.planning.plan import Plan
 from consenso.privacy.noise import NoNoise
-from consenso.privacy.releaser import PendingSums, ReleaseRecord, SumTerm, SumToken
-from consenso.privacy.run_spec import RunSpec, largest_bounds
+from consenso.privacy.releaser import PendingSums, SumTerm, SumToken
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
-from consenso.shards import Shards
 
 BOUND, SHARE = ":bound", ":share"  # a sealed field travels as its value, its bound and its share
 
@@ -142,9 +141,6 @@ class _Rounds(Generic[Forms]):
     def _rehearse(self, facts: PublicFacts) -> Forms:
         raise AssertionError
 
-    def record(self, entry: ReleaseRecord, *, in_parts: bool) -> None:
-        """A rehearsal has no ledger."""
-
 
 class HubMessageSchemas(_Rounds[HubRoundSchemas]):
     """The messages of a hub algorithm."""
@@ -153,9 +149,9 @@ class HubMessageSchemas(_Rounds[HubRoundSchemas]):
         super().__init__(plan)
         algorithm: HubAlgorithm = plan.algorithm
         self._party = self.spec.facts.cohort[:1]
-        self._rows = _zero_rows(self.spec, 0)
+        self._rows = make_zero_rows(self.spec.facts.problem, 0, 1)
         self._hub = algorithm.start(self.spec.facts)
-        self._state = algorithm.enroll(self.spec.facts.only(self._party), self._rows.cohort(self._party))
+        self._state = algorithm.enroll(self.spec.facts.only(self._party), self._rows)
         self._asked = self._state
         self._parts: tuple[Any, dict[str, SumTerm]] | None = None
 
@@ -175,32 +171,33 @@ class HubMessageSchemas(_Rounds[HubRoundSchemas]):
         """Which fields of a message are parts of a sum, and of which: as if a curator added the noise."""
         if self._parts is None or self._parts[0] is not down:
             policy = replace(self.spec.policy, trust="curator")
-            pending, spec = PendingSums(), replace(self.spec, policy=policy)
-            facts = replace(facts, problem=self.spec.facts.problem)
+            spec, facts = replace(self.spec, policy=policy), replace(facts, problem=self.spec.facts.problem)
+            context = RoundContext(self.plan.algorithm, spec, facts)
             # Its own state is kept, so that what took a party long to check once is not checked in every round.
-            self._asked, up = self._step(facts, down, pending, spec, self._asked)
+            self._asked, up = self._step(context, self._asked, down)
             parts = {each.name: getattr(up, each.name) for each in dataclasses.fields(up)}
-            sealed = {name: pending.take(part) for name, part in parts.items() if isinstance(part, SumToken)}
+            sealed = {name: context.pending.take(part) for name, part in parts.items() if isinstance(part, SumToken)}
             self._parts = (down, sealed)
         return self._parts[1]
 
-    def _step(self, facts: PublicFacts, down: Any, pending: PendingSums, spec: RunSpec, state: Any) -> tuple[Any, Any]:
-        algorithm, here = self.plan.algorithm, facts.only(self._party)
-        largest = largest_bounds(spec, algorithm.releases, facts.round)
-        with opened(algorithm, spec, here, largest, pending, self) as releaser:
-            after, up = algorithm.local(here, down, state, self._rows.cohort(self._party), releaser)
-        return after, up
+    def _step(self, context: RoundContext, state: Any, down: Any) -> tuple[Any, Any]:
+        return take_step(context, context.facts.only(self._party), self._rows, state, down)
 
     def _rehearse(self, facts: PublicFacts) -> HubRoundSchemas:
-        algorithm, spec = self.plan.algorithm, self.spec
-        largest = largest_bounds(spec, algorithm.releases, facts.round)
-        down, before = algorithm.down(facts, self._hub), self._hub
-        total = RoundSum(spec, facts, largest, self)
-        self._state, up = self._step(facts, down, total.pending, spec, self._state)
-        form, blob = MessageSchema.of(up, total.pending)
-        total.add(form.read(blob, total.pending))
-        self._hub = algorithm.combine(facts, self._hub, total.total(algorithm))
-        return HubRoundSchemas(hub=RecordSchema.of(before), down=RecordSchema.of(down), down_record=type(down), up=form)
+        context, before = RoundContext(self.plan.algorithm, self.spec, facts), self._hub
+        seen: list[HubRoundSchemas] = []
+
+        def add_up(down: Any) -> Any:
+            self._state, up = self._step(context, self._state, down)
+            form, blob = MessageSchema.of(up, context.pending)
+            hub = RecordSchema.of(before)
+            seen.append(HubRoundSchemas(hub=hub, down=RecordSchema.of(down), down_record=type(down), up=form))
+            total = RoundSum(context)
+            total.add(form.read(blob, context.pending), self._party)
+            return total.open()
+
+        self._hub = take_hub_round(self.plan.algorithm, facts, before, add_up)
+        return seen[0]
 
 
 class PeerMessageSchemas(_Rounds[PeerRoundSchemas]):
@@ -215,18 +212,14 @@ class PeerMessageSchemas(_Rounds[PeerRoundSchemas]):
         super().__init__(plan)
         algorithm: PeerAlgorithm = plan.algorithm
         self._party = self.spec.facts.cohort[:1]
-        self._rows = _zero_rows(self.spec, 0)
-        self._state = algorithm.enroll(self.spec.facts.only(self._party), self._rows.cohort(self._party))
+        self._rows = make_zero_rows(self.spec.facts.problem, 0, 1)
+        self._state = algorithm.enroll(self.spec.facts.only(self._party), self._rows)
 
     def _rehearse(self, facts: PublicFacts) -> PeerRoundSchemas:
-        algorithm, spec = self.plan.algorithm, self.spec
-        largest = largest_bounds(spec, algorithm.releases, facts.round)
-        here, pending = facts.only(self._party), PendingSums()
-        with opened(algorithm, spec, here, largest, pending, self) as releaser:
-            state, said = algorithm.local(here, self._state, self._rows.cohort(self._party), releaser)
-        everything = spread_messages({0: said}, spec.parties)
+        algorithm, spec, here = self.plan.algorithm, self.spec, facts.only(self._party)
         assert spec.topology is not None
-        heard = Neighbourhood(everything, self._party, spec.topology.adjacency, spec.topology.metropolis)
+        state, said = take_step(RoundContext(algorithm, spec, facts), here, self._rows, self._state)
+        heard = Neighbourhood(spread_messages({0: said}, spec.parties), self._party, spec.topology)
         self._state = algorithm.absorb(here, state, heard)
         model: Array = algorithm.models(here, self._state)
         return PeerRoundSchemas(
@@ -251,9 +244,3 @@ def _quiet(spec: RunSpec) -> RunSpec:
     problem = replace(spec.facts.problem, sizes=np.ones(spec.parties, dtype=np.int64))
     policy = replace(spec.policy, noise=dict.fromkeys(spec.policy.noise, NoNoise()), probe=None)
     return replace(spec, facts=replace(spec.facts, problem=problem), policy=policy)
-
-
-def _zero_rows(spec: RunSpec, party: int) -> Shards:
-    problem = spec.facts.problem
-    target = {"sign": np.ones(1), "class": np.zeros(1, dtype=np.int64), "real": np.zeros(1)}[problem.loss.targets]
-    return Shards.from_parties(problem, [(np.zeros((1, problem.features)), target)], parties=[party])

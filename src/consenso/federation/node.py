@@ -16,7 +16,7 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.engine.codec import MessageError, RecordSchema, decode, decode_values, encode, encode_values
 from consenso.engine.continuation import LIVE
-from consenso.engine.in_process import Neighbourhood
+from consenso.engine.round import Neighbourhood
 from consenso.errors import InputError
 from consenso.federation.budget_guard import BudgetGuard, NoBudget, continuation_on
 from consenso.federation.disk import Disk, bind_disk
@@ -103,9 +103,7 @@ class Node:
             assert state is not None
             said = {party: decode(forms.record, blob, forms.said) for party, blob in {**heard, self.index: own}.items()}
             me = np.array([self.index], dtype=np.int64)
-            around = Neighbourhood(
-                spread_messages(said, spec.parties), me, spec.topology.adjacency, spec.topology.metropolis
-            )
+            around = Neighbourhood(spread_messages(said, spec.parties), me, spec.topology)
             after = algorithm.absorb(self._step.facts(round_), decode(self._step.state_kind, state), around)
             if round_ + 1 < spec.rounds:
                 self._allowance.open()

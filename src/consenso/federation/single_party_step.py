@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from consenso.arrays import IntArray
-from consenso.engine.step import opened
+from consenso.engine.step import RoundContext, take_step
 from consenso.errors import InputError, MessageError, PrivacyError, StepError
 from consenso.federation.ranges import check_numbers, largest_number
 from consenso.federation.round_log import RoundLog, Spent
@@ -19,11 +17,8 @@ from consenso.planning.plan import Plan
 from consenso.privacy.noise import NoNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import PendingSums, SumToken
-from consenso.privacy.run_spec import largest_bounds
 from consenso.public_facts import PublicFacts
 from consenso.shards import Cohort, Shards
-
-Answer: TypeAlias = tuple[Any, Any, RoundLog, PendingSums]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +41,6 @@ class SinglePartyStep:
         self.cohort: Cohort = shards.cohort([party])
         self._self: IntArray = np.array([party], dtype=np.int64)
 
-    def _answer_without_records(self, step: Callable[[Cohort], Answer]) -> Answer:
-        try:
-            return step(_without_records(self.plan, self.party, self.cohort.rows))
-        except StepError as error:
-            # No rows are in it: what was heard is to blame.
-            raise MessageError("what came cannot be worked with, whatever the rows; send smaller numbers.") from error
-
     def facts(self, round_: int) -> PublicFacts:
         """PublicFacts of this party alone."""
         return self.plan.spec.facts.only(self._self).at(round_)
@@ -73,32 +61,21 @@ class SinglePartyStep:
             spec = replace(spec, policy=replace(spec.policy, probe=_ignore_value))
         for heard in down:
             check_numbers(heard, largest_number(spec.facts.problem))
-        largest = largest_bounds(spec, algorithm.releases, round_)
-
-        def step(cohort: Cohort) -> Answer:
-            book, pending = RoundLog(spent), PendingSums()
-            with opened(algorithm, spec, here, largest, pending, book) as releaser:
-                after, message = algorithm.local(here, *down, state, cohort, releaser)
-            return after, message, book, pending
-
+        book = RoundLog(spent)
+        context = RoundContext(algorithm, spec, spec.facts.at(round_), book)
         try:
-            after, message, book, pending = step(self.cohort)
-        except (StepError, ArithmeticError, np.linalg.LinAlgError):
-            # Whether rows let a step come to its end is private, so nothing is logged: the party answers as one without
-            # records.
-            after, message, book, pending = self._answer_without_records(step)
+            after, message = take_step(context, here, self.cohort, state, *down)
+        except StepError as error:
+            # No rows are in it: what was heard is to blame.
+            raise MessageError("what came cannot be worked with, whatever the rows; send smaller numbers.") from error
         releases = (*book.releases, *_list_handed_over(spec.policy.trust, algorithm.releases(here), message))
         return Taken(
-            state=state if silent else after, message=message, pending=pending, releases=releases, spent=book.spent
+            state=state if silent else after,
+            message=message,
+            pending=context.pending,
+            releases=releases,
+            spent=book.spent,
         )
-
-
-def _without_records(plan: Plan, party: int, rows: int) -> Cohort:
-    """As many rows of zeros: to a loss of a margin they are no records, and states per row keep their length."""
-    problem = plan.problem
-    targets: dict[str, Any] = {"sign": np.ones(rows), "class": np.zeros(rows, dtype=np.int64), "real": np.zeros(rows)}
-    empty = sparse.csr_array((rows, problem.features), dtype=np.float64)
-    return Shards.from_parties(problem, [(empty, targets[problem.loss.targets])], parties=[party]).cohort([party])
 
 
 def _list_handed_over(trust: str, releases: tuple[Release, ...], message: Any) -> list[dict[str, Any]]:

@@ -15,7 +15,8 @@ import numpy as np
 
 from consenso.arrays import IntArray
 from consenso.engine.codec import MessageError, decode_values
-from consenso.engine.step import Recorder
+from consenso.engine.round import add_messages
+from consenso.engine.step import Recorder, RoundContext
 from consenso.engine.sums import RoundSum
 from consenso.errors import InputError
 from consenso.federation.message_schemas import BOUND, SHARE, HubMessageSchemas, MessageSchema
@@ -118,17 +119,36 @@ class PlainSum:
                 raise MessageError("an empty message came in a round that everybody who was asked takes part in.")
 
         answers = turn.ask(STEP, dict.fromkeys((int(party) for party in turn.asked), turn.down_bytes), check)
-        spec, algorithm = turn.plan.spec, turn.plan.algorithm
-        largest = largest_bounds(spec, algorithm.releases, turn.facts.round)
-        total = RoundSum(spec, turn.facts, largest, turn.recorder)
         counted = tuple(party for party in sorted(answers) if answers[party])
-        for party in counted:
-            total.add(form.read(answers[party], total.pending))
-        if not counted:
-            # Nobody was sampled. The hub works with nothing, and a trusted one adds its noise all the same, or the
-            # silence would be a message.
-            total.add(form.silence(total.pending, expected))
-        return Gathered(total=total.total(algorithm), counted=counted)
+        context = RoundContext(turn.plan.algorithm, turn.plan.spec, turn.facts, turn.recorder)
+        parties = _Answers(form, {party: answers[party] for party in counted}, expected, context.pending)
+        return Gathered(total=add_messages(parties, turn.down, RoundSum(context)), counted=counted)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """Parties of which a hub has the answers."""
+
+    form: MessageSchema
+    answers: Mapping[int, bytes]  # in the order of the parties
+    costs: Mapping[str, tuple[float, float]]
+    pending: PendingSums
+
+    def active(self) -> list[IntArray]:
+        """Those who took part, each by itself."""
+        return [np.array([party], dtype=np.int64) for party in self.answers]
+
+    def send(self, cohort: IntArray, down: Any) -> list[Any]:
+        """What a party has answered."""
+        return [self.form.read(self.answers[int(cohort[0])], self.pending)]
+
+    def stand_in(self, down: Any) -> Any:
+        """Nothing: a trusted hub adds its noise to it."""
+        return self.form.silence(self.pending, self.costs)
+
+    def silent(self) -> list[IntArray]:
+        """Nobody: without a secure sum, no party adds a share of noise for others."""
+        return []
 
 
 class PlainContributor:

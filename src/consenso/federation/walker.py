@@ -20,17 +20,18 @@ from consenso.arrays import Array
 from consenso.engine.codec import MessageError, decode, decode_values, encode, encode_values
 from consenso.engine.coins import DrawnCoins
 from consenso.engine.continuation import LIVE
+from consenso.engine.round import take_hub_round
+from consenso.engine.step import RoundContext
 from consenso.engine.sums import RoundSum
 from consenso.errors import InputError
 from consenso.federation.attendance import Attendance
 from consenso.federation.budget_guard import BudgetGuard, NoBudget, continuation_on
 from consenso.federation.disk import Disk, bind_disk
-from consenso.federation.message_schemas import HubMessageSchemas, MessageSchema
+from consenso.federation.message_schemas import HubMessageSchemas
 from consenso.federation.party import NEVER, model_schema
 from consenso.federation.ranges import check_numbers, cut_numbers, largest_number
-from consenso.federation.single_party_step import SinglePartyStep
+from consenso.federation.single_party_step import SinglePartyStep, Taken
 from consenso.planning.plan import Plan
-from consenso.privacy.run_spec import largest_bounds
 from consenso.schedules import RandomWalk
 from consenso.shards import Shards
 
@@ -165,11 +166,17 @@ class Walker:
         check_numbers(hub, largest_number(spec.facts.problem))
         kept = self.disk.read_bytes("state")
         state = self._step.enroll() if kept is None else decode(self._step.state_kind, kept)
-        taken = self._step.take(number, state, place["spent"], algorithm.down(facts, hub))
-        form, message = MessageSchema.of(taken.message, taken.pending)
-        total = RoundSum(spec, facts, largest_bounds(spec, algorithm.releases, number), _Nobody())
-        total.add(form.read(message, total.pending))
-        after = algorithm.combine(facts, hub, total.total(algorithm))
+        made: list[Taken] = []
+
+        def add_up(down: Any) -> Any:
+            taken = self._step.take(number, state, place["spent"], down)
+            made.append(taken)
+            total = RoundSum(RoundContext(algorithm, spec, facts, pending=taken.pending))
+            total.add(taken.message, np.array([self.index], dtype=np.int64))
+            return total.open()
+
+        after = take_hub_round(algorithm, facts, hub, add_up)
+        (taken,) = made
         after = cut_numbers(after, largest_number(spec.facts.problem))
         following = spec.facts.at(number + 1)
         over = number + 1 == spec.rounds or (isinstance(algorithm, Finishes) and algorithm.finished(following, after))
@@ -197,13 +204,6 @@ class Walker:
         coins = DrawnCoins(sampler=spec.policy.sampler, kept={})
         previous = None if here is None else np.array([here], dtype=np.int64)
         return int(spec.schedule.active(round_, previous, spec.parties, coins)[0])
-
-
-class _Nobody:
-    """The one party of a round has written its own journal."""
-
-    def record(self, entry: object, *, in_parts: bool) -> None:
-        """Nothing."""
 
 
 def check_walk(plan: Plan) -> None:

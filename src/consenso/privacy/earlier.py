@@ -9,12 +9,8 @@ from typing import Any
 UNITS = {"user": "party"}
 KINDS = {
     "StatelessWalk": "WalkWithoutStates",
-    "SumVariantA": "IncrementalSums",
-    "SumVariantB": "StateSums",
-    "SumVariantC": "DualSums",
     "Table": "PerRound",
     "TheoremF": "MeanOfNoisyStates",
-    "TheoremP": "PoissonSampledSums",
     "Walk": "TokenWalk",
 }
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from consenso.algorithms.shape import Example, HubAlgorithm
 from consenso.arrays import Array, IntArray
-from consenso.engine.in_process import Neighbourhood
+from consenso.engine.round import Neighbourhood
 from consenso.errors import ConsensoError, MessageError
 from consenso.federation.message_schemas import spread_messages
 from consenso.federation.ranges import check_numbers, cut_numbers, largest_number
@@ -276,10 +276,6 @@ def _absorb(made: Plan, step: SinglePartyStep, party: int, round_: int, state: A
         for node in range(made.spec.parties)
     }
     everything[party] = cut_numbers(own, largest)
-    heard = Neighbourhood(
-        spread_messages(everything, made.spec.parties),
-        np.array([party], dtype=np.int64),
-        topology.adjacency,
-        topology.metropolis,
-    )
+    me = np.array([party], dtype=np.int64)
+    heard = Neighbourhood(spread_messages(everything, made.spec.parties), me, topology)
     return made.algorithm.absorb(step.facts(round_), state, heard)
