@@ -63,9 +63,9 @@ UNCLIPPED = math.erf(SLOPE / math.sqrt(2))  # share of residuals below it at the
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """An algorithm in a spec, and the observer against whom it is calibrated."""
+    """An algorithm in a setting, and the observer against whom it is calibrated."""
 
-    spec: str
+    setting: str
     method: str
     build: Callable[[float], Any]  # of the step
     release: str
@@ -76,7 +76,7 @@ class Way:
 
 WAYS = {
     "central-admm": Way(
-        spec="centralized",
+        setting="centralized",
         method="private ADMM",
         build=lambda step: DualConsensusADMM(level="record", step=step),
         release="dual",
@@ -85,7 +85,7 @@ WAYS = {
         schedule=Everyone(),
     ),
     "central-sgd": Way(
-        spec="centralized",
+        setting="centralized",
         method="proximal DP-SGD",
         build=lambda step: DPSGD(step=step),
         release="gradient",
@@ -94,7 +94,7 @@ WAYS = {
         schedule=Everyone(),
     ),
     "federated-admm": Way(
-        spec="federated",
+        setting="federated",
         method="private ADMM",
         build=lambda step: DualConsensusADMM(level="party", step=step),
         release="dual",
@@ -103,7 +103,7 @@ WAYS = {
         schedule=PoissonSubset(RATE),
     ),
     "federated-sgd": Way(
-        spec="federated",
+        setting="federated",
         method="proximal DP-SGD",
         build=lambda step: DPSGD(step=step),
         release="gradient",
@@ -112,7 +112,7 @@ WAYS = {
         schedule=PoissonSubset(RATE),
     ),
     "federated-local-admm": Way(
-        spec="federated, every message seen",
+        setting="federated, every message seen",
         method="private ADMM",
         build=lambda step: ConsensusADMM(step=step),
         release="residual",
@@ -121,7 +121,7 @@ WAYS = {
         schedule=Everyone(),  # nothing is hidden by sampling from whoever sees every message
     ),
     "walk": Way(
-        spec="decentralized",
+        setting="decentralized",
         method="private ADMM, stateless walk",
         build=lambda step: StatelessWalk(step=step),
         release="residual",
@@ -130,7 +130,7 @@ WAYS = {
         schedule=RandomWalk(),
     ),
     "walk-local-admm": Way(
-        spec="decentralized, every message seen",
+        setting="decentralized, every message seen",
         method="private ADMM",
         build=lambda step: ConsensusADMM(step=step),
         release="residual",
