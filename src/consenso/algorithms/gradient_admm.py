@@ -349,6 +349,7 @@ class GradientADMM:
                 Box(low=-0.5, high=0.3),
             ),
         ).vary(
+            {"rounds": 6},  # one turn each: random orders and random stopping have theorems of their own
             {"penalty": 0.1, "step": 0.3},
             {"square": "f", "regularizer": L2(strength=0.1)},
             {"constraint": Constraint(left=np.eye(3)[:2]), "g": L2(strength=0.1), "regularizer": NoPenalty()},
