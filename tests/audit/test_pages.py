@@ -52,7 +52,7 @@ def test_where_nothing_is_claimed_there_is_no_figure(attacked: Attacked, tmp_pat
 def test_the_table(attacked: Attacked) -> None:
     *_, row = markdown([attacked]).splitlines()
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[:5] == ["DualConsensusADMM", "user, replace-one", "Everyone, curator", "inf", "inf"]
+    assert cells[:5] == ["DualConsensusADMM", "party, replace-one", "Everyone, curator", "inf", "inf"]
     claimed, lower = map(float, cells[5].split(" / "))
     assert 0 < lower <= claimed
     assert "REFUTED" not in row

@@ -162,7 +162,7 @@ def test_spending_more_than_was_reserved_is_charged_flagged_and_raised(ledger: L
 
 def test_a_cost_that_was_not_reserved_at_all_is_flagged(ledger: Ledger) -> None:
     ledger.reserve("run", {PUBLIC: SMALL}, what="a fit")
-    with pytest.raises(BudgetError, match=r"\(server, user, add-remove\)"):
+    with pytest.raises(BudgetError, match=r"\(server, party, add-remove\)"):
         ledger.commit("run", {scope("server", "party", "add-remove"): SMALL})
 
 

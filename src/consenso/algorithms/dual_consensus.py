@@ -101,7 +101,7 @@ class DualConsensusADMM:
     step: float = 1.0
     relaxation: float = 0.5
     hub_relaxation: float | None = None
-    clip: float | None = None  # user level: shorter than step * Lipschitz constant, or where there is none
+    clip: float | None = None  # party level: shorter than step * Lipschitz constant, or where there is none
     rate: float = 1.0  # record level: Poisson sampling of records, hidden
     tolerance: float = 1e-10
 
@@ -124,7 +124,7 @@ class DualConsensusADMM:
         if self.level == "party" and self.rate != 1:
             raise InputError("DualConsensusADMM(level='party', rate=...): sample parties with PoissonSubset(rate).")
         if self.released == "state" and (self.level == "record" or self.clip is not None):
-            raise InputError("DualConsensusADMM(released='state'): states are released at the user level, unclipped.")
+            raise InputError("DualConsensusADMM(released='state'): states are released at the level of parties, unclipped.")
 
     def check(self, spec: RunSpec) -> None:
         """Refuse losses without a bound, and sampling that the variant does not survive."""

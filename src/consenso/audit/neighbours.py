@@ -64,7 +64,7 @@ def unkind(problem: Problem, unit: Unit, adjacency: Adjacency, party: int) -> It
     axis[0] = problem.row_bound
     high, low = extremes(problem)
     silent = [silence(problem, int(size)) for size in problem.sizes]
-    # Under replace-one a record (a user) can also be exchanged for one that does nothing.
+    # Under replace-one a record (a party) can also be exchanged for one that does nothing.
     pairs: list[tuple[str, list[Any], tuple[Array, Any], tuple[Array, Any] | None]] = [
         ("present or absent", silent, (axis, high), None),
     ]
@@ -100,7 +100,7 @@ def neighbours(
 ) -> Neighbours:
     """Data of all parties with one unit exchanged: a row and a target in either world, or None for none.
 
-    A user who is gone contributes nothing: rows of zeros, which no loss of a margin tells from no rows. A record that
+    A party that is gone contributes nothing: rows of zeros, which no loss of a margin tells from no rows. A record that
     is gone is the last one, or a row of zeros where it is the only one.
     """
     problem = replace(problem, unit=unit, adjacency=adjacency)

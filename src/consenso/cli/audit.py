@@ -32,7 +32,7 @@ def attack(
     ] = None,
     trials: Annotated[int, typer.Option(help="Runs of either world.", min=100)] = 5000,
     slow_trials: Annotated[int, typer.Option(help="The same where runs cannot be taken together.", min=100)] = 200,
-    unit: Annotated[str | None, typer.Option(help="record or user; the plan's own if left out.")] = None,
+    unit: Annotated[str | None, typer.Option(help="record or party; the plan's own if left out.")] = None,
     adjacency: Annotated[
         str | None, typer.Option(help="replace-one, add-remove or blanked; the plan's own if left out.")
     ] = None,
@@ -162,7 +162,7 @@ def _check_options(unit: str | None, adjacency: str | None, delta: float) -> Non
 
     if unit not in (None, "record", "party") or adjacency not in (None, *RELATIONS):
         raise InputError(
-            f"audit(--unit {unit}, --adjacency {adjacency}): a unit is record or user, an adjacency "
+            f"audit(--unit {unit}, --adjacency {adjacency}): a unit is record or party, an adjacency "
             f"{', '.join(RELATIONS)}."
         )
     if not 0 < delta < 1:

@@ -36,7 +36,7 @@ def create(
     dataset: Annotated[str, typer.Option(help="Name of the data set.")],
     epsilon: Annotated[float, typer.Option(help="The most that all runs together may cost.")],
     delta: Annotated[float, typer.Option(help="The delta at which epsilon is stated.")],
-    unit: Annotated[str, typer.Option(help="What is protected: record or user.")] = "record",
+    unit: Annotated[str, typer.Option(help="What is protected: record or party.")] = "record",
     adjacency: Annotated[str, typer.Option(help="replace-one or add-remove.")] = "replace-one",
     observer: Annotated[
         list[str] | None, typer.Option(help="Against whom; repeat for several observers with this budget.")

@@ -88,11 +88,11 @@ class Count:
     def promise(self, unit: Unit, adjacency: Adjacency) -> Event:
         """What the count and all that follows promise, whatever the count is.
 
-        Replacing a record is removing one and adding another: two steps, and twice mu. Of a user nothing is promised,
-        because nothing bounds by how many records a user moves their number.
+        Replacing a record is removing one and adding another: two steps, and twice mu. Of a party nothing is promised,
+        because nothing bounds by how many records a party moves their number.
         """
         if unit != "record":
-            return Unbounded("nothing bounds by how many records a user moves their number")
+            return Unbounded("nothing bounds by how many records a party moves their number")
         return Gaussian(1 / self.mu, 1.0 if adjacency == "add-remove" else 2.0, self.excess)
 
 

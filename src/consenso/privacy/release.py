@@ -61,14 +61,14 @@ class Bounds:
         )
 
     def at(self, unit: Unit, adjacency: Adjacency) -> Amount:
-        """The bound for a unit and an adjacency. A user's bound always covers each of the user's records."""
-        user = self.party_add_remove if adjacency == "add-remove" else self.party_replace_one
+        """The bound for a unit and an adjacency. A party's bound always covers each of its records."""
+        party = self.party_add_remove if adjacency == "add-remove" else self.party_replace_one
         if unit == "party":
-            return user
+            return party
         record = self.record_add_remove if adjacency == "add-remove" else self.record_replace_one
-        # Replacing one record of a user is one way of replacing the user's data. Removing one record is not removing
-        # the user, so a user's add-remove bound says nothing of a record's.
-        return np.minimum(record, user) if adjacency == "replace-one" else record
+        # Replacing one record of a party is one way of replacing the party's data. Removing one record is not removing
+        # the party, so a party's add-remove bound says nothing of a record's.
+        return np.minimum(record, party) if adjacency == "replace-one" else record
 
     def scale(self, factor: float) -> Bounds:
         """Bounds of the value times `factor`."""

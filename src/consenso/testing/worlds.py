@@ -52,9 +52,9 @@ def pairs(problem: Problem, unit: Unit, adjacency: Adjacency, rng: np.random.Gen
             other = list(one)
             other[party] = (one[party][0][:-1], one[party][1][:-1])
             if len(other[party][1]) == 0:
-                continue  # a party without records is a party that is gone: the user unit has it
+                continue  # a party without records is a party that is gone: the unit "party" has it
         else:
-            # A user who is gone contributes nothing: rows of zeros, which no loss of a margin can tell from no rows.
+            # A party that is gone contributes nothing: rows of zeros, which no loss of a margin can tell from no rows.
             other = list(one)
             other[party] = (np.zeros_like(one[party][0]), one[party][1])
         yield Pair(Shards.from_parties(problem, one), Shards.from_parties(problem, other), party, what)

@@ -1,7 +1,7 @@
 """Budgets, and which stated cost may be charged to which of them.
 
 A cost is stated for one observer, one unit and one adjacency (its scope). It may be charged to the budget of the same
-scope, of an observer who sees less, or of the record when the unit of the cost is the whole user. Adjacencies never
+scope, of an observer who sees less, or of the record when the unit of the cost is the whole party. Adjacencies never
 stand in for each other: replace-one is not add-remove twice over once sampling or a pathwise bound is involved, and a
 replace-one run states no add-remove cost at all (docs/privacy.md#blanked).
 """
@@ -54,7 +54,7 @@ class Scope:
             return False
         if self.adjacency != other.adjacency:
             return False
-        # Replacing one record replaces its user's data; removing one record does not remove its user.
+        # Replacing one record replaces its party's data; removing one record does not remove its party.
         return self.unit == other.unit or (self.unit == "party" and self.adjacency == "replace-one")
 
 
