@@ -124,7 +124,7 @@ class DualConsensusADMM:
         if self.level == "party" and self.rate != 1:
             raise InputError("DualConsensusADMM(level='party', rate=...): sample parties with PoissonSubset(rate).")
         if self.released == "state" and (self.level == "record" or self.clip is not None):
-            raise InputError("DualConsensusADMM(released='state'): states are released at the level of parties, unclipped.")
+            raise InputError("DualConsensusADMM(released='state'): states are released by parties, unclipped.")
 
     def check(self, spec: RunSpec) -> None:
         """Refuse losses without a bound, and sampling that the variant does not survive."""
