@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint docs bench bench-utility audit faults release clean
+.PHONY: demo test lint docs bench bench-utility audit exact faults release clean
 .DEFAULT_GOAL := test
 
 $(INSTALLED): pyproject.toml
@@ -39,6 +39,10 @@ bench: $(INSTALLED)
 # Attack every algorithm and observer with many trials, and write the table of docs/attacks.md.
 audit: $(INSTALLED)
 	$(BIN)/consenso audit --all --trials 20000 --slow-trials 1000 --page docs/attacks.md --out audit
+
+# Compare every guarantee with the exact value for linear losses, and write the table of docs/privacy.md.
+exact: $(INSTALLED)
+	$(BIN)/python -m consenso.testing.exact_values --page docs/privacy.md
 
 # More than fifty random kills; about ten minutes.
 faults: $(INSTALLED)

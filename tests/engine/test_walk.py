@@ -12,6 +12,7 @@ from scipy import sparse, stats
 
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.stateless_walk import StatelessWalk
+from consenso.engine import in_process
 from consenso.engine.in_process import InProcessEngine
 from consenso.engine.release_records import ReleaseRecords, VisitRecords
 from consenso.engine.run import coins_of, run
@@ -117,14 +118,14 @@ def name_of(value: object) -> str:
 class TestTheSameRounds:
     @pytest.fixture(autouse=True)
     def _only_compiled(self, monkeypatch) -> None:
-        """A general round of a run that is not asked to go party by party is a failure."""
-        general = InProcessEngine._hub_round
+        """A general step of a run that is not asked to go party by party is a failure."""
+        general = in_process._Parties._take_steps
 
-        def tripwire(self, *arguments) -> None:
-            assert self.one_by_one
-            general(self, *arguments)
+        def tripwire(self, *arguments):
+            assert self._split.__self__.one_by_one
+            return general(self, *arguments)
 
-        monkeypatch.setattr(InProcessEngine, "_hub_round", tripwire)
+        monkeypatch.setattr(in_process._Parties, "_take_steps", tripwire)
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=name_of)
     @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
@@ -216,9 +217,14 @@ def test_a_round_that_is_not_certified_is_left_to_the_general_engine() -> None:
     # At such a step the closed form loses digits of the slope in some rounds, and Newton's method gets them back.
     algorithm, noise = ConsensusADMM(step=1000.0, tolerance=3e-12), GaussianNoise(multiplier=1e-4)
     planned, shards = made(algorithm, SmoothedHinge(smoothing=0.1), noise=noise, rounds=60)
-    general, calls = InProcessEngine._hub_round, []
+    general, calls = in_process._Parties._take_steps, []
+
+    def counted(self, *rest):
+        calls.append(rest)
+        return general(self, *rest)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(InProcessEngine, "_hub_round", lambda self, *rest: (calls.append(rest), general(self, *rest)))
+        patch.setattr(in_process._Parties, "_take_steps", counted)
         mixed = finished(planned, shards)
     assert 0 < len(calls) < 60
     alone = finished(planned, shards, one_by_one=True)

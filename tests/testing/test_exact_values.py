@@ -33,9 +33,9 @@ from consenso.regularizers import NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.testing import laws
 from consenso.testing.exact_values.cases import cases_of, plan_of
-from consenso.testing.exact_values.compare import NotAffineError, claims_of, compare
+from consenso.testing.exact_values.compare import NotAffineError, compare
 from consenso.testing.exact_values.divergences import Branch, curve_of
-from consenso.testing.exact_values.law import attacked_parties, rows_of
+from consenso.testing.exact_values.law import attacked_parties, rows_of, strongest_theorems
 from consenso.testing.exact_values.table import BEGIN, BELOW, END, OBSERVERS
 
 PAGE = Path(__file__).parents[2] / "docs" / "privacy.md"
@@ -68,10 +68,9 @@ def test_every_theorem_is_the_strongest_somewhere() -> None:
     strongest: set[str] = set()
     for definition in discover().values():
         cases = cases_of(definition.example())
-        for row in cases.core():
+        for row in (*cases.core(), *cases.long()):
             try:
-                plan = plan_of(cases, row)
-                strongest |= {theorem for _, (_, theorem) in claims_of(plan, plan.spec.parties - 1)}
+                strongest |= strongest_theorems(plan_of(cases, row))
             except ConsensoError:
                 continue
     never = reachable_theorems() - strongest

@@ -39,7 +39,7 @@ SMALL = 0.005
 FEW = {"noise": 4, "schedule": 7, "graph": 2, "parties": 3, "rounds": 3, "sizes": 4}
 
 # In how many ways the coins of a schedule may fall: in the covering set, and where all is tried.
-FEW_SCRIPTS, MOST_SCRIPTS = 9, 64
+FEW_SCRIPTS, MOST_SCRIPTS = 12, 64
 # How many choices are tried before the usual one is taken.
 TRIED = 3
 
@@ -57,6 +57,8 @@ NOISE: dict[str, Any] = {
     "rising, large": Geometric(first=6.0, ratio=10.0),
     "constant, small": 0.3,
 }
+# Parties and rounds of a long run.
+LONG = "12"
 CORE_NOISE = ("falling", "constant, large")
 SCHEDULES: dict[str, Callable[[int], Any]] = {
     "Everyone": lambda parties: Everyone(),
@@ -123,11 +125,12 @@ class Cases:
         Greedy: a row begins with the first two choices that were not yet together. Of everything else it gets what
         is with these for the first time most often, if the row is still accepted, and what is usual otherwise.
         """
+        few = {name: list(choice)[: FEW.get(name)] for name, choice in self.choices.items()}
         waiting = dict.fromkeys(
             ((one, a), (other, b))
-            for one, other in itertools.combinations(self.choices, 2)
-            for a in self.choices[one]
-            for b in self.choices[other]
+            for one, other in itertools.combinations(few, 2)
+            for a in few[one]
+            for b in few[other]
         )
         for row in filter(accepts, self.core()):
             for together in itertools.combinations(row, 2):
@@ -138,7 +141,7 @@ class Cases:
             if not accepts(self.row(**dict(pair))):
                 del waiting[pair]
                 continue
-            row = self._fill(dict(pair), waiting, accepts)
+            row = self._fill(dict(pair), few, waiting, accepts)
             for together in itertools.combinations(row, 2):
                 waiting.pop(together, None)
             yield row
@@ -153,12 +156,26 @@ class Cases:
         for schedule, trust, noise in itertools.product(schedules, self.choices["trust"], CORE_NOISE):
             yield self.row(schedule=schedule, trust=trust, noise=noise)
 
-    def _fill(self, labels: dict[str, str], waiting: Mapping[Any, None], accepts: Callable[[Row], bool]) -> Row:
+    def long(self) -> Iterator[Row]:
+        """One turn for each of many parties, with every choice of parameters: where iterations amplify."""
+        schedules = [
+            label for label in ("Cyclic", "RandomOrder", "RandomStopping") if label in self.choices["schedule"]
+        ]
+        for schedule, parameters in itertools.product(schedules, self.choices["parameters"]):
+            yield self.row(schedule=schedule, parameters=parameters, parties=LONG, rounds=LONG)
+
+    def _fill(
+        self,
+        labels: dict[str, str],
+        few: Mapping[str, list[str]],
+        waiting: Mapping[Any, None],
+        accepts: Callable[[Row], bool],
+    ) -> Row:
         names = list(self.choices)
         for name in names:
             if name in labels:
                 continue
-            news = {label: _news(names, labels, name, label, waiting) for label in self.choices[name]}
+            news = {label: _news(names, labels, name, label, waiting) for label in few[name]}
             usual = next(iter(news))
             for label in sorted(news, key=lambda label: -news[label])[:TRIED]:
                 if label == usual or accepts(self.row(**labels, **{name: label})):
@@ -198,19 +215,14 @@ def cases_of(example: Example, *, few: bool = True) -> Cases:
         "schedule": schedules if example.topology is None else {"Everyone": SCHEDULES["Everyone"]},
         "graph": GRAPHS if example.topology is not None else {"none": None},
         "trust": {trust: trust for trust in sorted(("local", "secure-sum", "curator"), key=_after(example))},
-        "parties": {"1": 1} if alone else {"2": 2, "3": 3, "1": 1, "4": 4, "6": 6},
-        "rounds": {"2": 2, "3": 3, "1": 1, "6": 6},
+        "parties": {"1": 1} if alone else {"2": 2, "3": 3, "1": 1, "4": 4, LONG: int(LONG)},
+        "rounds": {"2": 2, "3": 3, "1": 1, LONG: int(LONG)},
         "scope": {f"{unit}, {adjacency}": (unit, adjacency) for unit, adjacency in scopes},
         "sizes": {"equal": SHAPES["equal"]} if alone else SHAPES,
         "penalty": {"none": NoPenalty(), "quadratic": L2(strength=0.5)},
         "colluders": {"0": 0} if alone or example.topology is not None else {"0": 0, "1": 1},
         "others": {"silent": False, "quadratic": True},
     }
-    if few:
-        everything = {
-            name: dict(itertools.islice(choice.items(), FEW.get(name, len(choice))))
-            for name, choice in everything.items()
-        }
     return _with_a_plan(Cases(example, everything, FEW_SCRIPTS if few else MOST_SCRIPTS))
 
 

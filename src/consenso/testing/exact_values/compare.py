@@ -21,7 +21,7 @@ from consenso.problem import Adjacency, Problem, Unit
 from consenso.shards import Shards
 from consenso.testing.exact_values.divergences import Branch, Curve, curve_of
 from consenso.testing.exact_values.observed import Active, Observed, known_coins, noise_owners_known, observe
-from consenso.testing.exact_values.scripted import Coin, Script, Scripted, scripts
+from consenso.testing.exact_values.scripted import Coin, Script, Scripted, only_places_matter, scripts
 
 # For whom, and what is protected.
 Scope = tuple[Observer, Unit, Adjacency]
@@ -112,6 +112,8 @@ def observers_of(plan: Plan, attacked: int) -> list[Observer]:
     """Those of the plan, with parties that are not attacked: one of them, and two together."""
     others = [party for party in range(plan.spec.parties) if party != attacked]
     outside = [observer for observer in plan.observers() if not members(observer)]
+    if only_places_matter(plan.spec.schedule, plan.spec.parties):
+        return outside
     inside: list[Observer] = [Peer(party=party) for party in others[:1]]
     if len(others) > 1:
         inside.append(Coalition(parties=tuple(others[:2])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from consenso.testing.exact_values.compare import (
     Finding,
     NotAffineError,
     UnstatedError,
+    claims_of,
     compare,
 )
 from consenso.testing.exact_values.scripted import OtherNoiseError
@@ -64,6 +66,8 @@ def rows_of(
     """The rows that can be planned, with their plans."""
     plans: dict[Row, Plan] = {}
     left_out = Counter() if left_out is None else left_out
+    core = set(cases.core())
+    special = core | set(cases.long())
 
     def accepts(row: Row) -> bool:
         try:
@@ -76,11 +80,26 @@ def rows_of(
             return False
         return changes is not None or not (tossed and sampled)  # which takes time
 
-    for row in cases.covering(accepts) if changes is None else cases.changed(changes):
+    seen: set[str] = set()
+    for row in itertools.chain(cases.covering(accepts), cases.long()) if changes is None else cases.changed(changes):
         if row not in plans and not accepts(row):
             left_out["refused before anything ran"] += 1
-        else:
-            yield row, plans.pop(row)
+            continue
+        plan = plans.pop(row)
+        if changes is None and row in special:
+            strongest = strongest_theorems(plan)
+            if row not in core and strongest <= seen:
+                continue  # a long run is worth its time where it is the first to show a theorem
+            seen |= strongest
+        yield row, plan
+
+
+def strongest_theorems(plan: Plan) -> set[str]:
+    """Names of the theorems that are the strongest for somebody; none if the plan cannot state its guarantee."""
+    try:
+        return {name for party in attacked_parties(plan) for _, (_, name) in claims_of(plan, party)}
+    except ConsensoError:
+        return set()
 
 
 def _samples_records(plan: Plan) -> bool:

@@ -32,6 +32,10 @@ Script = dict[tuple[int, int], list[float]]
 Coin = tuple[int, int, int, int]
 
 
+# Orders of more parties are too many: each party has each place once.
+MOST_PERMUTED = 4
+
+
 class OtherNoiseError(Exception):
     """The plan draws noise that is not Gaussian."""
 
@@ -121,7 +125,7 @@ def scripts(schedule: Schedule, parties: int, rounds: int) -> Iterator[tuple[flo
         draws = [(1 / len(subsets), [0.1 if i in subset else 0.9 for i in range(parties)]) for subset in subsets]
     elif isinstance(schedule, RandomOrder):
         keys = [(round_, ORDER) for round_ in range(0, rounds, parties)]
-        orders = list(itertools.permutations(range(parties)))
+        orders = [tuple(order) for order in _orders(parties)]
         draws = [(1 / len(orders), [rank / parties for rank in order]) for order in orders]
     elif isinstance(schedule, RandomStopping):
         keys, draws = [(0, STOP)], [(1 / rounds, [(i + 0.5) / rounds]) for i in range(rounds)]
@@ -131,6 +135,18 @@ def scripts(schedule: Schedule, parties: int, rounds: int) -> Iterator[tuple[flo
     for chosen in itertools.product(draws, repeat=len(keys)):
         chance = float(np.prod([chance for chance, _ in chosen]))
         yield chance, dict(zip(keys, (coins for _, coins in chosen), strict=True))
+
+
+def only_places_matter(schedule: Schedule, parties: int) -> bool:
+    """Whether `scripts` has rotations only: exact for observers who are no party, if all parties but one are alike."""
+    return isinstance(schedule, RandomOrder) and parties > MOST_PERMUTED
+
+
+def _orders(parties: int) -> Iterator[tuple[int, ...]]:
+    if parties <= MOST_PERMUTED:
+        yield from itertools.permutations(range(parties))
+    else:
+        yield from (tuple((i + shift) % parties for i in range(parties)) for shift in range(parties))
 
 
 def _walks(schedule: RandomWalk, parties: int, rounds: int) -> Iterator[tuple[float, Script]]:
