@@ -37,7 +37,7 @@ trust = "curator"
 algorithm = "GradientADMM"
 schedule = "random-stopping"
 rounds = 40
-[spec.split]
+[setting.split]
 kind = "equal"
 parties = 8
 """
@@ -70,7 +70,7 @@ def test_the_only_table_is_no_unit_and_a_party_is_called_a_party(central: Path) 
     card = Card.load(central)
     assert {entry.unit for entry in card.entries} == {"record"}
     page = (central / "report.html").read_text()
-    federated = CENTRAL.replace("central", "federated") + '\ntrust = "secure-sum"\n[spec.split]\nkind = "equal"\n'
+    federated = CENTRAL.replace("central", "federated") + '\ntrust = "secure-sum"\n[setting.split]\nkind = "equal"\n'
     other = Study.parse(STUDY.format(spec=federated + "parties = 6")).plan().card(1e-5)
     assert {entry.unit for entry in other.entries} == {"record", "party"}
     assert "all data of one party" in other.text()
