@@ -36,7 +36,7 @@ from consenso.privacy.observers import Eavesdropper, Server
 from consenso.privacy.release import Release
 from consenso.privacy.run_spec import Declaration, PrivacyQuery, RunSpec, Stretch, insiders, largest_bounds, stretches
 from consenso.privacy.theorems import Composition
-from consenso.schedules import Certain, Independent, OncePerPass, Participation
+from consenso.schedules import Certain, Everyone, Independent, OncePerPass, Participation
 
 Sight = Literal["exact", "each", "sum"]
 
@@ -220,8 +220,8 @@ def _add_noise_of_sum(
             return Unbounded("no honest party is left whose noise share could hide this one")
         event = Gaussian(event.std * (others / policy.shares) ** 0.5, event.sensitivity, event.excess)
     in_the_sum = sight(spec, query, release) == "sum"
-    participation = spec.schedule.participation(query.party, spec.rounds, spec.parties)
-    everyone = isinstance(participation, Certain) and participation.count == spec.rounds
+    # That this party is in every round does not say so of the others: in one round of a cyclic order it is alone.
+    everyone = isinstance(spec.schedule, Everyone)
     if in_the_sum and release.at == "sum" and policy.trust == "local" and everyone and isinstance(event, Gaussian):
         return sum_releases(event, max(1, spec.parties - insiders(spec, query)))
     return event
