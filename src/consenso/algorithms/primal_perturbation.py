@@ -32,6 +32,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from consenso.algorithms.distributed_admm import ExactNode, check_local_problem, curvatures, give_example
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.losses import require_lipschitz
@@ -63,7 +65,8 @@ class PrimalPerturbation(ExactNode):
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The minimiser. A node without records keeps its place in the graph, and its minimiser is then public."""
         curvature, slack = curvatures(self.penalty, facts), 2 * self.tolerance
-        record, user = facts.record_prox_lipschitz / curvature, facts.lipschitz / curvature
+        with np.errstate(divide="ignore"):  # without neighbours and strong convexity nothing is bounded
+            record, party = facts.record_prox_lipschitz / curvature, facts.lipschitz / curvature
         return (
             Release(
                 name="model",
@@ -71,8 +74,8 @@ class PrimalPerturbation(ExactNode):
                 bounds=Bounds(
                     record_add_remove=record + slack,
                     record_replace_one=2 * record + slack,
-                    party_add_remove=user + slack,
-                    party_replace_one=2 * user + slack,
+                    party_add_remove=party + slack,
+                    party_replace_one=2 * party + slack,
                 ),
                 why="a prox moves by at most the change of the gradient over the curvature "
                 "(docs/privacy.md#prox-sensitivity)",
