@@ -162,7 +162,12 @@ class Cases:
             label for label in ("Cyclic", "RandomOrder", "RandomStopping") if label in self.choices["schedule"]
         ]
         for schedule, parameters in itertools.product(schedules, self.choices["parameters"]):
-            yield self.row(schedule=schedule, parameters=parameters, parties=LONG, rounds=LONG)
+            yield self.row(
+                schedule=schedule,
+                parameters=parameters,
+                parties=LONG if LONG in self.choices["parties"] else "1",
+                rounds=LONG,
+            )
 
     def _fill(
         self,
