@@ -116,7 +116,7 @@ def test_its_figures_are_those_of_the_library_and_it_writes_the_study(study, exp
     assert found["rounds"] == 25
     status, text = ask(explorer, "study", moved, token)
     written = Study.load(json.loads(text)["written"])
-    assert written.spec.rounds == 25
+    assert written.setting.rounds == 25
     assert len(written.parties) == 10
     assert study.read_text() == STUDY  # the study itself is left alone
 
