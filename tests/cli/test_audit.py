@@ -128,7 +128,7 @@ main()
         ((), "name a study file"),
         (("nosuch",), "there is no such definition"),
         (("DPSGD", "--observer", "somebody"), "an observer is"),
-        (("DPSGD", "--unit", "house"), "record or user"),
+        (("DPSGD", "--unit", "house"), "record or party"),
         (("DPSGD", "--delta", "2"), "(0, 1)"),
     ],
 )
