@@ -14,6 +14,7 @@ from typing import Any, Protocol, get_args
 from consenso.errors import InputError, PrivacyError, TamperError
 from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.plain import fields_of, plain
+from consenso.privacy.card.renamed import rename_card
 from consenso.privacy.card.text import card_text, summary_text
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger.chain import canonical
@@ -150,6 +151,7 @@ class Card:
                     f"Card.from_json: this version reads the formats {', '.join(map(str, FORMATS))}; use the one that "
                     "wrote the card."
                 )
+            content = rename_card(content)
             return cls(**{**content, "entries": tuple(read_entry(entry) for entry in content["entries"])})
         except (KeyError, TypeError, ValueError) as error:
             raise TamperError(

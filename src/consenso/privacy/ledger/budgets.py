@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from consenso import registry
 from consenso.errors import InputError
 from consenso.privacy.events import Adjacency, Event
 from consenso.privacy.guarantee import Unit
@@ -127,7 +128,8 @@ def charges_from_json(stored: list[dict[str, Any]]) -> dict[Scope, Event]:
 
     found: dict[Scope, Event] = {}
     for entry in stored:
-        scope = Scope(observer=entry["observer"], unit=entry["unit"], adjacency=entry["adjacency"])
+        unit: Any = registry.rename("units", entry["unit"])
+        scope = Scope(observer=entry["observer"], unit=unit, adjacency=entry["adjacency"])
         if scope in found:
             raise InputError(f"charges: the scope ({scope}) is stated twice; state one cost for it.")
         found[scope] = from_json(entry["event"])
