@@ -138,14 +138,14 @@ def short_names(family: str) -> dict[str, type[Any]]:
 
 def spell(name: str, families: Iterable[str]) -> Any:
     """The kind that a person means: case, hyphens and blanks do not count; InputError says what was likely meant."""
-    families = tuple(families)
+    given, _, bare = name.rpartition(".")
+    families = [family for family in families if plain_name(given) in ("", family)]
     found: dict[str, Any] = {}
     for family in families:
         for kind in kinds(family).values():
-            own, qualified = _own_name(kind), f"{family}.{_own_name(kind)}"
-            old = [former for former, now in RENAMED.get(family, {}).items() if now == own]
-            if plain_name(name) in {plain_name(each) for each in (short_name(kind), own, qualified, *old)}:
-                found[qualified] = kind
+            old = [former for former, now in RENAMED.get(family, {}).items() if now == kind.__name__]
+            if plain_name(bare) in map(plain_name, (short_name(kind), kind.__name__, *old)):
+                found[f"{family}.{kind.__name__}"] = kind
     if len(found) > 1:
         raise InputError(f"{name!r} could be {' or '.join(found)}; write one of these")
     if not found:

@@ -20,7 +20,7 @@ from consenso.testing import laws
 
 
 def card_of(example) -> Card:
-    return Card.from_json(json.loads(json.dumps(laws.planned(example).card(1e-6).to_json())))
+    return Card.from_json(json.loads(json.dumps(laws.plan_example(example).card(1e-6).to_json())))
 
 
 @pytest.mark.parametrize("name", discover())
