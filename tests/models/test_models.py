@@ -46,7 +46,7 @@ missing = "drop-row"
 kind = "category"
 categories = ["cook", "nurse"]
 [columns.who]
-kind = "party"
+kind = "user"
 [columns.ill]
 kind = "label"
 classes = ["no", "yes"]
