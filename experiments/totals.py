@@ -23,7 +23,7 @@ def of_card(
             adjacency=entry["adjacency"],
             epsilon=float(entry["epsilon"]),
             delta=content["delta"],
-            theorem=entry["theorem"]["kind"],
+            theorem=entry["theorem"]["kind"].rpartition(".")[2],
         )
         for entry in content["entries"]
         if entry["unit"] == unit and entry["adjacency"] == adjacency

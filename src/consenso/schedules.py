@@ -123,6 +123,8 @@ class Everyone(_WholeRun):
 class PoissonSubset(_WholeRun):
     """Each party with probability `rate`, independently. The only sampling that is ever accounted as amplifying."""
 
+    alias = "poisson"
+
     rate: float
 
     def __post_init__(self) -> None:
@@ -146,6 +148,8 @@ class PoissonSubset(_WholeRun):
 @dataclass(frozen=True)
 class FixedSubset(_WholeRun):
     """`size` parties, uniform without replacement."""
+
+    alias = "fixed"
 
     size: int
 

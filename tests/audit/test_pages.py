@@ -90,5 +90,6 @@ def test_the_page_of_attacks_has_a_row_for_every_algorithm() -> None:
 
     page = (ROOT / "docs" / "attacks.md").read_text(encoding="utf-8")
     table = page.partition(BEGIN)[2].partition(END)[0]
-    assert all(f"| {name} |" in table for name in discover())
+    missing = [name for name in discover() if f"| {name} |" not in table]
+    assert not missing, f"{', '.join(missing)}: run `make audit`, which writes the table of docs/attacks.md anew"
     assert "REFUTED" not in table

@@ -55,7 +55,7 @@ def test_edited_parameters_no_longer_give_the_entries(what: str, edit) -> None:
 def test_a_theorem_forged_with_all_its_numbers_is_found() -> None:
     """The forger halves the sensitivity and computes every figure of the entry anew: only the parameters tell."""
     stored = copy.deepcopy(card_of(DualConsensusADMM.example()).to_json())
-    entry = next(e for e in stored["entries"] if e["event"].get("event", {}).get("kind") == "Gaussian")
+    entry = next(e for e in stored["entries"] if e["event"].get("event", {}).get("kind") == "events.Gaussian")
     for event in (entry["event"], entry["theorem"]["released"]):
         event["event"]["sensitivity"] /= 2
     forged = from_json(entry["event"])

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from consenso import registry
 from consenso.errors import InputError, TamperError
 from consenso.privacy.events import (
     ZCDP,
@@ -74,15 +75,15 @@ def test_events_come_back_bit_for_bit_through_json_text(event: Event) -> None:
 
 def test_the_form_is_plain() -> None:
     assert to_json(Repeated(Gaussian(2.0, math.inf), 3)) == {
-        "kind": "Repeated",
-        "event": {"kind": "Gaussian", "std": 2.0, "sensitivity": "inf", "excess": 0.0},
+        "kind": "events.Repeated",
+        "event": {"kind": "events.Gaussian", "std": 2.0, "sensitivity": "inf", "excess": 0.0},
         "count": 3,
     }
 
 
 def test_numbers_of_numpy_and_whole_floats_are_written_as_plain_floats() -> None:
     stored = to_json(Gaussian(np.float64(2.0), 1))
-    assert stored == {"kind": "Gaussian", "std": 2.0, "sensitivity": 1.0, "excess": 0.0}
+    assert stored == {"kind": "events.Gaussian", "std": 2.0, "sensitivity": 1.0, "excess": 0.0}
     assert [type(stored[name]) for name in ("std", "sensitivity")] == [float, float]
     assert from_json({"kind": "Gaussian", "std": 2, "sensitivity": 1, "excess": 0}) == Gaussian(2.0, 1.0)
 
@@ -184,7 +185,8 @@ def test_only_frozen_dataclasses_with_a_free_name_are_registered() -> None:
     class Tagged:
         kind: str
 
-    impostor = dataclass(frozen=True)(type("Gaussian", (), {"__annotations__": {"std": float}}))
+    impostor = dataclass(frozen=True)(type("Composition", (), {"__annotations__": {"std": float}}))
+    assert "Composition" in registry.kinds("theorems")
     for cls, message in ((Loose, "frozen"), (Tagged, "kind"), (impostor, "belongs to"), (int, "frozen")):
         with pytest.raises(InputError, match=message):
             register(cls)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from consenso import registry
 from consenso.algorithms import discover
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.engine.run import run
@@ -21,16 +22,6 @@ from consenso.privacy.verify import first_failure, verify_file
 from consenso.schedules import RandomWalk
 from consenso.study import Study
 from consenso.study.training import train
-
-SCHEDULES = {
-    "Everyone": "everyone",
-    "PoissonSubset": "poisson",
-    "FixedSubset": "fixed",
-    "Cyclic": "cyclic",
-    "RandomOrder": "random-order",
-    "RandomStopping": "random-stopping",
-    "RandomWalk": "random-walk",
-}
 
 
 def without_none(value: Any) -> Any:
@@ -55,9 +46,7 @@ def tables_of(example: Any, schedule: Any, trust: str) -> dict[str, Any]:
     noises = noise.values() if "kind" not in noise else [noise]
     for each in noises:
         each.pop("shares", None)
-        each["kind"] = {"GaussianNoise": "gaussian", "LaplaceNoise": "laplace", "NoNoise": "none"}.get(
-            each["kind"], "gamma-norm"
-        )
+        each["kind"] = registry.short_name(registry.find(each["kind"], ["noises"]))
     setting: dict[str, Any] = {
         "kind": "decentralized" if peers else "federated",
         "trust": trust,
@@ -68,8 +57,7 @@ def tables_of(example: Any, schedule: Any, trust: str) -> dict[str, Any]:
         "split": {"kind": "equal", "parties": problem.parties},
     }
     if type(schedule).__name__ != "Everyone":
-        fields = {name: value for name, value in spelled(schedule).items() if name not in ("kind", "topology")}
-        setting["schedule"] = {"kind": SCHEDULES[type(schedule).__name__], **fields}
+        setting["schedule"] = {name: value for name, value in spelled(schedule).items() if name != "topology"}
     if example.topology is not None:
         setting["topology"] = {"edges": [list(edge) for edge in example.topology.edges]}
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,12 @@ class Absolute(ScalarLoss):
     def curvature_bound(self) -> float:
         """Infinite: the slope jumps at the target."""
         return np.inf
+
+    def to_sklearn(self, *, fit_intercept: bool) -> Any:
+        """The same loss, as a tube without width."""
+        from sklearn.svm import LinearSVR
+
+        return LinearSVR(fit_intercept=fit_intercept, epsilon=0.0)
 
     def value(self, scores: Array, targets: Targets) -> Array:
         """Losses (n,)."""
@@ -77,6 +83,12 @@ class EpsilonInsensitive(ScalarLoss):
     def curvature_bound(self) -> float:
         """Infinite: the slope jumps at the edges of the tube."""
         return np.inf
+
+    def to_sklearn(self, *, fit_intercept: bool) -> Any:
+        """The same loss."""
+        from sklearn.svm import LinearSVR
+
+        return LinearSVR(fit_intercept=fit_intercept, epsilon=self.width)
 
     def value(self, scores: Array, targets: Targets) -> Array:
         """Losses (n,)."""

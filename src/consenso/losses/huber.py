@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,12 @@ class Huber(ScalarLoss):
     def curvature_bound(self) -> float:
         """One, within the threshold."""
         return 1.0
+
+    def to_sklearn(self, *, fit_intercept: bool) -> Any:
+        """The same loss."""
+        from sklearn.linear_model import HuberRegressor
+
+        return HuberRegressor(fit_intercept=fit_intercept)
 
     def value(self, scores: Array, targets: Targets) -> Array:
         """Losses (n,)."""

@@ -19,6 +19,7 @@ class Logistic(ScalarLoss):
 
     name: ClassVar[str] = "logistic"
     targets: ClassVar[Kind] = "sign"
+    is_likelihood: ClassVar[bool] = True
 
     @property
     def slope_bound(self) -> float:

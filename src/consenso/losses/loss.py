@@ -33,6 +33,8 @@ class Loss(Protocol):
 
     name: ClassVar[str]
     targets: ClassVar[Kind]
+    #: Whether the sigmoid or the softmax of scores are probabilities of classes.
+    is_likelihood: ClassVar[bool] = False
 
     @property
     def outputs(self) -> int:
@@ -77,6 +79,16 @@ class Loss(Protocol):
     def check_targets(self, targets: NDArray[Any]) -> None:
         """Raise InputError unless the targets are of this loss's kind."""
         ...
+
+    def to_sklearn(self, *, fit_intercept: bool) -> Any:
+        """An estimator of scikit-learn that predicts from scores as a model of this loss does; not fitted."""
+        from sklearn import linear_model, svm
+
+        if self.targets == "real":
+            return linear_model.LinearRegression(fit_intercept=fit_intercept)
+        if self.is_likelihood:
+            return linear_model.LogisticRegression(fit_intercept=fit_intercept)
+        return svm.LinearSVC(fit_intercept=fit_intercept)
 
     def check_scores(self, scores: NDArray[Any]) -> None:
         """Raise InputError unless the scores are finite and of this loss's shape."""

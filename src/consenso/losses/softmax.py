@@ -28,6 +28,7 @@ class Softmax(Loss):
 
     name: ClassVar[str] = "softmax"
     targets: ClassVar[Kind] = "class"
+    is_likelihood: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse fewer than two classes."""

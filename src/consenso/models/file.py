@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from consenso import losses
+from consenso import registry
 from consenso.arrays import Array
 from consenso.errors import ConsensoError, InputError, TamperError
 from consenso.losses import Loss
 from consenso.models.model import Model
 from consenso.privacy.card import Card
-from consenso.privacy.card.plain import fields_of
+from consenso.privacy.card.plain import plain
 from consenso.schema import Schema
 from consenso.version import __version__
 
@@ -29,19 +29,6 @@ MOST_NUMBERS = 10_000_000
 KEYS = {
     *("format", "loss", "coefficients", "intercept", "features", "classes", "row_bound", "schema", "card", "study"),
     *("versions", "digest"),
-}
-LOSSES: dict[str, type[Any]] = {
-    kind.__name__: kind
-    for kind in (
-        losses.Absolute,
-        losses.EpsilonInsensitive,
-        losses.Hinge,
-        losses.Huber,
-        losses.Logistic,
-        losses.SmoothedHinge,
-        losses.Softmax,
-        losses.Squared,
-    )
 }
 
 
@@ -57,7 +44,7 @@ def to_json(model: Model) -> dict[str, Any]:
     """A model as plain JSON values; numbers come back bit for bit."""
     return {
         "format": FORMAT,
-        "loss": {"kind": type(model.loss).__name__, **fields_of(model.loss)},
+        "loss": plain(model.loss, "loss"),
         "coefficients": model.coefficients.tolist(),
         "intercept": None if model.intercept is None else model.intercept.tolist(),
         "features": list(model.features),
@@ -146,9 +133,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def _loss(spelled: Mapping[str, Any]) -> Loss:
-    kind = LOSSES.get(str(spelled["kind"]))
-    if kind is None:
-        raise InputError(f"the loss {spelled['kind']!r} is not known to this version.")
+    kind = registry.find(str(spelled["kind"]), ("losses",))
     made: Loss = kind(**{name: value for name, value in spelled.items() if name != "kind"})
     return made
 

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
-from consenso.losses import Logistic, Loss, Softmax
+from consenso.losses import Loss
 from consenso.privacy.card import Card
 from consenso.schema import Ignore, Label, Schema, TargetColumn, User
 from consenso.tables import Table, column_of, read_table
@@ -104,7 +104,7 @@ class Model:
     @property
     def has_probabilities(self) -> bool:
         """Whether the loss is a likelihood of classes."""
-        return isinstance(self.loss, Logistic | Softmax)
+        return self.loss.is_likelihood
 
     def predict_table(self, table: Table | str | Path) -> Scored:
         """Predictions for the records of a table or a file with the columns of the schema; the target may be absent.

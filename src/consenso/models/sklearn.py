@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from consenso.losses import Absolute, EpsilonInsensitive, Hinge, Huber, Logistic, SmoothedHinge, Softmax
 from consenso.models.model import Model
 
 
 def to_sklearn(model: Model) -> Any:
     """LogisticRegression, LinearSVC, LinearRegression, HuberRegressor or LinearSVR, by the loss."""
-    made = _empty(model)
+    made = model.loss.to_sklearn(fit_intercept=model.intercept is not None)
     coefficients = np.ascontiguousarray(model.coefficients.T)
     intercept = np.zeros(model.outputs) if model.intercept is None else np.array(model.intercept)
     if model.classes is None:
@@ -27,19 +26,3 @@ def to_sklearn(model: Model) -> Any:
     made.n_features_in_ = len(model.features)
     made.n_iter_ = np.array([0])
     return made
-
-
-def _empty(model: Model) -> Any:
-    from sklearn import linear_model, svm
-
-    constant = model.intercept is not None
-    loss = model.loss
-    if isinstance(loss, Logistic | Softmax):
-        return linear_model.LogisticRegression(fit_intercept=constant)
-    if isinstance(loss, Hinge | SmoothedHinge):
-        return svm.LinearSVC(fit_intercept=constant)
-    if isinstance(loss, Huber):
-        return linear_model.HuberRegressor(fit_intercept=constant)
-    if isinstance(loss, Absolute | EpsilonInsensitive):
-        return svm.LinearSVR(fit_intercept=constant, epsilon=getattr(loss, "width", 0.0))
-    return linear_model.LinearRegression(fit_intercept=constant)

@@ -442,8 +442,12 @@ def _rate(schedule: Schedule, rounds: int, parties: int) -> float:
     participation = schedule.participation(0, rounds, parties)
     if isinstance(participation, Independent):
         return participation.rate
-    everyone = isinstance(participation, Certain) and participation.count == rounds
-    return 1.0 if everyone else 1.0 / parties
+    if isinstance(participation, Certain):
+        if participation.count == rounds:
+            return 1.0
+        known = [schedule.participation(party, rounds, parties) for party in range(parties)]
+        return sum(each.count for each in known if isinstance(each, Certain)) / (rounds * parties)
+    return 1.0 / parties
 
 
 def _names(algorithm: Any, facts: PublicFacts) -> list[str]:

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import pkgutil
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from consenso import registry
 from consenso.errors import ConsensoError, TamperError
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.card import Card
 from consenso.privacy.samplers import Safe, Seeded
 from consenso.problem import Problem
 from consenso.topology import Topology
-
-# Packages whose frozen dataclasses a card may spell out.
-SPOKEN = (
-    "algorithms",
-    "losses",
-    "operators",
-    "regularizers",
-    "schedules",
-    "topology",
-    "privacy.noise",
-    "privacy.count",
-)
 
 
 def replan(card: Card) -> Plan:
@@ -84,30 +70,9 @@ def _rebuild(value: Any) -> Any:
     if isinstance(value, Mapping):
         if "kind" not in value:
             return {name: _rebuild(item) for name, item in value.items()}
-        kind = _vocabulary().get(str(value["kind"]))
-        if kind is None:
-            raise TamperError(f"{value['kind']!r} is nothing that this version can plan with.")
+        kind = registry.find(str(value["kind"]), registry.PLANNED)
         asked = {each.name for each in dataclasses.fields(kind) if each.init}
         return kind(**{name: _rebuild(item) for name, item in value.items() if name in asked})
     if isinstance(value, list):
         return tuple(_rebuild(item) for item in value)
     return float(value) if value in ("inf", "-inf") else value
-
-
-@cache
-def _vocabulary() -> dict[str, type[Any]]:
-    """Frozen dataclasses by name, as far as the name is not used twice."""
-    found: dict[str, set[type[Any]]] = {}
-    for module in _modules():
-        for value in vars(module).values():
-            if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == module.__name__:
-                found.setdefault(value.__name__, set()).add(value)
-    return {name: kinds.pop() for name, kinds in found.items() if len(kinds) == 1}
-
-
-def _modules() -> Iterator[Any]:
-    for name in SPOKEN:
-        package = importlib.import_module(f"consenso.{name}")
-        yield package
-        for inner in pkgutil.iter_modules(getattr(package, "__path__", ())):
-            yield importlib.import_module(f"{package.__name__}.{inner.name}")

@@ -99,6 +99,8 @@ Schedule: TypeAlias = Constant | Geometric | Polynomial | PerRound
 class GaussianNoise:
     """N(0, std^2) with std = multiplier * sensitivity in the 2-norm, over sqrt(shares) for one share of a sum."""
 
+    alias = "gaussian"
+
     multiplier: float | Schedule
     shares: int = 1
 
@@ -130,6 +132,8 @@ class GaussianNoise:
 @dataclass(frozen=True, kw_only=True)
 class LaplaceNoise:
     """Laplace(scale) in every coordinate, scale = multiplier * sensitivity in the 1-norm: (1/multiplier)-DP."""
+
+    alias = "laplace"
 
     multiplier: float | Schedule
 
@@ -166,6 +170,8 @@ class LaplaceNoise:
 class GammaNormNoise:
     """Density proportional to exp(-|x|_2/scale), scale = multiplier * sensitivity in the 2-norm: (1/multiplier)-DP."""
 
+    alias = "gamma-norm"
+
     multiplier: float | Schedule
 
     def __post_init__(self) -> None:
@@ -200,6 +206,8 @@ class GammaNormNoise:
 @dataclass(frozen=True, kw_only=True)
 class NoNoise:
     """The value itself: no guarantee against whoever sees it, unless it does not depend on the unit."""
+
+    alias = "none"
 
     def scale(self, sensitivity: Size, round: int) -> Size:
         """Nothing."""

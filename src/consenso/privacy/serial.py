@@ -1,8 +1,9 @@
 """Events, theorems and other frozen records of plain values as JSON, and back, exactly.
 
-An object becomes `{"kind": class name, field: value, ...}`. Reading is strict: a kind, a field or a type that the class
-does not state is refused, so that what is read is what was written. Infinities are the texts "inf" and "-inf", because
-JSON has no number for them; every finite float comes back bit for bit.
+An object becomes `{"kind": "theorems.Composition", field: value, ...}`, with the names of `consenso.registry`. Reading
+is strict: a kind, a field or a type that the class does not state is refused, so that what is read is what was written.
+Infinities are the texts "inf" and "-inf", because JSON has no number for them; every finite float comes back bit for
+bit.
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from consenso import registry
 from consenso.errors import InputError, TamperError
-from consenso.privacy import events
 
 KIND = "kind"
-_CLASSES: dict[str, type[Any]] = {}
 _HINTS: dict[type[Any], dict[str, Any]] = {}
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
@@ -27,35 +27,24 @@ Class = TypeVar("Class", bound=type[Any])
 
 
 def register(cls: Class) -> Class:
-    """Class decorator: let `to_json` and `from_json` handle this frozen dataclass of plain values.
+    """Class decorator of theorems: let `to_json` and `from_json` handle this frozen dataclass of plain values.
 
-    Fields may be float, int, bool, str, None, literals, tuples, registered classes and unions of these. Put it above
+    Fields may be float, int, bool, str, None, literals, tuples, theorems, events and unions of these. Put it above
     `@dataclass(frozen=True)`. A name can be taken once.
     """
-    parameters = getattr(cls, "__dataclass_params__", None)
-    if parameters is None or not parameters.frozen:
-        raise InputError(f"register({cls.__name__}): only frozen dataclasses are written; use @dataclass(frozen=True).")
-    if any(field.name == KIND for field in dataclasses.fields(cls)):
+    if dataclasses.is_dataclass(cls) and any(field.name == KIND for field in dataclasses.fields(cls)):
         raise InputError(f"register({cls.__name__}): a field cannot be called {KIND!r}; rename it.")
-    known = _CLASSES.get(cls.__name__)
-    if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise InputError(
-            f"register({cls.__name__}): the name belongs to {known.__module__}.{known.__qualname__}; rename one."
-        )
-    _CLASSES[cls.__name__] = cls
+    registry.register("theorems", cls)
     return cls
-
-
-for _event in typing.get_args(events.Event):
-    register(_event)
 
 
 def to_json(value: object) -> dict[str, Any]:
     """A registered object as a dictionary of JSON values (no NaN, no infinity, no tuple)."""
     cls = type(value)
-    if _CLASSES.get(cls.__name__) is not cls:
+    name = registry.name_of(cls)
+    if name.partition(".")[0] not in registry.PROVED:
         raise InputError(f"to_json({cls.__name__}): the class is not registered; decorate it with serial.register.")
-    stored: dict[str, Any] = {KIND: cls.__name__}
+    stored: dict[str, Any] = {KIND: name}
     for name, hint in _fields(cls).items():
         stored[name] = _store(_check(getattr(value, name), hint, f"{cls.__name__}.{name}", reading=False))
     return stored
@@ -66,11 +55,10 @@ def from_json(stored: Mapping[str, Any]) -> Any:
     if not isinstance(stored, Mapping) or not isinstance(stored.get(KIND), str):
         raise TamperError(f"from_json: an object with a text under {KIND!r} must be given, got {_short(stored)}.")
     kind = stored[KIND]
-    cls = _CLASSES.get(kind)
-    if cls is None:
-        raise TamperError(
-            f"from_json: the kind {kind!r} is not one that is written; import the module that registers it, if any."
-        )
+    try:
+        cls = registry.find(kind, registry.PROVED)
+    except InputError as error:
+        raise TamperError(f"from_json: the kind {error}") from None
     hints = _fields(cls)
     if set(stored) - {KIND} != set(hints):
         strange = ", ".join(sorted(map(str, set(stored) - {KIND} - set(hints)))) or "none"
@@ -154,8 +142,12 @@ def _number(value: Any, reading: bool) -> float:
 
 def _read_nested(value: Any, hint: Any, reading: bool) -> Any:
     if not reading:
-        return _require(value, type(value) is hint and _CLASSES.get(hint.__name__) is hint)
-    _require(value, isinstance(value, Mapping) and _CLASSES.get(str(value.get(KIND))) is hint)
+        return _require(value, type(value) is hint)
+    _require(value, isinstance(value, Mapping) and isinstance(value.get(KIND), str))
+    try:
+        _require(value, registry.find(value[KIND], registry.PROVED) is hint)
+    except InputError:
+        raise _MismatchError from None
     return from_json(value)
 
 

@@ -17,6 +17,7 @@ from consenso.errors import ConsensoError, InputError
 from consenso.privacy.card.document import FORMATS, SIMULATION, TRUSTS, Card, digest, is_simulation, read
 from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.plain import plain
+from consenso.privacy.card.renamed import rename_card
 from consenso.privacy.card.withdrawn import withdrawn
 from consenso.privacy.relations import check_claim
 from consenso.problem import Adjacency
@@ -63,6 +64,7 @@ def _checks(card: Mapping[str, Any]) -> Iterator[Check]:
     yield from shape
     if not all(check.holds for check in shape):
         return
+    card, stored_card = rename_card(card), card
     wrong = withdrawn(card)
     if wrong is not None:
         yield Check(field="entries", holds=False, reason=wrong)
@@ -77,7 +79,7 @@ def _checks(card: Mapping[str, Any]) -> Iterator[Check]:
         yield from _entry_checks(f"entries[{place}]", stored, delta, card["data"]["adjacency"], simulation=simulation)
     scopes = [(entry["observer"], entry["unit"], entry["adjacency"]) for entry in card["entries"]]
     yield _check("entries", len(set(scopes)) == len(scopes), "an observer, unit and adjacency is stated twice")
-    content = {name: value for name, value in card.items() if name != "digest"}
+    content = {name: value for name, value in stored_card.items() if name != "digest"}
     yield _check("digest", card["digest"] == digest(content), "it is not the digest of this card, which was changed")
 
 

@@ -21,6 +21,8 @@ def soften(v: Array, threshold: float) -> Array:
 class NoPenalty(Regularizer):
     """Zero."""
 
+    alias = "none"
+
     @property
     def strong_convexity(self) -> float:
         """None."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import cast
 
+from consenso import registry
 from consenso.errors import InputError, PreconditionError
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import Target
@@ -15,11 +15,7 @@ from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Sampler
 from consenso.problem import Problem
 from consenso.schedules import Schedule
-from consenso.solvers import dp_sgd, dual_admm, objective_perturbation, preconditioned
 from consenso.solvers.request import Request, Rules
-
-# The order in which "auto" asks.
-EVERY = cast(tuple[Rules, ...], (preconditioned, objective_perturbation, dual_admm, dp_sgd))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +29,12 @@ class Prepared:
 
 def names() -> tuple[str, ...]:
     """The solvers that can be asked for by name."""
-    return tuple(rules.NAME for rules in EVERY)
+    return tuple(rules.NAME for rules in discover())
+
+
+def discover() -> list[Rules]:
+    """The solvers of this package and of entry points `consenso.solvers`, in the order in which "auto" asks."""
+    return sorted(registry.kinds("solvers").values(), key=lambda rules: (rules.PLACE, rules.NAME))
 
 
 def prepare(
@@ -72,7 +73,7 @@ def prepare(
 
 def _automatic(request: Request) -> tuple[Rules, str]:
     passed: list[str] = []
-    for rules in EVERY:
+    for rules in discover():
         refusal, weakness = rules.refusal(request), rules.weakness(request)
         if refusal is None and weakness is None:
             because = "; ".join(passed)
@@ -82,7 +83,7 @@ def _automatic(request: Request) -> tuple[Rules, str]:
 
 
 def _choose_named(solver: str, request: Request) -> tuple[Rules, str]:
-    for rules in EVERY:
+    for rules in discover():
         if solver == rules.NAME:
             refusal = rules.refusal(request)
             if refusal is not None:

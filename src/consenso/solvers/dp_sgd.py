@@ -8,6 +8,7 @@ from consenso.algorithms.dp_sgd import DPSGD
 from consenso.solvers.request import Recipe, Request
 
 NAME = "dp-sgd"
+PLACE = 9
 
 
 def refusal(request: Request) -> str | None:

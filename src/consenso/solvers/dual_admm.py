@@ -8,6 +8,7 @@ from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.solvers.request import Recipe, Request
 
 NAME = "dual-admm"
+PLACE = 3
 
 
 def refusal(request: Request) -> str | None:

@@ -10,6 +10,7 @@ from consenso.privacy.calibrate import EpsilonDelta
 from consenso.solvers.request import Recipe, Request
 
 NAME = "objective-perturbation"
+PLACE = 2
 # Noise of a release of the whole model, per record: beyond it few noisy steps do better than an exact solution.
 LOUD = 0.3
 

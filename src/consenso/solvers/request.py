@@ -55,9 +55,10 @@ class Recipe:
 
 
 class Rules(Protocol):
-    """The public rules of one solver; a module of this package with these names."""
+    """The public rules of one solver; a module with these names, of this package or of an entry point."""
 
     NAME: str
+    PLACE: int  # "auto" asks the solvers in ascending order, and takes the first that is neither refused nor weak
 
     def refusal(self, request: Request) -> str | None:
         """Why the solver cannot do this, as the end of a sentence; None when it can."""

@@ -1,45 +1,33 @@
 """Objects that a study spells out: a name, or a table with a kind and its fields, as cards write them.
 
 `{kind = "Polynomial", first = 1.0, power = -0.5}` is `Polynomial(first=1.0, power=-0.5)`. Names may be written in any
-case and with hyphens ("elastic-net"). Only the frozen dataclasses of a few packages can be spelled: nothing is
-imported or executed that the file names.
+case and with hyphens ("elastic-net"), or with their family ("regularizers.ElasticNet"). Only what `consenso.registry`
+knows can be spelled: nothing is imported or executed that the file names.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import importlib
-import pkgutil
 import types
 import typing
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
+from consenso import registry
 from consenso.errors import ConsensoError, InputError
 from consenso.study.keys import is_number, show_value
 
-# Packages whose frozen dataclasses may be written inside parameters; those that cards can spell out.
-PACKAGES = ("losses", "regularizers", "operators", "algorithms", "privacy.noise", "schedules", "topology")
 
-
-def plain_name(name: str) -> str:
-    """A name as people vary it: case, hyphens, underscores and blanks do not count."""
-    return "".join(letter for letter in name.lower() if letter not in "-_ ")
-
-
-def spell(value: Any, kinds: Mapping[str, type[Any]]) -> Any:
-    """The object of one of `kinds` that a text or a table spells out; InputError without the name of the key."""
+def spell(value: Any, *families: str) -> Any:
+    """The object of a family that a text or a table spells out; InputError without the name of the key."""
     if isinstance(value, str):
         value = {"kind": value}
     if not isinstance(value, Mapping) or not isinstance(value.get("kind"), str):
-        raise InputError(f'write a name, or a table such as {{kind = "{next(iter(kinds))}", ...}}')
-    known = {plain_name(name): kind for name, kind in kinds.items()}
-    kind = known.get(plain_name(value["kind"]))
-    if kind is None:
-        raise InputError(f"{value['kind']!r} is not known; {_nearest(value['kind'], kinds)}")
-    return build(kind, {name: item for name, item in value.items() if name != "kind"})
+        first = next(iter(registry.short_names(families[0])))
+        raise InputError(f'write a name, or a table such as {{kind = "{first}", ...}}')
+    return build(
+        registry.spell(value["kind"], families), {name: item for name, item in value.items() if name != "kind"}
+    )
 
 
 def build(kind: type[Any], values: Mapping[str, Any]) -> Any:
@@ -50,7 +38,7 @@ def build(kind: type[Any], values: Mapping[str, Any]) -> Any:
     values = {name: value for name, value in values.items() if name not in derived}
     for name in values:
         if name not in fields:
-            raise InputError(f"{kind.__name__} has no parameter {name!r}; {_nearest(name, fields)}")
+            raise InputError(f"{kind.__name__} has no parameter {name!r}; {registry.nearest(name, fields)}")
     hints = typing.get_type_hints(kind)
     given = {name: _fit_value(value, hints[name], f"{kind.__name__}.{name}") for name, value in values.items()}
     for name, each in fields.items():
@@ -74,7 +62,7 @@ def _fit_value(value: Any, hint: Any, where: str) -> Any:
         if found is not None:
             return found
     if isinstance(value, Mapping):
-        return spell(value, vocabulary())
+        return spell(value, *registry.PLANNED)
     raise InputError(f"{where} = {show_value(value)} is not {_describe_type(hint)}")
 
 
@@ -115,25 +103,3 @@ def _describe_type(hint: Any) -> str:
             names = {float: "a number", int: "a whole number", str: "a text", bool: "true or false"}
             words.append(names.get(option, "a value"))
     return " or ".join(dict.fromkeys(words))
-
-
-def _nearest(given: str, known: Mapping[str, Any]) -> str:
-    names = list(known)
-    close = difflib.get_close_matches(plain_name(given), [plain_name(name) for name in names], n=1)
-    if close:
-        return f"did you mean {next(name for name in names if plain_name(name) == close[0])!r}?"
-    return f"choose one of {', '.join(names)}" if names else "there is none to set"
-
-
-@cache
-def vocabulary() -> dict[str, type[Any]]:
-    """Frozen dataclasses by name, as far as the name is not used twice."""
-    found: dict[str, set[type[Any]]] = {}
-    for name in PACKAGES:
-        package = importlib.import_module(f"consenso.{name}")
-        inner = [f"{package.__name__}.{each.name}" for each in pkgutil.iter_modules(getattr(package, "__path__", ()))]
-        for module in [package, *map(importlib.import_module, inner)]:
-            for value in vars(module).values():
-                if isinstance(value, type) and dataclasses.is_dataclass(value) and value.__module__ == module.__name__:
-                    found.setdefault(value.__name__, set()).add(value)
-    return {name: kinds.pop() for name, kinds in sorted(found.items()) if len(kinds) == 1}

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
-from consenso import losses, regularizers
+from consenso import registry
 from consenso.errors import InputError
 from consenso.losses import Loss
-from consenso.regularizers import NoPenalty, Regularizer
+from consenso.regularizers import Regularizer
 from consenso.shards.constant import constant_for
-from consenso.study.from_table import plain_name, spell
+from consenso.study.from_table import spell
 from consenso.study.keys import Keys
 
-LOSSES: dict[str, type[Any]] = {
-    "logistic": losses.Logistic,
-    "softmax": losses.Softmax,
-    "squared": losses.Squared,
-    "huber": losses.Huber,
-    "absolute": losses.Absolute,
-    "epsilon-insensitive": losses.EpsilonInsensitive,
-    "hinge": losses.Hinge,
-    "smoothed-hinge": losses.SmoothedHinge,
-}
-REGULARIZERS: dict[str, type[Any]] = {
-    "none": regularizers.NoPenalty,
-    "l1": regularizers.L1,
-    "l2": regularizers.L2,
-    "elastic-net": regularizers.ElasticNet,
-    "group-l1": regularizers.GroupL1,
-    "ball": regularizers.Ball,
-    "box": regularizers.Box,
-    "simplex": regularizers.Simplex,
-}
 #: Which targets each loss fits, in the words of the catalogue.
 TASKS = {"sign": "binary", "class": "multiclass", "real": "regression"}
 
@@ -54,7 +35,7 @@ class ModelSection:
 def read_model(keys: Keys, classes: tuple[str, ...] | None, *, intercept: bool) -> ModelSection | None:
     """The section; `classes` are those of the data, `intercept` is what the schema says."""
     loss = _loss(keys, classes)
-    regularizer = _read_kind(keys, "regularizer", NoPenalty(), REGULARIZERS)
+    regularizer = _read_kind(keys, "regularizer", "regularizers", keys.raw("regularizer", "none"))
     constant = keys.flag("intercept", intercept)
     penalize = keys.flag("penalize_intercept", False)
     if penalize and not constant:
@@ -68,22 +49,27 @@ def read_model(keys: Keys, classes: tuple[str, ...] | None, *, intercept: bool) 
 def _loss(keys: Keys, classes: tuple[str, ...] | None) -> Loss | None:
     value = keys.raw("loss")
     if value is None:
-        keys.wrong("loss", f"say what is minimized: one of {', '.join(LOSSES)}")
+        keys.wrong("loss", f"say what is minimized: one of {', '.join(registry.short_names('losses'))}")
         return None
-    name = value.get("kind") if isinstance(value, dict) else value
-    if isinstance(name, str) and plain_name(name) == "softmax" and classes is not None:
-        # The classes are those of the data; a number beside them could only disagree.
-        value = {"kind": "softmax", "classes": len(classes)} | (value if isinstance(value, dict) else {})
-    loss: Loss | None = _read_kind(keys, "loss", None, LOSSES, value)
+    if classes is not None:
+        value = _with_classes(value, len(classes))
+    loss: Loss | None = _read_kind(keys, "loss", "losses", value)
     return loss
 
 
-def _read_kind(keys: Keys, name: str, default: Any, kinds: dict[str, type[Any]], value: Any = None) -> Any:
-    value = keys.raw(name) if value is None else value
-    if value is None:
-        return default
+def _with_classes(value: Any, classes: int) -> Any:
+    """The classes are those of the data; a number beside them could only disagree."""
+    table = value if isinstance(value, Mapping) else {"kind": value}
     try:
-        return spell(value, kinds)
+        kind = registry.spell(str(table.get("kind")), ("losses",))
+    except InputError:
+        return value  # refused where it is read
+    return {"classes": classes, **table} if "classes" in {each.name for each in fields(kind)} else value
+
+
+def _read_kind(keys: Keys, name: str, family: str, value: Any) -> Any:
+    try:
+        return spell(value, family)
     except InputError as error:
         keys.wrong(name, str(error))
         return None

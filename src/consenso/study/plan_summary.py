@@ -80,7 +80,9 @@ class Outlook:
                 "epsilon": _finite(entry.epsilon),
                 "rho": _finite(entry.rho),
                 "mu": _finite(entry.mu),
-                "theorem": entry.theorem["kind"] if isinstance(entry.theorem, dict) else str(entry.theorem),
+                "theorem": entry.theorem["kind"].rpartition(".")[2]
+                if isinstance(entry.theorem, dict)
+                else str(entry.theorem),
                 "sentence": entry.sentence,
             }
             for entry in self.card.entries

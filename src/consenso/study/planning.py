@@ -18,7 +18,7 @@ from consenso.regularizers import Unpenalized
 from consenso.schedules import RandomWalk
 from consenso.study.data import DataSection
 from consenso.study.model import ModelSection
-from consenso.study.privacy import NOISES, PrivacySection
+from consenso.study.privacy import PrivacySection, noise_laws
 from consenso.study.setting import SettingSection
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _other_noise(
     """The least noise of another law than the Gaussian one."""
 
     def at(multiplier: float) -> Plan:
-        noise: Noise = NOISES[privacy.kind](multiplier=multiplier)
+        noise: Noise = noise_laws()[privacy.kind](multiplier=multiplier)
         return plan(problem, algorithm, noise=noise, **options)
 
     found = calibrate_noise(lambda multiplier: at(multiplier).guarantee(observer, privacy.delta).event, target)

@@ -5,33 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
+from consenso import registry
 from consenso.errors import InputError
-from consenso.privacy import earlier
 from consenso.privacy.calibrate import EpsilonDelta, Mu, PureEpsilon, Rho, Target
-from consenso.privacy.noise import (
-    Constant,
-    GammaNormNoise,
-    GaussianNoise,
-    Geometric,
-    LaplaceNoise,
-    Noise,
-    NoNoise,
-    PerRound,
-    Polynomial,
-)
+from consenso.privacy.noise import Noise, NoNoise
 from consenso.problem import Adjacency, Unit
 from consenso.study.from_table import spell
 from consenso.study.keys import Keys
 
-NOISES: dict[str, type[Any]] = {"gaussian": GaussianNoise, "laplace": LaplaceNoise, "gamma-norm": GammaNormNoise}
-PATTERNS: dict[str, type[Any]] = {
-    "constant": Constant,
-    "geometric": Geometric,
-    "polynomial": Polynomial,
-    "table": PerRound,
-}
 DELTA = "delta lies in (0, 1); a common choice is 1/(10 n)"
 #: Budgets outside are slips of the pen: the accountants are exact far beyond, but nobody means them.
 LEAST, MOST = 1e-6, 1e4
@@ -68,12 +51,18 @@ class PrivacySection:
         return isinstance(self.noise, NoNoise)
 
 
+def noise_laws() -> dict[str, type[Any]]:
+    """Noises that can be calibrated, by the names of studies."""
+    return {name: kind for name, kind in registry.short_names("noises").items() if kind is not NoNoise}
+
+
 def read_privacy(keys: Keys) -> PrivacySection | None:
     """The section, or None where it says nothing to plan with."""
     before = len(keys.faults.sentences)
-    kind = keys.text("kind", "gaussian", choices=NOISES) or "gaussian"
+    kind = keys.text("kind", "gaussian", choices=noise_laws()) or "gaussian"
     delta = keys.number("delta", rule=DELTA, low=0.0, high=1.0)
-    unit = keys.text("unit", "record", choices=("record", "party", *earlier.UNITS)) or "record"
+    units = (*get_args(Unit), *registry.RENAMED["units"])
+    unit = registry.rename("units", keys.text("unit", "record", choices=units) or "record")
     adjacency = keys.text("adjacency", "replace-one", choices=("replace-one", "add-remove")) or "replace-one"
     observer = keys.text("observer", "auto") or "auto"
     ledger = keys.text("ledger")
@@ -89,7 +78,7 @@ def read_privacy(keys: Keys) -> PrivacySection | None:
         noise=noise,
         kind=kind,
         delta=delta if delta is not None else 1e-6,
-        unit=earlier.UNITS.get(unit, unit),  # type: ignore[arg-type]
+        unit=unit,  # type: ignore[arg-type]
         adjacency=adjacency,  # type: ignore[arg-type]
         observer=observer,
         ledger=ledger,
@@ -149,7 +138,7 @@ def _noise(keys: Keys, name: str, kind: str) -> Any:
     value = keys.raw(name)
     try:
         if name == "multiplier":
-            return NOISES[kind](multiplier=_multiplier(value))
+            return noise_laws()[kind](multiplier=_multiplier(value))
         if value == "none":
             return NoNoise()
         if isinstance(value, Mapping) and "kind" not in value:
@@ -164,9 +153,9 @@ def _one(value: Any) -> Noise:
     """The noise of one release, spelled out."""
     if not isinstance(value, Mapping) or "kind" not in value or "shares" in value:
         raise InputError('write "none", {kind = "gaussian", multiplier = 1.0}, or such a table for each release')
-    made: Noise = spell(value, {**NOISES, "none": NoNoise})
+    made: Noise = spell(value, "noises")
     return made
 
 
 def _multiplier(value: Any) -> Any:
-    return spell(value, PATTERNS) if isinstance(value, Mapping) else value
+    return spell(value, "patterns") if isinstance(value, Mapping) else value

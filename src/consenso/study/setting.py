@@ -10,16 +10,7 @@ from consenso.algorithms.shape import PeerAlgorithm
 from consenso.errors import InputError
 from consenso.privacy.release import Trust
 from consenso.problem import Weighting
-from consenso.schedules import (
-    Cyclic,
-    Everyone,
-    FixedSubset,
-    PoissonSubset,
-    RandomOrder,
-    RandomStopping,
-    RandomWalk,
-    Schedule,
-)
+from consenso.schedules import Cyclic, RandomOrder, RandomStopping, RandomWalk, Schedule
 from consenso.study.from_table import build, spell
 from consenso.study.graph import Graph, read_graph
 from consenso.study.keys import MOST, Keys, is_number
@@ -27,15 +18,6 @@ from consenso.study.keys import MOST, Keys, is_number
 Kind = Literal["central", "federated", "decentralized"]
 SplitKind = Literal["equal", "one-per-record", "column", "dirichlet", "sizes"]
 
-SCHEDULES: dict[str, type[Any]] = {
-    "everyone": Everyone,
-    "poisson": PoissonSubset,
-    "fixed": FixedSubset,
-    "cyclic": Cyclic,
-    "random-order": RandomOrder,
-    "random-stopping": RandomStopping,
-    "random-walk": RandomWalk,
-}
 TRUSTS = ("local", "secure-sum", "curator")
 MOST_PARTIES, MOST_ROUNDS = 10_000_000, 100_000_000
 SPLITS = ("equal", "one-per-record", "column", "dirichlet", "sizes")
@@ -184,7 +166,7 @@ def _schedule(keys: Keys) -> Schedule | None:
         keys.wrong("schedule", "a walk goes along the graph of setting.topology; state the graph there")
         return None
     try:
-        schedule: Schedule = spell(value, SCHEDULES)
+        schedule: Schedule = spell(value, "schedules")
         return schedule
     except InputError as error:
         keys.wrong("schedule", str(error))

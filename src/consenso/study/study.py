@@ -144,7 +144,10 @@ class Study:
         The title and where files lie do not count, so that a study is the same on every machine; the content of the
         schema does.
         """
-        said = {name: plain(getattr(self, name), name) for name in SECTIONS if name != "output"}
+        # Names without a family, so that a study has the digest that version 0.1.0 gave it.
+        said = {
+            name: plain(getattr(self, name), name, lambda kind: kind.__name__) for name in SECTIONS if name != "output"
+        }
         for section, name in LOCAL:
             said[section].pop(name)
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

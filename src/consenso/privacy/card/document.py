@@ -14,8 +14,8 @@ from typing import Any, Protocol, get_args
 from consenso.errors import InputError, PrivacyError, TamperError
 from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.plain import fields_of, plain
+from consenso.privacy.card.renamed import rename_card
 from consenso.privacy.card.text import card_text, summary_text
-from consenso.privacy.earlier import translate
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger.chain import canonical
 from consenso.privacy.relations import bounds_of, check_claim
@@ -140,8 +140,6 @@ class Card:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Card:
         """The card that `to_json` wrote; its digest is checked, its numbers are not (see `consenso.privacy.verify`)."""
-        if stored.get("format") == FIRST_FORMAT:
-            stored = _in_todays_words(stored)
         content = {name: value for name, value in stored.items() if name != "digest"}
         if digest(content) != stored.get("digest"):
             raise TamperError(
@@ -154,6 +152,7 @@ class Card:
                     f"Card.from_json: this version reads the formats {', '.join(map(str, FORMATS))}; use the one that "
                     "wrote the card."
                 )
+            content = rename_card(content)
             return cls(**{**content, "entries": tuple(read_entry(entry) for entry in content["entries"])})
         except (KeyError, TypeError, ValueError) as error:
             raise TamperError(
@@ -195,16 +194,7 @@ def read(path: str | Path) -> dict[str, Any]:
         raise InputError(f"Card.load(path={str(path)!r}): the file is not JSON ({error}); name a card.") from error
     if not isinstance(stored, dict):
         raise InputError(f"Card.load(path={str(path)!r}): the file is not a card; name one.")
-    return _in_todays_words(stored) if stored.get("format") == FIRST_FORMAT else stored
-
-
-def _in_todays_words(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """A card of version 0.1.0; its digest goes along if it was the digest of what it stated."""
-    content = {name: value for name, value in stored.items() if name != "digest"}
-    translated: dict[str, Any] = translate(content)
-    if "digest" in stored:
-        translated["digest"] = digest(translated) if stored["digest"] == digest(content) else stored["digest"]
-    return translated
+    return stored
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def version_of(card: Mapping[str, Any]) -> str | None:
 
 
 def withdrawn(card: Mapping[str, Any]) -> str | None:
-    """Why the claims of a card are no longer made, in one sentence; None if they are."""
+    """Why the claims of a card, in the names of today, are no longer made, in one sentence; None if they are."""
     if version_of(card) != WRONG_VERSION:
         return None
     reasons = dict.fromkeys(reason for entry in card["entries"] for reason in _reasons(card, entry))
@@ -50,31 +50,38 @@ def _reasons(card: Mapping[str, Any], entry: Mapping[str, Any]) -> Iterator[str]
     names = {theorem["kind"] for theorem in kinds}
     for name in sorted(names & UNSTATED):
         yield f"{name}, a bound that no plan states and that composing the releases gives as well"
-    if names & {"MeanOfNoisyStates", "WalkWithoutStates"} and any(_is_weaker_later(each) for each in noise):
+    if names & {"theorems.MeanOfNoisyStates", "theorems.WalkWithoutStates"} and any(
+        _is_weaker_later(each) for each in noise
+    ):
         yield "an epsilon from the noise of the first round, although later rounds have less noise or no Gaussian noise"
     algorithm = told.get("algorithm")
-    clipped = isinstance(algorithm, Mapping) and algorithm["kind"] == "ConsensusADMM" and algorithm["clip"] is not None
+    clipped = (
+        isinstance(algorithm, Mapping)
+        and algorithm["kind"] == "algorithms.ConsensusADMM"
+        and algorithm["clip"] is not None
+    )
     if clipped and (entry["unit"], entry["adjacency"]) == ("party", "add-remove"):
         yield "that a party that is gone moves a clipped residual by the clip, although it moves it by twice the clip"
-    hidden = {event["kind"]: count for event, count in _leaves(entry["event"]) if event["kind"].startswith("Sampled")}
-    if "SampledFixedSize" in hidden and entry["observer"].partition(":")[0] in ("peer", "coalition"):
+    leaves = [(event["kind"], count) for event, count in _leaves(entry["event"])]
+    hidden = {kind: count for kind, count in leaves if kind.startswith("events.Sampled")}
+    if "events.SampledFixedSize" in hidden and entry["observer"].partition(":")[0] in ("peer", "coalition"):
         yield "that a sample of fixed size is hidden from a party, which knows whether it was drawn itself"
     several = len(noise) > 1 or max(hidden.values(), default=0) > told["rounds"]
-    if hidden and several and schedule in ("PoissonSubset", "FixedSubset"):
+    if hidden and several and schedule in ("schedules.PoissonSubset", "schedules.FixedSubset"):
         yield "several releases of a sampled round as if each had a sample of its own"
 
 
 def _is_weaker_later(noise: Mapping[str, Any]) -> bool:
-    if noise["kind"] != "GaussianNoise":
+    if noise["kind"] != "noises.GaussianNoise":
         return True
     multiplier = noise["multiplier"]
     if not isinstance(multiplier, Mapping):
         return False
-    if multiplier["kind"] == "Geometric":
+    if multiplier["kind"] == "patterns.Geometric":
         return bool(multiplier["ratio"] < 1)
-    if multiplier["kind"] == "Polynomial":
+    if multiplier["kind"] == "patterns.Polynomial":
         return bool(multiplier["power"] < 0)
-    return bool(multiplier["kind"] == "PerRound" and min(multiplier["values"]) < multiplier["values"][0])
+    return bool(multiplier["kind"] == "patterns.PerRound" and min(multiplier["values"]) < multiplier["values"][0])
 
 
 def _leaves(event: Mapping[str, Any], count: int = 1) -> Iterator[tuple[Mapping[str, Any], int]]:

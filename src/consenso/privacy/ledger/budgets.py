@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from consenso import registry
 from consenso.errors import InputError
-from consenso.privacy.earlier import translate
 from consenso.privacy.events import Adjacency, Event
 from consenso.privacy.guarantee import Unit
 from consenso.privacy.ledger.chain import canonical
@@ -127,8 +127,9 @@ def charges_from_json(stored: list[dict[str, Any]]) -> dict[Scope, Event]:
     from consenso.privacy.serial import from_json
 
     found: dict[Scope, Event] = {}
-    for entry in translate(stored):
-        scope = Scope(observer=entry["observer"], unit=entry["unit"], adjacency=entry["adjacency"])
+    for entry in stored:
+        unit: Any = registry.rename("units", entry["unit"])
+        scope = Scope(observer=entry["observer"], unit=unit, adjacency=entry["adjacency"])
         if scope in found:
             raise InputError(f"charges: the scope ({scope}) is stated twice; state one cost for it.")
         found[scope] = from_json(entry["event"])

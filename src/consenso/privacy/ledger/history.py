@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from consenso import registry
 from consenso.errors import ConsensoError
-from consenso.privacy.earlier import translate
 from consenso.privacy.ledger.budgets import Budget, Charges, charges_from_json, covering
 from consenso.privacy.ledger.chain import Fault, Row, canonical
 
@@ -57,7 +57,10 @@ def replay(rows: tuple[Row, ...]) -> History | Fault:
             content = _content(row)
             if content["kind"] == "create":
                 dataset = content["dataset"]
-                budgets = tuple(Budget(**budget) for budget in translate(content["budgets"]))
+                budgets = tuple(
+                    Budget(**{**budget, "unit": registry.rename("units", budget["unit"])})
+                    for budget in content["budgets"]
+                )
             else:
                 run = _run_after(runs.get(content["run"]), row, content)
                 _check_cover(run, budgets)

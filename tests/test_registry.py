@@ -1,0 +1,329 @@
+"""One registry of kinds: a kind is one file, here or in another distribution, and its name means one thing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from consenso import registry
+from consenso.algorithms.dp_sgd import DPSGD
+from consenso.errors import InputError
+from consenso.losses import Logistic
+from consenso.privacy.events import Gaussian, TokenWalk
+from consenso.privacy.noise import NoNoise, PerRound
+from consenso.privacy.theorems import MeanOfNoisyStates
+from consenso.regularizers import NoPenalty
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", registry.FAMILIES)
+def test_every_kind_is_found_by_its_qualified_name(family: str) -> None:
+    found = registry.kinds(family)
+    assert found
+    for name, kind in found.items():
+        assert registry.find(f"{family}.{name}", [family]) is kind
+        if isinstance(kind, type):
+            assert registry.name_of(kind) == f"{family}.{name}"
+
+
+def test_names_of_version_0_1_0_are_found() -> None:
+    assert registry.find("Logistic", registry.PLANNED) is Logistic
+    assert registry.find("Table", registry.PLANNED) is PerRound
+    assert registry.find("Gaussian", registry.PROVED) is Gaussian
+    assert registry.find("TheoremF", registry.PROVED) is MeanOfNoisyStates
+    assert registry.find("Walk", registry.PROVED) is TokenWalk
+    assert registry.rename("units", "user") == "party"
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [("logistic", Logistic), ("Logistic", Logistic), ("losses.Logistic", Logistic), ("losses.logistic", Logistic)],
+)
+def test_a_study_writes_names_as_people_do(written: str, kind: type) -> None:
+    assert registry.spell(written, ["losses"]) is kind
+
+
+def test_a_name_that_is_not_known_or_means_two_kinds_is_refused() -> None:
+    with pytest.raises(InputError, match="did you mean 'logistic'"):
+        registry.spell("logistik", ["losses"])
+    with pytest.raises(InputError, match="not known"):
+        registry.find("os.system", registry.FAMILIES)
+    with pytest.raises(InputError, match=r"regularizers\.NoPenalty or noises\.NoNoise|noises\.NoNoise or regul"):
+        registry.spell("none", ["regularizers", "noises"])
+    assert registry.spell("regularizers.none", ["regularizers"]) is NoPenalty
+    assert registry.spell("noises.NoNoise", ["regularizers", "noises"]) is NoNoise
+    with pytest.raises(InputError, match=r"events\.ObjectivePerturbation or algorithms"):
+        registry.find("ObjectivePerturbation", ["events", "algorithms"])
+
+
+def test_a_clash_is_an_error_and_other_families_do_not_clash() -> None:
+    impostor = dataclass(frozen=True)(type("Logistic", (), {"__module__": "elsewhere"}))
+    with pytest.raises(InputError, match=r"losses\.Logistic: the name belongs to consenso\.losses\.logistic"):
+        registry.register("losses", impostor)
+    assert registry.kinds("losses")["Logistic"] is Logistic
+    assert registry.name_of(impostor) == "elsewhere.Logistic"
+    registry.register("losses", Logistic)
+    with pytest.raises(InputError, match="frozen"):
+        registry.register("losses", type("Loose", (), {}))
+
+
+def test_a_class_that_is_not_registered_has_a_name_that_nothing_finds() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Mine(DPSGD):
+        pass
+
+    with pytest.raises(InputError, match="not known"):
+        registry.find(registry.name_of(Mine), registry.PLANNED)
+
+
+def test_a_broken_entry_point_says_which_distribution_to_repair() -> None:
+    for value in ("no_such_module_at_all", "consenso.version"):
+        entry = importlib.metadata.EntryPoint(name="mine", value=value, group="consenso.losses")
+        with pytest.raises(InputError, match=f"mine = {value} of consenso.losses"):
+            registry._load_entry("losses", entry)
+
+
+# --- one file each, in a distribution of somebody else --------------------------------------------------------------
+
+FILES = {
+    "loss.py": '''
+from dataclasses import dataclass
+from typing import ClassVar
+import numpy as np
+from consenso.losses.checks import prox_arguments
+from consenso.losses.loss import Kind, ScalarLoss
+
+@dataclass(frozen=True, kw_only=True)
+class Pinball(ScalarLoss):
+    """max(q r, (q - 1) r) of a residual r = target - score."""
+
+    quantile: float = 0.5
+    name: ClassVar[str] = "pinball"
+    targets: ClassVar[Kind] = "real"
+
+    @property
+    def slope_bound(self):
+        return max(self.quantile, 1 - self.quantile)
+
+    @property
+    def curvature_bound(self):
+        return np.inf
+
+    def value(self, scores, targets):
+        rest = targets - scores
+        return np.maximum(self.quantile * rest, (self.quantile - 1) * rest)
+
+    def slope(self, scores, targets):
+        return np.where(scores > targets, 1 - self.quantile, np.where(scores < targets, -self.quantile, 0.0))
+
+    def curvature(self, scores, targets):
+        return np.zeros(np.shape(scores))
+
+    def prox_slope(self, points, steps, targets):
+        points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
+        steps = np.maximum(steps, 1e-300)
+        return np.clip((points - targets) / steps, -self.quantile, 1 - self.quantile)
+''',
+    "regularizer.py": '''
+from dataclasses import dataclass
+import numpy as np
+from consenso.regularizers import Regularizer
+
+@dataclass(frozen=True, kw_only=True)
+class Pull(Regularizer):
+    """strength / 2 |x - towards|^2."""
+
+    strength: float
+    towards: float = 0.1
+
+    @property
+    def strong_convexity(self):
+        return self.strength
+
+    @property
+    def is_constraint(self):
+        return False
+
+    def value(self, x):
+        return 0.5 * self.strength * np.sum(np.square(x - self.towards), axis=-1)
+
+    def prox(self, v, step):
+        return (v + step * self.strength * self.towards) / (1 + step * self.strength)
+
+    def subgradient(self, x):
+        return self.strength * (x - self.towards)
+''',
+    "schedule.py": '''
+from dataclasses import dataclass
+import numpy as np
+from consenso.schedules import Certain
+
+@dataclass(frozen=True)
+class EveryOther:
+    """Even parties in even rounds, odd parties in odd ones."""
+
+    def active(self, round_, previous, parties, coins):
+        return np.arange(round_ % 2, parties, 2)
+
+    def participation(self, party, rounds, parties):
+        return Certain(range(party % 2, rounds, 2))
+
+    def length(self, rounds, coins):
+        return rounds
+''',
+    "algorithm.py": '''
+from dataclasses import dataclass, replace
+from consenso.algorithms.dp_sgd import DPSGD
+from consenso.algorithms.shape import Source
+
+@dataclass(frozen=True, kw_only=True)
+class HalfSteps(DPSGD):
+    """DP-SGD with half of the step."""
+
+    sources = (Source(paper="ours", algorithm="1", names=("half-way",)),)
+
+    def combine(self, facts, hub, total):
+        return DPSGD(**{**vars(self), "step": self.step / 2}).combine(facts, hub, total)
+''',
+    "solver.py": """
+from consenso.solvers.request import Recipe
+from thirdparty.algorithm import HalfSteps
+
+NAME = "half-steps"
+PLACE = 5
+
+def refusal(request):
+    return None
+
+def weakness(request):
+    return "others are better"
+
+def recipe(request):
+    return Recipe(algorithm=HalfSteps(clip=1.0), rounds=3)
+""",
+}
+GROUPS = {
+    "losses": "pinball = thirdparty.loss",
+    "regularizers": "pull = thirdparty.regularizer:Pull",
+    "schedules": "every-other = thirdparty.schedule",
+    "algorithms": "half-steps = thirdparty.algorithm",
+    "solvers": "half-steps = thirdparty.solver",
+}
+STUDY = """
+[data]
+dataset = "diabetes"
+rows = 300
+holdout = 100
+target_bound = 3.0
+[model]
+loss = {kind = "pinball", quantile = 0.4}
+regularizer = {kind = "regularizers.Pull", strength = 0.1}
+[privacy]
+epsilon = 2.0
+delta = 1e-5
+seed = 0
+[setting]
+kind = "federated"
+trust = "curator"
+algorithm = "half-way"
+schedule = "every-other"
+rounds = 4
+split = {kind = "equal", parties = 4}
+[setting.parameters]
+step = 0.5
+"""
+SCRIPT = """
+import numpy as np
+from consenso import registry
+from consenso.algorithms import discover
+from consenso.audit import Effort, audit
+from consenso.engine.run import run
+from consenso.models import load_model
+from consenso.planning.plan import plan
+from consenso.planning.replan import differences
+from consenso.privacy.calibrate import EpsilonDelta
+from consenso.privacy.card import Card
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.samplers import Seeded
+from consenso.privacy.verify import first_failure, verify_file
+from consenso.problem import Problem
+from consenso.solvers import choose
+from consenso.study import Study
+from consenso.study.training import train
+from pathlib import Path
+
+study = Study.load("study.toml")
+train(study, Path("run"))
+assert first_failure(verify_file("run")) is None
+card = Card.load("run")
+assert differences(card) == []
+assert card.parameters["algorithm"]["kind"] == "algorithms.HalfSteps", card.parameters
+assert card.parameters["schedule"]["kind"] == "schedules.EveryOther"
+assert card.data["loss"]["kind"] == "losses.Pinball"
+
+model = load_model("run")
+assert type(model.loss).__name__ == "Pinball" and model.loss.quantile == 0.4
+again = load_model(model.save("again.json"))
+X = np.random.default_rng(0).normal(size=(5, len(model.features))) / 100
+np.testing.assert_array_equal(again.predict(X), model.predict(X))
+np.testing.assert_allclose(model.to_sklearn().predict(X), model.predict(X))
+try:
+    import onnxruntime
+except ImportError:
+    pass
+else:
+    session = onnxruntime.InferenceSession(str(model.to_onnx("model.onnx")))
+    np.testing.assert_allclose(session.run(None, {"X": X})[0][:, 0], model.predict(X))
+
+np.testing.assert_array_equal(run(study.plan(), study.shards()).coefficients, model.coefficients)
+
+kinds = {name: registry.kinds(name) for name in registry.FAMILIES}
+loss, pull = kinds["losses"]["Pinball"](), kinds["regularizers"]["Pull"](strength=0.1)
+small = Problem(loss=loss, regularizer=pull, features=2, sizes=np.full(4, 2), row_bound=1.0, target_bound=1.0)
+half = discover()["HalfSteps"](clip=1.0)
+options = {"rounds": 2, "schedule": kinds["schedules"]["EveryOther"](), "trust": "curator"}
+made = plan(small, half, noise=GaussianNoise(multiplier=1.0), **options)
+findings = audit(made, Effort(trials=200))
+assert findings and not any(finding.refuted for finding in findings)
+
+assert choose.names() == ("preconditioned", "objective-perturbation", "dual-admm", "half-steps", "dp-sgd")
+target = EpsilonDelta(epsilon=1.0, delta=1e-5)
+named = choose.prepare(small, target, solver="half-steps", sampler=Seeded(0), trust="curator")
+assert type(named.plan.algorithm).__name__ == "HalfSteps"
+assert differences(named.plan.card(1e-5)) == []
+"""
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A distribution with one file for each kind, as it lies in a folder of site packages."""
+    package, info = tmp_path / "thirdparty", tmp_path / "thirdparty-1.0.dist-info"
+    for folder in (package, info):
+        folder.mkdir()
+    (package / "__init__.py").write_text("")
+    for name, text in FILES.items():
+        (package / name).write_text(text)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: thirdparty\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("".join(f"[consenso.{name}]\n{line}\n" for name, line in GROUPS.items()))
+    (tmp_path / "study.toml").write_text(STUDY)
+    return tmp_path
+
+
+def test_kinds_of_somebody_else_train_verify_save_load_export_and_are_audited(elsewhere: Path) -> None:
+    path = os.pathsep.join([str(elsewhere), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT],
+        cwd=elsewhere,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=550,
+    )
+    assert done.returncode == 0, done.stderr
