@@ -118,8 +118,8 @@ def test_iterates_follow_the_paper(looks, multiplier) -> None:
         v = x - np.linalg.solve(bent, root @ gradient)
         x = np.linalg.solve(bent + weight * strength * np.eye(3), bent @ v)
         before = gradient
-    # The noise is scaled with sensitivities that include the rounding of sums, some 1e-8 of them; two looks add up.
-    np.testing.assert_allclose(model, x, rtol=1e-6 if multiplier else 1e-9, atol=1e-11)
+    # Rows are cut to some 24 bits for second moments, and sensitivities include what rounding does.
+    np.testing.assert_allclose(model, x, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("law", CHECKED, ids=lambda law: law.__name__)
