@@ -114,6 +114,9 @@ class PreconditionedFixedPoint:
         Source(paper="000", algorithm="Algorithm 1, preconditioned", names=("preconditioned fixed point",)),
     )
 
+    #: Rows are touched by `Cohort.add_up` alone, so that they may stay in storage.
+    adds_up_only: ClassVar[bool] = True
+
     looks: int = 1
     share: float = 0.1
     steps: int | None = None

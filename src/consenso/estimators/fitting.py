@@ -30,6 +30,7 @@ from consenso.problem import NO_BOUND, Problem
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Unpenalized
 from consenso.shards import Shards
 from consenso.shards.constant import whole_bound, with_constant
+from consenso.shards.stored import RowBatches, StoredShards
 
 if TYPE_CHECKING:
     from consenso.engine.ledger_charge import LedgerCharge
@@ -199,6 +200,8 @@ def _without_seed(plan: Plan) -> Plan:
 
 
 def _shards(task: Task, problem: Problem, X: Any, targets: Any) -> Shards:
+    if isinstance(X, RowBatches):
+        return StoredShards.open(problem, X, bound=task.row_bound, constant=task.constant)
     if task.constant is not None:
         bound = NO_BOUND if task.row_bound is None else task.row_bound
         X = with_constant(X, bound, task.constant, "fit")

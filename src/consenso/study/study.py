@@ -21,6 +21,7 @@ from consenso.planning.plan import Plan
 from consenso.privacy.card.plain import plain
 from consenso.problem import Problem
 from consenso.shards import Shards
+from consenso.shards.stored import StoredShards
 from consenso.splits import Split, by_column
 from consenso.study.cross_checks import check_together
 from consenso.study.data import DataSection, read_data
@@ -32,6 +33,7 @@ from consenso.study.planning import Planned, plan_of, problem_of
 from consenso.study.privacy import PrivacySection, read_privacy
 from consenso.study.setting import SettingSection, read_setting
 from consenso.study.sources import Records, evaluation_records, file_records, model_rows, training_records
+from consenso.study.stored import is_stored, open_table
 from consenso.study.writing import write_toml
 
 SCHEMA = "schema.toml"  # the name of the copy in the folder of a run
@@ -196,6 +198,8 @@ class Study:
                 )
             read = [file_records(self.data, self.folder / files[name]) for name in self.parties]
             return Shards.from_parties(self._problem, [(self._rows(records.X), records.y) for records in read])
+        if self.setting.split is None and self.data.table is not None and is_stored(self.data.table):
+            return self._stored(self.folder / self.data.table, 0)
         records = self._records()
         return Shards.from_table(self._problem, self._rows(records.X), records.y, self._split(records))
 
@@ -210,9 +214,19 @@ class Study:
         if file is None:
             X, y = self._part(place)
         else:
-            records = file_records(self.data, Path(file) if path is not None else self.folder / file)
+            where = Path(file) if path is not None else self.folder / file
+            if is_stored(where):
+                return self._stored(where, place)
+            records = file_records(self.data, where)
             X, y = records.X, records.y
         return Shards.from_parties(self._problem, [(self._rows(X), y)], parties=[place])
+
+    def _stored(self, path: Path, party: int) -> Shards:
+        bound = self.data.bound
+        constant = self.model.constant(bound) if self.model.intercept else None
+        return StoredShards.open(
+            self._problem, open_table(self.data, path), bound=bound, constant=constant, party=party
+        )
 
     def evaluation_records(self) -> Records | None:
         """Rows and targets of the public test part, if the study has one."""
