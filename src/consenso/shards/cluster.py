@@ -22,7 +22,7 @@ from consenso.problem import Problem
 from consenso.shards.stored import Batch, Intake, RowBatches, StoredCohort, StoredShards
 
 #: How long a scheduler is waited for, in seconds.
-PATIENCE = 20
+PATIENCE = 15
 ASSUMPTION = (
     "Rows are held by the workers of a Dask cluster, which are trusted as the curator is: whoever controls a worker or "
     "the scheduler sees them."

@@ -37,17 +37,13 @@ class Frames:
     scan: Callable[[], Any]  # a new LazyFrame
     kinds: Mapping[str, bool]  # columns, and whether they are numbers
     rows: int
+    length: int  # rows in a batch; the last has fewer
     files: tuple[Path, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns."""
         return tuple(self.kinds)
-
-    @property
-    def length(self) -> int:
-        """Rows in a batch; the last has fewer."""
-        return max(1, BATCH_NUMBERS // max(1, len(self.names)))
 
     @property
     def count(self) -> int:
@@ -153,7 +149,7 @@ def _open_relation(relation: Any) -> Frames:
     ((rows,),) = relation.aggregate("count(*)").fetchall()
     require_width("the DuckDB relation", len(kinds))
     source = "the DuckDB relation"
-    return _Relation(source=source, scan=lambda: relation, kinds=kinds, rows=int(rows))
+    return _Relation(source=source, scan=lambda: relation, kinds=kinds, rows=int(rows), length=_length(kinds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +183,11 @@ def _count(source: str, scan: Callable[[], Any], files: tuple[Path, ...]) -> Fra
     kinds = {name: kind.is_numeric() or kind == polars.Boolean for name, kind in schema.items()}
     if not rows:
         raise InputError(f"{source}: a table has at least one record, and none was found; check the file.")
-    return Frames(source=source, scan=scan, kinds=kinds, rows=rows, files=files)
+    return Frames(source=source, scan=scan, kinds=kinds, rows=rows, length=_length(kinds), files=files)
+
+
+def _length(columns: Mapping[str, bool]) -> int:
+    return max(1, BATCH_NUMBERS // max(1, len(columns)))
 
 
 class _Quiet:
