@@ -121,7 +121,7 @@ class DPADMM:
             Release(
                 name="copy",
                 size=facts.dim,
-                bounds=gradient_gaps(facts, 2, clip=self.clip).scale(1 / self._denominator(facts.round)),
+                bounds=gradient_gaps(facts, 2, clip=self.clip).scale(1 / self._denominator(facts)),
                 why="a copy moves by the change of one gradient over penalty + 1/proximity "
                 "(docs/privacy.md#conventions)",
             ),
@@ -150,7 +150,7 @@ class DPADMM:
         penalty, near = penalty_at(self.penalty, facts.round), 1 / value_at(self.proximity, facts.round)
         gradient = f.gradient(state.x) if self.clip is None else f.clipped_gradient(state.x, self.clip)
         step = penalty * down.w + dual + near * state.x - gradient / facts.parties
-        x = release("copy", step / self._denominator(facts.round))
+        x = release("copy", step / self._denominator(facts))
         return State(x=x, dual=dual), Up(point=x - dual / penalty)
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
@@ -163,7 +163,10 @@ class DPADMM:
         """The last consensus, or the average of the late ones."""
         return hub.total / hub.late if hub.late else hub.w
 
-    def _denominator(self, round_: int) -> float:
+    def _denominator(self, facts: PublicFacts) -> float:
+        # The number of the round is not read where it plays no part: equal rounds are then declared together.
+        constant = isinstance(self.penalty, float | int) and isinstance(self.proximity, float | int | Constant)
+        round_ = 0 if constant else facts.round
         return penalty_at(self.penalty, round_) + 1 / value_at(self.proximity, round_)
 
     def _consensus(self, facts: PublicFacts, mean: Array, round_: int) -> Array:

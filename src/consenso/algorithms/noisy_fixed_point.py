@@ -159,7 +159,9 @@ class NoisyFixedPoint:
     def active(self, facts: PublicFacts) -> IntArray:
         """Coordinates of the blocks that act in this round."""
         sizes = block_sizes("NoisyFixedPoint", self.blocks, facts.dim)
-        return coordinates(sizes, self.activation.active(facts.round, len(sizes)))
+        # The number of the round is not read where it plays no part: equal rounds are then declared together.
+        round_ = 0 if isinstance(self.activation, AllBlocks) else facts.round
+        return coordinates(sizes, self.activation.active(round_, len(sizes)))
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The sum of the records' parts on the active coordinates; nothing in a round in which no block acts."""

@@ -68,7 +68,7 @@ class SinglePartyStep:
         except StepError as error:
             # No rows are in it: what was heard is to blame.
             raise MessageError("what came cannot be worked with, whatever the rows; send smaller numbers.") from error
-        releases = (*book.releases, *_list_handed_over(spec.policy.trust, algorithm.releases(here), message))
+        releases = (*book.releases, *_list_handed_over(spec.policy.trust, context.releases(here), message))
         return Taken(
             state=state if silent else after,
             message=message,
