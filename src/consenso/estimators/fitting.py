@@ -176,26 +176,23 @@ def _private(
     from consenso.engine.run import run
     from consenso.solvers import prepare
 
-    prepared = prepare(problem, terms.target, solver=task.solver, sampler=terms.sampler, count=terms.count)
-    result = run(prepared.plan, _shards(task, problem, X, targets), charge=charge)
+    plan = prepare(problem, terms.target, solver=task.solver, sampler=terms.sampler, count=terms.count)
+    result = run(plan, _shards(task, problem, X, targets), charge=charge)
     return _collect_fit(
         task,
         problem,
         result.model,
-        solver=prepared.name,
-        reason=prepared.reason,
+        solver=plan.solver,
+        reason=plan.reason,
         steps=result.rounds,
-        guarantee=prepared.plan.guarantee(choose_observer(prepared.plan.spec.policy.trust), terms.delta),
-        claims=LazyCard(plan=_without_seed(prepared.plan), problem=problem, delta=terms.delta),
+        guarantee=plan.guarantee(choose_observer(plan.trust), terms.delta),
+        claims=LazyCard(plan=_without_seed(plan), problem=problem, delta=terms.delta),
     )
 
 
 def _without_seed(plan: Plan) -> Plan:
     """The plan with any seed instead of the one that the noise came from: what it promises is the same."""
-    policy = plan.spec.policy
-    if not isinstance(policy.sampler, Seeded):
-        return plan
-    return replace(plan, spec=replace(plan.spec, policy=replace(policy, sampler=Seeded(0))))
+    return replace(plan, sampler=Seeded(0)) if isinstance(plan.sampler, Seeded) else plan
 
 
 def _shards(task: Task, problem: Problem, X: Any, targets: Any) -> Shards:

@@ -58,7 +58,7 @@ class SinglePartyStep:
         """One step. `silent` answers every release with its noise alone and leaves the state as it is."""
         spec, algorithm, here = self.plan.spec, self.plan.algorithm, self.facts(round_)
         if silent:
-            spec = replace(spec, policy=replace(spec.policy, probe=_ignore_value))
+            spec = replace(spec, probe=_ignore_value)
         for heard in down:
             check_numbers(heard, largest_number(spec.facts.problem))
         book = RoundLog(spent)

@@ -32,7 +32,6 @@ from consenso.privacy.observers import (
 )
 from consenso.privacy.relations import UNITS, Relation, bounds_of, check_claim, claims_of
 from consenso.privacy.release import Trust
-from consenso.privacy.releaser import ReleasePolicy
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, largest_bounds, stretches
 from consenso.privacy.samplers import Sampler, Seeded
 from consenso.privacy.theorems import Composition, Theorem, strongest
@@ -59,13 +58,19 @@ class ProvedGuarantee:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """An algorithm in a spec. Everything in it is public."""
+class Plan(RunSpec):
+    """A run with its algorithm. Everything in it is public."""
 
     algorithm: Any
-    spec: RunSpec
     count: Count | None = None  # the noisy number of records that was released before, and is paid for with the run
     sampler_chosen: bool = True  # planning needs no source of noise, running does
+    solver: str = ""  # whose rules chose the algorithm, if any did
+    reason: str = ""  # why, in one sentence, from public facts only
+
+    @property
+    def spec(self) -> RunSpec:
+        """The run without its algorithm: what theorems and engines may see of the plan."""
+        return self
 
     @property
     def problem(self) -> Problem:
@@ -334,25 +339,23 @@ def plan(
     )
     declarations = Declarations(algorithm.releases)
     names = _names(declarations, facts)
-    policy = ReleasePolicy(
+    planned = Plan(
+        algorithm=algorithm,
+        facts=facts,
+        schedule=schedule,
         noise=noise if isinstance(noise, Mapping) else dict.fromkeys(names, noise or GaussianNoise(multiplier=1.0)),
         sampler=sampler or Seeded(0),
         trust=trust,
         shares=max(1, problem.parties - colluders - 1),
         equal_noise=equal == "noise",
-    )
-    spec = RunSpec(
-        facts=facts,
-        schedule=schedule,
-        policy=policy,
+        sampler_chosen=sampler is not None,
         shape=shape,
         topology=topology,
         colluders=colluders,
         _declared={algorithm.releases: declarations},
     )
-    algorithm.check(spec)
-    _check_bounded(algorithm, spec)
-    planned = Plan(algorithm=algorithm, spec=spec, sampler_chosen=sampler is not None)
+    algorithm.check(planned)
+    _check_bounded(algorithm, planned)
     if target is not None:
         planned = _calibrate(planned, target, observer or choose_observer(trust))
     planned = replace(_with_noise_levels(planned), count=count)
@@ -401,7 +404,7 @@ def _with_noise_levels(planned: Plan) -> Plan:
     """The plan whose facts say how loud each release will be: public, and what step rules are made from."""
     spec = planned.spec
     heard = {name: _noise_level(spec, planned.algorithm.releases, name) for name in spec.policy.noise}
-    return replace(planned, spec=replace(spec, facts=replace(spec.facts, noise=heard)))
+    return replace(planned, facts=replace(spec.facts, noise=heard))
 
 
 def _noise_level(spec: RunSpec, declaration: Declaration, name: str) -> float:
@@ -430,8 +433,7 @@ def _calibrate(planned: Plan, target: Target, observer: Observer) -> Plan:
         noise = {
             name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0)) for name in planned.spec.policy.noise
         }
-        policy = replace(planned.spec.policy, noise=noise)
-        return replace(planned, spec=replace(planned.spec, policy=policy))
+        return replace(planned, noise=noise)
 
     delta = getattr(target, "delta", 1e-6)
     return at(calibrate_noise(lambda multiplier: at(multiplier).guarantee(observer, delta).event, target))

@@ -22,18 +22,22 @@ from consenso.topology import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSpec:
-    """A run before it starts."""
+class RunSpec(ReleasePolicy):
+    """A run before it starts: how values leave, and who takes part in which round."""
 
     facts: PublicFacts  # of everyone, in round 0
     schedule: Schedule
-    policy: ReleasePolicy
     shape: Literal["hub", "peer"]
     topology: Topology | None = None
     colluders: int = 0  # parties that may pool what they know with whoever looks
     # Declarations do not depend on noise: all specifications that are made from this one share their answers.
     _declared: dict[Declaration, Declarations] = field(default_factory=dict, repr=False, compare=False)
     _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def policy(self) -> ReleasePolicy:
+        """How values leave: what a releaser may see of the run."""
+        return self
 
     @property
     def rounds(self) -> int:
@@ -53,10 +57,10 @@ class RunSpec:
 
     def representatives(self) -> PublicFacts:
         """PublicFacts of one party of each kind that public facts tell apart."""
-        return self._representatives
+        return self._one_of_each
 
     @cached_property
-    def _representatives(self) -> PublicFacts:
+    def _one_of_each(self) -> PublicFacts:
         return self.facts.only(self.facts.classes())
 
 
