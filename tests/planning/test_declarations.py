@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -60,6 +61,29 @@ def test_a_fit_of_eleven_rounds_asks_once_for_each_kind_of_round(asked, monkeypa
     asked.clear()
     assert model.card_.entries
     assert asked.total() == 0
+
+
+def test_a_fit_passes_through_seven_objects() -> None:
+    """Of the rooms between an estimator and the engine: what is made there on the way to the coefficients."""
+    rooms = ("estimators", "solvers", "planning", "problem", "public_facts", "engine.run", "privacy.calibrate")
+    made = set()
+
+    def look(frame, event, _) -> None:
+        if event == "call" and frame.f_code.co_name == "__init__" and "self" in frame.f_locals:
+            kind = type(frame.f_locals["self"])
+            if kind.__module__.startswith(tuple(f"consenso.{room}" for room in rooms)):
+                made.add(kind.__name__)
+
+    rows = np.random.default_rng(0).uniform(-0.5, 0.5, size=(200, 3))
+    model = PrivateLogisticRegression(row_bound=1.0, classes=[-1, 1], random_state=0)
+    sys.setprofile(look)
+    try:
+        model.fit(rows, np.where(rows[:, 0] > 0, 1, -1))
+    finally:
+        sys.setprofile(None)
+    # Questions to the plan, and the search for its noise, are no station.
+    made -= {"ProvedGuarantee", "_Search", "_Point"}
+    assert made == {"PrivacyParams", "Problem", "EpsilonDelta", "Request", "PublicFacts", "Plan", "Result"}
 
 
 @pytest.mark.parametrize(

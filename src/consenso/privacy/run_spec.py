@@ -53,7 +53,9 @@ class RunSpec(ReleasePolicy):
         """A declaration that is asked once for rounds that it does not tell apart."""
         if isinstance(declaration, Declarations):
             return declaration
-        return self._declared.setdefault(declaration, Declarations(declaration))
+        if declaration not in self._declared:
+            self._declared[declaration] = Declarations(declaration)
+        return self._declared[declaration]
 
     def representatives(self) -> PublicFacts:
         """PublicFacts of one party of each kind that public facts tell apart."""
