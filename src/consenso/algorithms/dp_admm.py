@@ -40,7 +40,7 @@ from consenso.errors import InputError
 from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy.noise import Constant, GaussianNoise, LaplaceNoise, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser, postprocess
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -78,7 +78,7 @@ class State:
 class Up:
     """x - dual / penalty, of which the hub takes the mean."""
 
-    point: Array
+    point: Released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ class DPADMM:
         gradient = f.gradient(state.x) if self.clip is None else f.clipped_gradient(state.x, self.clip)
         step = penalty * down.w + dual + near * state.x - gradient / facts.parties
         x = release("copy", step / self._denominator(facts))
-        return State(x=x, dual=dual), Up(point=x - dual / penalty)
+        return State(x=x, dual=dual), Up(point=postprocess(x - dual / penalty, x))
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The mean, then the regularizer."""

@@ -38,7 +38,7 @@ from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.operators import Activation, AllBlocks, CyclicBlocks, RandomBlock, is_separable, shorten_slopes
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Releaser, declare_public
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -143,7 +143,7 @@ class DPCD:
         """Sums along the active features."""
         active = self.active(facts)
         if len(active) == 0:
-            return state, Up(gradient=np.zeros((len(facts.cohort), 0)))
+            return state, Up(gradient=declare_public(np.zeros((len(facts.cohort), 0))))
         slopes = f.slopes(f.linear_predictor(down.u))
         slopes = sample_records(
             shorten_slopes(slopes, np.ones(len(slopes)), self.slope_clip), f, release, "gradient", self.rate

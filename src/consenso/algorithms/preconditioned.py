@@ -55,7 +55,7 @@ from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.metric import Metric, again, look, pack_symmetric, unpack_symmetric
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -98,7 +98,7 @@ class State:
 class Up:
     """A party's share of the sum of the round: a second moment, a gradient or a squared slope."""
 
-    total: Array
+    total: Released
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,7 +79,7 @@ class Cohorts:
             progress.record(releaser.entry, in_parts=False)
         elif done.any():
             progress.record(self._passage(facts.only(cohort[done]), largest).entry, in_parts=False)
-        return Up(increment=totals), cohort[~done]
+        return Up(increment=releaser.sum(totals)), cohort[~done]
 
     def _passage(self, facts: PublicFacts, largest: dict[str, float]) -> CompiledRelease:
         releases = self._algorithm.releases(facts) if self._releases is None else self._releases
