@@ -254,8 +254,7 @@ def evaluate(
         made = calibrated(problem, entry, topology, EpsilonDelta(epsilon=epsilon, delta=DELTA))
     found = []
     for seed in range(seeds):
-        policy = replace(made.spec.policy, sampler=Seeded(seed))
-        seeded = replace(made, spec=replace(made.spec, policy=policy), sampler_chosen=True)
+        seeded = replace(made, sampler=Seeded(seed), sampler_chosen=True)
         found.append(test(run(seeded, shards).model))
     (risk, accuracy), spread = np.mean(found, axis=0), np.std(found, axis=0)[0] if seeds > 1 else math.nan
     return Cell(

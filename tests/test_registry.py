@@ -193,7 +193,6 @@ class HalfSteps(DPSGD):
         return DPSGD(**{**vars(self), "step": self.step / 2}).combine(facts, hub, total)
 ''',
     "solver.py": """
-from consenso.solvers.request import Recipe
 from thirdparty.algorithm import HalfSteps
 
 NAME = "half-steps"
@@ -206,7 +205,7 @@ def weakness(request):
     return "others are better"
 
 def recipe(request):
-    return Recipe(algorithm=HalfSteps(clip=1.0), rounds=3)
+    return HalfSteps(clip=1.0), 3
 """,
 }
 GROUPS = {
@@ -296,8 +295,8 @@ assert findings and not any(finding.refuted for finding in findings)
 assert choose.names() == ("preconditioned", "objective-perturbation", "dual-admm", "half-steps", "dp-sgd")
 target = EpsilonDelta(epsilon=1.0, delta=1e-5)
 named = choose.prepare(small, target, solver="half-steps", sampler=Seeded(0), trust="curator")
-assert type(named.plan.algorithm).__name__ == "HalfSteps"
-assert differences(named.plan.card(1e-5)) == []
+assert type(named.algorithm).__name__ == "HalfSteps"
+assert differences(named.card(1e-5)) == []
 """
 
 

@@ -20,7 +20,7 @@ def fit(task: Task, solver: str, epsilon: float, delta: float, seed: int) -> Any
     problem = task.problem()
     shards = Shards.from_parties(problem, [(task.X, task.y)])
     prepared = prepare(problem, EpsilonDelta(epsilon=epsilon, delta=delta), solver=solver, sampler=Seeded(seed))
-    return run(prepared.plan, shards).coefficients
+    return run(prepared, shards).coefficients
 
 
 def exact(task: Task) -> Any:

@@ -243,5 +243,4 @@ def score(drawn: Dataset, kappa: float, made: Plan) -> float:
 
 def reseeded(made: Plan, seed: int) -> Plan:
     """The same plan with noise from another seed: what it promises does not change."""
-    policy = replace(made.spec.policy, sampler=Seeded(seed))
-    return replace(made, spec=replace(made.spec, policy=policy))
+    return replace(made, sampler=Seeded(seed))

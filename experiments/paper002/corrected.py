@@ -80,8 +80,7 @@ def baseline(*, method: str, epsilon: float, seed: int, carded: bool) -> dict[st
 
 
 def _seeded(made: Plan, seed: int) -> Plan:
-    policy = replace(made.spec.policy, sampler=Seeded(seed))
-    return replace(made, spec=replace(made.spec, policy=policy), sampler_chosen=True)
+    return replace(made, sampler=Seeded(seed), sampler_chosen=True)
 
 
 def _measured(made: Plan, *, carded: bool) -> dict[str, Any]:

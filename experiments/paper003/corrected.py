@@ -69,7 +69,7 @@ def planned(problem: Problem, method: str, epsilon: float, seed: int) -> Plan:
     """The plan of a method at a total epsilon."""
     target, sampler = EpsilonDelta(epsilon=epsilon, delta=DELTA), Seeded(seed)
     if method.startswith("secure sum"):
-        return prepare(problem, target, trust="secure-sum", observer=Server(), sampler=sampler).plan
+        return prepare(problem, target, trust="secure-sum", observer=Server(), sampler=sampler)
     rounds = pace(problem, epsilon)
     # Half of the denominator from the penalty, half from the proximity: a step of STEP in all.
     penalty, proximity = 1 / (2 * STEP), 2 * STEP

@@ -38,6 +38,13 @@ class PublicFacts:
         """The same cohort in another round."""
         return replace(self, round=round_)
 
+    def is_before(self, round_: int) -> bool:
+        """Whether this round comes before another.
+
+        A declaration that asks this, and does not read `round`, is asked once for all rounds with the same answer.
+        """
+        return self.round < round_
+
     def only(self, cohort: IntArray) -> PublicFacts:
         """PublicFacts of some parties, given by their indices in the whole federation; `self` must be of everyone."""
         degrees = None if self.degrees is None else self.degrees[cohort]

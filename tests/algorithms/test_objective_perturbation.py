@@ -208,7 +208,6 @@ def test_adult(data_dir):
         made = plan(of, algorithm, rounds=1, target=target, sampler=Seeded(0))
         reached = []
         for seed in range(2):
-            policy = replace(made.spec.policy, sampler=Seeded(seed))
-            model = run(replace(made, spec=replace(made.spec, policy=policy)), own).model
+            model = run(replace(made, sampler=Seeded(seed)), own).model
             reached.append(100 * np.mean(np.sign(adult.X_test @ model) == adult.y_test))
         assert np.mean(reached) == pytest.approx(accuracy, abs=0.4), budget

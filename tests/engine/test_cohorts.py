@@ -252,7 +252,7 @@ def test_what_is_not_compiled_is_left_to_the_general_engine(change) -> None:
 def test_a_probe_is_left_to_the_general_engine() -> None:
     planned, shards = made()
     assert compile_cohorts(planned.algorithm, planned.spec, shards) is not None
-    probed = replace(planned.spec, policy=replace(planned.spec.policy, probe=lambda *seen: None))
+    probed = replace(planned.spec, probe=lambda *seen: None)
     assert compile_cohorts(planned.algorithm, probed, shards) is None
 
 

@@ -268,7 +268,7 @@ def test_a_probe_and_strange_coins_are_left_to_the_general_engine() -> None:
     coins = coins_of(planned, InProcessEngine().start(planned.algorithm, planned.spec, shards))
     assert compile_walk(planned.algorithm, planned.spec, shards, coins) is not None
     assert compile_walk(planned.algorithm, planned.spec, shards, lambda *which: np.array([0.5])) is None
-    probed = replace(planned.spec, policy=replace(planned.spec.policy, probe=lambda *seen: None))
+    probed = replace(planned.spec, probe=lambda *seen: None)
     assert compile_walk(planned.algorithm, probed, shards, coins) is None
 
 
@@ -337,11 +337,7 @@ def test_a_walk_is_distributed_as_federated_training_with_one_user_a_round() -> 
             schedule=schedule,
             sampler=Seeded(0),
         )
-        spec = planned.spec
-        drawn = [
-            replace(planned, spec=replace(spec, policy=replace(spec.policy, sampler=Seeded(first + seed))))
-            for seed in range(seeds)
-        ]
+        drawn = [replace(planned, sampler=Seeded(first + seed)) for seed in range(seeds)]
         models.append(np.array([run(each, shards).model for each in drawn]))
     walked, sampled = models
     assert walked.std(axis=0).min() > 0.01

@@ -91,16 +91,16 @@ def test_what_is_left_for_the_fit_is_one_mu_for_every_count(solver, sampler) -> 
     for noisy in (-50.0, 3.0, 80.0, 1e3, 1e6):
         count = a_count(noisy, sampler=sampler)
         fit = solvers.prepare(problem_of(count), Mu(mu=count.rest), solver=solver, sampler=sampler, count=count)
-        alone = replace(fit.plan, count=None).guarantee(Public(), DELTA).event
+        alone = replace(fit, count=None).guarantee(Public(), DELTA).event
         together = compose(count.event(sampler), alone)
         assert 0.99 * count.rest < gdp(alone) <= count.rest
         assert gdp(together) <= count.mu
         assert excess(together) <= count.excess
         for adjacency, most in (("add-remove", count.mu), ("replace-one", 2 * count.mu)):
-            event = fit.plan.guarantee(Public(), DELTA, adjacency=adjacency).event
+            event = fit.guarantee(Public(), DELTA, adjacency=adjacency).event
             assert gdp(event) == pytest.approx(most)
             stated.add((adjacency, event))
-            own = replace(fit.plan, count=None).guarantee(Public(), DELTA, adjacency=adjacency).event
+            own = replace(fit, count=None).guarantee(Public(), DELTA, adjacency=adjacency).event
             assert gdp(own) <= most
     assert len(stated) == 2, "what is promised may not depend on the count"
 
@@ -113,7 +113,7 @@ def test_a_budget_for_each_count_is_refused() -> None:
     capped = replace(problem_of(count), capped=True)
     with pytest.raises(InputError, match="capped"):
         solvers.prepare(capped, Mu(mu=count.rest), sampler=Seeded(0), count=count)
-    loud = solvers.prepare(problem_of(count), Mu(mu=2 * count.mu), sampler=Seeded(0)).plan
+    loud = solvers.prepare(problem_of(count), Mu(mu=2 * count.mu), sampler=Seeded(0))
     with pytest.raises(PreconditionError, match="GDP"):
         replace(loud, count=count).guarantee(Public(), DELTA)
 
@@ -213,8 +213,7 @@ def test_with_far_more_rows_than_were_counted_no_release_moves_by_more_than_decl
             look = lambda round_, release, cohort, value, bound, values=values: values.append(
                 (release, value.copy(), bound)
             )
-            policy = replace(made_plan.spec.policy, probe=look)
-            watched = replace(made_plan, spec=replace(made_plan.spec, policy=policy))
+            watched = replace(made_plan, probe=look)
             execute(watched, Shards.from_parties(problem, [(rows[:many], targets[:many])]))
             seen.append(values)
         for (release, one, bound), (_, other, _) in zip(*seen, strict=True):

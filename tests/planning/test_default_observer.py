@@ -54,17 +54,17 @@ def test_plan_calibrates_for_whoever_is_not_trusted(name: str, trust: Any) -> No
 def test_parties_trust_nobody_unless_they_say_so_and_one_party_is_its_own_curator() -> None:
     example = discover()["PreconditionedFixedPoint"].example()
     check_kept(plan_example(example, trust=None, noise=None, target=TARGET), "local")
-    check_kept(prepare(_problem(parties=1), TARGET).plan, "curator")
+    check_kept(prepare(_problem(parties=1), TARGET), "curator")
 
 
 @pytest.mark.parametrize("trust", UNTRUSTED)
 @pytest.mark.parametrize("solver", ["auto", *sorted({*names()} - {"objective-perturbation"})])
 def test_prepare_calibrates_for_whoever_is_not_trusted(solver: str, trust: Any) -> None:
-    check_kept(prepare(_problem(parties=10), TARGET, solver=solver, trust=trust).plan, trust)
+    check_kept(prepare(_problem(parties=10), TARGET, solver=solver, trust=trust), trust)
 
 
 def test_a_named_observer_is_still_the_one_that_is_meant() -> None:
-    made = prepare(_problem(parties=10), TARGET, trust="local", observer=Public()).plan
+    made = prepare(_problem(parties=10), TARGET, trust="local", observer=Public())
     assert made.guarantee(Public(), 1e-5).epsilon(1e-5) == pytest.approx(1.0, rel=1e-3)
     assert made.guarantee(Eavesdropper(), 1e-5).epsilon(1e-5) > 2
 

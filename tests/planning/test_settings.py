@@ -242,7 +242,7 @@ def test_safe_noise_runs_and_is_not_repeatable() -> None:
 
 
 def replace_sampler(made, sampler):
-    return replace(made, spec=replace(made.spec, policy=replace(made.spec.policy, sampler=sampler)))
+    return replace(made, sampler=sampler)
 
 
 @pytest.mark.parametrize(

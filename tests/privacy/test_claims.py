@@ -150,7 +150,7 @@ def sampled_world(rounds: int, multiplier: float):
         trust="curator",
         sampler=Seeded(0),
     )
-    return replace(made.spec, policy=replace(made.spec.policy, noise=noise))
+    return replace(made.spec, noise=noise)
 
 
 def release(name, times, contribution=1.0, rate=1.0):
@@ -412,7 +412,7 @@ def test_colluders_mean_the_same_to_every_algorithm(name):
         before = 0.0
         for count, pooled in ((0, Public()), (1, Peer(party=0)), (2, Coalition(parties=(0, 1)))):
             asked = [
-                replace(made, spec=replace(made.spec, colluders=colluders)).prove(observer, attacked, DELTA)
+                replace(made, colluders=colluders).prove(observer, attacked, DELTA)
                 for colluders, observer in ((count, Public()), (0, pooled))
             ]
             public, coalition = (promise.guarantee.epsilon(DELTA) for promise in asked)

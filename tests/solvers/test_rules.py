@@ -48,8 +48,8 @@ def request(epsilon: float, **rest) -> Request:
 @pytest.mark.parametrize("epsilon", [0.05, 10.0])
 def test_every_loss_has_a_plan_that_keeps_the_budget(loss, adjacency, epsilon) -> None:
     chosen = prepare(problem(loss, adjacency=adjacency), EpsilonDelta(epsilon=epsilon, delta=1e-5))
-    assert chosen.name == "preconditioned"
-    promised = chosen.plan.guarantee(Public(), 1e-5)
+    assert chosen.solver == "preconditioned"
+    promised = chosen.guarantee(Public(), 1e-5)
     assert (promised.unit, promised.adjacency) == ("record", adjacency)
     assert 0.97 * epsilon < promised.epsilon(1e-5) <= epsilon
 
@@ -83,7 +83,7 @@ def test_many_columns_are_left_to_those_who_do_not_look_at_them_all() -> None:
 def test_every_named_solver_can_be_asked_for() -> None:
     for name in names():
         chosen = prepare(problem(), EpsilonDelta(epsilon=1.0, delta=1e-5), solver=name)
-        assert (chosen.name, chosen.reason) == (name, f"{name}: asked for by name.")
+        assert (chosen.solver, chosen.reason) == (name, f"{name}: asked for by name.")
 
 
 def test_looks_follow_the_noise_of_a_second_moment() -> None:
@@ -145,8 +145,8 @@ def test_a_plan_knows_nothing_of_the_data_and_a_fit_only_what_was_released() -> 
     rng, asked = np.random.default_rng(3), problem(records=400, features=4)
     chosen = prepare(asked, EpsilonDelta(epsilon=1.0, delta=1e-5), sampler=Seeded(0))
     rows = rng.uniform(-0.5, 0.5, size=(400, 4))
-    one = run(chosen.plan, Shards.from_parties(asked, [(rows, np.sign(rows[:, 0]))]))
-    two = run(chosen.plan, Shards.from_parties(asked, [(0 * rows, np.ones(400))]))
+    one = run(chosen, Shards.from_parties(asked, [(rows, np.sign(rows[:, 0]))]))
+    two = run(chosen, Shards.from_parties(asked, [(0 * rows, np.ones(400))]))
     assert not np.allclose(one.model, two.model)
     assert one.card(1e-5) == two.card(1e-5)
 

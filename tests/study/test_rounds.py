@@ -84,8 +84,8 @@ def test_an_epsilon_that_promises_nothing_is_told_in_words(central: Path) -> Non
 
     from consenso.privacy.noise import GaussianNoise
 
-    loud = replace(plan.spec.policy, noise=dict.fromkeys(plan.spec.policy.noise, GaussianNoise(multiplier=1e-3)))
-    card = replace(plan, spec=replace(plan.spec, policy=loud)).card(1e-5)
+    loud = dict.fromkeys(plan.noise, GaussianNoise(multiplier=1e-3))
+    card = replace(plan, noise=loud).card(1e-5)
     assert all(entry.epsilon > LARGEST_USEFUL for entry in card.entries)
     assert "e+0" not in card.text()
     assert card.text().count("no useful guarantee") == 2 * len(card.entries)  # its sentence, and its figures

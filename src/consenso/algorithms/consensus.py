@@ -37,7 +37,7 @@ from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy.composition import sight
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
 from consenso.privacy.theorems import MeanOfNoisyStates, Theorem
 from consenso.problem import Problem
@@ -76,7 +76,7 @@ class State:
 class Up:
     """What a party sends."""
 
-    increment: Array
+    increment: Released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +134,7 @@ class ConsensusADMM:
         """Theorem F for whoever sees the means only."""
         if query.adjacency != "replace-one" or self.clip is not None or not isinstance(spec.schedule, Everyone):
             return
-        (release,) = self.releases(spec.facts)
+        (release,) = spec.declared(self.releases)(spec.facts)
         if sight(spec, query, release) != "sum" or not spec.facts.proxes_end:
             return
 

@@ -34,7 +34,7 @@ from consenso.errors import PreconditionError
 from consenso.losses import Logistic
 from consenso.privacy.noise import Noise, NoNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -123,7 +123,7 @@ class ExactNode:
         w = self.leave(facts, state, f, release)
         return replace(state, w=w), Message(w=w)
 
-    def leave(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> Array:
+    def leave(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> Released:
         """The minimiser with the noise of the release "model", (parties, dim)."""
         pull, curvature = pulls(self.penalty, facts, state), curvatures(self.penalty, facts)
         return release("model", minimise(f, pull, curvature, self.tolerance, type(self).__name__))

@@ -40,7 +40,7 @@ from consenso.errors import InputError
 from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy.noise import Constant, GaussianNoise, LaplaceNoise, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser, postprocess
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -78,7 +78,7 @@ class State:
 class Up:
     """x - dual / penalty, of which the hub takes the mean."""
 
-    point: Array
+    point: Released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class DPADMM:
             Release(
                 name="copy",
                 size=facts.dim,
-                bounds=gradient_gaps(facts, 2, clip=self.clip).scale(1 / self._denominator(facts.round)),
+                bounds=gradient_gaps(facts, 2, clip=self.clip).scale(1 / self._denominator(facts)),
                 why="a copy moves by the change of one gradient over penalty + 1/proximity "
                 "(docs/privacy.md#conventions)",
             ),
@@ -150,8 +150,8 @@ class DPADMM:
         penalty, near = penalty_at(self.penalty, facts.round), 1 / value_at(self.proximity, facts.round)
         gradient = f.gradient(state.x) if self.clip is None else f.clipped_gradient(state.x, self.clip)
         step = penalty * down.w + dual + near * state.x - gradient / facts.parties
-        x = release("copy", step / self._denominator(facts.round))
-        return State(x=x, dual=dual), Up(point=x - dual / penalty)
+        x = release("copy", step / self._denominator(facts))
+        return State(x=x, dual=dual), Up(point=postprocess(x - dual / penalty, x))
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The mean, then the regularizer."""
@@ -163,7 +163,10 @@ class DPADMM:
         """The last consensus, or the average of the late ones."""
         return hub.total / hub.late if hub.late else hub.w
 
-    def _denominator(self, round_: int) -> float:
+    def _denominator(self, facts: PublicFacts) -> float:
+        # The number of the round is not read where it plays no part: equal rounds are then declared together.
+        constant = isinstance(self.penalty, float | int) and isinstance(self.proximity, float | int | Constant)
+        round_ = 0 if constant else facts.round
         return penalty_at(self.penalty, round_) + 1 / value_at(self.proximity, round_)
 
     def _consensus(self, facts: PublicFacts, mean: Array, round_: int) -> Array:

@@ -35,10 +35,10 @@ from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.losses import Logistic, require_lipschitz, require_smooth
-from consenso.operators import Activation, CyclicBlocks, RandomBlock, is_separable, shorten_slopes
+from consenso.operators import Activation, AllBlocks, CyclicBlocks, RandomBlock, is_separable, shorten_slopes
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Releaser, declare_public
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -87,7 +87,9 @@ class DPCD:
 
     def active(self, facts: PublicFacts) -> IntArray:
         """Features that act in this round."""
-        return self.activation.active(facts.round, facts.problem.features)
+        # The number of the round is not read where it plays no part: equal rounds are then declared together.
+        round_ = 0 if isinstance(self.activation, AllBlocks) else facts.round
+        return self.activation.active(round_, facts.problem.features)
 
     def bounds_of(self, problem: Problem) -> Array:
         """The public bound on the entries of each column, (features,)."""
@@ -141,7 +143,7 @@ class DPCD:
         """Sums along the active features."""
         active = self.active(facts)
         if len(active) == 0:
-            return state, Up(gradient=np.zeros((len(facts.cohort), 0)))
+            return state, Up(gradient=declare_public(np.zeros((len(facts.cohort), 0))))
         slopes = f.slopes(f.linear_predictor(down.u))
         slopes = sample_records(
             shorten_slopes(slopes, np.ones(len(slopes)), self.slope_clip), f, release, "gradient", self.rate

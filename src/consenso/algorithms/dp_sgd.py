@@ -36,7 +36,7 @@ from consenso.losses import Logistic, require_lipschitz
 from consenso.operators import gradient_bound, shorten_slopes
 from consenso.privacy.noise import Constant, GaussianNoise, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -66,7 +66,7 @@ class Down:
 class Up:
     """A party's share of the gradient sum."""
 
-    gradient: Array
+    gradient: Released
 
 
 @dataclass(frozen=True, kw_only=True)

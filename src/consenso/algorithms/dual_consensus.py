@@ -37,7 +37,7 @@ from consenso.errors import InputError
 from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release, sum_rounding
-from consenso.privacy.releaser import Releaser, clip
+from consenso.privacy.releaser import Released, Releaser, clip
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -84,7 +84,7 @@ class RecordState:
 class Up:
     """A party's share of the sum."""
 
-    dual: Array
+    dual: Released
 
 
 @dataclass(frozen=True, kw_only=True)

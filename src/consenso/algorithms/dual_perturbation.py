@@ -40,13 +40,12 @@ from consenso.algorithms.distributed_admm import (
     pulls,
 )
 from consenso.algorithms.shape import Example, Source, require_positive
-from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import require_lipschitz, require_smooth
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, largest_bounds
 from consenso.privacy.theorems import DualPerturbedRounds, Theorem
 from consenso.public_facts import PublicFacts
@@ -84,7 +83,7 @@ class DualPerturbation(ExactNode):
         """All rounds."""
         yield lambda: prove_perturbed_rounds(self, spec, query, range(spec.rounds))
 
-    def leave(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> Array:
+    def leave(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> Released:
         """One perturbed minimisation."""
         return release_perturbed_minimiser(self, facts, state, f, release)
 
@@ -166,7 +165,7 @@ def declare_perturbed_releases(facts: PublicFacts, cover: float) -> tuple[Releas
 
 def release_perturbed_minimiser(
     owner: Perturbed, facts: PublicFacts, state: State, f: Cohort, release: Releaser
-) -> Array:
+) -> Released:
     """The minimiser of each node's objective with its random linear term, as it may leave, (parties, dim)."""
     pull, curvature = pulls(owner.penalty, facts, state), curvatures(owner.penalty, facts)
     who = type(owner).__name__
@@ -225,7 +224,7 @@ def _law(owner: object, spec: RunSpec) -> Literal["gamma-norm", "gaussian"]:
 
 def _find_sensitivity(owner: Perturbed, spec: RunSpec, own: PublicFacts, name: str) -> float:
     """The sensitivity that a node's noise is scaled with."""
-    (release,) = (each for each in owner.releases(own) if each.name == name)
+    (release,) = (each for each in spec.declared(owner.releases)(own) if each.name == name)
     largest = largest_bounds(spec, owner.releases, own.round)[name]
     return float(np.max(spec.policy.sensitivity(release, own, largest)))
 

@@ -40,7 +40,7 @@ from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.operators import LinearMap, certify_argmin, require_injective
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -76,7 +76,7 @@ class State:
 class Up:
     """A x."""
 
-    image: Array
+    image: Released
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,7 +45,7 @@ from consenso.operators.constraint import Constraint
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Public
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
 from consenso.privacy.theorems import (
     GradientIteration,
@@ -78,7 +78,7 @@ class State:
 class Up:
     """The next iterate, from the one party of the round."""
 
-    x: Array
+    x: Released
 
 
 @dataclass(frozen=True, kw_only=True)

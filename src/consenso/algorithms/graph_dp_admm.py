@@ -54,7 +54,7 @@ from consenso.errors import InputError
 from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy.noise import GaussianNoise, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Releaser, postprocess
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -131,7 +131,7 @@ class GraphDPADMM:
         pull = self.proximity_at(facts.round) * state.w + pulls(self.penalty, facts, state) - gradient
         w = prox_each(facts.problem.regularizer, pull / bottom[:, None], 1 / bottom)
         model = running_average(facts, self.averaging, state.model, w)
-        return replace(state, w=w, model=model), Message(w=w)
+        return replace(state, w=w, model=model), Message(w=postprocess(w, gradient))
 
     def absorb(self, facts: PublicFacts, state: AveragedState, heard: Heard) -> AveragedState:
         """The dual step."""

@@ -45,7 +45,7 @@ from consenso.losses import Logistic, require_lipschitz
 from consenso.operators.projections import into_box_and_ball, into_two_balls
 from consenso.privacy.noise import Constant, GammaNormNoise, GaussianNoise, LaplaceNoise, PerRound, Polynomial
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser, postprocess
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Adjacency, Problem
@@ -154,7 +154,7 @@ class State:
 class Up:
     """z - dual / penalty, of which the hub takes the mean."""
 
-    point: Array
+    point: Released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +257,8 @@ class InexactADMM:
         penalty = penalty_at(self.penalty, facts.round)
         z = self.subproblem.solve(down.w, state.z, state.dual, gradient, penalty, facts.round, self.region)
         dual = state.dual + penalty * (down.w - z)
-        return State(z=z, dual=dual), Up(point=z - dual / penalty_at(self.penalty, facts.round + 1))
+        point = z - dual / penalty_at(self.penalty, facts.round + 1)
+        return State(z=z, dual=dual), Up(point=postprocess(point, gradient))
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The mean, then the regularizer."""

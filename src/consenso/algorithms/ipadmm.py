@@ -62,7 +62,7 @@ from consenso.errors import InputError
 from consenso.losses import Logistic
 from consenso.privacy.noise import Constant, GaussianNoise, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser, postprocess
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -160,15 +160,16 @@ class IPADMM:
     def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
         """The inner steps of a round."""
         pull = 2 * state.dual + self.penalty * (degrees_of(facts)[:, None] * state.said + state.heard)
-        w, said = state.w, np.zeros_like(state.w)
+        w, said, gradients = state.w, np.zeros_like(state.w), list[Released]()
         for inner in range(1, self.inner_steps + 1):
             w = within(w, self.radius)
             g = noisy_gradient(facts, f, w, release, self.clip, self.rate)
+            gradients.append(g)
             bottom = self.denominator(facts, inner)
             w = (pull + self.proximity_at(facts.round, inner) * w - g) / bottom[:, None]
             w = within(prox_each(facts.problem.regularizer, w, 1 / bottom), self.radius)
             said = said + w / self.inner_steps
-        return replace(state, w=w, said=said), Message(w=said)
+        return replace(state, w=w, said=said), Message(w=postprocess(said, *gradients))
 
     def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
         """The dual moves by the disagreement with the neighbours."""

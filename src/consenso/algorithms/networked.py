@@ -49,7 +49,7 @@ from consenso.losses import Logistic, Squared
 from consenso.operators import gradient_bound, shorten_slopes
 from consenso.privacy.noise import Constant, GaussianNoise, Geometric, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser, postprocess
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -76,7 +76,7 @@ class State:
 class Message:
     """What a node says to its neighbours."""
 
-    w: Array
+    w: Released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,16 +138,15 @@ class NetworkedADMM:
     def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
         """One noisy step on the linearised augmented Lagrangian."""
         regularizer, centre = facts.problem.regularizer, within(state.centre, self.radius)
-        g = noisy_gradient(facts, f, centre, release, self.clip, self.rate)
+        noisy = noisy_gradient(facts, f, centre, release, self.clip, self.rate)
         pull = self.penalty * (degrees_of(facts)[:, None] * state.w + state.heard) - state.dual
-        if not self.proximal:
-            g = g + regularizer.subgradient(centre)
+        g = noisy if self.proximal else noisy + regularizer.subgradient(centre)
         bottom = self.denominator(facts)
         w = (centre / value_at(self.step, facts.round) + pull - g) / bottom[:, None]
         if self.proximal:
             w = prox_each(regularizer, w, 1 / bottom)
         w = within(w, self.radius)
-        return replace(state, w=w), Message(w=w)
+        return replace(state, w=w), Message(w=postprocess(w, noisy))
 
     def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
         """The dual moves by the disagreement with the neighbours."""
@@ -253,13 +252,13 @@ def gradient_release(
 
 def noisy_gradient(
     facts: PublicFacts, f: Cohort, point: Array, release: Releaser, clip: float | None, rate: float
-) -> Array:
+) -> Released:
     """The gradient of each node at its own point as it may leave, over the rate at which records were sampled."""
     coefficients = shorten_slopes(f.slopes(f.linear_predictor(point)), f.squared_norms, clip)
     gradient = f.rmatvec(sample_records(coefficients, f, release, GRADIENT, rate))
     gradient *= facts.scales[:, None]
     noisy = release(GRADIENT, gradient)
-    return noisy if rate == 1 else noisy / rate
+    return noisy if rate == 1 else postprocess(noisy / rate, noisy)
 
 
 def within(w: Array, radius: float | None) -> Array:

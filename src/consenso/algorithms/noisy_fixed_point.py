@@ -51,7 +51,7 @@ from consenso.operators import (
 )
 from consenso.privacy.noise import Constant, GaussianNoise, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser, declare_public
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -110,7 +110,7 @@ class Hub:
 class Up:
     """A party's share of the sum, on the active coordinates."""
 
-    parts: Array
+    parts: Released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,9 @@ class NoisyFixedPoint:
     def active(self, facts: PublicFacts) -> IntArray:
         """Coordinates of the blocks that act in this round."""
         sizes = block_sizes("NoisyFixedPoint", self.blocks, facts.dim)
-        return coordinates(sizes, self.activation.active(facts.round, len(sizes)))
+        # The number of the round is not read where it plays no part: equal rounds are then declared together.
+        round_ = 0 if isinstance(self.activation, AllBlocks) else facts.round
+        return coordinates(sizes, self.activation.active(round_, len(sizes)))
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The sum of the records' parts on the active coordinates; nothing in a round in which no block acts."""
@@ -199,7 +201,7 @@ class NoisyFixedPoint:
         """Sums of the parts of each party's records."""
         active = self.active(facts)
         if len(active) == 0:
-            return state, Up(parts=np.zeros((len(facts.cohort), 0)))
+            return state, Up(parts=declare_public(np.zeros((len(facts.cohort), 0))))
         coefficients = sample_records(self.operator.coefficients(down.u, f), f, release, "parts", self.rate)
         sums = f.rmatvec(coefficients)[:, active] * facts.scales[:, None]
         return state, Up(parts=release("parts", sums))

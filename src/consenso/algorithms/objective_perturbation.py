@@ -39,7 +39,7 @@ from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.privacy import events
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws
 from consenso.privacy.theorems import PerturbedObjective, Theorem
 from consenso.problem import Problem
@@ -76,7 +76,7 @@ class State:
 class Up:
     """The perturbed minimiser."""
 
-    w: Array
+    w: Released
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,7 +59,7 @@ from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.metric import Metric, again, look, pack_symmetric, unpack_symmetric
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -97,7 +97,7 @@ class State:
 class Up:
     """A party's share of the sum of the round: a second moment, a gradient or a squared slope."""
 
-    total: Array
+    total: Released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,17 +175,18 @@ class PreconditionedFixedPoint:
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """Second moments, then a gradient a round, which share one cost, and among them the scale of slopes."""
-        kind = self._kind(facts.round)
+        kind = self._kind(facts)
         if kind == "second moment":
             return (moment_release(facts, several=self.looks > 1),)
         if kind == "scale":
             return (scale_release(facts),)
         return (gradient_release(facts),)
 
-    def _kind(self, round_: int) -> str:
-        if round_ < self.looks:
+    def _kind(self, facts: PublicFacts) -> str:
+        if facts.is_before(self.looks):
             return "second moment"
-        return "scale" if self.pilot and round_ == self.looks + self.pilot else "gradient"
+        scale = self.looks + self.pilot
+        return "scale" if self.pilot and facts.is_before(scale + 1) and not facts.is_before(scale) else "gradient"
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None beyond composing Gaussian sums."""
@@ -228,7 +229,7 @@ class PreconditionedFixedPoint:
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """A second moment, a gradient over whitened and shortened rows, or squared slopes."""
         check_cost(down.clip, down.width, down.share)
-        metric, kind = Metric(down.vectors, down.values), self._kind(facts.round)
+        metric, kind = Metric(down.vectors, down.values), self._kind(facts)
         if kind == "second moment" and facts.round == 0:
             return state, Up(total=release("second moment", pack_symmetric(sum_moments(f)), share=down.share))
         told = digest(metric, down.clip)
@@ -249,7 +250,7 @@ class PreconditionedFixedPoint:
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """Read the metric off the second moment; then preconditioned proximal steps."""
-        records, kind = facts.problem.records, self._kind(facts.round)
+        records, kind = facts.problem.records, self._kind(facts)
         if kind == "second moment":
             return self._take_moment(facts, hub, total.total / records)
         if kind == "scale":

@@ -63,7 +63,7 @@ def without_memory(
     schedule = spec.schedule
     if not isinstance(schedule, FixedSubset) or query.unit != "party" or query.adjacency != "replace-one":
         return
-    everyone = spec.representatives()
+    everyone, declaration = spec.representatives(), spec.declared(declaration)
     rounds = [(round_, declared) for round_ in range(spec.rounds) if (declared := declaration(everyone.at(round_)))]
     releases = [release for _, declared in rounds for release in declared]
     if spec.policy.trust != "curator" or not releases:

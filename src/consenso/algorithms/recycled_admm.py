@@ -54,7 +54,7 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.privacy.noise import GammaNormNoise
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Releaser, declare_public
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.public_facts import PublicFacts
@@ -111,11 +111,11 @@ class RecycledADMM:
         """A perturbed minimisation, or what follows from the last one."""
         degrees = degrees_of(facts)[:, None]
         if is_noisy(facts.round):
-            w = release_perturbed_minimiser(self, facts, state, f, release)
-            return replace(state, w=w, anchor=degrees * state.w + state.heard), Message(w=w)
+            minimiser = release_perturbed_minimiser(self, facts, state, f, release)
+            return replace(state, w=minimiser, anchor=degrees * state.w + state.heard), Message(w=minimiser)
         step = self.penalty / (2 * self.penalty * degrees + self.proximity)
         w = state.w + step * (2 * state.heard - state.anchor)
-        return replace(state, w=w), Message(w=w)
+        return replace(state, w=w), Message(w=declare_public(w))  # from what was said before
 
     def absorb(self, facts: PublicFacts, state: RecycledState, heard: Heard) -> RecycledState:
         """The dual step, in noisy rounds only."""

@@ -32,7 +32,7 @@ from consenso.privacy import theorems
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Coalition, Peer, Public
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -59,7 +59,7 @@ class State:
 class Up:
     """What a visit adds to the token, before the step is taken."""
 
-    residual: Array
+    residual: Released
 
 
 @dataclass(frozen=True, kw_only=True)

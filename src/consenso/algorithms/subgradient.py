@@ -42,7 +42,7 @@ from consenso.arrays import Array
 from consenso.losses import Logistic
 from consenso.privacy.noise import Constant, GaussianNoise, Geometric, PerRound, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Releaser, postprocess
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -115,7 +115,7 @@ class DistributedSubgradient:
         else:
             w = state.mixed - step * (g + regularizer.subgradient(point))
         w = within(w, self.radius)
-        return replace(state, w=w), Message(w=w)
+        return replace(state, w=w), Message(w=postprocess(w, g))
 
     def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
         """Mix what was said."""

@@ -192,8 +192,7 @@ def _scores(plan: Plan, shards: Shards, chosen: Canaries, *, seed: int, every_ro
     A record pulls the model against its own gradient. Summed over the rounds, the inner product of the model's moves
     with the difference of the two versions' gradients is, for gradient methods, what the likelihood ratio is made of.
     """
-    policy = replace(plan.spec.policy, sampler=Seeded(seed))
-    simulated = replace(plan, spec=replace(plan.spec, policy=policy))
+    simulated = replace(plan, sampler=Seeded(seed))
     engine = InProcessEngine(stride=1)
     progress = engine.start(simulated.algorithm, simulated.spec, shards)
     watched = every_round and isinstance(simulated.algorithm, HubAlgorithm)

@@ -18,7 +18,7 @@ from consenso.arrays import Array, IntArray
 from consenso.audit.copies import Copied
 from consenso.errors import PrivacyError
 from consenso.privacy.release import Amount, Release
-from consenso.privacy.releaser import ReleasePolicy, Releaser, SumToken, check_value
+from consenso.privacy.releaser import Released, ReleasePolicy, Releaser, SumToken, check_value
 from consenso.public_facts import PublicFacts
 
 
@@ -68,7 +68,7 @@ class RecordingReleaser(_Noting):
         self.coins_drawn: dict[str, list[NDArray[np.bool_]]] = {}
         self._inner = inner
 
-    def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Array:
+    def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Released:
         """Release through the library's releaser."""
         if name not in self._declared:
             return self._inner(name, value, bound=bound, share=share)  # which refuses
@@ -115,7 +115,7 @@ class Echo(_Noting):
         self._heard, self._rows, self._coins = heard, rows, coins
         self._tosses = 0
 
-    def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Array:
+    def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Released:
         """What was heard; the value is noted."""
         release, repetition = self._enter(name)
         exact = np.array(check_value(release, value, self._facts, bound, share))

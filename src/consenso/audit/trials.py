@@ -226,7 +226,7 @@ class _Step:
 
     def __init__(self, run: Trials, facts: PublicFacts, rows: IntArray) -> None:
         self._run, self.rows = run, rows
-        spec = replace(run.plan.spec, policy=run.policy)
+        spec = replace(run.plan.spec, sampler=run.policy.sampler, probe=None)
         self.context = RoundContext(run.plan.algorithm, spec, facts)
         self._releaser: RecordingReleaser | None = None
         self._up: Any = None

@@ -55,7 +55,7 @@ class Cohorts:
     def __init__(self, algorithm: ConsensusADMM, spec: RunSpec, records: Records, seed: int) -> None:
         self._algorithm, self._setting, self._seed = algorithm, spec, np.uint64(seed)
         self._constants = *records, float(algorithm.tolerance)
-        problem, releases = spec.facts.problem, algorithm.releases(spec.facts)
+        problem, releases = spec.facts.problem, spec.declared(algorithm.releases)(spec.facts)
         # Equal parties share one number (see `Bounds`): then what is declared for all holds for every cohort.
         alike = all(isinstance(release.bounds.at(problem.unit, problem.adjacency), float) for release in releases)
         self._releases = releases if alike else None
@@ -79,7 +79,7 @@ class Cohorts:
             progress.record(releaser.entry, in_parts=False)
         elif done.any():
             progress.record(self._passage(facts.only(cohort[done]), largest).entry, in_parts=False)
-        return Up(increment=totals), cohort[~done]
+        return Up(increment=releaser.sum(totals)), cohort[~done]
 
     def _passage(self, facts: PublicFacts, largest: dict[str, float]) -> CompiledRelease:
         releases = self._algorithm.releases(facts) if self._releases is None else self._releases

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.errors import PreconditionError, PrivacyError
+from consenso.privacy.declarations import Declaration
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import SumTerm
-from consenso.privacy.run_spec import Declaration, RunSpec, largest_bounds
+from consenso.privacy.run_spec import RunSpec, largest_bounds
 
 Words = NDArray[np.uint64]  # integers modulo 2^64
 
@@ -104,10 +105,10 @@ class Grids:
     """The grids of one round's sums: of contributions, and of what parties perturbed themselves."""
 
     def __init__(self, spec: RunSpec, declaration: Declaration, round_: int) -> None:
-        self._setting, self._declaration, self._round = spec, declaration, round_
+        self._setting, self._declaration, self._round = spec, spec.declared(declaration), round_
         self._largest = largest_bounds(spec, declaration, round_)
         # Those of the whole federation: what a cohort declares has the bounds of its own members.
-        self._releases = {release.name: release for release in declaration(spec.representatives().at(round_))}
+        self._releases = {release.name: release for release in self._declaration(spec.representatives().at(round_))}
 
     def check(self) -> None:
         """Refuse a round whose sums may not fit into 64 bits."""
@@ -148,7 +149,7 @@ def grids_of(spec: RunSpec, declaration: Declaration, round_: int) -> Grids | No
 
 def check(spec: RunSpec, declaration: Declaration) -> None:
     """Refuse a plan whose sums may not fit into 64 bits, or whose noise does not come in shares."""
-    seen = set()
+    seen, declaration = set(), spec.declared(declaration)
     for round_ in range(spec.rounds):
         releases = declaration(spec.representatives().at(round_))
         scales = tuple(spec.policy.noise_for(release.name).scale(1.0, round_) for release in releases)

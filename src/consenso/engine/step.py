@@ -55,6 +55,10 @@ class RoundContext:
         """The largest bound of each release over all parties."""
         return largest_bounds(self.spec, self.algorithm.releases, self.facts.round)
 
+    def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
+        """What a cohort releases in this round."""
+        return self.spec.declared(self.algorithm.releases)(facts)
+
     def record(self, entries: Iterable[ReleaseRecord], releases: Iterable[Release]) -> None:
         """Hand uses of the releaser to whoever keeps the ledger."""
         in_parts = {release.name: release.parts for release in releases}
@@ -82,7 +86,7 @@ def take_step(
     and its releaser.
     """
     algorithm: Any = context.algorithm
-    releases = algorithm.releases(facts)
+    releases = context.releases(facts)
     drawing = facts if draws_as is None else dataclasses.replace(facts, cohort=draws_as)
 
     def attempt(rows: Cohort) -> tuple[Any, Any]:

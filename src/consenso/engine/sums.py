@@ -70,7 +70,7 @@ class RoundSum:
         context, entries = self.context, list[ReleaseRecord]()
         part = dataclasses.replace(part, value=total[None])
         opened = open_sum(context.spec.policy, context.facts, part, largest=context.largest, record=entries.append)
-        context.record(entries, context.algorithm.releases(context.facts) if entries else ())
+        context.record(entries, context.releases(context.facts) if entries else ())
         return opened
 
     def _column(self, name: str, value: Array) -> GridColumn | None:

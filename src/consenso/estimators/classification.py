@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Task, fit
 from consenso.estimators.linear import PrivateLinearModel
 from consenso.estimators.privacy_params import PrivacyParams, terms_of
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import open_rows, opens
+from consenso.problem import Problem
 
 PUBLIC = "public"
 _LABELS_ARE_PUBLIC = "The set of labels that occur is public: it is the same in both data sets."
@@ -50,15 +50,16 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             classes, codes = self._encode_labels(y)
             targets = self._targets(codes, len(classes))
         terms = terms_of(self, type(self).__name__, X.shape[0])
-        fitted = fit(lambda known: self._task(known, X.shape[1], len(classes)), terms, X, targets)
-        self._keep(fitted)
+        self._learn(lambda known: self._make_problem(known, X.shape[1], len(classes)), terms, X, targets)
         if isinstance(self.classes, str):
-            texts = (*fitted.guarantee.assumptions, _LABELS_ARE_PUBLIC)
-            self.guarantee_ = dataclasses.replace(fitted.guarantee, assumptions=texts)
+            texts = (*self.guarantee_.assumptions, _LABELS_ARE_PUBLIC)
+            self.guarantee_ = dataclasses.replace(self.guarantee_, assumptions=texts)
         self.classes_ = classes
-        self.coef_ = np.ascontiguousarray(fitted.coefficients.T)
-        self.intercept_ = fitted.intercepts
         return self
+
+    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
+        self.coef_ = np.ascontiguousarray(coefficients.T)
+        self.intercept_ = intercepts
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the second class, (records,), or of every class, (records, classes)."""
@@ -74,7 +75,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return labels
 
     @abstractmethod
-    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
+    def _make_problem(self, terms: PrivacyParams, features: int, classes: int) -> Problem:
         """What is learnt, with this many columns and classes."""
 
     @staticmethod

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import difflib
 import math
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Fitted
-from consenso.estimators.privacy_params import is_number
+from consenso.estimators.fitting import EXACT, bare_card, bare_guarantee, fit, make_shards, without_seed
+from consenso.estimators.privacy_params import PrivacyParams, is_number
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows
-from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
+from consenso.planning.plan import Plan
+from consenso.privacy.card import Card
+from consenso.privacy.observers import choose_observer
+from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Problem
+from consenso.shards import Shards
 from consenso.shards.constant import constant_for
+
+if TYPE_CHECKING:
+    from consenso.solvers.exact import Exact
 
 
 class PrivateLinearModel(PrivateEstimator):
@@ -64,13 +74,61 @@ class PrivateLinearModel(PrivateEstimator):
             return None
         return constant_for(self.row_bound) if math.isfinite(self.epsilon) and self.row_bound is not None else 1.0
 
-    def _keep(self, fitted: Fitted) -> None:
-        """The attributes of a fit that all models have."""
-        self.guarantee_ = fitted.guarantee
-        self.solver_ = fitted.solver
-        self.solver_reason_ = fitted.reason
-        self.n_iter_ = fitted.steps
-        self._claims = fitted.claims
+    def _learn(
+        self, problem_of: Callable[[PrivacyParams], Problem], terms: PrivacyParams, X: Any, targets: Any
+    ) -> None:
+        """Fit a problem to validated rows and encoded targets, within the budget if there is one."""
+        shards_of = partial(self._shards, X=X, targets=targets)
+        if not terms.is_private:
+            from consenso.solvers.exact import solve_exact
+
+            problem = problem_of(terms)
+            self._keep_exact(problem, solve_exact(problem, shards_of(problem)), terms)
+            return
+        result = fit(problem_of, terms, shards_of, records=X.shape[0], solver=self.solver)
+        plan = result.plan
+        self.guarantee_ = plan.guarantee(choose_observer(plan.trust), terms.delta)
+        self.solver_, self.solver_reason_, self.n_iter_ = plan.solver, plan.reason, result.rounds
+        self._keep(without_seed(plan), plan.problem, result.model, terms)
+
+    def _shards(self, problem: Problem, X: Any, targets: Any) -> Shards:
+        bound = self.row_bound if math.isfinite(self.epsilon) else None
+        return make_shards(problem, X, targets, row_bound=bound, constant=self._constant())
+
+    def _keep_exact(self, problem: Problem, found: Exact, terms: PrivacyParams) -> None:
+        """The attributes of a fit without privacy."""
+        self.guarantee_ = bare_guarantee(terms.adjacency)
+        self.solver_, self.solver_reason_, self.n_iter_ = EXACT, "exact: there is no budget to keep to.", found.steps
+        self._keep(None, problem, found.model, terms)
+
+    def _keep(self, plan: Plan | None, problem: Problem, model: Array, terms: PrivacyParams) -> None:
+        self._plan, self._problem, self._delta = plan, problem, terms.delta
+        self.__dict__.pop("_card", None)
+        self._set_model(*self._split(problem, model))
+
+    def _split(self, problem: Problem, model: Array) -> tuple[Array, Array]:
+        """Coefficients (features, outputs) and intercepts (outputs,)."""
+        table, constant = model.reshape(problem.features, problem.outputs), self._constant()
+        if constant is None:
+            return table, np.zeros(problem.outputs)
+        return table[:-1], constant * table[-1]
+
+    @abstractmethod
+    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
+        """Keep coefficients (features, outputs) and intercepts (outputs,) in scikit-learn's shapes."""
+
+    @property
+    def card_(self) -> Card:
+        """The privacy card of the fit, for every observer; it takes longer than a small fit, and is made when it is
+        first looked at.
+        """
+        if "_card" not in vars(self):
+            if "_delta" not in vars(self):
+                raise AttributeError(f"{type(self).__name__}.card_: there is no card before fit.")
+            told = {name: getattr(self._problem, name) for name in ("loss", "regularizer", "features", "adjacency")}
+            plan, delta = self._plan, self._delta
+            self._card: Card = bare_card(EXACT, told, delta) if plan is None else plan.card(delta)
+        return self._card
 
     def _scores(self, X: Any, coefficients: Array, intercepts: Any) -> Array:
         """Rows times coefficients (features,) or (features, outputs), plus intercepts."""

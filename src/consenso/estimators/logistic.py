@@ -11,11 +11,11 @@ from scipy.special import expit, log_softmax, softmax
 
 from consenso.arrays import Array
 from consenso.estimators.classification import PrivateClassifier
-from consenso.estimators.fitting import Task, penalty, telling_level
+from consenso.estimators.fitting import make_problem, penalty, telling_level
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Logistic, Loss, Softmax
 from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency
+from consenso.problem import Adjacency, Problem
 
 
 class PrivateLogisticRegression(PrivateClassifier):
@@ -78,14 +78,15 @@ class PrivateLogisticRegression(PrivateClassifier):
             return -np.stack([np.logaddexp(0.0, scores), np.logaddexp(0.0, -scores)], axis=1)
         return np.asarray(log_softmax(scores, axis=1))
 
-    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
+    def _make_problem(self, terms: PrivacyParams, features: int, classes: int) -> Problem:
         loss: Loss = Logistic() if classes == 2 else Softmax(classes=classes)
-        return Task(
+        return make_problem(
+            terms,
+            features,
             loss=loss,
             penalty=penalty(self._strength(loss, terms, features), self.l1_ratio),
             row_bound=self.row_bound if terms.is_private else None,
             constant=self._constant(),
-            solver=self.solver,
         )
 
     def _strength(self, loss: Loss, terms: PrivacyParams, features: int) -> float:

@@ -15,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Task, fit, penalty, telling_level
+from consenso.estimators.fitting import make_problem, penalty, telling_level
 from consenso.estimators.linear import PrivateLinearModel, check_size
 from consenso.estimators.privacy_params import PrivacyParams, terms_of
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import open_rows, opens
 from consenso.losses import Huber, Loss, Squared
+from consenso.problem import Problem
 
 # The clip of residuals over the bound of targets.
 RESIDUAL_SHARE = 0.5
@@ -42,7 +43,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         with without_warnings(math.isfinite(self.epsilon)):
             X, y = (open_rows(self, X, y, None), None) if opens(X) else read_records(self, X, y, real=True)
             terms = terms_of(self, type(self).__name__, X.shape[0])
-            self._keep(fit(lambda known: self._task(known, X.shape[1]), terms, X, y))
+            self._learn(lambda known: self._make_problem(known, X.shape[1]), terms, X, y)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -50,10 +51,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         check_is_fitted(self)
         return self._scores(X, self.coef_, self.intercept_)
 
-    def _keep(self, fitted: Any) -> None:
-        super()._keep(fitted)
-        self.coef_ = np.array(fitted.coefficients[:, 0])
-        self.intercept_ = float(fitted.intercepts[0])
+    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
+        self.coef_ = np.array(coefficients[:, 0])
+        self.intercept_ = float(intercepts[0])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -65,15 +65,16 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             )
         check_size(owner, "target_bound", self.target_bound, "a bound on the size of targets")
 
-    def _task(self, terms: PrivacyParams, features: int) -> Task:
+    def _make_problem(self, terms: PrivacyParams, features: int) -> Problem:
         loss, factor = self._loss(terms)
-        return Task(
+        return make_problem(
+            terms,
+            features,
             loss=loss,
             penalty=penalty(self._strength(loss, factor, terms, features), self._l1_ratio()),
             row_bound=self.row_bound if terms.is_private else None,
             target_bound=self.target_bound if terms.is_private else None,
             constant=self._constant(),
-            solver=self.solver,
         )
 
     def _loss(self, terms: PrivacyParams) -> tuple[Loss, float]:

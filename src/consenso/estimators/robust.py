@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Task, penalty
+from consenso.estimators.fitting import make_problem, penalty
 from consenso.estimators.linear import check_size
 from consenso.estimators.privacy_params import PrivacyParams, terms_of
 from consenso.estimators.reading import read_records
@@ -20,7 +23,10 @@ from consenso.estimators.regression import PrivateRegressor
 from consenso.estimators.scale import fit_with_scale
 from consenso.losses import Absolute, Huber, Loss
 from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency
+from consenso.problem import Adjacency, Problem
+
+if TYPE_CHECKING:
+    from consenso.solvers.exact import Exact
 
 # The spread of residuals, and the rounded corner of absolute values, over the bound of targets.
 SCALE_SHARE, SMOOTHING_SHARE = 0.25, 0.2
@@ -77,9 +83,21 @@ class PrivateHuberRegressor(PrivateRegressor):
             self.scale_ = self._public_scale()
             return self
         X, y = read_records(self, X, y, real=True)
-        terms = terms_of(self, type(self).__name__, X.shape[0])
-        fitted, self.scale_ = fit_with_scale(lambda scale: self._scale_task(terms, scale), self.threshold, terms, X, y)
-        self._keep(fitted)
+        return self._fit_with_scale(terms_of(self, type(self).__name__, X.shape[0]), X, y)
+
+    def _fit_with_scale(self, terms: PrivacyParams, X: Any, y: Array) -> Self:
+        from consenso.solvers.exact import solve_exact
+
+        def solve(scale: float) -> tuple[Problem, Exact]:
+            problem = self._problem_of_scale(terms, X.shape[1], scale)
+            return problem, solve_exact(problem, self._shards(problem, X, y))
+
+        def residuals(problem: Problem, found: Exact) -> Array:
+            coefficients, intercepts = self._split(problem, found.model)
+            return np.asarray(y - (np.asarray(X @ coefficients[:, 0]).reshape(-1) + intercepts[0]))
+
+        self.scale_, problem, found = fit_with_scale(solve, residuals, self.threshold, float(np.max(np.abs(y))))
+        self._keep_exact(problem, found, terms)
         return self
 
     def _check_parameters(self) -> None:
@@ -93,19 +111,20 @@ class PrivateHuberRegressor(PrivateRegressor):
     def _public_scale(self) -> float:
         return self._share(self.scale, SCALE_SHARE)
 
-    def _task(self, terms: PrivacyParams, features: int) -> Task:
-        return self._scale_task(terms, self._public_scale())
+    def _make_problem(self, terms: PrivacyParams, features: int) -> Problem:
+        return self._problem_of_scale(terms, features, self._public_scale())
 
-    def _scale_task(self, terms: PrivacyParams, scale: float) -> Task:
+    def _problem_of_scale(self, terms: PrivacyParams, features: int, scale: float) -> Problem:
         """The objective times the scale: Huber's loss in the units of the targets."""
         alpha = 1e-4 / terms.records if self.alpha is None else float(self.alpha)
-        return Task(
+        return make_problem(
+            terms,
+            features,
             loss=Huber(threshold=float(self.threshold) * scale),
             penalty=penalty(alpha * scale, 0.0),
             row_bound=self.row_bound if terms.is_private else None,
             target_bound=self.target_bound if terms.is_private else None,
             constant=self._constant(),
-            solver=self.solver,
         )
 
 

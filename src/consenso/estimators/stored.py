@@ -7,6 +7,8 @@ All columns but the target are features. What a batch holds is checked in one pa
 
 from __future__ import annotations
 
+import contextlib
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.errors import InputError
-from consenso.shards.stored import ArrayBatches, Batch, RowBatches, check_batches
+from consenso.shards.cluster import connect, current_client
+from consenso.shards.stored import ArrayBatches, Batch, RowBatches, check_batch, check_batches
 from consenso.tables.frames import Frames, is_stored, open_frames
 
 
@@ -82,9 +85,58 @@ class FrameBatches:
         return (X if single else X.astype(np.float64, copy=False)), self.coding.code(frame[self.target].to_numpy())
 
 
+class DaskBatches:
+    """The partitions of a Dask data frame, on the cluster of the current client or on two local processes."""
+
+    def __init__(self, frame: Any, features: tuple[str, ...], target: str, coding: TargetCoding) -> None:
+        self._frame, self._features, self._target, self._coding = frame, features, target, coding
+        held = contextlib.ExitStack()
+        self.client = current_client() or held.enter_context(connect(None))
+        weakref.finalize(self, held.close)
+        tasks = [self.client.submit(_check_partition, self, place, pure=False) for place in range(self.count)]
+        self._rows = sum(self.client.gather(tasks))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Workers have no client.
+        return {name: value for name, value in vars(self).items() if name != "client"}
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self._rows, len(self._features)
+
+    @property
+    def count(self) -> int:
+        """How many partitions there are."""
+        return int(self._frame.npartitions)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (self.batch(place) for place in range(self.count))
+
+    def batch(self, place: int) -> Batch:
+        """One partition, computed by whoever asks."""
+        part = self._frame.partitions[place].compute(scheduler="synchronous")
+        X = part[list(self._features)].to_numpy()
+        X = X if X.dtype == np.float32 else X.astype(np.float64)
+        return X, self._coding.code(part[self._target].to_numpy())
+
+    def fingerprint(self) -> str:
+        """That of the graph that makes the frame."""
+        return str(self._frame._name)
+
+
+def _check_partition(batches: DaskBatches, place: int) -> int:
+    X, targets = batches.batch(place)
+    return check_batch(X, targets)
+
+
 def opens(X: Any) -> bool:
     """Whether a fit would read this in batches."""
-    return is_stored(X) or isinstance(X, np.memmap)
+    return is_stored(X) or isinstance(X, np.memmap) or _is_dask(X)
+
+
+def _is_dask(X: Any) -> bool:
+    return type(X).__module__.startswith(("dask.dataframe", "dask_expr")) and hasattr(X, "npartitions")
 
 
 def open_rows(estimator: Any, X: Any, y: Any, classes: NDArray[Any] | None) -> RowBatches:
@@ -102,14 +154,15 @@ def open_rows(estimator: Any, X: Any, y: Any, classes: NDArray[Any] | None) -> R
             )
         estimator.n_features_in_ = int(X.shape[1])
         return _checked(ArrayBatches(X, coding.code(targets)))
-    frames = open_frames(X)
-    if not isinstance(y, str) or y not in frames.names:
+    frames = None if _is_dask(X) else open_frames(X)
+    kinds = _dask_kinds(X) if frames is None else frames.kinds
+    if not isinstance(y, str) or y not in kinds:
         raise InputError(
             f"{owner}.fit(y={y if isinstance(y, str) else '...'!r}): of a table that is read in batches, y names the "
-            f"column to be learnt; columns are {', '.join(frames.names[:8])}{', ...' if len(frames.names) > 8 else ''}."
+            f"column to be learnt; columns are {', '.join(list(kinds)[:8])}{', ...' if len(kinds) > 8 else ''}."
         )
-    features = tuple(name for name in frames.names if name != y)
-    wrong = [name for name, kind in frames.kinds.items() if name != y and not kind]
+    features = tuple(name for name in kinds if name != y)
+    wrong = [name for name, kind in kinds.items() if name != y and not kind]
     if wrong or not features:
         raise InputError(
             f"{owner}.fit(X=...): features are columns of numbers, and {', '.join(wrong[:5]) or 'there is none'} is "
@@ -117,7 +170,13 @@ def open_rows(estimator: Any, X: Any, y: Any, classes: NDArray[Any] | None) -> R
         )
     estimator.n_features_in_ = len(features)
     estimator.feature_names_in_ = np.array(features, dtype=object)
+    if frames is None:
+        return DaskBatches(X, features, y, coding)
     return _checked(FrameBatches(frames, features, y, coding))
+
+
+def _dask_kinds(frame: Any) -> dict[str, bool]:
+    return {str(name): getattr(kind, "kind", "O") in "biuf" for name, kind in frame.dtypes.items()}
 
 
 def _checked(batches: RowBatches) -> RowBatches:

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 
 from consenso.errors import InputError
 from consenso.estimators.classification import PrivateClassifier
-from consenso.estimators.fitting import Task, penalty
+from consenso.estimators.fitting import make_problem, penalty
 from consenso.estimators.linear import check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Hinge, SmoothedHinge
 from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency
+from consenso.problem import Adjacency, Problem
 
 # The rounded corner of the hinge under privacy, in units of margin.
 SMOOTHING = 0.5
@@ -81,15 +81,16 @@ class PrivateLinearSVC(PrivateClassifier):
             return float(self.intercept_scaling)
         return super()._constant()
 
-    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
+    def _make_problem(self, terms: PrivacyParams, features: int, classes: int) -> Problem:
         alpha = 1.0 / terms.records if self.alpha is None else float(self.alpha)
-        return Task(
+        return make_problem(
+            terms,
+            features,
             loss=SmoothedHinge(smoothing=float(self.smoothing or SMOOTHING)) if terms.is_private else Hinge(),
             penalty=penalty(alpha, 0.0),
             row_bound=self.row_bound if terms.is_private else None,
             constant=self._constant(),
             penalizes_constant=True,
-            solver=self.solver,
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -136,7 +136,9 @@ class _Rounds(Generic[Forms]):
 
     def _describe_releases(self, round_: int) -> Any:
         one = self.spec.facts.only(self.spec.facts.cohort[:1]).at(round_)
-        return tuple((each.name, each.size, each.times) for each in self.plan.algorithm.releases(one))
+        return tuple(
+            (each.name, each.size, each.times) for each in self.spec.declared(self.plan.algorithm.releases)(one)
+        )
 
     def _rehearse(self, facts: PublicFacts) -> Forms:
         raise AssertionError
@@ -170,8 +172,7 @@ class HubMessageSchemas(_Rounds[HubRoundSchemas]):
     def contributions(self, facts: PublicFacts, down: Any) -> dict[str, SumTerm]:
         """Which fields of a message are parts of a sum, and of which: as if a curator added the noise."""
         if self._parts is None or self._parts[0] is not down:
-            policy = replace(self.spec.policy, trust="curator")
-            spec, facts = replace(self.spec, policy=policy), replace(facts, problem=self.spec.facts.problem)
+            spec, facts = replace(self.spec, trust="curator"), replace(facts, problem=self.spec.facts.problem)
             context = RoundContext(self.plan.algorithm, spec, facts)
             # Its own state is kept, so that what took a party long to check once is not checked in every round.
             self._asked, up = self._step(context, self._asked, down)
@@ -242,5 +243,5 @@ def spread_messages(said: Mapping[int, Any], parties: int) -> Any:
 def _quiet(spec: RunSpec) -> RunSpec:
     """The spec with one record for every party, without noise; what is public and heard of the noise stays."""
     problem = replace(spec.facts.problem, sizes=np.ones(spec.parties, dtype=np.int64))
-    policy = replace(spec.policy, noise=dict.fromkeys(spec.policy.noise, NoNoise()), probe=None)
-    return replace(spec, facts=replace(spec.facts, problem=problem), policy=policy)
+    silent = dict.fromkeys(spec.policy.noise, NoNoise())
+    return replace(spec, facts=replace(spec.facts, problem=problem), noise=silent, probe=None)

@@ -58,7 +58,7 @@ class SinglePartyStep:
         """One step. `silent` answers every release with its noise alone and leaves the state as it is."""
         spec, algorithm, here = self.plan.spec, self.plan.algorithm, self.facts(round_)
         if silent:
-            spec = replace(spec, policy=replace(spec.policy, probe=_ignore_value))
+            spec = replace(spec, probe=_ignore_value)
         for heard in down:
             check_numbers(heard, largest_number(spec.facts.problem))
         book = RoundLog(spent)
@@ -68,7 +68,7 @@ class SinglePartyStep:
         except StepError as error:
             # No rows are in it: what was heard is to blame.
             raise MessageError("what came cannot be worked with, whatever the rows; send smaller numbers.") from error
-        releases = (*book.releases, *_list_handed_over(spec.policy.trust, algorithm.releases(here), message))
+        releases = (*book.releases, *_list_handed_over(spec.policy.trust, context.releases(here), message))
         return Taken(
             state=state if silent else after,
             message=message,

@@ -16,6 +16,7 @@ from consenso.privacy.calibrate import Mu, Target, calibrate_noise
 from consenso.privacy.card import Card
 from consenso.privacy.composition import Uses, amplify, compose_all
 from consenso.privacy.count import Count
+from consenso.privacy.declarations import Declaration, Declarations
 from consenso.privacy.events import compose
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.noise import GaussianNoise, Noise, NoNoise
@@ -31,8 +32,7 @@ from consenso.privacy.observers import (
 )
 from consenso.privacy.relations import UNITS, Relation, bounds_of, check_claim, claims_of
 from consenso.privacy.release import Trust
-from consenso.privacy.releaser import ReleasePolicy
-from consenso.privacy.run_spec import Declaration, PrivacyQuery, RunSpec, largest_bounds, stretches
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec, largest_bounds, stretches
 from consenso.privacy.samplers import Sampler, Seeded
 from consenso.privacy.theorems import Composition, Theorem, strongest
 from consenso.problem import Adjacency, Problem, Unit
@@ -58,13 +58,19 @@ class ProvedGuarantee:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """An algorithm in a spec. Everything in it is public."""
+class Plan(RunSpec):
+    """A run with its algorithm. Everything in it is public."""
 
     algorithm: Any
-    spec: RunSpec
     count: Count | None = None  # the noisy number of records that was released before, and is paid for with the run
     sampler_chosen: bool = True  # planning needs no source of noise, running does
+    solver: str = ""  # whose rules chose the algorithm, if any did
+    reason: str = ""  # why, in one sentence, from public facts only
+
+    @property
+    def spec(self) -> RunSpec:
+        """The run without its algorithm: what theorems and engines may see of the plan."""
+        return self
 
     @property
     def problem(self) -> Problem:
@@ -331,18 +337,25 @@ def plan(
         rate=_rate(schedule, rounds, problem.parties),
         degrees=topology.degrees if topology else None,
     )
-    names = _names(algorithm, facts)
-    policy = ReleasePolicy(
+    declarations = Declarations(algorithm.releases)
+    names = _names(declarations, facts)
+    planned = Plan(
+        algorithm=algorithm,
+        facts=facts,
+        schedule=schedule,
         noise=noise if isinstance(noise, Mapping) else dict.fromkeys(names, noise or GaussianNoise(multiplier=1.0)),
         sampler=sampler or Seeded(0),
         trust=trust,
         shares=max(1, problem.parties - colluders - 1),
         equal_noise=equal == "noise",
+        sampler_chosen=sampler is not None,
+        shape=shape,
+        topology=topology,
+        colluders=colluders,
+        _declared={algorithm.releases: declarations},
     )
-    spec = RunSpec(facts=facts, schedule=schedule, policy=policy, shape=shape, topology=topology, colluders=colluders)
-    algorithm.check(spec)
-    _check_bounded(algorithm, spec)
-    planned = Plan(algorithm=algorithm, spec=spec, sampler_chosen=sampler is not None)
+    algorithm.check(planned)
+    _check_bounded(algorithm, planned)
     if target is not None:
         planned = _calibrate(planned, target, observer or choose_observer(trust))
     planned = replace(_with_noise_levels(planned), count=count)
@@ -369,7 +382,7 @@ def _check_bounded(algorithm: Any, spec: RunSpec) -> None:
     """Noise is scaled with the bound of the problem's own unit and adjacency, so there must be one."""
     problem, everyone = spec.facts.problem, spec.representatives()
     for round_ in {0, spec.rounds - 1}:
-        for release in algorithm.releases(everyone.at(round_)):
+        for release in spec.declared(algorithm.releases)(everyone.at(round_)):
             if release.perturbs_objective or np.isfinite(release.bounds.at(problem.unit, problem.adjacency)).all():
                 continue
             if isinstance(spec.policy.noise_for(release.name), NoNoise):
@@ -391,14 +404,15 @@ def _with_noise_levels(planned: Plan) -> Plan:
     """The plan whose facts say how loud each release will be: public, and what step rules are made from."""
     spec = planned.spec
     heard = {name: _noise_level(spec, planned.algorithm.releases, name) for name in spec.policy.noise}
-    return replace(planned, spec=replace(spec, facts=replace(spec.facts, noise=heard)))
+    return replace(planned, facts=replace(spec.facts, noise=heard))
 
 
 def _noise_level(spec: RunSpec, declaration: Declaration, name: str) -> float:
     """Noise scale of a release where it is first made: on the sum for a sum, else the largest of one party's."""
-    for round_ in range(spec.rounds):
+    for declared in spec.declared(declaration).over_rounds(spec.representatives()):
+        round_ = declared.first
         everyone = spec.representatives().at(round_)
-        for release in declaration(everyone):
+        for release in declared.releases:
             if release.name == name:
                 largest = largest_bounds(spec, declaration, round_)[name]
                 sensitivity = spec.policy.sensitivity(release, everyone, largest)
@@ -419,8 +433,7 @@ def _calibrate(planned: Plan, target: Target, observer: Observer) -> Plan:
         noise = {
             name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0)) for name in planned.spec.policy.noise
         }
-        policy = replace(planned.spec.policy, noise=noise)
-        return replace(planned, spec=replace(planned.spec, policy=policy))
+        return replace(planned, noise=noise)
 
     delta = getattr(target, "delta", 1e-6)
     return at(calibrate_noise(lambda multiplier: at(multiplier).guarantee(observer, delta).event, target))
@@ -450,11 +463,7 @@ def _rate(schedule: Schedule, rounds: int, parties: int) -> float:
     return 1.0 / parties
 
 
-def _names(algorithm: Any, facts: PublicFacts) -> list[str]:
+def _names(declarations: Declarations, facts: PublicFacts) -> list[str]:
     """Names of all releases of a run, in the order of their first use."""
-    seen: dict[str, None] = {}
     one = facts.only(facts.cohort[:1])
-    for round_ in range(facts.rounds):
-        for release in algorithm.releases(one.at(round_)):
-            seen.setdefault(release.name)
-    return list(seen)
+    return list(dict.fromkeys(r.name for declared in declarations.over_rounds(one) for r in declared.releases))

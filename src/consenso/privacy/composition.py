@@ -18,6 +18,7 @@ import numpy as np
 
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import excess
+from consenso.privacy.declarations import Declaration
 from consenso.privacy.events import (
     Event,
     Gaussian,
@@ -34,7 +35,7 @@ from consenso.privacy.events import Mixture as MixtureEvent
 from consenso.privacy.noise import LaplaceNoise
 from consenso.privacy.observers import Eavesdropper, Server
 from consenso.privacy.release import Release
-from consenso.privacy.run_spec import Declaration, PrivacyQuery, RunSpec, Stretch, insiders, largest_bounds, stretches
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Stretch, insiders, largest_bounds, stretches
 from consenso.privacy.theorems import Composition
 from consenso.schedules import Certain, Everyone, Independent, OncePerPass, Participation
 

@@ -230,6 +230,11 @@ class NoNoise:
 Noise: TypeAlias = GaussianNoise | LaplaceNoise | GammaNormNoise | NoNoise
 
 
+def is_constant(noise: Noise) -> bool:
+    """Whether every round has the same multiplier."""
+    return isinstance(noise, NoNoise) or isinstance(noise.multiplier, float | int | Constant)
+
+
 def _scale(name: str, multiplier: float | Schedule, sensitivity: Size, round: int, over: float = 1.0) -> Size:
     """The one place where a scale is computed, for the sample and for the event."""
     if not (np.isfinite(sensitivity).all() and np.greater_equal(sensitivity, 0.0).all()):

@@ -4,6 +4,11 @@ While an algorithm runs it is handed a `Releaser`, the only object that turns an
 kept by the hub or shown: the releaser clips the value, adds the noise and records the use, from the same declaration
 that the plan was made of.
 
+What leaves has a type of its own, `Released`: message fields that come from rows are annotated with it, and nothing but
+this module makes it, so that mypy refuses a message with a value that no releaser has seen. Types do not follow a
+computation: `postprocess` and `declare_public` take the author's word for where a value comes from, and so does an
+operation in place.
+
 An algorithm is trusted code. It is handed exact values beside the releaser, and Python lets it read what the releaser
 was made with (its sampler, its declarations). The releaser keeps an honest definition from forgetting noise or a
 charge; it stops nobody who means to send something else. Law 3 of `consenso.testing` finds a definition that does.
@@ -13,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NewType, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +29,23 @@ from consenso.privacy.noise import Noise
 from consenso.privacy.release import COIN_STREAM, HUB, NOISE_STREAM, Amount, Release, Trust
 from consenso.privacy.samplers import Key, Sampler
 from consenso.public_facts import PublicFacts
+
+# Values that may be sent: they went through a releaser, or depend on rows through such values only.
+Released = NewType("Released", NDArray[np.float64])
+
+
+def postprocess(value: Array, *sources: Released) -> Released:
+    """State that a value was computed from `sources`, earlier messages and public facts alone: it may leave too.
+
+    It costs nothing. That no row has entered it beside the sources is for the author to see, and for law 3 to test.
+    """
+    assert sources, "without a source a value is public: declare_public"
+    return Released(value)
+
+
+def declare_public(value: Array) -> Released:
+    """State that a value was computed from earlier messages and public facts alone, without a release of this step."""
+    return Released(value)
 
 
 @dataclass(frozen=True)
@@ -59,7 +81,7 @@ class SumTerm:
 class Releaser(Protocol):
     """The only way out of a party."""
 
-    def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Array:
+    def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Released:
         """Release `value` (parties, size): clipped, perturbed, recorded.
 
         A release whose noise belongs on the sum may come back as a `SumToken` token: put it into the message as it is.
@@ -169,14 +191,14 @@ def open_releaser(
     class _Door:
         __slots__ = ()
 
-        def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Array | SumToken:
+        def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Released | SumToken:
             index, release, repetition = enter(name)
             value = check_value(release, value, facts, bound, share)
             if policy.probe is not None:
                 policy.probe(facts.round, release, facts.cohort, value, bound)
                 value = np.zeros_like(value)
             if release.at == "party" or policy.trust == "local":
-                return add_noise(release, value, bound, share, key(index, repetition))
+                return Released(add_noise(release, value, bound, share, key(index, repetition)))
             if policy.trust == "secure-sum":
                 value = add_noise(release, value, bound, share, key(index, repetition), split=policy.shares)
             return pending.add(SumTerm(release, index, repetition, value, bound, share))
@@ -226,6 +248,10 @@ class CompiledRelease:
     key: Key  # of the noise
     clip: float  # longest value in the 2-norm
     entry: ReleaseRecord  # its noise scales; for the ledger, once the step is done
+
+    def sum(self, totals: Array) -> Released:
+        """What the compiled step has drawn its noise for, summed over parties."""
+        return Released(totals)
 
 
 def prepare_compiled(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from consenso.errors import PreconditionError
-from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.declarations import Declaration, Declarations, Declared
+from consenso.privacy.noise import GaussianNoise, Noise, is_constant
 from consenso.privacy.observers import Observer, members
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import ReleasePolicy
@@ -19,20 +20,24 @@ from consenso.public_facts import PublicFacts
 from consenso.schedules import Schedule
 from consenso.topology import Topology
 
-Declaration: TypeAlias = Callable[[PublicFacts], tuple[Release, ...]]
-
 
 @dataclass(frozen=True, kw_only=True)
-class RunSpec:
-    """A run before it starts."""
+class RunSpec(ReleasePolicy):
+    """A run before it starts: how values leave, and who takes part in which round."""
 
     facts: PublicFacts  # of everyone, in round 0
     schedule: Schedule
-    policy: ReleasePolicy
     shape: Literal["hub", "peer"]
     topology: Topology | None = None
     colluders: int = 0  # parties that may pool what they know with whoever looks
+    # Declarations do not depend on noise: all specifications that are made from this one share their answers.
+    _declared: dict[Declaration, Declarations] = field(default_factory=dict, repr=False, compare=False)
     _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def policy(self) -> ReleasePolicy:
+        """How values leave: what a releaser may see of the run."""
+        return self
 
     @property
     def rounds(self) -> int:
@@ -44,12 +49,20 @@ class RunSpec:
         """How many parties there are."""
         return self.facts.parties
 
+    def declared(self, declaration: Declaration) -> Declarations:
+        """A declaration that is asked once for rounds that it does not tell apart."""
+        if isinstance(declaration, Declarations):
+            return declaration
+        if declaration not in self._declared:
+            self._declared[declaration] = Declarations(declaration)
+        return self._declared[declaration]
+
     def representatives(self) -> PublicFacts:
         """PublicFacts of one party of each kind that public facts tell apart."""
-        return self._representatives
+        return self._one_of_each
 
     @cached_property
-    def _representatives(self) -> PublicFacts:
+    def _one_of_each(self) -> PublicFacts:
         return self.facts.only(self.facts.classes())
 
 
@@ -93,15 +106,22 @@ def stretches(spec: RunSpec, party: int, declaration: Declaration) -> tuple[Stre
 def _stretches(spec: RunSpec, party: int, declaration: Declaration) -> Iterator[Stretch]:
     own = spec.facts.only(np.array([party], dtype=np.int64))
     first, before = 0, None
-    for round_ in range(spec.rounds):
-        releases = declaration(own.at(round_))
-        now = releases, tuple(spec.policy.noise_for(release.name).scale(1.0, round_) for release in releases)
-        if before is not None and now != before:
-            yield Stretch(first, round_ - first, *before)
-            first = round_
-        before = now
+    for declared in spec.declared(declaration).over_rounds(own):
+        noises = [spec.policy.noise_for(release.name) for release in declared.releases]
+        for round_ in _rounds_of_noise(noises, declared):
+            now = declared.releases, tuple(noise.scale(1.0, round_) for noise in noises)
+            if before is not None and now != before:
+                yield Stretch(first, round_ - first, *before)
+                first = round_
+            before = now
     if before is not None:
         yield Stretch(first, spec.rounds - first, *before)
+
+
+def _rounds_of_noise(noises: Sequence[Noise], declared: Declared) -> range:
+    """Rounds of equal declarations that stand for all of them: the first, where no noise changes."""
+    stop = declared.first + 1 if all(map(is_constant, noises)) else declared.stop
+    return range(declared.first, stop)
 
 
 def largest_bounds(spec: RunSpec, declaration: Declaration, round_: int) -> dict[str, float]:
@@ -109,7 +129,7 @@ def largest_bounds(spec: RunSpec, declaration: Declaration, round_: int) -> dict
     problem = spec.facts.problem
     return {
         release.name: float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
-        for release in declaration(spec.representatives().at(round_))
+        for release in spec.declared(declaration)(spec.representatives().at(round_))
     }
 
 
@@ -153,12 +173,11 @@ def gaussian_draws(spec: RunSpec, declaration: Declaration, name: str) -> Gaussi
 
 def _find_scales(spec: RunSpec, declaration: Declaration, name: str) -> Iterator[tuple[float, float, int]]:
     """Scale, sensitivity and size of every draw for a release, over the rounds and the kinds of parties."""
-    problem = spec.facts.problem
-    for round_ in range(spec.rounds):
-        everyone = spec.representatives().at(round_)
-        for release in declaration(everyone):
-            if release.name == name:
-                largest = float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
-                sensitivity = np.atleast_1d(spec.policy.sensitivity(release, everyone, largest))
-                scales = spec.policy.noise_for(name).scale(sensitivity, round_)
+    problem, everyone, noise = spec.facts.problem, spec.representatives(), spec.policy.noise_for(name)
+    for declared in spec.declared(declaration).over_rounds(everyone):
+        for release in (each for each in declared.releases if each.name == name):
+            largest = float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
+            sensitivity = np.atleast_1d(spec.policy.sensitivity(release, everyone, largest))
+            for round_ in _rounds_of_noise([noise], declared):
+                scales = noise.scale(sensitivity, round_)
                 yield from zip(scales.tolist(), sensitivity.tolist(), [release.size] * len(scales), strict=True)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from consenso.engine.fixed_point import GridColumn, Grids
 from consenso.errors import PreconditionError
 from consenso.federation.message_schemas import BOUND, SHARE, MessageSchema
-from consenso.privacy.run_spec import Declaration, RunSpec
+from consenso.privacy.declarations import Declaration
+from consenso.privacy.run_spec import RunSpec
 
 
 def columns(

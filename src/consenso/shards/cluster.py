@@ -12,7 +12,7 @@ import importlib
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -64,6 +64,23 @@ class ClusterCohort(StoredCohort):
         return summed
 
 
+@runtime_checkable
+class ClusterBatches(RowBatches, Protocol):
+    """Batches that the workers of a cluster hold already, such as those of a Dask data frame."""
+
+    @property
+    def client(self) -> Any:
+        """Who talks to the scheduler."""
+        ...
+
+
+def hold_batches(problem: Problem, batches: RowBatches, **intake: Any) -> StoredShards:
+    """Shards of batches where they are: in storage, or on the workers that hold them."""
+    if isinstance(batches, ClusterBatches):
+        return hold_rows(batches.client, problem, batches, **intake)
+    return StoredShards.open(problem, batches, **intake)
+
+
 def hold_rows(
     client: Any,
     problem: Problem,
@@ -86,6 +103,14 @@ def hold_rows(
         run=uuid.uuid4().hex,
     )
     return StoredShards(problem, local.parties, whole=whole)
+
+
+def current_client() -> Any:
+    """The client that this process has, or None."""
+    try:
+        return _import_dask().get_client()
+    except ValueError:
+        return None
 
 
 @contextlib.contextmanager

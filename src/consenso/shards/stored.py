@@ -230,13 +230,15 @@ class StoredShards(Shards):
 
 def check_batches(batches: RowBatches) -> int:
     """Read every batch once, so that whatever is wrong with one is said before anything is charged; how many rows."""
-    count = 0
-    for X, targets in _read_ahead(iter(batches)):
-        cells = X.data if sparse.issparse(X) else X
-        if not (np.isfinite(cells).all() and (targets.dtype.kind != "f" or np.isfinite(targets).all())):
-            raise InputError("rows in storage: cells are finite numbers, and one is not; drop or fill that record.")
-        count += X.shape[0]
-    return count
+    return sum(check_batch(X, targets) for X, targets in _read_ahead(iter(batches)))
+
+
+def check_batch(X: Any, targets: NDArray[Any]) -> int:
+    """Refuse cells that are no finite numbers; how many rows there are."""
+    cells = X.data if sparse.issparse(X) else X
+    if not (np.isfinite(cells).all() and (targets.dtype.kind != "f" or np.isfinite(targets).all())):
+        raise InputError("rows in storage: cells are finite numbers, and one is not; drop or fill that record.")
+    return int(X.shape[0])
 
 
 def _digest(batch: Batch) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consenso.solvers.choose import Prepared, names, prepare
+from consenso.solvers.choose import names, prepare
 from consenso.solvers.exact import Exact, fit_exact, solve_exact
 
-__all__ = ["Exact", "Prepared", "fit_exact", "names", "prepare", "solve_exact"]
+__all__ = ["Exact", "fit_exact", "names", "prepare", "solve_exact"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import replace
 
 from consenso import registry
 from consenso.errors import InputError, PreconditionError
@@ -16,15 +16,6 @@ from consenso.privacy.samplers import Sampler
 from consenso.problem import Problem
 from consenso.schedules import Schedule
 from consenso.solvers.request import Request, Rules
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """A plan that is ready to run, which solver it is, and why."""
-
-    plan: Plan
-    name: str
-    reason: str  # one sentence, public facts only
 
 
 def names() -> tuple[str, ...]:
@@ -47,8 +38,10 @@ def prepare(
     trust: Trust | None = None,
     schedule: Schedule | None = None,
     count: Count | None = None,
-) -> Prepared:
+) -> Plan:
     """Plan the fit of a problem within a target for an observer, by rules from public facts only.
+
+    The plan says which solver it is (`solver`), and why (`reason`).
 
     observer: whoever is not trusted, unless another one is named (`choose_observer`).
     solver: "auto", or one of `names()`, which is refused where its assumptions do not hold. count: a noisy number of
@@ -56,11 +49,11 @@ def prepare(
     """
     request = Request(problem=problem, target=target, trust=trust, schedule=schedule)
     rules, reason = _automatic(request) if solver == "auto" else _choose_named(solver, request)
-    recipe = rules.recipe(request)
+    algorithm, rounds = rules.recipe(request)
     planned = plan(
         problem,
-        recipe.algorithm,
-        rounds=recipe.rounds,
+        algorithm,
+        rounds=rounds,
         target=target,
         observer=observer,
         schedule=schedule,
@@ -68,7 +61,7 @@ def prepare(
         sampler=sampler,
         count=count,
     )
-    return Prepared(plan=planned, name=rules.NAME, reason=reason)
+    return replace(planned, solver=rules.NAME, reason=reason)
 
 
 def _automatic(request: Request) -> tuple[Rules, str]:

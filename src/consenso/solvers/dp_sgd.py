@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from consenso.algorithms.dp_sgd import DPSGD
-from consenso.solvers.request import Recipe, Request
+from consenso.solvers.request import Request
 
 NAME = "dp-sgd"
 PLACE = 9
@@ -21,7 +22,7 @@ def weakness(request: Request) -> str | None:
     return None
 
 
-def recipe(request: Request) -> Recipe:
+def recipe(request: Request) -> tuple[Any, int]:
     """Full batches; squared losses are clipped at the largest gradient of the zero model."""
     problem = request.problem
     clip = None
@@ -30,4 +31,4 @@ def recipe(request: Request) -> Recipe:
     rounds = int(min(max(request.mu * problem.records / math.sqrt(problem.dim), 5), 100))
     curvature = problem.loss.curvature_bound
     step = 1.0 / (problem.row_bound**2 * (curvature if math.isfinite(curvature) else 1.0))
-    return Recipe(algorithm=DPSGD(step=4 * step, clip=clip, averaging=0.5), rounds=rounds)
+    return DPSGD(step=4 * step, clip=clip, averaging=0.5), rounds

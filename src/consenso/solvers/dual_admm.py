@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from consenso.algorithms.dual_consensus import DualConsensusADMM
-from consenso.solvers.request import Recipe, Request
+from consenso.solvers.request import Request
 
 NAME = "dual-admm"
 PLACE = 3
@@ -27,8 +28,8 @@ def weakness(request: Request) -> str | None:
     return None if math.isinf(loss.curvature_bound) else f"the {loss.name} loss has no kinks"
 
 
-def recipe(request: Request) -> Recipe:
+def recipe(request: Request) -> tuple[Any, int]:
     """Records as units of consensus."""
     problem = request.problem
     rounds = int(min(max(request.mu * problem.records / math.sqrt(problem.dim), 5), 100))
-    return Recipe(algorithm=DualConsensusADMM(level="record", step=8.0 / problem.row_bound**2), rounds=rounds)
+    return DualConsensusADMM(level="record", step=8.0 / problem.row_bound**2), rounds

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from consenso.algorithms.objective_perturbation import ObjectivePerturbation
 from consenso.errors import InputError
 from consenso.privacy.calibrate import EpsilonDelta
-from consenso.solvers.request import Recipe, Request
+from consenso.solvers.request import Request
 
 NAME = "objective-perturbation"
 PLACE = 2
@@ -41,10 +42,10 @@ def weakness(request: Request) -> str | None:
     return f"its noise would outweigh what {request.problem.records} records say" if noise > LOUD else None
 
 
-def recipe(request: Request) -> Recipe:
+def recipe(request: Request) -> tuple[Any, int]:
     """The published rule."""
     if not isinstance(request.target, EpsilonDelta):
         raise InputError("ObjectivePerturbation: its rule needs EpsilonDelta(epsilon=..., delta=...).")
     target = request.target
     algorithm = ObjectivePerturbation.rule(request.problem, epsilon=target.epsilon, delta=target.delta)
-    return Recipe(algorithm=algorithm, rounds=1)
+    return algorithm, 1

@@ -6,6 +6,7 @@ What depends on released values (steps, clip, damping) is decided while it runs:
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.losses import Squared
 from consenso.privacy.observers import choose_trust
 from consenso.public_facts import PublicFacts
-from consenso.solvers.request import Recipe, Request
+from consenso.solvers.request import Request
 
 NAME = "preconditioned"
 PLACE = 1
@@ -51,7 +52,7 @@ def weakness(request: Request) -> str | None:
     return f"a second moment of {features} columns costs more than the fit" if features > MOST_FEATURES else None
 
 
-def recipe(request: Request) -> Recipe:
+def recipe(request: Request) -> tuple[Any, int]:
     """As many looks as can be told from noise, then steps."""
     problem, loss = request.problem, request.problem.loss
     looks = _looks(request)
@@ -68,7 +69,7 @@ def recipe(request: Request) -> Recipe:
         fewest_steps=fewest,
         smoothing=smoothing,
     )
-    return Recipe(algorithm=algorithm, rounds=algorithm.other_rounds + MOST_STEPS)
+    return algorithm, algorithm.other_rounds + MOST_STEPS
 
 
 def _looks(request: Request) -> int:

@@ -46,14 +46,6 @@ class Request:
         return 1.0 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0), self.target)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """An algorithm with its hyperparameters, and the rounds that it is planned with."""
-
-    algorithm: Any
-    rounds: int
-
-
 class Rules(Protocol):
     """The public rules of one solver; a module with these names, of this package or of an entry point."""
 
@@ -68,6 +60,6 @@ class Rules(Protocol):
         """Why another solver is the better choice here, or None; whoever asks by name gets this one all the same."""
         ...
 
-    def recipe(self, request: Request) -> Recipe:
-        """The algorithm that the rules make for a request that is not refused."""
+    def recipe(self, request: Request) -> tuple[Any, int]:
+        """The algorithm that the rules make for a request that is not refused, and its number of rounds."""
         ...

@@ -94,12 +94,11 @@ def _around_hub(given: PlanningInputs) -> Choice:
 
     assert given.target is not None
     made = prepare(given.problem, given.target, observer=given.observer, trust=given.trust, schedule=given.schedule)
-    if given.trust == "local" and made.name == "preconditioned":
+    if given.trust == "local" and made.solver == "preconditioned":
         drowned = moment_noise_ratio(given.problem, zcdp_of(given.target))
         if drowned > DROWNED:
             return _with_own_noise(given, drowned)
-    setting = made.plan.spec
-    return Choice(algorithm=made.plan.algorithm, rounds=setting.rounds, schedule=given.schedule, reason=made.reason)
+    return Choice(algorithm=made.algorithm, rounds=made.rounds, schedule=given.schedule, reason=made.reason)
 
 
 def moment_noise_ratio(problem: Problem, rho: float) -> float:

@@ -28,7 +28,8 @@ def noise_has_its_law(example: Example, *, runs: int = 40) -> None:
             made = plan_example(example, trust=trust)
             made = replace(
                 made,
-                spec=replace(made.spec, policy=replace(made.spec.policy, sampler=Seeded(seed), probe=silent)),
+                sampler=Seeded(seed),
+                probe=silent,
             )
             for name, noise, drawn, scale in _answers(made, example):
                 if isinstance(noise, NoNoise):

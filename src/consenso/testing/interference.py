@@ -44,7 +44,7 @@ def transcript(made: Plan, shards: Shards) -> list[bytes]:
             if record is not None:
                 seen.extend(np.asarray(getattr(record, each.name)).tobytes() for each in dataclasses.fields(record))
 
-    blind = replace(made, spec=replace(made.spec, policy=replace(made.spec.policy, probe=silent)))
+    blind = replace(made, probe=silent)
     listener, logger = _Listener(), logging.getLogger("consenso")
     level = logger.level
     logger.addHandler(listener)

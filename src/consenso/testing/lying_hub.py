@@ -240,8 +240,7 @@ def _answers(made: Plan, shards: Shards, party: int, change: Callable[[Any, int]
     def probe(round_: int, release: Release, cohort: IntArray, value: Array, bound: float) -> None:
         seen.append((release, value.copy(), bound))
 
-    policy = replace(made.spec.policy, probe=probe)
-    step = SinglePartyStep(replace(made, spec=replace(made.spec, policy=policy)), shards, party)
+    step = SinglePartyStep(replace(made, probe=probe), shards, party)
     is_hub, sent = isinstance(made.algorithm, HubAlgorithm), _KEPT[id(made)][1]
     state, answers = step.enroll(), []
     spent: Spent = {}

@@ -60,7 +60,7 @@ def execute(
 def plan_with_noise_scaled(made: Plan, factor: float) -> Plan:
     """The same plan with every noise multiplier scaled."""
     noise = {name: _scale(each, factor) for name, each in made.spec.policy.noise.items()}
-    return replace(made, spec=replace(made.spec, policy=replace(made.spec.policy, noise=noise)))
+    return replace(made, noise=noise)
 
 
 def _scale(noise: Noise, factor: float) -> Noise:

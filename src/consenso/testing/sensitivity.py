@@ -41,8 +41,7 @@ def _compare(made: Plan, pair: Pair, unit: Unit, adjacency: Adjacency) -> None:
         ) -> None:
             seen.append((release, round_, value.copy(), bound))
 
-        spec = replace(made.spec, policy=replace(made.spec.policy, probe=probe))
-        execute(replace(made, spec=spec), shards)
+        execute(replace(made, probe=probe), shards)
         values.append(seen)
     for (release, round_, one, bound), (_, _, other, _) in zip(*values, strict=True):
         declared = release.bounds.at(unit, adjacency)

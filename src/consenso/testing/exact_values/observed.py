@@ -55,8 +55,7 @@ def observe(plan: Plan, shards: Shards, sampler: Scripted) -> Observed:
     """Run a plan with scripted noise and coins."""
     log: list[Seen] = []
     active: list[frozenset[int]] = []
-    policy = replace(plan.spec.policy, sampler=sampler)
-    plan = replace(plan, algorithm=_recording(plan.algorithm, log), spec=replace(plan.spec, policy=policy))
+    plan = replace(plan, algorithm=_recording(plan.algorithm, log), sampler=sampler)
     engine = InProcessEngine()
     progress = engine.start(plan.algorithm, plan.spec, shards)
 
