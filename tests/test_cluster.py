@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from consenso import PrivateLogisticRegression
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.engine.run import run
 from consenso.errors import InputError
@@ -130,3 +131,18 @@ def test_a_worker_s_error_is_the_error_of_the_run(client, table) -> None:
 def test_a_scheduler_that_is_not_there() -> None:
     with pytest.raises(InputError, match="no Dask scheduler answered"), connect("tcp://127.0.0.1:1"):
         pass
+
+
+def test_a_dask_data_frame_is_fitted_where_it_is(client, table) -> None:
+    import dask.dataframe as dd
+
+    path, X, y = table
+    settings = {"epsilon": 1.0, "delta": 1e-6, "row_bound": 1.0, "classes": [-1, 1], "random_state": 1}
+    expected = PrivateLogisticRegression(**settings).fit(X, y.astype(int))
+    frame = dd.read_parquet(path).repartition(npartitions=3)
+    found = PrivateLogisticRegression(**settings).fit(frame, "y")
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert list(found.feature_names_in_) == ["a", "b", "c"]
+    assert any("workers" in text for text in found.guarantee_.assumptions)
+    with pytest.raises(InputError, match="not among classes"):
+        PrivateLogisticRegression(**{**settings, "classes": [0, 1]}).fit(frame, "y")

@@ -13,6 +13,8 @@ from consenso import PrivateLogisticRegression, PrivateRidge
 from consenso.errors import InputError
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.rows import Layout, Rows, moment_step, sum_step
+from consenso.study import Study
+from consenso.study.training import train
 from consenso.tables import frames
 
 RECORDS, FEATURES = 1500, 4
@@ -186,3 +188,56 @@ def test_exact_sums_are_those_of_fractions() -> None:
     step = moment_step(8.0, len(X))
     cut = np.trunc(X / step).astype(np.int64)
     np.testing.assert_array_equal(rows.exact_moments(step)[0], cut.T @ cut)
+
+
+STUDY = """
+[data]
+table = "{table}"
+schema = "schema.toml"
+rows = 1500
+[model]
+loss = "logistic"
+[privacy]
+epsilon = 2.0
+delta = 1e-5
+seed = 3
+[setting]
+kind = "central"
+"""
+SCHEMA = """
+row_bound = 1.5
+[columns.x0]
+kind = "numeric"
+low = -6
+high = 6
+[columns.x1]
+kind = "numeric"
+low = -6
+high = 6
+[columns.x2]
+kind = "ignore"
+[columns.x3]
+kind = "ignore"
+[columns.y]
+kind = "label"
+classes = ["0", "1"]
+"""
+
+
+def train_study(folder, table: str, out: str, **options):
+    (folder / "schema.toml").write_text(SCHEMA)
+    (folder / f"{out}.toml").write_text(STUDY.format(table=table))
+    return train(Study.load(folder / f"{out}.toml"), folder / out, **options)
+
+
+def test_a_study_reads_a_pattern_of_files_through_its_schema(folder, monkeypatch) -> None:
+    monkeypatch.setattr(frames, "BATCH_NUMBERS", 301 * (FEATURES + 1))
+    whole = train_study(folder, "all.csv", "whole")
+    stored = train_study(folder, "[0-9].parquet", "stored")
+    np.testing.assert_array_equal(stored.model.coefficients, whole.model.coefficients)
+    for part in folder.glob("[0-3].parquet"):
+        part.unlink()
+    gone = pl.when(pl.int_range(pl.len()) == 1400).then(None).otherwise("x1").alias("x1")
+    pl.read_csv(folder / "all.csv").with_columns(gone).write_parquet(folder / "9.parquet")
+    with pytest.raises(InputError, match="row 1401, column 'x1'"):
+        train_study(folder, "[0-9].parquet", "wrong")

@@ -22,7 +22,7 @@ from consenso.privacy.noise import NoNoise
 from consenso.privacy.releaser import ReleaseRecord
 from consenso.schedules import Coins
 from consenso.shards import Shards
-from consenso.shards.stored import StoredShards
+from consenso.shards.stored import require_adding_up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,11 +154,7 @@ def _check(plan: Plan, shards: Shards) -> None:
             "run(plan=...): no source of noise was chosen; plan with sampler=Safe() for noise that protects, or with "
             "sampler=Seeded(seed) for a simulation."
         )
-    if isinstance(shards, StoredShards) and not getattr(plan.algorithm, "adds_up_only", False):
-        raise InputError(
-            f"run(shards=...): {type(plan.algorithm).__name__} needs its rows in memory, and they are in storage; "
-            "read the table first, or take PreconditionedFixedPoint (solver='preconditioned')."
-        )
+    require_adding_up(plan.algorithm, shards)
     if len(shards.parties) != plan.spec.parties:
         raise InputError(
             f"run(shards=...): rows of {len(shards.parties)} parties are here and the plan has {plan.spec.parties}; "

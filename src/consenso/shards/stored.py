@@ -228,6 +228,15 @@ class StoredShards(Shards):
         return np.array([0, self.whole.rows])
 
 
+def require_adding_up(algorithm: object, shards: Shards) -> None:
+    """Refuse rows in storage for an algorithm that touches them otherwise than by adding them up."""
+    if isinstance(shards, StoredShards) and not getattr(algorithm, "adds_up_only", False):
+        raise InputError(
+            f"{type(algorithm).__name__} needs its rows in memory, and they are in storage; read the table first, or "
+            "take PreconditionedFixedPoint (solver='preconditioned')."
+        )
+
+
 def check_batches(batches: RowBatches) -> int:
     """Read every batch once, so that whatever is wrong with one is said before anything is charged; how many rows."""
     return sum(check_batch(X, targets) for X, targets in _read_ahead(iter(batches)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from consenso.privacy.ledger import Ledger
 from consenso.privacy.observers import Eavesdropper, Server
 from consenso.schedules import RandomStopping
 from consenso.shards import Shards
+from consenso.shards.cluster import ASSUMPTION
 from consenso.study.folder import CARD, METRICS, TRACE, RunFolder
 from consenso.study.metrics import compute_metrics
 from consenso.study.planning import observer_of
@@ -51,8 +52,9 @@ def train(
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
     stop: Callable[[], bool] | None = None,
+    client: Any = None,
 ) -> Trained:
-    """Train a study in this process and write its folder.
+    """Train a study in this process and write its folder. client: of a Dask cluster whose workers hold the table.
 
     Everything that can be wrong is found before the ledger is charged. `stop` is asked after each checkpoint; when it
     says yes, KeyboardInterrupt is raised and `resume=True` goes on from there.
@@ -67,7 +69,7 @@ def train(
             f"--out {out}: it exists and is not an empty folder; choose another, or go on with --resume if a run was "
             "stopped there."
         )
-    shards, public = study.shards(), study.evaluation_records()
+    shards, public = study.shards(client), study.evaluation_records()
     if stop is not None and stop():
         raise KeyboardInterrupt
     if not resume:
@@ -79,7 +81,7 @@ def train(
         if not resume:
             folder.undo()
         raise
-    return _write_run(study, folder, result, public, traced=traced)
+    return _write_run(study, folder, result, public, traced=traced, engine=None if client is None else ASSUMPTION)
 
 
 def _run(
@@ -158,8 +160,12 @@ def model_with(study: Study, coefficients: Array, card: Card | None) -> Model:
     )
 
 
-def _write_run(study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool) -> Trained:
+def _write_run(
+    study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool, engine: str | None
+) -> Trained:
     card = result.card(study.privacy.delta)
+    if engine is not None:
+        card = replace(card, data={**card.data, "engine": engine})
     model = model_of(study, result, card)
     save_model(model, folder.path)
     card.save(folder.path / CARD)
