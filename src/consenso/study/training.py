@@ -79,7 +79,9 @@ def train(
         if not resume:
             folder.undo()
         raise
-    return _write_run(study, folder, result, public, traced=traced)
+    trained = write_run(study, folder, result, public, traced=traced)
+    folder.discard()
+    return trained
 
 
 def _run(
@@ -158,16 +160,22 @@ def model_with(study: Study, coefficients: Array, card: Card | None) -> Model:
     )
 
 
-def _write_run(study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool) -> Trained:
+def write_run(study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool) -> Trained:
+    """Write what may be shown of a run that has ended, wherever it ran. The model comes last.
+
+    A checkpoint stays: whoever ran it knows when nobody needs it any more.
+
+    public: the test records that the study declares public, if any. traced: whether the result's trace is of the run.
+    """
     card = result.card(study.privacy.delta)
     model = model_of(study, result, card)
-    save_model(model, folder.path)
-    card.save(folder.path / CARD)
-    folder.write_json(TRACE, _trace(result, traced=traced))
     metrics = None if public is None else compute_metrics(model, public)
+    folder.write_study(study)
+    folder.write_json(TRACE, _trace(result, traced=traced))
     if metrics is not None:
         folder.write_json(METRICS, metrics)
-    folder.discard()
+    card.save(folder.path / CARD)
+    save_model(model, folder.path)
     told = describe_rounds(result.plan, result.rounds)
     return Trained(folder=folder.path, model=model, card=card, rounds=told, metrics=metrics)
 
