@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
+from consenso.conventions import Adjacency as Adjacency
+from consenso.conventions import Unit as Unit
 from consenso.errors import InputError
 from consenso.losses import Loss
 from consenso.regularizers import Regularizer
 
-Unit = Literal["record", "party"]
-Adjacency = Literal["add-remove", "replace-one"]
 Weighting = Literal["record", "party"]
 
 # Within these, shortening a row to its bound neither underflows nor overflows; with its constant column a row may be

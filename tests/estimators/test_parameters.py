@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import consenso
+from consenso.conventions import default_delta
 from consenso.errors import BudgetError, InputError, PrivacyError
-from consenso.estimators.privacy_params import default_delta
 from consenso.privacy.ledger import Budget, Ledger
 
 NAMES = (

@@ -16,6 +16,7 @@ from scipy.stats import binom
 
 from consenso.algorithms import discover
 from consenso.algorithms.consensus import MACHINE, ConsensusADMM
+from consenso.conventions import UNITS
 from consenso.planning.plan import ADJACENCIES, Plan
 from consenso.planning.replan import differences
 from consenso.privacy.accountants import delta, epsilon, gamma_norm, groups, pairs, rdp
@@ -23,7 +24,7 @@ from consenso.privacy.accountants.parts import parts
 from consenso.privacy.events import Event, GammaNorm, Gaussian, Laplace, Pure, Sampled, SampledGroup, repeat
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper, Public
-from consenso.privacy.relations import UNITS, claims_of
+from consenso.privacy.relations import claims_of
 from consenso.privacy.samplers import Safe, Seeded
 from consenso.privacy.verify import first_failure, verify
 from consenso.schedules import Everyone, PoissonSubset

@@ -16,6 +16,7 @@ from consenso.audit.findings import Finding
 from consenso.audit.neighbours import Neighbours, unkind
 from consenso.audit.simulate import Kind, Scores, Watch, simulate, stacking_of
 from consenso.audit.targets import SCORES, AuditTarget, Claim, target_of, victim
+from consenso.conventions import LARGEST_DELTA
 from consenso.errors import InputError
 from consenso.planning.plan import Plan
 from consenso.privacy.observers import Observer, parse
@@ -67,7 +68,7 @@ def audit(
     unit: Unit | None = None,
     adjacency: Relation | None = None,
     party: int | None = None,
-    delta: float = 1e-5,
+    delta: float = LARGEST_DELTA,
     pairs: Callable[[int], Sequence[Neighbours]] | None = None,
     claim: Claim | None = None,
     kind: Kind | None = None,

@@ -22,6 +22,7 @@ from scipy.stats import binom
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.audit.neighbours import extremes, silence
+from consenso.conventions import LARGEST_DELTA
 from consenso.engine.in_process import InProcessEngine
 from consenso.engine.run import coins_of, get_model
 from consenso.errors import InputError
@@ -92,7 +93,7 @@ def one_run(
     data: list[tuple[Array, Any]],
     chosen: Canaries,
     *,
-    delta: float = 1e-5,
+    delta: float = LARGEST_DELTA,
     confidence: float = 0.95,
     seed: int = 0,
     view: Literal["model", "rounds"] = "rounds",
@@ -129,7 +130,7 @@ def one_run(
 
 
 def audit_once(
-    plan: Plan, count: int, *, delta: float = 1e-5, confidence: float = 0.95, seed: int = 0
+    plan: Plan, count: int, *, delta: float = LARGEST_DELTA, confidence: float = 0.95, seed: int = 0
 ) -> list[tuple[str, float, OneRun]]:
     """One run of a plan on canaries alone: observer, claimed epsilon and what the run proves.
 

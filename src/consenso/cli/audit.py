@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.conventions import LARGEST_DELTA
+
 if TYPE_CHECKING:
     from consenso.audit.attack import Effort
     from consenso.audit.findings import Finding
@@ -36,7 +38,7 @@ def attack(
     adjacency: Annotated[
         str | None, typer.Option(help="replace-one, add-remove or blanked; the plan's own if left out.")
     ] = None,
-    delta: Annotated[float, typer.Option(help="At which epsilons are compared.")] = 1e-5,
+    delta: Annotated[float, typer.Option(help="At which epsilons are compared.")] = LARGEST_DELTA,
     confidence: Annotated[float, typer.Option(help="That no true claim is called refuted.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Of the simulated noise.")] = 0,
     canaries: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.conventions import default_delta
 from consenso.errors import InputError
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def new(
     tables: dict[str, Any] = {"data": data, "model": _model(ask, task, loss, strength)}
     tables["privacy"] = {
         "epsilon": ask.number("Epsilon, the privacy budget", 1.0) if epsilon is None else epsilon,
-        "delta": ask.number("Delta", 1e-5) if delta is None else delta,
+        "delta": ask.number("Delta", default_delta()) if delta is None else delta,
     }
     if ledger is not None:
         tables["privacy"]["ledger"] = ledger

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-DELTA = 1e-5
+from consenso.conventions import LARGEST_DELTA
+
+DELTA = LARGEST_DELTA
 RECORDS, PUBLIC = 6000, 1500
 COLUMNS, USED = 16, 4  # of the ward: how many are asked, how many matter
 

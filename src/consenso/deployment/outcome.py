@@ -11,14 +11,12 @@ from consenso.arrays import Array
 from consenso.engine.run import Result
 from consenso.engine.trace import Trace
 from consenso.errors import InputError
-from consenso.models import save_model
 from consenso.schedules import Everyone
 from consenso.study import Study
 from consenso.study.folder import CARD, CHECKPOINT, METRICS, MODEL, STUDY, TRACE, RunFolder
-from consenso.study.metrics import compute_metrics
-from consenso.study.rounds import describe_rounds, show_rounds
+from consenso.study.rounds import show_rounds
 from consenso.study.study import SCHEMA
-from consenso.study.training import model_of
+from consenso.study.training import write_run
 from consenso.version import __version__
 
 RECORD = "run.json"
@@ -77,31 +75,9 @@ def write(
     study: Study, folder: RunFolder, model: Array, *, rounds: int, run: str, missing: Mapping[str, list[int]]
 ) -> Path:
     """Write what may be shown of a run that has ended."""
-    plan = study.plan()
-    result = Result(plan=plan, model=model, rounds=rounds, entries=(), trace=Trace())
-    card = result.card(study.privacy.delta)
-    made = model_of(study, result, card)
-    (folder.path / STUDY).write_text(study.move(folder.path).to_toml(), encoding="utf-8")
-    if study.data.schema is not None:
-        (folder.path / SCHEMA).write_text(study.data.schema.to_toml(), encoding="utf-8")
+    result = Result(plan=study.plan(), model=model, rounds=rounds, entries=(), trace=Trace())
     folder.write_json(RECORD, record_of(study, rounds=rounds, run=run, missing=missing))
-    folder.write_json(
-        TRACE,
-        {
-            "format": 1,
-            **describe_rounds(plan, rounds),
-            "first round": 0,
-            "noise": {name: float(scale) for name, scale in plan.spec.facts.noise.items()},
-            "columns": {},
-            "traced": False,
-        },
-    )
-    public = study.evaluation_records()
-    if public is not None:
-        folder.write_json(METRICS, compute_metrics(made, public))
-    card.save(folder.path / CARD)
-    save_model(made, folder.path)
-    return folder.path
+    return write_run(study, folder, result, study.evaluation_records(), traced=False).folder
 
 
 def _is_sampled(study: Study) -> bool:

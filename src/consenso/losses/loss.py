@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
+from consenso.conventions import Adjacency as Adjacency
 from consenso.errors import InputError, PreconditionError
 from consenso.losses.checks import check_bound, check_reals, check_scores, check_signs
 
 Kind = Literal["sign", "class", "real"]
-Adjacency = Literal["add-remove", "replace-one"]
 Targets: TypeAlias = Array | IntArray
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
 from consenso.arrays import IntArray
+from consenso.conventions import ADJACENCIES, UNITS, Trust, Unit, default_delta
 from consenso.errors import InputError, PreconditionError
 from consenso.privacy.accountants import excess, gdp
 from consenso.privacy.calibrate import Mu, Target, calibrate_noise
@@ -30,12 +31,11 @@ from consenso.privacy.observers import (
     choose_trust,
     members,
 )
-from consenso.privacy.relations import UNITS, Relation, bounds_of, check_claim, claims_of
-from consenso.privacy.release import Trust
+from consenso.privacy.relations import Relation, bounds_of, check_claim, claims_of
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, largest_bounds, stretches
 from consenso.privacy.samplers import Sampler, Seeded
 from consenso.privacy.theorems import Composition, Theorem, strongest
-from consenso.problem import Adjacency, Problem, Unit
+from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.schedules import Certain, Cyclic, Everyone, Independent, RandomStopping, RandomWalk, Schedule
 from consenso.topology import Topology
@@ -44,7 +44,6 @@ _COUNTED = (
     "a noisy count of the records and every release of the run keep together to one mu, whatever the count is "
     "(docs/privacy.md#noisy-count)"
 )
-ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -435,7 +434,7 @@ def _calibrate(planned: Plan, target: Target, observer: Observer) -> Plan:
         }
         return replace(planned, noise=noise)
 
-    delta = getattr(target, "delta", 1e-6)
+    delta = getattr(target, "delta", default_delta())
     return at(calibrate_noise(lambda multiplier: at(multiplier).guarantee(observer, delta).event, target))
 
 

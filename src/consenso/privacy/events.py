@@ -9,9 +9,9 @@ kind (`Sampled`, `SampledGroup`). Costs live in `consenso.privacy.accountants`; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-Adjacency = Literal["add-remove", "replace-one"]
+from consenso.conventions import Adjacency as Adjacency
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from consenso.arrays import Array
+from consenso.conventions import Unit
 from consenso.errors import InputError
 from consenso.privacy import accountants, events
 from consenso.privacy.events import Event
 from consenso.privacy.observers import parse
 from consenso.privacy.relations import Relation, bounds_of
-
-Unit = Literal["record", "party"]
 
 SIMULATED = "Simulation, not private (the noise has a seed); with noise that nobody can draw again:"
 # An epsilon above this bounds a factor of exp(1000): it is told in words, because a number would look like a promise.

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from consenso.conventions import Adjacency, Unit
 from consenso.errors import InputError
-from consenso.problem import Adjacency, Unit
 
 Relation = Literal["add-remove", "replace-one", "blanked"]
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
-UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 def bounds_of(relation: Relation) -> Adjacency:

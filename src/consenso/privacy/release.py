@@ -11,11 +11,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from consenso.arrays import Array
+from consenso.conventions import Trust as Trust
 from consenso.errors import InputError
 from consenso.problem import Adjacency, Unit
 
 Amount: TypeAlias = float | Array
-Trust = Literal["local", "secure-sum", "curator"]
 
 NOISE_STREAM, COIN_STREAM = 0, 1
 HUB = 2**62  # the hub draws as a party that no federation has, the same however many parties there are

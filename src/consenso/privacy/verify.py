@@ -13,8 +13,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
+from consenso.conventions import TRUSTS
 from consenso.errors import ConsensoError, InputError
-from consenso.privacy.card.document import FORMATS, SIMULATION, TRUSTS, Card, digest, is_simulation, read
+from consenso.privacy.card.document import FORMATS, SIMULATION, Card, digest, is_simulation, read
 from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.plain import plain
 from consenso.privacy.card.renamed import rename_card

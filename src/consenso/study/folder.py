@@ -45,14 +45,18 @@ class RunFolder:
                 )
             # Checkpoints hold exact states of the parties: nobody else may even list them.
             self.checkpoint.mkdir(mode=0o700)
-            (self.path / STUDY).write_text(study.move(self.path).to_toml(), encoding="utf-8")
-            if study.data.schema is not None:
-                (self.path / SCHEMA).write_text(study.data.schema.to_toml(), encoding="utf-8")
+            self.write_study(study)
             return self.note(study.digest)
         except OSError as error:
             raise InputError(
                 f"--out {self.path}: cannot be written ({error.strerror}); choose another place."
             ) from None
+
+    def write_study(self, study: Study) -> None:
+        """Write the study and its schema, as they are read from this folder."""
+        (self.path / STUDY).write_text(study.move(self.path).to_toml(), encoding="utf-8")
+        if study.data.schema is not None:
+            (self.path / SCHEMA).write_text(study.data.schema.to_toml(), encoding="utf-8")
 
     def note(self, digest: str) -> str:
         """Name the run anew, in the checkpoint's folder."""

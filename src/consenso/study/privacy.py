@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from consenso import registry
+from consenso.conventions import ADJACENCIES, default_delta
 from consenso.errors import InputError
 from consenso.privacy.calibrate import EpsilonDelta, Mu, PureEpsilon, Rho, Target
 from consenso.privacy.noise import Noise, NoNoise
@@ -63,7 +64,7 @@ def read_privacy(keys: Keys) -> PrivacySection | None:
     delta = keys.number("delta", rule=DELTA, low=0.0, high=1.0)
     units = (*get_args(Unit), *registry.RENAMED["units"])
     unit = registry.rename("units", keys.text("unit", "record", choices=units) or "record")
-    adjacency = keys.text("adjacency", "replace-one", choices=("replace-one", "add-remove")) or "replace-one"
+    adjacency = keys.text("adjacency", "replace-one", choices=ADJACENCIES) or "replace-one"
     observer = keys.text("observer", "auto") or "auto"
     ledger = keys.text("ledger")
     seed = keys.whole("seed", least=0, what="the seed of a simulation")
@@ -77,7 +78,7 @@ def read_privacy(keys: Keys) -> PrivacySection | None:
         target=target,
         noise=noise,
         kind=kind,
-        delta=delta if delta is not None else 1e-6,
+        delta=delta if delta is not None else default_delta(),
         unit=unit,  # type: ignore[arg-type]
         adjacency=adjacency,  # type: ignore[arg-type]
         observer=observer,

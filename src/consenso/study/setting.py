@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from consenso.algorithms.shape import PeerAlgorithm
+from consenso.conventions import TRUSTS
 from consenso.errors import InputError
 from consenso.privacy.release import Trust
 from consenso.problem import Weighting
@@ -18,7 +19,6 @@ from consenso.study.keys import MOST, Keys, is_number
 Kind = Literal["central", "federated", "decentralized"]
 SplitKind = Literal["equal", "one-per-record", "column", "dirichlet", "sizes"]
 
-TRUSTS = ("local", "secure-sum", "curator")
 MOST_PARTIES, MOST_ROUNDS = 10_000_000, 100_000_000
 SPLITS = ("equal", "one-per-record", "column", "dirichlet", "sizes")
 

@@ -81,7 +81,10 @@ def train(
         if not resume:
             folder.undo()
         raise
-    return _write_run(study, folder, result, public, traced=traced, engine=None if client is None else ASSUMPTION)
+    engine = None if client is None else ASSUMPTION
+    trained = write_run(study, folder, result, public, traced=traced, engine=engine)
+    folder.discard()
+    return trained
 
 
 def _run(
@@ -160,20 +163,27 @@ def model_with(study: Study, coefficients: Array, card: Card | None) -> Model:
     )
 
 
-def _write_run(
-    study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool, engine: str | None
+def write_run(
+    study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool, engine: str | None = None
 ) -> Trained:
+    """Write what may be shown of a run that has ended, wherever it ran. The model comes last.
+
+    A checkpoint stays: whoever ran it knows when nobody needs it any more.
+
+    public: the test records that the study declares public, if any. traced: whether the result's trace is of the run.
+    engine: what to say of where the rows were, if not in this process.
+    """
     card = result.card(study.privacy.delta)
     if engine is not None:
         card = replace(card, data={**card.data, "engine": engine})
     model = model_of(study, result, card)
-    save_model(model, folder.path)
-    card.save(folder.path / CARD)
-    folder.write_json(TRACE, _trace(result, traced=traced))
     metrics = None if public is None else compute_metrics(model, public)
+    folder.write_study(study)
+    folder.write_json(TRACE, _trace(result, traced=traced))
     if metrics is not None:
         folder.write_json(METRICS, metrics)
-    folder.discard()
+    card.save(folder.path / CARD)
+    save_model(model, folder.path)
     told = describe_rounds(result.plan, result.rounds)
     return Trained(folder=folder.path, model=model, card=card, rounds=told, metrics=metrics)
 

@@ -10,18 +10,16 @@ import numpy as np
 
 from consenso.algorithms.shape import Example
 from consenso.arrays import Array, IntArray
+from consenso.conventions import ADJACENCIES as ADJACENCIES
+from consenso.conventions import UNITS as UNITS
 from consenso.engine.in_process import InProcessEngine, Progress
 from consenso.engine.run import coins_of, get_model
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, LaplaceNoise, Noise
 from consenso.privacy.release import Release
 from consenso.privacy.samplers import Seeded
-from consenso.problem import Adjacency, Unit
 from consenso.shards import Shards
 from consenso.testing.worlds import draw
-
-UNITS: tuple[Unit, ...] = ("record", "party")
-ADJACENCIES: tuple[Adjacency, ...] = ("replace-one", "add-remove")
 
 
 def plan_example(example: Example, **changes: Any) -> Plan:

@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, compose, repeat
 from consenso.privacy.theorems.preconditions import (
     require_count,
     require_positive,
 )
-from consenso.privacy.theorems.theorem import FRESH_NOISE, GAUSSIAN_RUN, PUBLIC_SETTINGS, Assumption, Unit
+from consenso.privacy.theorems.theorem import FRESH_NOISE, GAUSSIAN_RUN, PUBLIC_SETTINGS, Assumption
 
 
 def second_moment_sensitivity(*, row_bound: float, adjacency: Adjacency) -> float:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.arrays import Array
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, repeat
 from consenso.privacy.theorems.preconditions import (
     require,
@@ -15,7 +16,7 @@ from consenso.privacy.theorems.preconditions import (
     require_lipschitz_constant,
     require_positive,
 )
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,10 @@ from typing import ClassVar, Literal
 
 from tests.privacy.oracles.rates import require_rate
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, Sampled, repeat
 from consenso.privacy.theorems.preconditions import require, require_count, require_positive
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 
 def inner_step_sensitivity(

@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Laplace, repeat
 from consenso.privacy.theorems.preconditions import require, require_count, require_positive
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 
 def softmax_gradient_gap(*, row_bound_1: float, records: int, adjacency: Adjacency, labels_only: bool = False) -> float:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from tests.privacy.oracles.gaps import removal_gap
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, repeat
 from consenso.privacy.theorems.inexact import prox_gap
 from consenso.privacy.theorems.preconditions import (
@@ -16,7 +17,7 @@ from consenso.privacy.theorems.preconditions import (
     require_not_negative,
     require_positive,
 )
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, compose
 from consenso.privacy.theorems.preconditions import (
     per_round,
@@ -14,7 +15,7 @@ from consenso.privacy.theorems.preconditions import (
     require_not_negative,
     require_positive,
 )
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 
 def projected_gradient_bound(*, row_bound: float, radius: float, target_bound: float) -> float:

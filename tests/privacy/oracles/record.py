@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, TypeAlias
 from tests.privacy.oracles.rates import require_rate
 from tests.privacy.oracles.sums import state_growth
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, compose, repeat, reveal_coin
 from consenso.privacy.theorems.inexact import prox_gap
 from consenso.privacy.theorems.preconditions import (
@@ -18,7 +19,7 @@ from consenso.privacy.theorems.preconditions import (
     require_not_negative,
     require_positive,
 )
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 Variant: TypeAlias = Literal["local", "A", "B", "C"]
 

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from tests.privacy.oracles.rates import require_rate
 
+from consenso.conventions import Unit
 from consenso.privacy.events import (
     Adjacency,
     Event,
@@ -23,7 +24,7 @@ from consenso.privacy.theorems.preconditions import (
     require_count,
     require_positive,
 )
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Theorem, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Theorem
 
 
 @dataclass(frozen=True, kw_only=True)

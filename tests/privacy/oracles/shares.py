@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from consenso.conventions import Unit
 from consenso.privacy.events import ZCDP, Adjacency, Event, Gaussian, repeat
 from consenso.privacy.theorems.preconditions import require, require_count, require_not_negative, require_positive
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 
 def share_std(*, std: float, parties: int, absent: int) -> float:

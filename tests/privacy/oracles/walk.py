@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.privacy.oracles.local import LocalView
 from tests.privacy.oracles.sampling import SamplingRevealed
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency
 from consenso.privacy.theorems.preconditions import require_count
-from consenso.privacy.theorems.theorem import Unit
 
 
 def uniform_walk(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
+from consenso.conventions import TRUSTS
 from consenso.errors import InputError, PrivacyError, TamperError
 from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.plain import fields_of, plain
@@ -29,7 +30,6 @@ FIRST_FORMAT = 1
 FORMATS = (FIRST_FORMAT, FORMAT)  # that are read: format 1 has no claims of a blanked record
 FILE = "card.json"
 SIMULATION = "simulation, not private"  # what the name of a sampler says whose noise can be drawn again
-TRUSTS = ("local", "secure-sum", "curator")
 
 
 class CardClaim(Protocol):

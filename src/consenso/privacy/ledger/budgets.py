@@ -11,17 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from consenso import registry
+from consenso.conventions import ADJACENCIES, UNITS, Adjacency, Unit
 from consenso.errors import InputError
-from consenso.privacy.events import Adjacency, Event
-from consenso.privacy.guarantee import Unit
+from consenso.privacy.events import Event
 from consenso.privacy.ledger.chain import canonical
 from consenso.privacy.observers import members, parse, sees_at_least
-
-UNITS: tuple[str, ...] = get_args(Unit)
-ADJACENCIES: tuple[str, ...] = get_args(Adjacency)
 
 
 @dataclass(frozen=True, kw_only=True)

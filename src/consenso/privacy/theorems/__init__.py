@@ -7,6 +7,7 @@ plan of some algorithm states it; bounds that composing the releases gives as we
 
 from __future__ import annotations
 
+from consenso.conventions import Unit
 from consenso.privacy.theorems.composition import Composition
 from consenso.privacy.theorems.curator import PerturbedObjective
 from consenso.privacy.theorems.dual_perturbation import DualPerturbedRounds, jacobian_cost
@@ -22,7 +23,7 @@ from consenso.privacy.theorems.gradient_admm import (
 from consenso.privacy.theorems.inexact import inexact_energy, prox_gap
 from consenso.privacy.theorems.sampling import FixedSizeWithoutMemory
 from consenso.privacy.theorems.strongest import strongest
-from consenso.privacy.theorems.theorem import Assumption, Theorem, Unit
+from consenso.privacy.theorems.theorem import Assumption, Theorem
 from consenso.privacy.theorems.theorem_f import MeanOfNoisyStates
 from consenso.privacy.theorems.walk import WalkWithoutStates
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event
 from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import require
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 
 @register

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, ObjectivePerturbation, compose
 from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import (
@@ -14,7 +15,7 @@ from consenso.privacy.theorems.preconditions import (
     require_not_negative,
     require_positive,
 )
-from consenso.privacy.theorems.theorem import FRESH_NOISE, PUBLIC_SETTINGS, Assumption, Unit
+from consenso.privacy.theorems.theorem import FRESH_NOISE, PUBLIC_SETTINGS, Assumption
 
 
 @register

@@ -46,6 +46,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, ObjectivePerturbation, Pure, compose
 from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import (
@@ -56,7 +57,7 @@ from consenso.privacy.theorems.preconditions import (
     require_not_negative,
     require_positive,
 )
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 
 def jacobian_cost(*, smoothness: float, strong_convexity: float, records: int = 1, dim: int = 1) -> float:

@@ -15,10 +15,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from consenso.conventions import Unit
 from consenso.privacy.events import ZCDP, Adjacency, Bounded, Event, Mixture, Nothing
 from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import require, require_count, require_not_negative, require_positive
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 # Sums of growing powers beyond this are cut: a cost may be overstated, never rounded to zero.
 _LARGEST_SUM = 1e300

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Protocol
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, compose
-
-Unit: TypeAlias = Literal["record", "party"]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Bounded, Event
 from consenso.privacy.serial import register
 from consenso.privacy.theorems.inexact import inexact_energy, prox_gap
@@ -16,7 +17,7 @@ from consenso.privacy.theorems.preconditions import (
     require_not_negative,
     require_positive,
 )
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit, with_excess
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, with_excess
 
 
 @register

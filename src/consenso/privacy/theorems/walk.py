@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, TokenWalk
 from consenso.privacy.serial import register
 from consenso.privacy.theorems.inexact import prox_gap
@@ -15,7 +16,7 @@ from consenso.privacy.theorems.preconditions import (
     require_not_negative,
     require_positive,
 )
-from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, Unit, with_excess
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, with_excess
 
 
 @register

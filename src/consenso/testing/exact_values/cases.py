@@ -12,10 +12,10 @@ import numpy as np
 
 from consenso.algorithms.shape import Example
 from consenso.audit.neighbours import linear
+from consenso.conventions import ADJACENCIES, UNITS
 from consenso.errors import ConsensoError
-from consenso.planning.plan import ADJACENCIES, Plan, plan
+from consenso.planning.plan import Plan, plan
 from consenso.privacy.noise import GaussianNoise, Geometric
-from consenso.privacy.relations import UNITS
 from consenso.privacy.samplers import Seeded
 from consenso.regularizers import L2, NoPenalty
 from consenso.schedules import (

@@ -12,6 +12,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.audit.neighbours import Neighbours, extremes, neighbours, unkind
+from consenso.conventions import LARGEST_DELTA, UNITS
 from consenso.errors import ConsensoError
 from consenso.planning.plan import Plan
 from consenso.privacy import accountants, relations
@@ -26,7 +27,7 @@ from consenso.testing.exact_values.scripted import Coin, Script, Scripted, only_
 # For whom, and what is protected.
 Scope = tuple[Observer, Unit, Adjacency]
 
-DELTA = 1e-5
+DELTA = LARGEST_DELTA
 ORDERS = (1.5, 4.0, 16.0)
 # In how many ways coins may fall, hidden ones of records included; units with more are left out.
 MOST_BRANCHES = 256
@@ -122,7 +123,7 @@ def observers_of(plan: Plan, attacked: int) -> list[Observer]:
 
 def claims_of(plan: Plan, attacked: int) -> Iterator[tuple[Scope, tuple[Guarantee, str]]]:
     """What is claimed for one party, with the name of the theorem; infinite claims are none."""
-    for observer, unit in itertools.product(observers_of(plan, attacked), relations.UNITS):
+    for observer, unit in itertools.product(observers_of(plan, attacked), UNITS):
         for relation in relations.claims_of(plan.problem.adjacency, unit):
             promise = plan.prove(observer, attacked, DELTA, unit=unit, adjacency=relation)
             if np.isfinite(promise.guarantee.epsilon(DELTA)):

@@ -1,0 +1,27 @@
+"""The terms that every guarantee is stated in, and their defaults. Each is written here once."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+# What is protected: one record, or all that a party holds.
+Unit = Literal["record", "party"]
+# How neighbouring data sets differ: a unit is there or not, or is another one.
+Adjacency = Literal["add-remove", "replace-one"]
+# Where noise is added: by each party, in shares that make up the noise of a sum, or by whoever sees the sums.
+Trust = Literal["local", "secure-sum", "curator"]
+
+UNITS: tuple[Unit, ...] = get_args(Unit)
+ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
+TRUSTS: tuple[Trust, ...] = get_args(Trust)
+
+# The largest delta that is taken where none is stated.
+LARGEST_DELTA = 1e-5
+
+
+def default_delta(records: int | None = None) -> float:
+    """min(1e-5, 0.1 / records): no single record is at risk of being published with a probability that matters.
+
+    Where no number of records is public, delta may not depend on it, and is 1e-5.
+    """
+    return LARGEST_DELTA if records is None else min(LARGEST_DELTA, 0.1 / records)

@@ -1,0 +1,67 @@
+"""The terms of guarantees and their defaults are written once."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import consenso
+from consenso import conventions
+from consenso.audit.attack import audit
+from consenso.audit.one_run import audit_once, one_run
+from consenso.conventions import LARGEST_DELTA, default_delta
+from consenso.estimators import PrivateLogisticRegression
+from consenso.estimators.privacy_params import terms_of
+from consenso.study import Study
+
+SOURCE = Path(consenso.__file__).parent
+WORDS = {frozenset(map(repr, words)) for words in (conventions.UNITS, conventions.ADJACENCIES, conventions.TRUSTS)}
+# A weighting is by record or by party, and an algorithm's level too: the same words for other things.
+OTHERS = {"problem.py", "algorithms/dual_consensus.py", "testing/exact_values/cases.py"}
+
+
+def test_units_adjacencies_and_trusts_are_listed_in_one_module() -> None:
+    """No other module has a literal type of just these words, or a constant tuple of them."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        literals = [
+            node.slice
+            for node in ast.walk(module)
+            if isinstance(node, ast.Subscript) and "Literal" in ast.dump(node.value)
+        ]
+        constants = [node.value for node in module.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+        for node in (*literals, *constants):
+            if isinstance(node, ast.Tuple) and frozenset(map(ast.unparse, node.elts)) in WORDS:
+                found.add(path.relative_to(SOURCE).as_posix())
+    assert found - OTHERS == {"conventions.py"}
+
+
+def test_the_default_delta_is_one_rule(tmp_path) -> None:
+    assert default_delta() == LARGEST_DELTA == 1e-5
+    assert default_delta(10**6) == pytest.approx(1e-7)
+    for function in (audit, audit_once, one_run):
+        assert inspect.signature(function).parameters["delta"].default == LARGEST_DELTA
+    for rows in (100, 10**6):
+        assert terms_of(PrivateLogisticRegression(), "PrivateLogisticRegression", rows).delta == default_delta(rows)
+    stated = (
+        "[data]\ndataset = 'adult'\n[model]\nloss = 'logistic'\n[setting]\nkind = 'central'\n[privacy]\nrho = 0.1\n"
+    )
+    assert Study.parse(stated).privacy.delta == LARGEST_DELTA
+    assert Study.parse(stated + "delta = 1e-6\n").privacy.delta == 1e-6
+
+
+def test_no_default_delta_is_written_elsewhere() -> None:
+    """Neither as the default of a parameter called delta, nor as a constant of that name."""
+    number = r"1e-0?[4-9]"
+    pattern = re.compile(rf"^\s*(delta: [^=\n]*= |_?DELTA = ){number}|delta is not None else {number}", re.MULTILINE)
+    found = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if pattern.search(path.read_text(encoding="utf-8"))
+    }
+    assert found <= {"conventions.py"}
