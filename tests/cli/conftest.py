@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.forks import Forks
 
 SCHEMA = """
 strict = true
@@ -54,18 +55,18 @@ Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def program() -> Program:
+def program(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Program:
     """The real program in a process of its own; keyword arguments: at, the folder, and typed, what is typed in."""
+    folder = tmp_path_factory.mktemp("program")
 
     def consenso(*arguments: str | Path, at: Path | None = None, typed: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", "from consenso.cli import main; main()", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1"},
-            timeout=300,
-            cwd=at,
-            input=typed,
+        given, out, err = (folder / name for name in ("in", "out", "err"))
+        given.write_text(typed, encoding="utf-8")
+        env = {**os.environ, "COLUMNS": "160", "NO_COLOR": "1"}
+        process = forks.start(*map(str, arguments), cwd=at, env=env, out=out, err=err, typed=given)
+        code = process.wait(300)
+        return subprocess.CompletedProcess(
+            process.args, code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
         )
 
     return consenso

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.forks import Forks
 
 from consenso.deployment import certs
 from consenso.federation.disk import read_journal
@@ -99,6 +99,7 @@ class Federation:
     """A folder with everything that a federation needs; processes are killed when the test ends."""
 
     folder: Path
+    forks: Forks
     port: int = field(default_factory=free_port)
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
@@ -110,20 +111,13 @@ class Federation:
         return free_port()
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-        log = (self.folder / f"{arguments[0]}-{len(self.processes)}.log").open("w")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "consenso", *arguments],
-            cwd=self.folder,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
-            **options,
-        )
-        log.close()
-        process.log = Path(log.name)  # type: ignore[attr-defined]
+        log = self.folder / f"{arguments[0]}-{len(self.processes)}.log"
+        log.touch()
+        env = os.environ | {"PYTHONUNBUFFERED": "1"}
+        process: Any = self.forks.start(*arguments, cwd=self.folder, env=env, out=log, **options)
+        process.log = log
         self.processes.append(process)
-        return process
+        return process  # type: ignore[no-any-return]
 
     def serve(self, *more: str, study: str = "study.toml", out: str = "run", **options: Any) -> subprocess.Popen[str]:
         address = ["--listen", f"127.0.0.1:{self.port}"]
@@ -196,7 +190,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def federation(tmp_path: Path, authority: Path) -> Iterator[Callable[..., Federation]]:
+def federation(tmp_path: Path, authority: Path, forks: Forks) -> Iterator[Callable[..., Federation]]:
     """Makes federations; the text of a study is made by `study_text`."""
     made: list[Federation] = []
 
@@ -204,7 +198,7 @@ def federation(tmp_path: Path, authority: Path) -> Iterator[Callable[..., Federa
         folder = tmp_path / f"federation-{len(made)}"
         folder.mkdir()
         (folder / "certs").symlink_to(authority)
-        found = Federation(folder)
+        found = Federation(folder, forks)
         made.append(found)
         found.write("schema.toml", SCHEMA)
         found.write("study.toml", text or study_text(parties=parties, **changes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from dataclasses import dataclass, make_dataclass, replace
 from pathlib import Path
@@ -298,7 +299,7 @@ def test_a_planted_fault_is_seen(fault: str) -> None:
     example = FAULTS[fault]
     cases = cases_of(example)
     core = set(cases.core())
-    plans = [plan for row, plan in rows_of(cases) if row in core]
+    plans = (plan for row, plan in rows_of(cases, pairs=False) if row in core)
     assert any(finding.below for plan in plans for finding in compare(plan, attacked_parties(plan)[0]))
 
 
@@ -325,7 +326,7 @@ def test_the_page_is_up_to_date(name: str) -> None:
     """The usual plan of each algorithm is as tight as the page says."""
     example = replace(discover()[name].example(), variants=())
     found = re.search(rf"^\| {name} \|(.*)\|$", table(), re.M)
-    for _, plan in list(rows_of(cases_of(example)))[:1]:
+    for _, plan in itertools.islice(rows_of(cases_of(example)), 1):
         for finding in compare(plan, attacked_parties(plan)[0]):
             assert found, f"{name} is not in the table"
             cell = found[1].split("|")[OBSERVERS.index(finding.observer.partition(":")[0])]
