@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from tests.forks import Forks
 
 settings.register_profile("same", derandomize=True, database=None)
 settings.register_profile("explore", print_blob=True)
@@ -26,14 +24,6 @@ def state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     folder = tmp_path_factory.getbasetemp() / f"state-{uuid.uuid4().hex}"
     monkeypatch.setenv("CONSENSO_STATE", str(folder))
     return folder
-
-
-@pytest.fixture(scope="session")
-def forks() -> Iterator[Forks]:
-    """Starts the program in processes of its own, quickly."""
-    made = Forks()
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -8,15 +8,18 @@ processes cannot be forked they are started.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import json
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -31,7 +34,7 @@ class Forked:
     """What tests use of `subprocess.Popen`."""
 
     def __init__(self, forks: Forks, pid: int, arguments: Sequence[str]) -> None:
-        self._forks, self.pid, self.args = forks, pid, [sys.executable, "-m", "consenso", *arguments]
+        self._forks, self.pid, self.args = forks, pid, arguments
 
     @property
     def returncode(self) -> int | None:
@@ -79,15 +82,17 @@ class Forks:
         err: Path | None = None,
         typed: Path | None = None,
         largest_file: int | None = None,
+        script: str | None = None,
     ) -> Any:
         """`consenso ARGUMENTS`, which writes to the files `out` and `err` (to `out` as well if there is none).
 
-        largest_file: bytes after which the disk is full for it.
+        largest_file: bytes after which the disk is full for it. script: text of a Python program to run instead.
         """
+        interpreted = ["-m", "consenso", *arguments] if script is None else ["-c", script, *arguments]
         if not CAN_FORK:
             with out.open("w") as written, open(err or os.devnull, "w") as wrong, open(typed or os.devnull) as given:
                 return subprocess.Popen(
-                    [sys.executable, "-m", "consenso", *arguments],
+                    [sys.executable, *interpreted],
                     cwd=cwd,
                     env=dict(env),
                     stdin=given,
@@ -101,6 +106,7 @@ class Forks:
             "env": dict(env),
             "files": [str(typed or os.devnull), str(out), None if err is None else str(err)],
             "largest_file": largest_file,
+            "script": script,
         }
         with self._lock:
             connection = self._connect()
@@ -108,7 +114,37 @@ class Forks:
             pid = None
             while pid is None:
                 pid = self._hear()
-        return Forked(self, pid, arguments)
+        return Forked(self, pid, [sys.executable, *interpreted])
+
+    def run(
+        self, *arguments: object, cwd: Path | None = None, env: Mapping[str, str | None] | None = None, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Wait for the end, and tell what was written.
+
+        env: what differs from this process, None for what is not there. typed: what is typed in.
+        """
+        with tempfile.TemporaryDirectory() as name:
+            given, out, err = (Path(name) / each for each in ("in", "out", "err"))
+            given.write_text(options.pop("typed", ""), encoding="utf-8")
+            changed = {**os.environ, "COLUMNS": "160", "NO_COLOR": "1", **(env or {})}
+            kept = {name: value for name, value in changed.items() if value is not None}
+            told = {"cwd": cwd, "env": kept, "out": out, "err": err, "typed": given}
+            process = self.start(*map(str, arguments), **told, **options)
+            try:
+                code = process.wait(400)
+            finally:
+                process.kill()
+            written = [each.read_text(encoding="utf-8") for each in (out, err)]
+        return subprocess.CompletedProcess(process.args, code, *written)
+
+    def type_in(self, line: str, cwd: Path) -> None:
+        """Run a line of a page, which must succeed: the program without a shell, whatever else is in it with one."""
+        if line.startswith("consenso ") and not set(line) & set("|&;<>$*`\n"):
+            done = self.run(*shlex.split(line)[1:], cwd=cwd)
+        else:
+            env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+            done = subprocess.run(line, shell=True, cwd=cwd, env=env, capture_output=True, text=True, timeout=400)
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
 
     def listen(self, seconds: float) -> None:
         """Take in all ends that are known, waiting for the first of them."""
@@ -141,6 +177,11 @@ class Forks:
             return None
         assert said["started"] > 0, "the process that forks has died"
         return int(said["started"])
+
+
+FORKS = Forks()
+atexit.register(FORKS.close)
+start, run, type_in = FORKS.start, FORKS.run, FORKS.type_in
 
 
 def _import_everything() -> None:
@@ -223,6 +264,9 @@ if __name__ == "__main__":
     request = _serve(socket.socket(fileno=int(sys.argv[1])))
     if request is not None:
         _become(request)
-        from consenso.cli import main
+        if request["script"] is not None:
+            exec(compile(request["script"], "<string>", "exec"), {"__name__": "__main__"})
+        else:
+            from consenso.cli import main
 
-        main()
+            main()

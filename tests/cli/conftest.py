@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import warnings
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.forks import Forks
+from tests import forks
 
 SCHEMA = """
 strict = true
@@ -55,19 +54,11 @@ Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def program(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> Program:
+def program() -> Program:
     """The real program in a process of its own; keyword arguments: at, the folder, and typed, what is typed in."""
-    folder = tmp_path_factory.mktemp("program")
 
     def consenso(*arguments: str | Path, at: Path | None = None, typed: str = "") -> subprocess.CompletedProcess[str]:
-        given, out, err = (folder / name for name in ("in", "out", "err"))
-        given.write_text(typed, encoding="utf-8")
-        env = {**os.environ, "COLUMNS": "160", "NO_COLOR": "1"}
-        process = forks.start(*map(str, arguments), cwd=at, env=env, out=out, err=err, typed=given)
-        code = process.wait(300)
-        return subprocess.CompletedProcess(
-            process.args, code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
-        )
+        return forks.run(*arguments, cwd=at, typed=typed)
 
     return consenso
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import forks
 
 STUDY = """
 title = "a small study"
@@ -38,8 +39,7 @@ parties = 6
 
 
 def consenso(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from consenso.cli import main; main()", "audit", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return forks.run("audit", *arguments)
 
 
 def test_an_algorithm_by_a_paper_s_name(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.forks import Forks
+from tests import forks
 
 from consenso.deployment import certs
 from consenso.federation.disk import read_journal
@@ -99,7 +99,6 @@ class Federation:
     """A folder with everything that a federation needs; processes are killed when the test ends."""
 
     folder: Path
-    forks: Forks
     port: int = field(default_factory=free_port)
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
 
@@ -114,7 +113,7 @@ class Federation:
         log = self.folder / f"{arguments[0]}-{len(self.processes)}.log"
         log.touch()
         env = os.environ | {"PYTHONUNBUFFERED": "1"}
-        process: Any = self.forks.start(*arguments, cwd=self.folder, env=env, out=log, **options)
+        process: Any = forks.start(*arguments, cwd=self.folder, env=env, out=log, **options)
         process.log = log
         self.processes.append(process)
         return process  # type: ignore[no-any-return]
@@ -190,7 +189,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def federation(tmp_path: Path, authority: Path, forks: Forks) -> Iterator[Callable[..., Federation]]:
+def federation(tmp_path: Path, authority: Path) -> Iterator[Callable[..., Federation]]:
     """Makes federations; the text of a study is made by `study_text`."""
     made: list[Federation] = []
 
@@ -198,7 +197,7 @@ def federation(tmp_path: Path, authority: Path, forks: Forks) -> Iterator[Callab
         folder = tmp_path / f"federation-{len(made)}"
         folder.mkdir()
         (folder / "certs").symlink_to(authority)
-        found = Federation(folder, forks)
+        found = Federation(folder)
         made.append(found)
         found.write("schema.toml", SCHEMA)
         found.write("study.toml", text or study_text(parties=parties, **changes))
