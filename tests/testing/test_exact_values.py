@@ -78,6 +78,13 @@ def test_every_theorem_is_the_strongest_somewhere() -> None:
     assert not never, f"{sorted(never)} are never the strongest, so that law 10 does not test them"
 
 
+def test_the_small_set_of_plans_has_every_choice_of_the_large_one() -> None:
+    cases = cases_of(DPSGD.example())
+    few, many = ([row for row, _ in rows_of(cases, pairs=pairs)] for pairs in (False, True))
+    assert len(few) < 0.75 * len(many)
+    assert {choice for row in few for choice in row} == {choice for row in many for choice in row}
+
+
 # --- exact values that are known -------------------------------------------------------------------------------------
 
 
