@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields, replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from consenso.privacy.samplers import Seeded
 from consenso.regularizers import L2
 from consenso.shards import Shards
 from consenso.testing import laws
-from consenso.testing.attacks import attacks_stay_below
+from consenso.testing.attacks import SLOW_TRIALS, attacks_stay_below
 from consenso.testing.plans import execute, plan_example, shards_of
 from consenso.testing.worlds import draw
 
@@ -131,7 +132,8 @@ def test_a_form_obeys_the_law(name: str, law: laws.Law) -> None:
 @pytest.mark.parametrize("name", ["two looks", "pilot"])
 def test_attacks_on_a_form_stay_below_its_claim(name: str) -> None:
     example = FORMS[name]()
-    attacks_stay_below(replace(example, trusts=("curator",)), trials=4000, slow_trials=1000)
+    slow_trials = 1000 if os.environ.get("CONSENSO_LONG") == "1" else SLOW_TRIALS
+    attacks_stay_below(replace(example, trusts=("curator",)), slow_trials=slow_trials)
 
 
 def test_bad_parameters_are_refused() -> None:
