@@ -13,10 +13,10 @@ import pytest
 
 from consenso.errors import ConsensoError
 from consenso.privacy.accountants import tradeoff
+from consenso.privacy.card.odds import event_of, most_caught
 from consenso.report import read_run, report_html
 from consenso.report.charts import Axis, Series, graph_chart, line_chart
-from consenso.report.reading import events_of
-from consenso.report.words import most_caught, plain_words
+from consenso.report.words import plain_words
 from consenso.study import Study
 from consenso.study.training import train
 
@@ -81,8 +81,8 @@ def test_another_result_gives_another_page(folder, tmp_path):
 def test_the_words_are_those_of_the_tradeoff_curve(folder):
     run = read_run(folder)
     entry = run.entries()[0]
-    caught = most_caught(entry, 0.05)
-    assert caught == pytest.approx(1 - float(tradeoff(events_of(entry), np.array([0.05]))[0]))
+    caught = most_caught(event_of(entry), 0.05)
+    assert caught == pytest.approx(1 - float(tradeoff(event_of(entry), np.array([0.05]))[0]))
     assert f"{caught:.1%}" in plain_words(entry, run.card.delta)
     assert f"{np.exp(entry.epsilon):.3g} times" in plain_words(entry, run.card.delta)
 

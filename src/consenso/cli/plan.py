@@ -47,7 +47,8 @@ def _show(found: Outlook, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from consenso.privacy.card.text import BLANKED, UNIT_NAMES, WARNING, claims_a_blanked_record, overview, scopes
+    from consenso.privacy.card.depths import Overview
+    from consenso.privacy.card.text import WARNING
 
     if found.simulation:
         console.print(Text(WARNING, style="bold red"))
@@ -57,15 +58,15 @@ def _show(found: Outlook, console: Console) -> None:
     for name, value in _facts(found):
         facts.add_row(name, Text(value))
     console.print(facts)
+    shown = Overview(card=found.card)
     who = Table(title=f"Who learns what: epsilon at delta {found.delta:g}", title_justify="left")
-    who.add_column("observer")
-    for unit, relation in scopes(found.card):
-        who.add_column(f"{UNIT_NAMES[unit]}, {relation}", justify="right")
-    for observer, figures in overview(found.card):
-        who.add_row(observer, *figures)
+    for place, head in enumerate(shown.heads):
+        who.add_column(head, justify="right" if place else "left")
+    for row in shown.rows:
+        who.add_row(row.who, *row.epsilons, row.odds)
     console.print(who)
-    if claims_a_blanked_record(found.card):
-        console.print(Text(BLANKED))
+    for note in shown.notes:
+        console.print(Text(note))
     console.print(
         Text("Nothing was read or spent. consenso train runs it; docs/privacy.md says what each figure means.")
     )

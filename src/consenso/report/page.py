@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from consenso.privacy.accountants import tradeoff
+from consenso.privacy.card.depths import Overview
 from consenso.privacy.card.entry import Entry
-from consenso.privacy.card.text import UNIT_NAMES, facts_text, figures_text, overview, scopes, spread_text
-from consenso.privacy.guarantee import is_useful
-from consenso.report.charts import Axis, Series, bar_chart, graph_chart, line_chart
-from consenso.report.reading import RunFiles, events_of, read_run
+from consenso.privacy.card.odds import event_of
+from consenso.privacy.card.text import facts_text, figures_text, spread_text
+from consenso.report.charts import Axis, Series, graph_chart, line_chart
+from consenso.report.reading import RunFiles, read_run
 from consenso.report.style import figures, page, table
 from consenso.report.words import observer_name, plain_words, show_epsilon, unit_phrase
 from consenso.study.rounds import rounds_text
@@ -23,11 +24,6 @@ from consenso.study.rounds import rounds_text
 FILE = "report.html"
 COEFFICIENTS = 12  # that are shown; the model file has all
 POINTS = 201  # of a trade-off curve
-_READINGS = {
-    "add-remove": "present or absent",
-    "replace-one": "replaced by any other",
-    "blanked": "one record blanked, n public; its row adds zero to every sum",
-}
 
 
 def write_report(folder: str | Path, path: str | Path | None = None) -> Path:
@@ -169,41 +165,30 @@ def _coefficients(run: RunFiles) -> str:
 
 def _observers(run: RunFiles) -> str:
     card, stated = run.card, run.entries()
-    bars = [
-        (entry.observer, entry.epsilon if is_useful(entry.epsilon) else math.inf, show_epsilon(entry.epsilon))
-        for entry in stated
-    ]
-    finite = [value for _, value, _ in bars if is_useful(value)]
-    chart = bar_chart(
-        bars,
-        label=f"epsilon at delta {card.delta:g} (smaller is more private; 'none': no useful guarantee)",
-        title="Epsilon by observer",
-        largest=max(finite, default=1.0),
-    )
-    blocks = "".join(_observer(entry, card.delta) for entry in stated)
-    rows = [[who, *values] for who, values in overview(card)]
-    every = table(
-        ["observer", *(f"{UNIT_NAMES[unit]}, {relation}" for unit, relation in scopes(card))],
-        rows,
-        numbers=frozenset(range(1, 1 + len(scopes(card)))),
-    )
-    meanings = dict.fromkeys(f"{_READINGS[relation]} ({relation})" for _, relation in scopes(card))
-    return (
-        f"{chart}{blocks}<h3>Epsilon under every reading</h3><p>One record, or all data of one party: "
-        f"{'; '.join(meanings)}.</p>{every}"
-    )
+    groups: dict[tuple[object, ...], list[Entry]] = {}
+    for entry in stated:
+        # Equal promises by the same theorem are told once, for all whom they are made to.
+        groups.setdefault((entry.epsilon, entry.citation, spread_text(entry)), []).append(entry)
+    blocks = "".join(_observer(alike, card.delta) for alike in groups.values())
+    shown = Overview(card=card)
+    rows = [[row.who, *row.epsilons, row.odds] for row in shown.rows]
+    every = table(list(shown.heads), rows, numbers=frozenset(range(1, len(shown.heads))))
+    notes = "".join(f"<br>{escape(note)}" for note in shown.notes)
+    return f"{every}<p class='quiet'>epsilon at delta {card.delta:g}; smaller is more private{notes}</p>{blocks}"
 
 
-def _observer(entry: Entry, delta: float) -> str:
+def _observer(alike: list[Entry], delta: float) -> str:
+    entry = alike[0]
     spread = spread_text(entry)
     over = f"<br>Over the parties: {escape(spread)}." if spread else ""
-    assumes = "".join(f"<li>{escape(each['text'])}</li>" for each in entry.assumptions)
-    refusals = "".join(f"<li>{escape(refusal)}</li>" for refusal in entry.refusals)
+    assumed = dict.fromkeys(each["text"] for one in alike for each in one.assumptions)
+    assumes = "".join(f"<li>{escape(text)}</li>" for text in assumed)
+    refusals = "".join(f"<li>{escape(text)}</li>" for text in dict.fromkeys(r for one in alike for r in one.refusals))
+    who = "; ".join(observer_name(one.observer) for one in alike)
     more = f"<p>It assumes:</p><ul>{assumes}</ul>" if assumes else ""
     more += f"<p>Not claimed:</p><ul>{refusals}</ul>" if refusals else ""
     return (
-        f"<div "
-        f"class='observer'><h3>{escape(observer_name(entry.observer))}</h3><p>{escape(plain_words(entry, delta))}</p>"
+        f"<div class='observer'><h3>{escape(who)}</h3><p>{escape(plain_words(entry, delta))}</p>"
         f"<p class='quiet'>{escape(figures_text(entry))}; by {escape(entry.citation)}.{over}</p>"
         f"<details><summary>What this rests "
         f"on</summary>{more or '<p>Nothing beyond the parameters.</p>'}</details></div>"
@@ -215,7 +200,7 @@ def _tradeoff(run: RunFiles) -> str:
     groups: dict[tuple[float, ...], list[str]] = {}
     for entry in run.entries():
         if math.isfinite(entry.epsilon):
-            curve = tuple(float(value) for value in tradeoff(events_of(entry), alarms))
+            curve = tuple(float(value) for value in tradeoff(event_of(entry), alarms))
             groups.setdefault(curve, []).append(entry.observer)
     series = [Series(name=", ".join(names), x=alarms.tolist(), y=curve) for curve, names in groups.items()]
     series.append(Series(name="nobody can tell anything (perfect privacy)", x=[0.0, 1.0], y=[1.0, 0.0], quiet=True))

@@ -20,7 +20,6 @@ from consenso.privacy.card import Card
 from consenso.privacy.card.entry import Entry
 from consenso.privacy.noise import NoNoise
 from consenso.privacy.run_spec import largest_bounds
-from consenso.privacy.serial import from_json
 from consenso.study.folder import METRICS, MODEL, STUDY, TRACE
 
 ROUNDS_DRAWN = 200  # points of a curve over rounds
@@ -94,11 +93,6 @@ class RunFiles:
             alike = self.plan.like(kind.party) if kind.parties > 1 else np.array([kind.party])
             out[alike] = kind.epsilon
         return out
-
-
-def events_of(entry: Entry) -> Any:
-    """The privacy event that an entry follows from."""
-    return from_json(entry.theorem).event()
 
 
 def read_run(folder: str | Path) -> RunFiles:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from consenso.privacy.accountants import tradeoff
 from consenso.privacy.card.entry import Entry, round_up
+from consenso.privacy.card.odds import ALARM, event_of, most_caught
 from consenso.privacy.guarantee import is_useful
 from consenso.privacy.observers import parse
-from consenso.report.reading import events_of
-
-ALARM = 0.05  # of innocent cases that the attacker of the sentence is ready to accuse
 
 
 def observer_name(key: str) -> str:
@@ -35,12 +30,6 @@ def change_phrase(entry: Entry) -> str:
     }[entry.adjacency]
 
 
-def most_caught(entry: Entry, alarm: float = ALARM) -> float:
-    """The largest share of true cases that any test finds at this share of false alarms."""
-    missed = float(tradeoff(events_of(entry), np.array([alarm]))[0])
-    return 1.0 - missed
-
-
 def plain_words(entry: Entry, delta: float) -> str:
     """The promise of an entry in words for somebody who has never seen an epsilon."""
     if not is_useful(entry.epsilon):
@@ -50,7 +39,7 @@ def plain_words(entry: Entry, delta: float) -> str:
         )
     odds = math.exp(min(entry.epsilon, 700.0))
     factor = f"{odds:.3g}" if odds < 1e6 else "an astronomic number"
-    caught = most_caught(entry)
+    caught = most_caught(event_of(entry))
     return (
         f"Had {unit_phrase(entry)} been different ({change_phrase(entry)}), no outcome that this observer can see "
         f"would "
