@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from consenso.cli.reading import EpsilonOption, read_study
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -21,6 +23,7 @@ def register(app: typer.Typer) -> None:
 
 def show(
     study: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
+    epsilon: EpsilonOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
     """Plan a study: noise, rounds, what every observer learns, time, memory, and the error that theory bounds.
@@ -29,12 +32,11 @@ def show(
 
     Exit codes: 0 fine, 2 bad input.
 
-    Example: consenso plan income.toml --json
+    Example: consenso plan income.toml --epsilon 0.5
     """
-    from consenso.study import Study
     from consenso.study.plan_summary import outlook
 
-    found = outlook(Study.load(study))
+    found = outlook(read_study(study, epsilon))
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=2, allow_nan=False))
         return

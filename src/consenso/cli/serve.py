@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-STOPPED = 130  # 128 + SIGINT, as shells have it
+from consenso.cli import STOPPED
 
 
 def register(app: typer.Typer) -> None:

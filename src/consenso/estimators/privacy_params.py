@@ -12,13 +12,12 @@ import numpy as np
 from consenso.errors import InputError, PrivacyError
 from consenso.privacy.calibrate import EpsilonDelta, Mu, calibrate_noise
 from consenso.privacy.count import Count
+from consenso.privacy.default_delta import LARGEST_DELTA, default_delta
 from consenso.privacy.events import Gaussian
 from consenso.privacy.ledger import Ledger
 from consenso.privacy.samplers import Safe, Sampler, Seeded
 from consenso.problem import Adjacency
 
-# delta=None is at most this, and at most a tenth of one record's share.
-LARGEST_DELTA = 1e-5
 # Of delta, for how far samplers may miss their laws in a fit whose budget is one mu: that of OpenDP is 1e-200.
 EXCESS_SHARE = 1e-9
 
@@ -141,14 +140,6 @@ def terms_of(asked: Asked, owner: str, rows: int, *, divides: bool = True) -> Pr
         ledger=open_ledger(asked.ledger),
         counts=unknown and divides,
     )
-
-
-def default_delta(records: int) -> float:
-    """min(1e-5, 0.1 / records): no single record is at risk of being published with a probability that matters.
-
-    Where no number of records is public, delta may not depend on it, and is 1e-5.
-    """
-    return min(LARGEST_DELTA, 0.1 / records)
 
 
 def sampler_of(random_state: Any) -> Sampler:

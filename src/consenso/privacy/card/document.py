@@ -193,7 +193,8 @@ def read(path: str | Path) -> dict[str, Any]:
             target.read_text(encoding="utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant
         )
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no {target.name} here; name a card or the folder of a run.") from None
+        what = "such file" if target == Path(path) else target.name
+        raise InputError(f"{path}: there is no {what}; name a card or the folder of a run.") from None
     except (ValueError, OSError) as error:
         raise InputError(
             f"{target}: this is no card, because it is not JSON ({error}); name a card or the folder of a run."
