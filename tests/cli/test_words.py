@@ -73,7 +73,7 @@ ERRORS = [
     (["card", "study.toml"], "study.toml: this is no card, because it is not JSON"),
     (["card", ".", "--all", "--json"], "one form at a time; choose one."),
     (["verify", "nowhere"], "nowhere: there is no such file"),
-    (["report", "nowhere"], "'nowhere': a run is a folder with a card.json in it"),
+    (["report", "nowhere"], "nowhere: a run is a folder with a card.json in it"),
     (["predict", "nowhere", "table.csv"], "nowhere"),
     (["compare", "nowhere.toml"], "nowhere.toml: a study cannot be read there"),
     (["compare", "study.toml", "--epsilon", "1,x"], "--epsilon 1,x: numbers with commas between them"),

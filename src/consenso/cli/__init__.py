@@ -84,12 +84,16 @@ def main() -> None:
 def in_words(message: str) -> str:
     """An error in the words of somebody who wrote a command or a study, not a call.
 
-    `EpsilonDelta(epsilon=-1.0): an epsilon is positive; ...` becomes `epsilon = -1.0: an epsilon is positive; ...`.
+    `EpsilonDelta(epsilon=-1.0): an epsilon is positive; ...` becomes `epsilon = -1.0: an epsilon is positive; ...`. The
+    name of an algorithm stays: a study states it.
     """
-    call = re.match(r"[A-Za-z_][\w.]*\((?P<given>(?:[^()]|\([^()]*\))*)\): ", message)
+    call = re.match(r"(?P<name>[A-Za-z_][\w.]*)\((?P<given>(?:[^()]|\([^()]*\))*)\): ", message)
     if call is None:
         method = re.match(r"[A-Z]\w*\.\w+: ", message)
         return message if method is None else message[method.end() :]
     given = re.sub(r"(\w+)=\.\.\.", r"\1", call["given"])
     given = re.sub(r"(\w+)=", r"\1 = ", given).strip(" ,.")
-    return f"{given}: {message[call.end() :]}" if given else message[call.end() :]
+    from consenso.algorithms import discover
+
+    told = ", ".join(text for text in (call["name"] if call["name"] in discover() else "", given) if text)
+    return f"{told}: {message[call.end() :]}" if told else message[call.end() :]

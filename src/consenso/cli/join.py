@@ -36,7 +36,8 @@ def join(
     ] = None,
     label: Annotated[str, typer.Option(help="Tells repeated runs of one study apart; the same for everybody.")] = "1",
     status_port: Annotated[
-        int | None, typer.Option(help="Serve the status as JSON on this port of the loopback address; 0 for any.")
+        int | None,
+        typer.Option(help="Serve a live page (and JSON) on this port of the loopback address; 0 for any."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a panel.")] = False,
 ) -> None:

@@ -108,10 +108,15 @@ class Overview:
     @property
     def sentence(self) -> str:
         """What the run promises, in one sentence for everybody: the weakest of its useful promises."""
+        promise = self.promise
+        return f"{SIMULATED}{promise}" if self.card.simulation and promise != NOBODY else promise
+
+    @property
+    def promise(self) -> str:
+        """The same as if the noise were secret."""
         unit, relation = self.own
         own = [entry for entry in self.card.entries if (entry.unit, entry.adjacency) == (unit, relation)]
         useful = [entry for entry in own if is_useful(entry.epsilon)]
-        opening = SIMULATED if self.card.simulation else ""
         if not useful:
             return NOBODY
         worst = max(useful, key=lambda entry: entry.epsilon)
@@ -119,7 +124,7 @@ class Overview:
         cost = f"epsilon {epsilon_text(worst.epsilon)} at delta {self.card.delta:g}"
         bare = _join([observer_name(entry.observer) for entry in own if not is_useful(entry.epsilon)])
         but = f" Nothing is promised against {bare}." if bare else ""
-        return f"{opening}Against {who}, {odds_text(worst)} ({cost}).{but}"
+        return f"Against {who}, {odds_text(worst)} ({cost}).{but}"
 
     @cached_property
     def _scopes(self) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from consenso.privacy.card.depths import SIMULATED, Overview, epsilon_text, observer_name
+from consenso.privacy.card.depths import Overview, epsilon_text, observer_name
 from consenso.privacy.card.entry import Entry, round_up
 from consenso.privacy.guarantee import LARGEST_USEFUL, is_useful
 from consenso.privacy.threshold import least_threshold
@@ -91,7 +91,7 @@ def _head(card: Card) -> Iterator[str]:
     if card.simulation:
         yield from _wrap(WARNING, "*** ")
     yield ""
-    yield from textwrap.wrap(shown.sentence.removeprefix(SIMULATED), 80)
+    yield from textwrap.wrap(shown.promise, 80)
     yield ""
     yield from _table(shown, card.delta)
     for note in shown.notes:
