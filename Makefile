@@ -14,8 +14,15 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-demo: $(INSTALLED)
-	$(BIN)/consenso demo
+# What the demo needs is little, and the first thing that somebody tries: it has an install of its own.
+$(VENV)/.demo: pyproject.toml
+	@echo "Installing what the demo needs into $(VENV) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+demo: $(VENV)/.demo
+	@$(BIN)/consenso demo
 
 # At most ten minutes on two cores: CONTRIBUTING.md says where longer things live. One thread per worker: the workers
 # share the cores already. A worker that has nothing left to do takes over tests of the other.

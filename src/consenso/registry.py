@@ -161,9 +161,13 @@ def plain_name(name: str) -> str:
 def nearest(given: str, names: Iterable[str]) -> str:
     """A proposal for a name that is not known, as the end of a sentence."""
     names = list(names)
-    close = difflib.get_close_matches(plain_name(given), [plain_name(name) for name in names], n=1)
+    plain = {plain_name(name): name for name in reversed(names)}
+    asked = plain_name(given)
+    # "centralized" is a longer "central", however near "decentralized" is by its letters.
+    longest = max((name for name in plain if name and asked.startswith(name)), key=len, default=None)
+    close = [longest] if longest is not None else difflib.get_close_matches(asked, list(plain), n=1)
     if close:
-        return f"did you mean {next(name for name in names if plain_name(name) == close[0])!r}?"
+        return f"did you mean {plain[close[0]]!r}?"
     return f"choose one of {', '.join(names)}" if names else "there is none to set"
 
 

@@ -55,12 +55,15 @@ def test_a_card_is_shown_with_its_warning(run: Path) -> None:
     for text in (
         "SIMULATION, NOT PRIVATE",
         "Privacy card of ConsensusADMM",
-        "server",
-        "MeanOfNoisyStates: [not] here.",
-        entry.sentence,
+        "the server",
+        Card.load(run).sentence().partition("again: ")[2],
     ):
         assert text in " ".join(shown.stdout.split())
-    assert consenso("card", run / "card.json", "--text").stdout == Card.load(run).text()
+    everything = consenso("card", run / "card.json", "--all").stdout
+    assert everything == Card.load(run).text()
+    assert "MeanOfNoisyStates: [not] here." in everything
+    assert entry.sentence in " ".join(everything.split())
+    assert consenso("card", run, "--sentence").stdout.strip() == Card.load(run).sentence()
     assert json.loads(consenso("card", run, "--json").stdout) == json.loads((run / "card.json").read_text())
 
 
@@ -88,5 +91,7 @@ def test_bad_input_is_one_message_and_exit_code_two(tmp_path: Path, command: str
         ended = consenso(command, path)
         assert ended.returncode == 2
         assert "Traceback" not in ended.stderr
-        assert "Card.load" in ended.stderr
+        assert str(path) in ended.stderr
+        assert "name a card or the folder of a run" in ended.stderr
+        assert "(" not in ended.stderr.partition(":")[2].partition(": ")[0], "words of the command, not of Python"
     assert "Exit codes: 0 fine, 1" in " ".join(consenso(command, "--help").stdout.split())

@@ -8,30 +8,6 @@ from typing import Any
 
 import pytest
 
-COMMANDS = [
-    ("study", "new"),
-    ("study", "check"),
-    ("plan",),
-    ("train",),
-    ("predict",),
-    ("card",),
-    ("verify",),
-    ("compare",),
-    ("data", "list"),
-    ("data", "describe"),
-    ("data", "draft-schema"),
-]
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_has_an_example_exit_codes_and_json(command: tuple[str, ...], answers: Any) -> None:
-    code, out, _ = answers(*command, "--help")
-    shown = " ".join(out.split())
-    assert code == 0
-    assert f"Example: consenso {' '.join(command)}" in shown
-    assert "Exit codes: 0 fine" in shown
-    assert "--json" in shown
-
 
 def test_help_names_what_there_is(program: Any) -> None:
     shown = program("--help")

@@ -15,7 +15,7 @@ def test_new_asks_a_few_questions_and_writes_a_study_that_can_be_planned(tmp_pat
     answers = ["digits", "", "", "0.7", "", "elsewhere", "federated", "12", "curator"]
     made = program("study", "new", "mine.toml", at=tmp_path, typed="\n".join(answers) + "\n")
     assert made.returncode == 0, made.stderr
-    assert "Choose one of central, federated, decentralized" in made.stdout
+    assert "'elsewhere': choose one of central, federated, decentralized" in made.stdout
     study = Study.load(tmp_path / "mine.toml")
     assert (study.setting.kind, study.setting.trust, len(study.parties)) == ("federated", "curator", 12)
     assert study.privacy.target is not None

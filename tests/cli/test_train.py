@@ -39,7 +39,7 @@ def test_a_study_is_planned_trained_shown_verified_and_used(patients: Path, prog
     (spent,) = Ledger.open(patients / "budget.ledger").runs()
     assert spent.state == "committed"
     assert program("verify", "run", at=patients).returncode == 0
-    shown = program("card", "run", "--text", at=patients)
+    shown = program("card", "run", "--all", at=patients)
     assert shown.returncode == 0
     assert "whoever sees only the final model" in shown.stdout
     predicted = program("predict", "run", "test.csv", "--out", "said.csv", "--probabilities", at=patients)

@@ -16,10 +16,12 @@ def test_the_example_trains_a_good_model_with_the_promised_epsilon(capsys: pytes
     names: dict[str, object] = {}
     exec(compile(code, "README.md", "exec"), names)
     out = capsys.readouterr().out
-    accuracy = float(re.search(r"accuracy ([\d.]+)", out)[1])
-    assert accuracy > 0.85
-    assert re.search(r"^public\s+\S+\s+1\s", out, re.MULTILINE), "epsilon 1 for replace-one of a record"
-    assert "SIMULATION" not in out
+    (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    accuracy = re.compile(r"accuracy (\d\.\d+)")
+    assert float(accuracy.search(out)[1]) > 0.9
+    # The noise differs from fit to fit; what the fit promises does not.
+    assert accuracy.sub("", out).split() == accuracy.sub("", shown).split()
+    assert "epsilon 1 at delta 1e-05" in out
 
 
 def test_every_command_in_it_exists() -> None:

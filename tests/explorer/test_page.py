@@ -173,6 +173,18 @@ def test_moving_a_slider_in_a_browser_changes_the_numbers_to_what_the_library_co
                 arg=expected["server"],
             )
             assert page.evaluate(numbers) == expected
+            boxes = (
+                "[...document.querySelectorAll('.figure')].map(e => e.getBoundingClientRect())"
+                ".map(b => [b.x, b.y, b.right, b.bottom])"
+            )
+            for width in (1280, 390):
+                page.set_viewport_size({"width": width, "height": 1000})
+                found = page.evaluate(boxes)
+                assert len(found) >= 4
+                for place, (left, top, right, bottom) in enumerate(found):
+                    for other in found[place + 1 :]:
+                        assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
+                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
             # The live view of a run that another process writes.
             status = {"state": "training", "done": 3, "planned": 40, "parties": 20, "movement": [3.0, 2.0, 1.0]}
             (tmp_path / "run").mkdir()

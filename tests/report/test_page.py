@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,17 @@ from tests import forks
 
 from consenso.errors import ConsensoError
 from consenso.privacy.accountants import tradeoff
-from consenso.report import read_run, report_html
-from consenso.report.charts import Axis, Series, graph_chart, line_chart
-from consenso.report.reading import events_of
-from consenso.report.words import most_caught, plain_words
+from consenso.privacy.card.odds import event_of, most_caught
+from consenso.privacy.ledger import Budget, Ledger
+from consenso.privacy.ledger.costs import charges_of
+from consenso.privacy.observers import Public
+from consenso.report import read_run, report_html, write_report
+from consenso.report.charts import Axis, Series, graph_chart, line_chart, number_text
+from consenso.report.words import plain_words
 from consenso.study import Study
 from consenso.study.training import train
 
+CHROMIUM = Path("/usr/bin/chromium")
 STUDY = """
 title = "Stars & <stripes>"
 [data]
@@ -57,11 +62,27 @@ def test_the_page_tells_the_run(folder):
     assert "Simulation, not private" in page
     metrics = json.loads((folder / "metrics.json").read_text())
     assert f"{metrics['accuracy']:.1%}" in page
-    for heading in ("What was learnt", "Who learns what", "How well an attacker", "The noise", "The graph", "verify"):
+    for heading in (
+        "What was learnt",
+        "Against whom?",
+        "How surely?",
+        "What is left of the budget?",
+        "Who learns what",
+        "How well an attacker",
+        "The noise",
+        "The graph",
+        "verify",
+    ):
         assert heading in page
     assert page.count("<circle") == 6  # one node of the graph each
     assert "http" not in page
     assert "src=" not in page
+    assert not re.search(r"\de\+\d", page.partition("<h2>Parameters")[0]), "no 7.334e+04"
+    assert page.count("<svg") == page.count("<desc>") == page.count("role='img'")
+    promises = re.findall(r"<div class='observer'>.*?</p>", page)
+    assert len(promises) == len({text.partition("</h3>")[2] for text in promises}), "no paragraph twice"
+    assert "pixel_" in page, "columns by their names"
+    assert "feature 4" not in page
 
 
 def test_another_result_gives_another_page(folder, tmp_path):
@@ -74,16 +95,16 @@ def test_another_result_gives_another_page(folder, tmp_path):
     assert "12.3%" in after
     assert "12.3%" not in before
     (tmp_path / "metrics.json").unlink()
-    assert "No public test file" in report_html(read_run(tmp_path))
+    assert "no public test records were named" in report_html(read_run(tmp_path))
 
 
 def test_the_words_are_those_of_the_tradeoff_curve(folder):
     run = read_run(folder)
     entry = run.entries()[0]
-    caught = most_caught(entry, 0.05)
-    assert caught == pytest.approx(1 - float(tradeoff(events_of(entry), np.array([0.05]))[0]))
+    caught = most_caught(event_of(entry), 0.05)
+    assert caught == pytest.approx(1 - float(tradeoff(event_of(entry), np.array([0.05]))[0]))
     assert f"{caught:.1%}" in plain_words(entry, run.card.delta)
-    assert f"{np.exp(entry.epsilon):.3g} times" in plain_words(entry, run.card.delta)
+    assert f"{np.exp(entry.epsilon):.4g} times" in plain_words(entry, run.card.delta)
 
 
 def test_nodes_that_differ_are_shaded_differently(folder):
@@ -114,6 +135,61 @@ def test_charts_draw_whatever_they_are_given(y, log):
     )
     assert "nan" not in drawn
     assert drawn.startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (73341.0, "73,340"),
+        (0.25, "0.25"),
+        (1234567, "1,235,000"),
+        (1e-5, "10⁻⁵"),
+        (2.5e8, "2.5·10⁸"),
+        (100, "100"),
+        (0, "0"),
+    ],
+)
+def test_numbers_are_read_by_people(value, text):
+    assert number_text(value) == text
+
+
+def test_the_ledger_is_told_and_drawn(folder, tmp_path):
+    for name in ("card.json", "metrics.json", "model.json", "trace.json", "study.toml"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    study = tmp_path / "study.toml"
+    study.write_text(study.read_text().replace("[privacy]", '[privacy]\nledger = "budget.ledger"'))
+    run = replace(read_run(tmp_path), card=replace(read_run(tmp_path).card, simulation=False))
+    assert "not on the machine" in report_html(run)
+    assert "Budget spent" not in report_html(run)
+    budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=8.0, delta=1e-5)
+    ledger = Ledger.create(tmp_path / "budget.ledger", dataset="stars", budgets=[budget])
+    for place in range(2):
+        ledger.reserve(f"run {place}", charges_of([run.plan.guarantee(Public(), 1e-5)]), what="a fit")
+    page = report_html(run)
+    (balance,) = ledger.balances()
+    assert f"Left after 2 runs: {number_text(balance.left)} of epsilon 8" in page
+    assert "Budget spent over the runs" in page
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's chromium")
+def test_the_page_fits_a_phone_in_light_and_dark(folder):
+    from playwright.sync_api import sync_playwright
+
+    address = write_report(folder).as_uri()
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        try:
+            papers = []
+            for scheme in ("light", "dark"):
+                page = browser.new_page(viewport={"width": 390, "height": 800}, color_scheme=scheme)
+                page.goto(address)
+                assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+                papers.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+                small = "[...document.querySelectorAll('svg text')].map(t => t.getBoundingClientRect().height)"
+                assert min(page.evaluate(small)) >= 10, "text in pictures can be read"
+            assert papers[0] != papers[1]
+        finally:
+            browser.close()
 
 
 def test_the_command_writes_the_page_and_refuses_what_is_no_run(folder, tmp_path):

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import sys
+from typing import Annotated
 
 import typer
 
 from consenso.errors import ConsensoError
+from consenso.version import __version__
+
+BAD_INPUT, STOPPED = 2, 130  # 130 is 128 + SIGINT, as shells have it
 
 HELP = """Private ADMM: train convex models on sensitive data, with guarantees for every observer.
 
@@ -26,7 +31,7 @@ A study is one file that says what is learnt, from which table, for whom it is p
 
 - `consenso verify runs/study` computes every number of the card again.
 
-Exit codes: 0 fine, 1 a check failed, 2 bad input, 130 stopped by Ctrl-C.
+Exit codes of every command: 0 fine, 1 a check failed, 2 bad input, 130 stopped by Ctrl-C.
 `--install-completion` adds completion to your shell.
 """
 
@@ -39,7 +44,9 @@ def build() -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
+    app.callback()(_options)
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda found: found.name):
         loaded = importlib.import_module(f"{__name__}.{module.name}")
         if hasattr(loaded, "register"):
@@ -47,13 +54,46 @@ def build() -> typer.Typer:
     return app
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"consenso {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None: ...
+
+
 def main() -> None:
     """Run the command line; an error of this library is one message on standard error and exit code 2."""
     try:
         build()()
     except ConsensoError as error:
-        typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
-        sys.exit(2)
+        typer.secho(f"consenso: {in_words(str(error))}", fg=typer.colors.RED, err=True)
+        sys.exit(BAD_INPUT)
     except MemoryError:
         typer.secho("consenso: not enough memory for this study on this machine.", fg=typer.colors.RED, err=True)
-        sys.exit(2)
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        sys.exit(STOPPED)
+
+
+def in_words(message: str) -> str:
+    """An error in the words of somebody who wrote a command or a study, not a call.
+
+    `EpsilonDelta(epsilon=-1.0): an epsilon is positive; ...` becomes `epsilon = -1.0: an epsilon is positive; ...`. The
+    name of an algorithm stays: a study states it.
+    """
+    call = re.match(r"(?P<name>[A-Za-z_][\w.]*)\((?P<given>(?:[^()]|\([^()]*\))*)\): ", message)
+    if call is None:
+        method = re.match(r"[A-Z]\w*\.\w+: ", message)
+        return message if method is None else message[method.end() :]
+    given = re.sub(r"(\w+)=\.\.\.", r"\1", call["given"])
+    given = re.sub(r"(\w+)=", r"\1 = ", given).strip(" ,.")
+    from consenso.algorithms import discover
+
+    told = ", ".join(text for text in (call["name"] if call["name"] in discover() else "", given) if text)
+    return f"{told}: {message[call.end() :]}" if told else message[call.end() :]

@@ -17,6 +17,8 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """List the algorithms, the papers' names for them, and the theorem that protects against each observer.
 
+        Exit codes: 0 fine, 2 bad input.
+
         Example: consenso algorithms --json
         """
         found = [_describe(name, definition) for name, definition in _list_algorithms()]

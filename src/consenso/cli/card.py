@@ -1,19 +1,14 @@
-"""`consenso card`: show the privacy card of a run."""
+"""`consenso card`: show the privacy card of a run, in the depth and the form that is asked for."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from consenso.errors import TamperError
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from consenso.privacy.card import Card
+from consenso.errors import InputError, TamperError
 
 
 def register(app: typer.Typer) -> None:
@@ -23,83 +18,64 @@ def register(app: typer.Typer) -> None:
 
 def show(
     path: Annotated[Path, typer.Argument(help="The folder of a run, or a card.", show_default=False)],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every promise with its theorem, assumptions and parameters.")
+    ] = False,
+    one: Annotated[bool, typer.Option("--sentence", help="One sentence for everybody.")] = False,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="YAML for the public registry of deployments; fill in what is left open.")
+    ] = False,
+    evaluation: Annotated[
+        bool, typer.Option("--evaluation", help="Answers to the questions of NIST SP 800-226, as Markdown.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The JSON of the card.")] = False,
-    plain: Annotated[bool, typer.Option("--text", help="Plain text instead of tables.")] = False,
 ) -> None:
-    """Show a privacy card: who learns what, by which theorem, on which assumptions.
+    """Show a privacy card: one sentence, and a table of who learns what; with --all everything.
 
     Shown is what the card says; `consenso verify` computes its numbers again.
 
     Exit codes: 0 fine, 1 the card was changed after it was written, 2 bad input.
 
-    Example: consenso card runs/income --text
+    Example: consenso card runs/income --all
     """
-    from rich.console import Console
-
     from consenso.privacy.card import Card
 
+    if sum((everything, one, registry, evaluation, as_json)) > 1:
+        raise InputError("--all, --sentence, --registry, --evaluation, --json: one form at a time; choose one.")
     try:
         card = Card.load(path)
     except TamperError as error:
-        typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
+        typer.secho(f"consenso: {path}: {error}", fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from error
     if as_json:
         typer.echo(json.dumps(card.to_json(), indent=2, sort_keys=True))
-    elif plain:
+    elif one:
+        typer.echo(card.sentence())
+    elif everything:
         typer.echo(card.text(), nl=False)
+    elif registry:
+        from consenso.privacy.card.deployment import registry_yaml
+
+        typer.echo(registry_yaml(card, name=_title(path)), nl=False)
+    elif evaluation:
+        from consenso.privacy.card.evaluation import evaluation_text
+
+        typer.echo(evaluation_text(card), nl=False)
     else:
-        _show_tables(card, Console())
+        typer.echo(card.summary(), nl=False)
+        typer.echo(f"Everything, with theorems and assumptions: consenso card {path} --all")
 
 
-def _show_tables(card: Card, console: Console) -> None:
-    from rich.panel import Panel
-    from rich.table import Table
-    from rich.text import Text
+def _title(path: Path) -> str | None:
+    """The title of the study beside a card, if there is one."""
+    import tomllib
 
-    from consenso.privacy.card.text import (
-        BLANKED,
-        UNIT_NAMES,
-        WARNING,
-        Notes,
-        claims_a_blanked_record,
-        facts_text,
-        figures_text,
-        overview,
-        scopes,
-        spread_text,
-        threat_text,
-    )
+    from consenso.study.folder import STUDY
 
-    if card.simulation:
-        console.print(Panel(Text(WARNING, style="bold red"), border_style="red"))
-    facts = Table(title=f"Privacy card of {card.algorithm}", title_justify="left", show_header=False)
-    facts.add_column()
-    facts.add_column(overflow="fold")
-    for name, value in (
-        ("data", facts_text(card.data)),
-        ("parameters", facts_text(card.parameters)),
-        ("trust", card.trust),
-        *([("threat model", threat_text(card))] if card.trust == "secure-sum" else []),
-        ("sampler", card.sampler),
-        ("delta", f"{card.delta:g}"),
-        ("versions", facts_text(card.versions)),
-    ):
-        facts.add_row(name, Text(value))
-    console.print(facts)
-    table = Table(title=f"Who learns what: epsilon at delta {card.delta:g}", title_justify="left")
-    table.add_column("observer")
-    for unit, relation in scopes(card):
-        table.add_column(f"{UNIT_NAMES[unit]}, {relation}", justify="right")
-    for who, figures in overview(card):
-        table.add_row(who, *figures)
-    console.print(table)
-    if claims_a_blanked_record(card):
-        console.print(Text(BLANKED))
-    notes = Notes()
-    for entry in card.entries:
-        over_parties = spread_text(entry)
-        cost = figures_text(entry) + (f"; over the parties: {over_parties}" if over_parties else "")
-        console.print(Text(f"- {entry.sentence} {notes.of(entry)}\n  {cost}"))
-    console.print()
-    for number, note in notes:
-        console.print(Text(f"[{number}] {note}"))
+    study = (path if path.is_dir() else path.parent) / STUDY
+    if not study.exists():
+        return None
+    try:
+        return str(tomllib.loads(study.read_text(encoding="utf-8")).get("title") or "") or None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise InputError(f"{study}: not TOML; restore the file that the run was written with.") from None

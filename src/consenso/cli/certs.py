@@ -27,6 +27,8 @@ def init(
 ) -> None:
     """Make an authority. Whoever has its key can issue any name: keep the folder off the machines of the run.
 
+    Exit codes: 0 fine, 2 bad input.
+
     Example: consenso certs init authority
     """
     from consenso.deployment import certs
@@ -48,6 +50,8 @@ def issue(
     days: Annotated[int, typer.Option(help="How long it is valid.")] = 365,
 ) -> None:
     """Issue the certificate of one party: hand it the folder, and nobody else.
+
+    Exit codes: 0 fine, 2 bad input.
 
     Example: consenso certs issue server --ca authority --out certs/server --host hub.example
     """

@@ -61,18 +61,12 @@ def _studies(items: list[Path], epsilon: str | None) -> list[tuple[str, Study | 
         if len(items) != 1 or items[0].is_dir():
             raise InputError("--epsilon: budgets are compared for one study; name one file.")
         study = Study.load(items[0])
-        return [(f"epsilon-{value:g}", study.change(_budget(study, value)), items[0]) for value in _numbers(epsilon)]
+        return [(f"epsilon-{value:g}", study.with_epsilon(value), items[0]) for value in _numbers(epsilon)]
     found: list[tuple[str, Study | None, Path]] = [
         (path.name, None, path) if path.is_dir() else (path.stem, Study.load(path), path) for path in items
     ]
     names = [name for name, _, _ in found]
     return [(name if names.count(name) == 1 else str(path), study, path) for name, study, path in found]
-
-
-def _budget(study: Study, epsilon: float) -> dict[str, Any]:
-    """The change of keys that gives a study another epsilon."""
-    cleared: dict[str, Any] = dict.fromkeys(("privacy.rho", "privacy.mu", "privacy.multiplier", "privacy.noise"))
-    return {**cleared, "privacy.epsilon": epsilon, "privacy.delta": study.privacy.delta}
 
 
 def _numbers(text: str) -> list[float]:

@@ -16,6 +16,9 @@ def register(app: typer.Typer) -> None:
 def run(
     out: Annotated[Path, typer.Option(help="Folder for the studies, the runs and the report.")] = Path("consenso-demo"),
     epsilon: Annotated[float, typer.Option(help="Privacy budget of each model, at delta 1e-5.")] = 2.0,
+    page: Annotated[
+        Path | None, typer.Option(help="A Markdown page whose table of the demo is written anew.", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON, without a progress bar.")] = False,
 ) -> None:
     """Train private models in all three settings, a sparse regression and ten classes, and write a report.
@@ -31,11 +34,15 @@ def run(
 
     from rich.console import Console
 
-    from consenso.demo import show, train, write
+    from consenso.demo import markdown, show, train, write
+    from consenso.demo.page import MARKERS
 
-    console = Console(quiet=as_json)
-    outcome = train(epsilon, out, console)
-    page = write(outcome)
+    outcome = train(epsilon, out, Console(stderr=True, quiet=as_json))
+    made = write(outcome)
+    if page is not None:
+        from consenso.audit.table import write_into
+
+        write_into(page, markdown(outcome), MARKERS)
     if as_json:
         figures = {
             each.name: {
@@ -43,11 +50,13 @@ def run(
                 "private": each.private,
                 "exact": each.exact,
                 "simplest": each.simplest,
+                "epsilon": each.epsilon,
+                "observer": each.observer,
             }
             for each in outcome.trained
         }
-        typer.echo(json.dumps({"report": str(page), "epsilon": epsilon, "studies": figures}, indent=2))
+        typer.echo(json.dumps({"report": str(made), "epsilon": epsilon, "studies": figures}, indent=2))
         return
-    show(outcome, console)
-    console.print(f"\nReport: [bold]{page}[/bold]")
-    console.print(f"Check every number on a card: consenso verify {out / 'central'}")
+    show(outcome, Console())
+    typer.echo(f"Page: {made}")
+    typer.echo(f"Next: consenso card {out / 'central'}, consenso verify {out / 'central'}")

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
+from consenso.cli import STOPPED
 from consenso.cli.cluster import Engine, EngineOption, SchedulerOption, cluster
-
-STOPPED = 130  # 128 + SIGINT, as shells have it
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +37,8 @@ def join(
     ] = None,
     label: Annotated[str, typer.Option(help="Tells repeated runs of one study apart; the same for everybody.")] = "1",
     status_port: Annotated[
-        int | None, typer.Option(help="Serve the status as JSON on this port of the loopback address; 0 for any.")
+        int | None,
+        typer.Option(help="Serve a live page (and JSON) on this port of the loopback address; 0 for any."),
     ] = None,
     engine: EngineOption = Engine.process,
     scheduler: SchedulerOption = None,

@@ -42,7 +42,12 @@ def create(
         list[str] | None, typer.Option(help="Against whom; repeat for several observers with this budget.")
     ] = None,
 ) -> None:
-    """Make a ledger; an existing one is never replaced."""
+    """Make a ledger; an existing one is never replaced.
+
+    Exit codes: 0 fine, 1 the ledger cannot be believed, 2 bad input.
+
+    Example: consenso ledger create patients.ledger --dataset patients --epsilon 3 --delta 1e-6
+    """
     from consenso.privacy.ledger import Budget, Ledger
 
     # Budgets check the texts that the command line hands over as they are.
@@ -54,7 +59,12 @@ def create(
 
 @group.command()
 def show(path: _Path, as_json: _Json = False) -> None:
-    """Every run, and what is spent and left of each budget. Never writes."""
+    """Every run, and what is spent and left of each budget. Never writes.
+
+    Exit codes: 0 fine, 1 the ledger cannot be believed, 2 bad input.
+
+    Example: consenso ledger show patients.ledger
+    """
     from consenso.privacy.ledger import Ledger
 
     with _report_tampering():
@@ -71,7 +81,12 @@ def verify(
     path: _Path,
     head: Annotated[str | None, typer.Option(help="A head noted earlier, which must be part of the chain.")] = None,
 ) -> None:
-    """Check every row, the chain, the anchors and the history; exit 1 and name the first bad row if one is found."""
+    """Check every row, the chain, the anchors and the history; exit 1 and name the first bad row if one is found.
+
+    Exit codes: 0 fine, 1 the ledger cannot be believed, 2 bad input.
+
+    Example: consenso ledger verify patients.ledger --head 1f0c
+    """
     from consenso.privacy.ledger import verify_file
 
     verdict = verify_file(path, head)
@@ -83,7 +98,12 @@ def verify(
 
 @group.command()
 def head(path: _Path) -> None:
-    """Print the head: note it elsewhere, and `verify --head` finds any later change of what stands before it."""
+    """Print the head: note it elsewhere, and `verify --head` finds any later change of what stands before it.
+
+    Exit codes: 0 fine, 1 the ledger cannot be believed, 2 bad input.
+
+    Example: consenso ledger head patients.ledger
+    """
     from consenso.privacy.ledger import Ledger
 
     with _report_tampering():
@@ -95,7 +115,12 @@ def export(
     path: _Path,
     out: Annotated[Path | None, typer.Option(help="The file to write; without it, standard output.")] = None,
 ) -> None:
-    """Every row with its hash, as JSON."""
+    """Every row with its hash, as JSON.
+
+    Exit codes: 0 fine, 1 the ledger cannot be believed, 2 bad input.
+
+    Example: consenso ledger export patients.ledger --out rows.json
+    """
     from consenso.privacy.ledger import Ledger
 
     with _report_tampering():
@@ -120,6 +145,10 @@ def lease(
     """Which host may write to the ledger: show it, hand it over, or take it over.
 
     A ledger that is copied to a second host would be spent twice, so one host writes. `lease` there prints its name.
+
+    Exit codes: 0 fine, 1 the ledger cannot be believed, 2 bad input.
+
+    Example: consenso ledger lease patients.ledger --to other-host
     """
     from consenso.errors import InputError
     from consenso.privacy.ledger import Ledger

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-STOPPED = 130  # 128 + SIGINT, as shells have it
+from consenso.cli import STOPPED
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +43,8 @@ def peer(
     label: Annotated[str, typer.Option(help="Tells repeated runs of one study apart; the same for everybody.")] = "1",
     linger: Annotated[float, typer.Option(help="Seconds to wait in the end for neighbours that are not done.")] = 60.0,
     status_port: Annotated[
-        int | None, typer.Option(help="Serve the status as JSON on this port of the loopback address; 0 for any.")
+        int | None,
+        typer.Option(help="Serve a live page (and JSON) on this port of the loopback address; 0 for any."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a panel.")] = False,
 ) -> None:

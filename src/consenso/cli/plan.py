@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from consenso.cli.reading import EpsilonOption, read_study
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -21,6 +23,7 @@ def register(app: typer.Typer) -> None:
 
 def show(
     study: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
+    epsilon: EpsilonOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
     """Plan a study: noise, rounds, what every observer learns, time, memory, and the error that theory bounds.
@@ -29,12 +32,11 @@ def show(
 
     Exit codes: 0 fine, 2 bad input.
 
-    Example: consenso plan income.toml --json
+    Example: consenso plan income.toml --epsilon 0.5
     """
-    from consenso.study import Study
     from consenso.study.plan_summary import outlook
 
-    found = outlook(Study.load(study))
+    found = outlook(read_study(study, epsilon))
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=2, allow_nan=False))
         return
@@ -47,7 +49,8 @@ def _show(found: Outlook, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from consenso.privacy.card.text import BLANKED, UNIT_NAMES, WARNING, claims_a_blanked_record, overview, scopes
+    from consenso.privacy.card.depths import Overview
+    from consenso.privacy.card.text import WARNING
 
     if found.simulation:
         console.print(Text(WARNING, style="bold red"))
@@ -57,15 +60,15 @@ def _show(found: Outlook, console: Console) -> None:
     for name, value in _facts(found):
         facts.add_row(name, Text(value))
     console.print(facts)
+    shown = Overview(card=found.card)
     who = Table(title=f"Who learns what: epsilon at delta {found.delta:g}", title_justify="left")
-    who.add_column("observer")
-    for unit, relation in scopes(found.card):
-        who.add_column(f"{UNIT_NAMES[unit]}, {relation}", justify="right")
-    for observer, figures in overview(found.card):
-        who.add_row(observer, *figures)
+    for place, head in enumerate(shown.heads):
+        who.add_column(head, justify="right" if place else "left")
+    for row in shown.rows:
+        who.add_row(row.who, *row.epsilons, row.odds)
     console.print(who)
-    if claims_a_blanked_record(found.card):
-        console.print(Text(BLANKED))
+    for note in shown.notes:
+        console.print(Text(note))
     console.print(
         Text("Nothing was read or spent. consenso train runs it; docs/privacy.md says what each figure means.")
     )

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from consenso.conventions import default_delta
+from consenso.cli import STOPPED
+from consenso.cli.reading import read_study
 from consenso.errors import InputError
+from consenso.registry import nearest
 
 if TYPE_CHECKING:
     from consenso.study import Study
@@ -34,26 +36,32 @@ def check(
     file: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
-    """Check a study as a whole, and that it can be planned. No data are read.
+    """Check a study as a whole, that it can be planned, and that the files it names are there. No data are read.
 
     Every fault is told with its key and what to write instead.
 
-    Exit codes: 0 fine, 2 the study must be corrected.
+    Exit codes: 0 fine, 1 a file is not on this machine, 2 the study must be corrected.
 
     Example: consenso study check income.toml
     """
-    from consenso.study import Study
+    from consenso.study.advice import list_missing_files
 
-    study = Study.load(file)
+    study = read_study(file)
     facts = _facts(study)
+    missing = list_missing_files(study)
     if as_json:
-        typer.echo(json.dumps({"file": str(file), **facts}, indent=2))
-        return
-    typer.echo(f"{file}: a sound study, {facts['digest'][:16]}")
-    typer.echo(
-        f"  {facts['setting']}, {facts['parties']} parties, {facts['records']} records, {facts['features']} features"
-    )
-    typer.echo(f"  {facts['algorithm']}, {facts['rounds']} rounds; see consenso plan {file}")
+        typer.echo(json.dumps({"file": str(file), **facts, "missing": missing}, indent=2))
+    else:
+        typer.echo(f"{file}: a sound study, {facts['digest'][:16]}")
+        typer.echo(
+            f"  {facts['setting']}, {facts['parties']} parties, {facts['records']} records, "
+            f"{facts['features']} features"
+        )
+        typer.echo(f"  {facts['algorithm']}, {facts['rounds']} rounds; see consenso plan {file}")
+    for fault in missing:
+        typer.secho(f"consenso: {fault}", fg=typer.colors.RED, err=True)
+    if missing:
+        raise typer.Exit(1)
 
 
 def _facts(study: Study) -> dict[str, Any]:
@@ -120,7 +128,7 @@ def new(
     tables: dict[str, Any] = {"data": data, "model": _model(ask, task, loss, strength)}
     tables["privacy"] = {
         "epsilon": ask.number("Epsilon, the privacy budget", 1.0) if epsilon is None else epsilon,
-        "delta": ask.number("Delta", default_delta()) if delta is None else delta,
+        "delta": ask.number("Delta", default_delta(_records(data))) if delta is None else delta,
     }
     if ledger is not None:
         tables["privacy"]["ledger"] = ledger
@@ -142,18 +150,25 @@ class _Answers:
             return default
         asked = f"{question} ({', '.join(choices)})" if choices else question
         while True:
-            answer = str(typer.prompt(asked, default=default, show_default=bool(default))).strip()
+            answer = str(_prompt(asked, default=default, show_default=bool(default))).strip()
             if not choices or answer in choices:
                 return answer
-            typer.echo(f"Choose one of {', '.join(choices)}.")
+            typer.echo(f"{answer!r}: {nearest(answer, choices)}")
 
     def number(self, question: str, default: float) -> float:
         """A number."""
-        return default if self.quiet else float(typer.prompt(question, default=default, type=float))
+        return default if self.quiet else float(_prompt(question, default=default, type=float))
 
     def count(self, question: str, default: int) -> int:
         """A whole number."""
-        return default if self.quiet else int(typer.prompt(question, default=default, type=int))
+        return default if self.quiet else int(_prompt(question, default=default, type=int))
+
+
+def _prompt(question: str, **options: Any) -> Any:
+    try:
+        return typer.prompt(question, **options)
+    except typer.Abort:
+        raise typer.Exit(STOPPED) from None
 
 
 def _data(
@@ -175,6 +190,15 @@ def _data(
     if test is not None:
         data["test"] = test
     return data
+
+
+def _records(data: dict[str, Any]) -> int:
+    """The public number of records that a study trains on."""
+    if "dataset" not in data:
+        return int(data["rows"])
+    from consenso.datasets import describe
+
+    return describe(data["dataset"]).rows - int(data.get("holdout", 0))
 
 
 def _task(data: dict[str, Any]) -> str:
@@ -200,6 +224,8 @@ def _model(ask: _Answers, task: str, loss: str | None, strength: float | None) -
 
 def _setting(ask: _Answers, setting: str | None, parties: int | None, trust: str | None) -> dict[str, Any]:
     kind = setting or ask.text("Who holds the data", "central", SETTINGS)
+    if kind not in SETTINGS:
+        raise InputError(f"--setting {kind}: {nearest(kind, SETTINGS)}")
     if kind == "central":
         return {"kind": kind}
     many = parties if parties is not None else ask.count("Simulated parties", 20)

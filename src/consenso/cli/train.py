@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.cli import STOPPED
 from consenso.cli.cluster import Engine, EngineOption, SchedulerOption, cluster
+from consenso.cli.reading import EpsilonOption, read_study
 
 if TYPE_CHECKING:
     from consenso.study import Study
     from consenso.study.training import Trained
-
-STOPPED = 130  # 128 + SIGINT, as shells have it
 
 
 def register(app: typer.Typer) -> None:
@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
 
 def run(
     study: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
+    epsilon: EpsilonOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the run; by default runs/ and the name of the study, beside it.")
     ] = None,
@@ -47,16 +48,15 @@ def run(
 
     Example: consenso train income.toml --out runs/income
     """
-    from consenso.study import Study
-
-    loaded = Study.load(study)
+    loaded = read_study(study, epsilon)
     folder = out or default_folder(loaded, study)
     with _interruptible(quiet=as_json) as stop:
         try:
             with cluster(engine, scheduler) as client:
                 found = _with_bar(loaded, folder, resume=resume, stop=stop, quiet=as_json, client=client)
         except KeyboardInterrupt:
-            again = f"consenso train {study}" + (f" --out {out}" if out is not None else "") + " --resume"
+            asked = "" if epsilon is None else f" --epsilon {epsilon:g}"
+            again = f"consenso train {study}{asked}" + (f" --out {out}" if out is not None else "") + " --resume"
             saved = (folder / "checkpoint").exists()
             told = f"go on with: {again}" if saved else "nothing was begun"
             if as_json:
@@ -136,19 +136,19 @@ def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: boo
         TextColumn("left"),
         console=Console(stderr=True),
     )
-    with bar:
-        task = bar.add_task("reading", total=None)
-        found = train(
-            study,
-            folder,
-            resume=resume,
-            stop=stop,
-            client=client,
-            progress=lambda done, planned: bar.update(task, description="training", completed=done, total=planned),
-        )
+    task = bar.add_task("training", total=None)
+
+    def tell(done: int, planned: int) -> None:
+        bar.start()  # with the first round: what is wrong is told before it, on a clean screen
+        bar.update(task, completed=done, total=planned)
+
+    try:
+        found = train(study, folder, resume=resume, stop=stop, client=client, progress=tell)
         # An algorithm may be done before its rounds are used up.
         shown = found.rounds["rounds run"] or found.rounds["rounds planned"]
         bar.update(task, completed=shown, total=shown)
+    finally:
+        bar.stop()
     return found
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from pathlib import Path
 
 from consenso.datasets.description import Description
 from consenso.errors import InputError
+from consenso.registry import nearest
 
 
 def catalogue() -> dict[str, Description]:
@@ -26,7 +26,5 @@ def describe(name: str) -> Description:
     """The description of one data set."""
     known = catalogue()
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(known)}."
-        raise InputError(f"{name!r}: no such data set; {hint}")
+        raise InputError(f"{name!r}: no such data set; {nearest(name, known)}")
     return known[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from consenso.demo.page import write
-from consenso.demo.table import show
+from consenso.demo.table import markdown, show
 from consenso.demo.training import DemoRun, Outcome, train
 
-__all__ = ["DemoRun", "Outcome", "show", "train", "write"]
+__all__ = ["DemoRun", "Outcome", "markdown", "show", "train", "write"]

@@ -41,15 +41,13 @@ kind = "central"
 """,
     ),
     "federated": (
-        "Is a digit even? Twenty clients, half of them in each round, a server that sees sums only",
+        "Is a digit even? Twenty clients, a server that sees sums only",
         _EVEN
         + _BUDGET
-        + """observer = "server"
-
+        + """
 [setting]
 kind = "federated"
 trust = "secure-sum"
-schedule = { kind = "poisson", rate = 0.5 }
 
 [setting.split]
 kind = "equal"

@@ -1,7 +1,10 @@
-"""The demo's tables: quality beside the fit without privacy, and what every observer learns."""
+"""The demo's table: every model beside the fit without privacy, its epsilon, and against whom."""
 
 from __future__ import annotations
 
+import math
+
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -9,11 +12,16 @@ from consenso.demo.studies import DELTA
 from consenso.demo.training import DemoRun, Outcome
 from consenso.report.words import show_epsilon
 
+HEAD = ("setting", "learnt", "accuracy", "without privacy", "epsilon", "against whom")
+SETTINGS = ("central", "federated", "decentralized")
+LEARNT = {"digits": "which digit", "ward": "days in ward"}
+AGAINST = {"public": "the public", "server": "the server", "eavesdropper": "every listener"}
+
 
 def quality(trained: DemoRun) -> tuple[str, str, str]:
     """The measure of the private model, of the exact fit and of the simplest guess, as people read them."""
     kind = ".1%" if trained.measure == "accuracy" else ".3g"
-    unit = "" if trained.measure == "accuracy" else " RMSE"
+    unit = "" if trained.measure == "accuracy" else " days"
     return (
         f"{trained.private:{kind}}{unit}",
         f"{trained.exact:{kind}}{unit}",
@@ -21,39 +29,50 @@ def quality(trained: DemoRun) -> tuple[str, str, str]:
     )
 
 
-def observers(trained: DemoRun) -> list[tuple[str, str, str]]:
-    """Observer, epsilon with the record blanked, epsilon with it replaced."""
-    found = {
-        (entry.observer, entry.adjacency): show_epsilon(entry.epsilon)
-        for entry in trained.card.entries
-        if entry.unit == "record"
-    }
-    names = list(dict.fromkeys(observer for observer, _ in found))
-    return [(name, found[name, "blanked"], found[name, "replace-one"]) for name in names]
+def rows(outcome: Outcome) -> list[tuple[str, ...]]:
+    """A row for every model, under HEAD."""
+    return [
+        (
+            trained.name if trained.name in SETTINGS else "central",
+            LEARNT.get(trained.name, "even or odd"),
+            *quality(trained)[:2],
+            show_epsilon(trained.epsilon),
+            AGAINST[trained.observer],
+        )
+        for trained in outcome.trained
+    ]
+
+
+def compare_settings(outcome: Outcome) -> str:
+    """Whether the three settings are equally accurate, as far as the test records can tell."""
+    first, *others = [trained for trained in outcome.trained if trained.name in SETTINGS]
+    unsure = math.sqrt(first.exact * (1 - first.exact) / first.tested)
+    below = {each.name: first.private - each.private for each in others if first.private - each.private > unsure}
+    told = f"{first.tested} test records cannot tell {100 * unsure:.1f} points apart"
+    if not below:
+        return f"The same accuracy in all three settings ({told})."
+    equal = [each.name for each in (first, *others) if each.name not in below]
+    worse = " and ".join(f"{name} is {100 * gap:.1f} points below" for name, gap in below.items())
+    same = f"The same accuracy for {' and '.join(equal)} ({told}); " if len(equal) > 1 else ""
+    return f"{same}{worse}: each party adds noise for itself, because no sum is hidden."
+
+
+def markdown(outcome: Outcome) -> str:
+    """The table and what it shows, for a page."""
+    lines = [f"| {' | '.join(HEAD)} |", f"| {' | '.join('---' for _ in HEAD)} |"]
+    lines += [f"| {' | '.join(row)} |" for row in rows(outcome)]
+    return "\n".join([*lines, "", compare_settings(outcome), ""])
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    """Print both tables and one whole card."""
-    table = Table(title=f"On public test records, epsilon = {outcome.epsilon:g}, delta = {DELTA:g}")
-    for column in ("study", "algorithm", "private", "without privacy", "simplest guess", "seconds"):
-        table.add_column(column, justify="left" if column in ("study", "algorithm") else "right")
-    for trained in outcome.trained:
-        console.print(f"{trained.name:14} {trained.title} ({trained.rounds})", highlight=False)
-        table.add_row(trained.name, trained.card.algorithm, *quality(trained), f"{trained.seconds:.1f}")
-    console.print(table)
-    console.print("The simplest guess is the commonest class, or the mean.")
-    who = Table(title="What each observer learns of one record (epsilon; smaller is better; none: no guarantee)")
-    for column in ("study", "observer", "blanked, n public", "replace-one"):
-        who.add_column(column)
-    for trained in outcome.trained:
-        for observer, removed, replaced in observers(trained):
-            who.add_row(trained.name, observer, removed, replaced)
-    console.print(who)
-    first = outcome.trained[0]
-    console.print(f"\n[bold]The privacy card of {first.name}[/bold]")
-    console.print(first.card.text(), highlight=False, markup=False)
-    console.print(
-        "The noise is seeded so that the demo repeats: a simulation, not private. Without privacy.seed in its "
-        "study a run "
-        "draws secret noise."
+    """Print the table and what it shows."""
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title=f"Private models, delta {DELTA:g}, on public test records"
     )
+    for column in HEAD:
+        table.add_column(column, justify="right" if column in HEAD[2:5] else "left")
+    for row in rows(outcome):
+        table.add_row(*row)
+    console.print(table)
+    console.print(compare_settings(outcome), highlight=False)
+    console.print("The noise is seeded so that the demo repeats: a simulation, not private.", highlight=False)

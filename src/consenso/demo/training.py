@@ -17,6 +17,8 @@ from consenso.privacy.card import Card
 from consenso.solvers.exact import fit_exact
 from consenso.study import Study
 from consenso.study.metrics import compute_metrics
+from consenso.study.plan_summary import epsilon_for
+from consenso.study.planning import observer_of
 from consenso.study.rounds import rounds_text
 from consenso.study.training import model_with
 from consenso.study.training import train as train_study
@@ -24,12 +26,18 @@ from consenso.study.training import train as train_study
 
 @dataclass(frozen=True, kw_only=True)
 class DemoRun:
-    """One study's model and how it did on public test records, beside the exact fit and the simplest guess."""
+    """One study's model and how it did on public test records, beside the exact fit and the simplest guess.
+
+    observer: whom the budget is for. tested: the number of public test records.
+    """
 
     name: str
     title: str
     folder: Path
     card: Card
+    observer: str
+    epsilon: float
+    tested: int
     measure: str
     private: float
     exact: float
@@ -48,11 +56,19 @@ class Outcome:
 
 
 def train(epsilon: float, folder: Path, console: Console) -> Outcome:
-    """Train all studies into folders below `folder`; what an earlier demo left there is replaced."""
+    """Train all studies into folders below `folder`; what an earlier demo left there is replaced.
+
+    A bar on the console shows how far it is, and is gone in the end.
+    """
     paths = write_studies(folder, epsilon)
     loaded = {name: Study.load(path) for name, path in paths.items()}
     bar = Progress(
-        TextColumn("{task.description:14}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console
+        TextColumn("{task.description:14}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
     )
     with bar:
         trained = tuple(_train(name, study, folder / name, bar) for name, study in loaded.items())
@@ -72,12 +88,16 @@ def _train(name: str, study: Study, out: Path, bar: Progress) -> DemoRun:
     assert found.metrics is not None
     coefficients = fit_exact(study.problem(), study.shards()).reshape(-1, study.problem().outputs)
     exact = model_with(study, coefficients, None)
+    observer = observer_of(study.privacy, study.setting, study.parties).key
     measure, simplest = ("accuracy", "majority") if "accuracy" in found.metrics else ("rmse", "rmse of the mean")
     return DemoRun(
         name=name,
         title=study.title,
         folder=out,
         card=found.card,
+        observer=observer,
+        epsilon=epsilon_for(found.card, observer),
+        tested=int(found.metrics["records"]),
         measure=measure,
         private=float(found.metrics[measure]),
         exact=float(compute_metrics(exact, public)[measure]),

@@ -8,14 +8,17 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
 from typing import Any, Literal
 
 from consenso.errors import InputError
+from consenso.pages import STYLE
 from consenso.planning.plan import Plan
 from consenso.transport.zenoh.channel import Channel
 
 State = Literal["starting", "waiting", "running", "ended", "stopped"]
 Listener = Callable[[str], None]
+LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 def budget_of(plan: Plan, delta: float) -> dict[str, float | str]:
@@ -102,10 +105,17 @@ class LiveStatus:
             listener(event)
 
 
-class StatusPort:
-    """Serves a status as JSON on loopback, to whoever asks for whatever path.
+def live_page() -> str:
+    """The page that looks at a status, and goes on looking."""
+    page = resources.files("consenso.deployment").joinpath("live.html").read_text(encoding="utf-8")
+    return page.replace("/*STYLE*/", STYLE)
 
-    The port is taken at once, so that one that is in use is an error before a run starts.
+
+class StatusPort:
+    """Serves a status on loopback: a page to a browser that asks for `/`, JSON to everybody else.
+
+    The port is taken at once, so that one that is in use is an error before a run starts. A request that names another
+    host is refused: a site may point its own name at this machine.
     """
 
     def __init__(self, port: int) -> None:
@@ -115,10 +125,20 @@ class StatusPort:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                content = json.dumps({} if shown._status is None else shown._status.snapshot()).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
+                named = self.headers.get("Host", "").rsplit(":", 1)[0].strip("[]")
+                if named not in LOCAL:
+                    self._answer(421, "text/plain", b"This page is for the machine that it runs on.\n")
+                elif self.path == "/" and "text/html" in self.headers.get("Accept", ""):
+                    self._answer(200, "text/html; charset=utf-8", live_page().encode())
+                else:
+                    told = {} if shown._status is None else shown._status.snapshot()
+                    self._answer(200, "application/json", json.dumps(told).encode())
+
+            def _answer(self, code: int, kind: str, content: bytes) -> None:
+                self.send_response(code)
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(content)))
+                self.send_header("Cache-Control", "no-store")
                 self.end_headers()
                 self.wfile.write(content)
 

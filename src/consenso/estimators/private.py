@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
+from sklearn.utils import estimator_html_repr
 
 from consenso.estimators.privacy_params import check_terms
 from consenso.privacy.card import Card
@@ -79,6 +80,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             raise AttributeError(f"{type(self).__name__}.card_: there is no card before fit.")
         card: Card = self._claims.card
         return card
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: scikit-learn's diagram, and below it, after fit, the card."""
+        shown = str(estimator_html_repr(self))
+        return shown + self.card_._repr_html_() if hasattr(self, "_claims") else shown
 
     def _check_privacy(self) -> None:
         """Refuse terms that cannot be, before data are looked at."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from consenso.errors import ConsensoError, InputError
 from consenso.explorer.controls import changes, controls
+from consenso.pages import STYLE
 from consenso.study import Study
 from consenso.study.plan_summary import outlook
 
@@ -54,7 +55,8 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
     async def page(request: Request) -> Response:
         text = resources.files("consenso.explorer").joinpath("page.html").read_text(encoding="utf-8")
         start = json.dumps({**controls(study), "token": token, "watching": run is not None}).replace("<", "\\u003c")
-        return HTMLResponse(text.replace("/*START*/null", start), headers={"Cache-Control": "no-store"})
+        shown = text.replace("/*STYLE*/", STYLE).replace("/*START*/null", start)
+        return HTMLResponse(shown, headers={"Cache-Control": "no-store"})
 
     async def plan(request: Request) -> Response:
         content = await asked(request)

@@ -15,6 +15,7 @@ from consenso.errors import InputError, PreconditionError
 from consenso.privacy.accountants import excess, gdp
 from consenso.privacy.calibrate import Mu, Target, calibrate_noise
 from consenso.privacy.card import Card
+from consenso.privacy.card.html import DELTAS
 from consenso.privacy.composition import Uses, amplify, compose_all
 from consenso.privacy.count import Count
 from consenso.privacy.declarations import Declaration, Declarations
@@ -182,6 +183,9 @@ class Plan(RunSpec):
             for relation in claims_of(self.problem.adjacency, unit)
             for promise in self.prove_each(observer, delta, unit=unit, adjacency=relation)
         ]
+
+    def _repr_html_(self) -> str:
+        return self.card(DELTAS[0])._repr_html_()
 
     def card(self, delta: float) -> Card:
         """The privacy card: every promise to every unit that protects somebody."""

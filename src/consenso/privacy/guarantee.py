@@ -119,6 +119,11 @@ class Guarantee:
         stated = self._bound(delta)
         return f"{SIMULATED} {stated}" if self.simulation and not accountants.is_unbounded(self.event) else stated
 
+    def _repr_html_(self) -> str:
+        from consenso.privacy.card.html import guarantee_html
+
+        return guarantee_html(self)
+
     def _bound(self, delta: float | None) -> str:
         what = {"record": "one record", "party": "all data of one party"}[self.unit]
         change = {

@@ -12,10 +12,10 @@ import numpy as np
 from consenso.arrays import Array
 
 # Okabe and Ito's colours: told apart by the colour-blind. Dashes tell them apart without any colour.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "currentColor")
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "1 2")
-WIDTH, HEIGHT = 640, 340
-LEFT, RIGHT, TOP, BOTTOM = 72, 16, 14, 50
+WIDTH, HEIGHT = 480, 300
+LEFT, RIGHT, TOP, BOTTOM = 68, 14, 12, 46
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,8 @@ class Series:
     x: Sequence[float]
     y: Sequence[float]
     quiet: bool = False  # a reference line, in grey
+    low: Sequence[float] | None = None  # the ends of a band around the line
+    high: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,12 @@ class Axis:
     label: str
     log: bool = False
     limits: tuple[float, float] | None = None
+    zero: bool = True  # whether a linear axis shows zero
+    percent: bool = False
+
+    def show(self, value: float) -> str:
+        """A value as its tick is labelled."""
+        return f"{100 * value:.3g}%" if self.percent else number_text(value)
 
     def span(self, values: Array) -> tuple[float, float]:
         """The ends of the axis for these values."""
@@ -47,7 +55,7 @@ class Axis:
         if self.log:
             low, high = low / 1.25, high * 1.25
             return low, max(high, 4 * low)
-        low = min(low, 0.0)
+        low = min(low, 0.0) if self.zero else low - 0.05 * (high - low)
         return (low, high + 0.05 * (high - low)) if high > low else (low, low + 1.0)
 
     def ticks(self, low: float, high: float) -> list[float]:
@@ -74,7 +82,8 @@ class Axis:
 def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str:
     """A chart with axes, a grid and a legend."""
     every_x = np.concatenate([np.asarray(each.x, dtype=float) for each in series])
-    every_y = np.concatenate([np.asarray(each.y, dtype=float) for each in series])
+    drawn = [part for each in series for part in (each.y, each.low, each.high) if part is not None]
+    every_y = np.concatenate([np.asarray(part, dtype=float) for part in drawn])
     (left, right), (low, high) = x.span(every_x), y.span(every_y)
     inner_w, inner_h = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 
@@ -83,20 +92,21 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
 
     legend_height = 20 * len(series)
     parts = [
-        f"<svg role='img' aria-label='{escape(title, quote=True)}' viewBox='0 0 {WIDTH} {HEIGHT + legend_height}'>",
-        f"<title>{escape(title)}</title>",
+        f"<svg class='chart' role='img' aria-label='{escape(title, quote=True)}' "
+        f"viewBox='0 0 {WIDTH} {HEIGHT + legend_height}'>",
+        f"<title>{escape(title)}</title><desc>{escape(_describe(series, x, y))}</desc>",
     ]
     for tick in x.ticks(left, right):
         where = at(tick, low)[0]
         parts.append(
             f"<line class='grid' x1='{where:.1f}' x2='{where:.1f}' y1='{TOP}' y2='{TOP + inner_h}'/>"
-            f"<text x='{where:.1f}' y='{TOP + inner_h + 18}' text-anchor='middle'>{_number(tick)}</text>"
+            f"<text x='{where:.1f}' y='{TOP + inner_h + 18}' text-anchor='middle'>{x.show(tick)}</text>"
         )
     for tick in y.ticks(low, high):
         where = at(left, tick)[1]
         parts.append(
             f"<line class='grid' x1='{LEFT}' x2='{LEFT + inner_w}' y1='{where:.1f}' y2='{where:.1f}'/>"
-            f"<text x='{LEFT - 8}' y='{where + 4:.1f}' text-anchor='end'>{_number(tick)}</text>"
+            f"<text x='{LEFT - 8}' y='{where + 4:.1f}' text-anchor='end'>{y.show(tick)}</text>"
         )
     parts.append(
         f"<text x='{LEFT + inner_w / 2:.0f}' y='{HEIGHT - 10}' text-anchor='middle'>{escape(x.label)}</text>"
@@ -105,9 +115,14 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
     )
     loud = 0
     for index, each in enumerate(series):
-        colour, dash, width = ("#777777", "3 4", 1.2) if each.quiet else (COLOURS[loud % 7], DASHES[loud % 7], 2.2)
+        colour, dash, width = ("currentColor", "3 4", 1.2) if each.quiet else (COLOURS[loud % 7], DASHES[loud % 7], 2.2)
         loud += not each.quiet
         style = f"fill='none' stroke='{colour}' stroke-width='{width}' stroke-dasharray='{dash}'"
+        if each.low is not None and each.high is not None:
+            upper = [at(a, b) for a, b in zip(each.x, each.high, strict=True)]
+            lower = [at(a, b) for a, b in zip(each.x, each.low, strict=True)]
+            around = " ".join(f"{across:.1f},{down:.1f}" for across, down in [*upper, *reversed(lower)])
+            parts.append(f"<polygon class='band' points='{around}' fill='{colour}'/>")
         parts += [f"<polyline points='{points}' {style}/>" for points in _pieces(each, at, y)]
         row = HEIGHT + 20 * index + 6
         parts.append(
@@ -115,6 +130,17 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
             f"stroke-dasharray='{dash}'/><text x='{LEFT + 42}' y='{row + 4}'>{escape(each.name)}</text>"
         )
     return "".join([*parts, "</svg>"])
+
+
+def _describe(series: Sequence[Series], x: Axis, y: Axis) -> str:
+    """What the lines show, for those who hear a page: the ends of each."""
+    told = []
+    for each in series:
+        points = [(a, b) for a, b in zip(each.x, each.y, strict=True) if math.isfinite(b)]
+        if points:
+            (first_x, first_y), (last_x, last_y) = points[0], points[-1]
+            told.append(f"{each.name}: {y.show(first_y)} at {x.show(first_x)}, {y.show(last_y)} at {x.show(last_x)}.")
+    return f"{y.label} against {x.label}. {' '.join(told)}"
 
 
 def _pieces(each: Series, at: object, y: Axis) -> list[str]:
@@ -144,27 +170,35 @@ def bar_chart(
     largest: float | None = None,
     quiet: Sequence[str] = (),
 ) -> str:
-    """Horizontal bars: a name, a value, and the value as people read it. Those named in `quiet` are references."""
-    left, height = 200, 32
-    top = largest or max((value for _, value, _ in bars if math.isfinite(value)), default=1.0) or 1.0
-    inner = WIDTH - left - 90
+    """Horizontal bars from zero, to either side: a name, a value, and the value as people read it.
+
+    Those named in `quiet` are references. Names stand above their bars, so that they may be long on a phone.
+    """
+    height, bottom = 42, 30
+    top = largest or max((abs(value) for _, value, _ in bars if math.isfinite(value)), default=1.0) or 1.0
+    signed = any(value < 0 for _, value, _ in bars)
+    inner = (WIDTH - 140) / (2 if signed else 1)
+    zero = 70 + inner if signed else 4.0
+    told = "; ".join(f"{name}: {shown}" for name, _, shown in bars)
     parts = [
-        f"<svg role='img' aria-label='{escape(title, quote=True)}' "
-        f"viewBox='0 0 {WIDTH} {len(bars) * height + 34}'><title>{escape(title)}</title>"
+        f"<svg class='chart' role='img' aria-label='{escape(title, quote=True)}' "
+        f"viewBox='0 0 {WIDTH} {len(bars) * height + bottom}'><title>{escape(title)}</title>"
+        f"<desc>{escape(label)}. {escape(told)}</desc>"
     ]
     for place, (name, value, shown) in enumerate(bars):
-        y = 6 + place * height
-        length = inner * min(max(value, 0.0), top) / top if math.isfinite(value) else inner
-        colour = COLOURS[0] if math.isfinite(value) and name not in quiet else "#9a9a9a"
+        y = 4 + place * height
+        length = inner * min(abs(value), top) / top if math.isfinite(value) else inner
+        left = zero - length if value < 0 else zero
+        kind = "shade" if not math.isfinite(value) or name in quiet else "warn" if value < 0 else "main"
+        at, anchor = (left - 6, "end") if value < 0 else (left + length + 6, "start")
         parts.append(
-            f"<text x='{left - 8}' y='{y + 16}' text-anchor='end'>{escape(name)}</text>"
-            f"<rect x='{left}' y='{y}' width='{length:.1f}' height='22' fill='{colour}'/>"
-            f"<text x='{left + length + 6:.1f}' y='{y + 16}'>{escape(shown)}</text>"
+            f"<text x='{4 if not signed else zero}' y='{y + 13}' text-anchor='{'middle' if signed else 'start'}'>"
+            f"{escape(name)}</text>"
+            f"<rect class='{kind}' x='{left:.1f}' y='{y + 18}' width='{max(length, 1):.1f}' height='15'/>"
+            f"<text x='{at:.1f}' y='{y + 31}' text-anchor='{anchor}'>{escape(shown)}</text>"
         )
-    parts.append(
-        f"<text x='{left + inner / 2:.0f}' y='{len(bars) * height + 26}' text-anchor='middle'>{escape(label)}</text>"
-    )
-    return "".join([*parts, "</svg>"])
+    middle = f"<text x='{WIDTH / 2}' y='{len(bars) * height + 22}' text-anchor='middle'>{escape(label)}</text>"
+    return "".join([*parts, middle, "</svg>"])
 
 
 def graph_chart(edges: Sequence[tuple[int, int]], values: Array, *, title: str, unit: str) -> str:
@@ -183,8 +217,8 @@ def graph_chart(edges: Sequence[tuple[int, int]], values: Array, *, title: str, 
     radius = 15 if len(values) <= 40 else 9
     height = int(points[:, 1].max()) + margin + 30
     parts = [
-        f"<svg role='img' aria-label='{escape(title, quote=True)}' viewBox='0 0 {size} {height}'>",
-        f"<title>{escape(title)}</title>",
+        f"<svg class='chart' role='img' aria-label='{escape(title, quote=True)}' viewBox='0 0 {size} {height}'>",
+        f"<title>{escape(title)}</title><desc>{len(values)} nodes, {len(edges)} edges.</desc>",
     ]
     parts += [
         f"<line class='edge' x1='{points[a, 0]:.1f}' y1='{points[a, 1]:.1f}' x2='{points[b, 0]:.1f}' "
@@ -193,12 +227,12 @@ def graph_chart(edges: Sequence[tuple[int, int]], values: Array, *, title: str, 
     ]
     for node, (across, down) in enumerate(points):
         share = (values[node] - least) / (most - least) if most > least and np.isfinite(values[node]) else 0.0
-        fill, ink = _shade(share) if np.isfinite(values[node]) else ("#ffffff", "#1a1a1a")
+        fill, ink = _shade(share) if np.isfinite(values[node]) else ("#ffffff", "dark")
         told = f"{values[node]:.3g}" if np.isfinite(values[node]) else "no guarantee"
-        label = f"<text x='{across:.1f}' y='{down + 4:.1f}' text-anchor='middle' fill='{ink}'>{node}</text>"
+        label = f"<text x='{across:.1f}' y='{down + 4:.1f}' text-anchor='middle' class='{ink}'>{node}</text>"
         parts.append(
             f"<g><title>party {node}: {unit} {told}</title><circle cx='{across:.1f}' cy='{down:.1f}' r='{radius}' "
-            f"fill='{fill}' stroke='#1a1a1a'/>{label if radius > 10 else ''}</g>"
+            f"fill='{fill}' class='ink'/>{label if radius > 10 else ''}</g>"
         )
     key = f"{unit} {least:.4g} for all" if most <= least else f"light: {unit} {least:.4g}; dark: {unit} {most:.4g}"
     parts.append(f"<text x='{size / 2}' y='{height - 8}' text-anchor='middle'>{escape(key)}</text>")
@@ -209,12 +243,17 @@ def _shade(share: float) -> tuple[str, str]:
     """From pale to dark blue, and the ink that is readable on it."""
     light, dark = (222, 235, 247), (8, 48, 107)
     mixed = [round(a + share * (b - a)) for a, b in zip(light, dark, strict=True)]
-    return "#" + "".join(f"{part:02x}" for part in mixed), "#ffffff" if share > 0.45 else "#1a1a1a"
+    return "#" + "".join(f"{part:02x}" for part in mixed), "light" if share > 0.45 else "dark"
 
 
-def _number(value: float) -> str:
-    if value != 0 and (abs(value) >= 1e5 or abs(value) < 1e-3):
-        power = math.floor(math.log10(abs(value)) + 1e-9)
-        front = value / 10**power
-        return f"10^{power}" if abs(front - 1) < 1e-6 else f"{front:g}e{power}"
-    return f"{value:.4g}"
+def number_text(value: float) -> str:
+    """A number as people read it: four digits, thousands apart, powers of ten only where zeros would be counted."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    if 1e-4 <= abs(value) < 1e7:
+        text = f"{float(f'{value:.4g}'):,.8f}"
+        return text.rstrip("0").rstrip(".")
+    power = math.floor(math.log10(abs(value)) + 1e-9)
+    front = round(value / 10**power, 3)
+    raised = "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] if digit.isdigit() else "⁻" for digit in str(power))
+    return f"10{raised}" if abs(front - 1) < 1e-6 else f"{front:g}·10{raised}"

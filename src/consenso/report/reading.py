@@ -20,7 +20,6 @@ from consenso.privacy.card import Card
 from consenso.privacy.card.entry import Entry
 from consenso.privacy.noise import NoNoise
 from consenso.privacy.run_spec import largest_bounds
-from consenso.privacy.serial import from_json
 from consenso.study.folder import METRICS, MODEL, STUDY, TRACE
 
 ROUNDS_DRAWN = 200  # points of a curve over rounds
@@ -44,6 +43,7 @@ class RunFiles:
     card: Card
     study: str | None = None
     title: str | None = None
+    ledger: Path | None = None  # that the study names, wherever it is
     trace: Mapping[str, Any] | None = None
     metrics: Mapping[str, Any] | None = None
     model: Mapping[str, Any] | None = None
@@ -96,36 +96,34 @@ class RunFiles:
         return out
 
 
-def events_of(entry: Entry) -> Any:
-    """The privacy event that an entry follows from."""
-    return from_json(entry.theorem).event()
-
-
 def read_run(folder: str | Path) -> RunFiles:
     """The run in a folder that `consenso train` wrote."""
     path = Path(folder)
     if not path.is_dir():
-        raise InputError(f"report({str(folder)!r}): a run is a folder with a card.json in it; name one.")
+        raise InputError(f"{folder}: a run is a folder with a card.json in it; name one.")
     study = path / STUDY
     text = study.read_text(encoding="utf-8") if study.exists() else None
+    said = _read_toml(text)
+    ledger = said.get("privacy", {}).get("ledger")
     return RunFiles(
         folder=path,
         card=Card.load(path),
         study=text,
-        title=_title(text),
+        title=str(said.get("title") or "") or None,
+        ledger=None if ledger is None else path / str(ledger),
         trace=_json(path / TRACE),
         metrics=_json(path / METRICS),
         model=_json(path / MODEL),
     )
 
 
-def _title(study: str | None) -> str | None:
+def _read_toml(study: str | None) -> dict[str, Any]:
     import tomllib
 
     if study is None:
-        return None
+        return {}
     try:
-        return str(tomllib.loads(study).get("title") or "") or None
+        return tomllib.loads(study)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{STUDY}: not TOML: {error}; restore the file that the run was written with.") from None
 

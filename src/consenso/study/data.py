@@ -84,13 +84,27 @@ class DataSection:
         return describe(self.dataset).rows - self.holdout
 
     @property
-    def plain_features(self) -> tuple[str, ...]:
-        """Names of the features without a constant column; a catalogued set numbers them."""
+    def features(self) -> int:
+        """The number of features without a constant column."""
         if self.schema is not None:
-            return dataclasses.replace(self.schema, intercept=False).feature_names
+            return len(self.plain_features)
         from consenso.datasets import describe
 
-        return tuple(f"feature {place}" for place in range(describe(str(self.dataset)).features))
+        return describe(str(self.dataset)).features
+
+    @property
+    def plain_features(self) -> tuple[str, ...]:
+        """Names of the features without a constant column; numbers where a catalogued set is not on this machine."""
+        if self.schema is not None:
+            return dataclasses.replace(self.schema, intercept=False).feature_names
+        from consenso.study.sources import load_catalogued
+
+        numbered = tuple(f"feature {place}" for place in range(self.features))
+        try:
+            names: tuple[str, ...] = load_catalogued(self).names
+        except (ConsensoError, OSError):
+            return numbered
+        return names if len(names) == len(numbered) else numbered
 
     @property
     def bound(self) -> float:

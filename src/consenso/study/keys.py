@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import sys
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from consenso.errors import InputError
+from consenso.registry import nearest
 
 SHORTEST = 60  # characters of a value that an error repeats
 MOST = 1 << 50  # the largest whole number that a study may state
@@ -79,7 +79,7 @@ class Keys:
             self.wrong(name, f"a text in quotes is needed{_list_keys(known)}")
             return default
         if known and value not in known:
-            self.wrong(name, f"{_nearest(value, known)}")
+            self.wrong(name, nearest(value, known))
             return default
         return value
 
@@ -126,7 +126,7 @@ class Keys:
         """Note the keys that nobody asked for, with the nearest known one."""
         for name in self.table:
             if name not in self.asked:
-                self.faults.add(self.key(name), f"there is no such key; {_nearest(name, sorted(self.asked))}")
+                self.faults.add(self.key(name), f"there is no such key; {nearest(name, sorted(self.asked))}")
 
 
 def is_number(value: Any) -> bool:
@@ -147,13 +147,6 @@ def show_value(value: Any) -> str:
     except (TypeError, ValueError):
         text = repr(value)
     return text if len(text) <= SHORTEST else f"{text[:SHORTEST]}..."
-
-
-def _nearest(given: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(given, known, n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"choose one of {', '.join(known)}" if known else "remove it"
 
 
 def _list_keys(known: list[str]) -> str:

@@ -45,7 +45,7 @@ def problem_of(
     return Problem(
         loss=model.loss,
         regularizer=regularizer,
-        features=len(data.plain_features) + int(model.intercept),
+        features=data.features + int(model.intercept),
         sizes=sizes,
         row_bound=bound,
         target_bound=data.bound_of_targets,

@@ -31,7 +31,7 @@ from consenso.study.model import ModelSection, read_model
 from consenso.study.output import OutputSection, read_output
 from consenso.study.parties import deal, names_of, sizes_of, skew_labels
 from consenso.study.planning import Planned, plan_of, problem_of
-from consenso.study.privacy import PrivacySection, read_privacy
+from consenso.study.privacy import WAYS, PrivacySection, read_privacy
 from consenso.study.setting import SettingSection, read_setting
 from consenso.study.sources import Records, evaluation_records, file_records, model_rows, training_records
 from consenso.study.stored import is_stored, open_table
@@ -114,6 +114,11 @@ class Study:
         check_together(study, inner, faults)
         faults.refuse(source)
         return study
+
+    def with_epsilon(self, epsilon: float) -> Study:
+        """The same study with another budget, at the same delta."""
+        cleared: dict[str, Any] = {f"privacy.{way}": None for way in WAYS}
+        return self.change({**cleared, "privacy.epsilon": float(epsilon), "privacy.delta": self.privacy.delta})
 
     def change(self, changes: Mapping[str, Any]) -> Study:
         """The same study with other values of some keys, such as {"privacy.epsilon": 0.5}; None removes a key."""

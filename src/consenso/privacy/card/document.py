@@ -13,7 +13,9 @@ from typing import Any, Protocol, get_args
 
 from consenso.conventions import TRUSTS
 from consenso.errors import InputError, PrivacyError, TamperError
+from consenso.privacy.card.depths import Overview
 from consenso.privacy.card.entry import Entry, read_entry
+from consenso.privacy.card.html import card_html
 from consenso.privacy.card.plain import fields_of, plain
 from consenso.privacy.card.renamed import rename_card
 from consenso.privacy.card.text import card_text, summary_text
@@ -143,21 +145,18 @@ class Card:
         content = {name: value for name, value in stored.items() if name != "digest"}
         if digest(content) != stored.get("digest"):
             raise TamperError(
-                "Card.from_json: the digest is not that of the card, which was changed after it was written; run "
-                "`consenso verify` to see where."
+                "the digest is not that of the card, which was changed after it was written; run `consenso verify` to "
+                "see where."
             )
         try:
             if content.pop("format") not in FORMATS:
                 raise TamperError(
-                    f"Card.from_json: this version reads the formats {', '.join(map(str, FORMATS))}; use the one that "
-                    "wrote the card."
+                    f"this version reads cards of formats {', '.join(map(str, FORMATS))}; use the one that wrote it."
                 )
             content = rename_card(content)
             return cls(**{**content, "entries": tuple(read_entry(entry) for entry in content["entries"])})
         except (KeyError, TypeError, ValueError) as error:
-            raise TamperError(
-                f"Card.from_json: the fields are not those of a card ({error}); write it anew."
-            ) from error
+            raise TamperError(f"the fields are not those of a card ({error}); write it anew.") from error
 
     def save(self, path: str | Path) -> Path:
         """Write the card; into a folder as `card.json`."""
@@ -170,13 +169,20 @@ class Card:
         """Read a card, or the `card.json` of a run's folder."""
         return cls.from_json(read(path))
 
+    def sentence(self) -> str:
+        """What is promised, in one sentence for everybody."""
+        return Overview(card=self).sentence
+
     def summary(self) -> str:
-        """The head of the card: epsilon for every observer."""
+        """The sentence, and a table of what every observer learns."""
         return summary_text(self)
 
     def text(self) -> str:
-        """The card in plain words."""
+        """The card in plain words: summary, every promise, every assumption, all parameters."""
         return card_text(self)
+
+    def _repr_html_(self) -> str:
+        return card_html(self)
 
 
 def read(path: str | Path) -> dict[str, Any]:
@@ -187,13 +193,14 @@ def read(path: str | Path) -> dict[str, Any]:
             target.read_text(encoding="utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant
         )
     except FileNotFoundError:
-        raise InputError(
-            f"Card.load(path={str(path)!r}): there is no {target.name}; name a card or a run's folder."
-        ) from None
+        what = "such file" if target == Path(path) else target.name
+        raise InputError(f"{path}: there is no {what}; name a card or the folder of a run.") from None
     except (ValueError, OSError) as error:
-        raise InputError(f"Card.load(path={str(path)!r}): the file is not JSON ({error}); name a card.") from error
+        raise InputError(
+            f"{target}: this is no card, because it is not JSON ({error}); name a card or the folder of a run."
+        ) from error
     if not isinstance(stored, dict):
-        raise InputError(f"Card.load(path={str(path)!r}): the file is not a card; name one.")
+        raise InputError(f"{target}: this is not a card; name a card or the folder of a run.")
     return stored
 
 

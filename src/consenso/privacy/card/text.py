@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from consenso.privacy.card.depths import Overview, epsilon_text, observer_name
 from consenso.privacy.card.entry import Entry, round_up
 from consenso.privacy.guarantee import LARGEST_USEFUL, is_useful
 from consenso.privacy.threshold import least_threshold
@@ -21,7 +22,7 @@ WARNING = (
 
 
 def card_text(card: Card) -> str:
-    """The whole card, wrapped at 100 columns."""
+    """The whole card, wrapped at 80 columns."""
     return "\n".join(_lines(card)) + "\n"
 
 
@@ -56,7 +57,7 @@ def spread_text(entry: Entry) -> str | None:
     spread = entry.spread
     if spread is None:
         return None
-    least, median, most = map(_figure, (spread.least, spread.median, spread.most))
+    least, median, most = map(epsilon_text, (spread.least, spread.median, spread.most))
     return f"epsilon least {least}, median {median}, most {most} (party {spread.worst})"
 
 
@@ -75,53 +76,42 @@ def threat_text(card: Card) -> str:
     )
 
 
-BLANKED = "blanked: one record blanked, n public; its row adds zero to every sum"
 # What people read for a unit.
 UNIT_NAMES = {"record": "record", "party": "party"}
 
 
-def scopes(card: Card) -> list[tuple[str, str]]:
-    """Unit and relation of every claim of a card."""
-    return list(dict.fromkeys((entry.unit, entry.adjacency) for entry in card.entries))
-
-
-def claims_a_blanked_record(card: Card) -> bool:
-    """Whether a reader has to be told what a blanked record is."""
-    return any(entry.adjacency == "blanked" for entry in card.entries)
-
-
-def overview(card: Card) -> list[tuple[str, list[str]]]:
-    """A row per observer: epsilon for each unit and relation that the card claims."""
-    found = {(entry.observer, entry.unit, entry.adjacency): _figure(entry.epsilon) for entry in card.entries}
-    observers = list(dict.fromkeys(entry.observer for entry in card.entries))
-    return [(who, [found.get((who, *scope), "-") for scope in scopes(card)]) for who in observers]
-
-
-def _figure(epsilon: float) -> str:
-    return round_up(epsilon) if is_useful(epsilon) else "none"
-
-
 def summary_text(card: Card) -> str:
-    """The head of a card: what it is of, whether it protects anybody, and epsilon for every observer."""
+    """The head of a card: what it is of, whether it protects anybody, one sentence, and one table."""
     return "\n".join(_head(card)) + "\n"
 
 
 def _head(card: Card) -> Iterator[str]:
+    shown = Overview(card=card)
     yield f"Privacy card of {card.algorithm}"
     if card.simulation:
         yield from _wrap(WARNING, "*** ")
     yield ""
-    yield f"epsilon at delta {card.delta:g}, by who looks and by what is protected ('none': no guarantee, or"
-    yield f"one above {LARGEST_USEFUL:,.0f})"
-    claimed = scopes(card)
-    headings = {"record": "one record", "party": "all data of one party"}
-    widths = {unit: 14 * sum(of == unit for of, _ in claimed) for unit, _ in claimed}
-    yield f"{'':14}" + "".join(f"{headings[unit]:^{max(width, 22)}}" for unit, width in widths.items())
-    yield f"{'':14}" + "".join(f"{relation:>14}" for _, relation in claimed)
-    for who, figures in overview(card):
-        yield f"{who:14}" + "".join(f"{figure:>14}" for figure in figures)
-    if claims_a_blanked_record(card):
-        yield from _wrap(BLANKED)
+    yield from textwrap.wrap(shown.promise, 80)
+    yield ""
+    yield from _table(shown, card.delta)
+    for note in shown.notes:
+        yield from _wrap(note)
+
+
+def _table(shown: Overview, delta: float) -> Iterator[str]:
+    """The table in columns, with the observers of a row one below the other."""
+    first = max((len(observer_name(each)) for row in shown.rows for each in row.observers), default=0) + 2
+    heads = [textwrap.wrap(head, 14) for head in shown.heads[1:]]
+    deepest = max(map(len, heads))
+    for line in range(deepest):
+        told = f"epsilon at delta {delta:g}" if line == 0 else shown.heads[0] if line == deepest - 1 else ""
+        cells = [([""] * (deepest - len(head)) + head)[line] for head in heads]
+        yield f"{told:{max(first, 24)}}" + "".join(f"{cell:>16}" for cell in cells)
+    for row in shown.rows:
+        *others, last = map(observer_name, row.observers)
+        for observer in others:
+            yield f"{observer},"
+        yield f"{last:{max(first, 24)}}" + "".join(f"{figure:>16}" for figure in (*row.epsilons, row.odds))
 
 
 def _lines(card: Card) -> Iterator[str]:
@@ -165,9 +155,9 @@ class Notes:
 
 
 def _wrap(text: str, indent: str = "") -> list[str]:
-    """Wrapped at 100 columns; what follows the first line is indented below a bullet or a number."""
+    """Wrapped at 80 columns; what follows the first line is indented below a bullet or a number."""
     hanging = " " * len(indent) if indent[:1] in "-[" and indent else indent + "  "
-    return textwrap.wrap(text, 100, initial_indent=indent, subsequent_indent=hanging, break_long_words=False)
+    return textwrap.wrap(text, 80, initial_indent=indent, subsequent_indent=hanging, break_long_words=False)
 
 
 def _fact(name: str, value: Any) -> str:

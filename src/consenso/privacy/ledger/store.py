@@ -211,7 +211,7 @@ def refuse(path: Path, fault: Fault) -> TamperError:
 
 def _connect(path: Path, timeout: float, mode: str) -> sqlite3.Connection:
     if not path.is_file():
-        raise InputError(f"Ledger.open(path={str(path)!r}): there is no such file; make it with Ledger.create.")
+        raise InputError(f"Ledger.open(path={str(path)!r}): there is no such file; see consenso ledger create.")
 
     def open_connection(options: str) -> sqlite3.Connection:
         uri = f"{path.absolute().as_uri()}?{options}"

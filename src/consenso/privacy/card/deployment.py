@@ -1,0 +1,178 @@
+"""A card as a record of the public registry of deployments (opendp/deployments-registry-data, tier 3).
+
+What the card cannot know (whose data product it is, what for, where) is left open, to be filled in by its curator: the
+record is a draft.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from consenso.errors import InputError
+from consenso.privacy.card.depths import Overview, epsilon_text, observer_name
+from consenso.privacy.card.entry import Entry, round_up
+from consenso.privacy.card.odds import odds_text
+from consenso.privacy.card.text import facts_text, threat_text
+from consenso.privacy.guarantee import is_useful
+from consenso.privacy.observers import parse
+
+if TYPE_CHECKING:
+    from consenso.privacy.card.document import Card
+
+OPEN = "To be stated by the curator"
+MODELS = {"curator": "Central", "secure-sum": "Federated", "local": "Local"}
+TRUSTED = {
+    "curator": "Whoever adds up the parties' values is trusted with the records and adds the noise.",
+    "secure-sum": "Only sums of what the parties send can be read; each party adds a share of the noise.",
+    "local": "Nobody is trusted: every party adds noise to what it sends.",
+}
+NEIGHBOURS = {
+    "replace-one": "one is made from the other by replacing {unit} by any other; the number of records is public",
+    "add-remove": "one is made from the other by adding or removing {unit}",
+    "blanked": "one is made from the other by blanking {unit}; the number of records is public",
+}
+UNITS = {"record": "one record", "party": "all data of one party"}
+
+
+def registry_record(card: Card, *, name: str | None = None, published: datetime.date | None = None) -> dict[str, Any]:
+    """The record as plain values. A simulation, or a card that promises nothing to the public, is refused."""
+    entry = headline(card)
+    if not is_useful(entry.epsilon):
+        raise InputError("--registry: the card promises nothing useful to readers of the model; nothing to register.")
+    if card.simulation:
+        raise InputError(
+            "--registry: the noise of this run was seeded, which protects nobody; deploy it without a seed."
+        )
+    date = (published or datetime.date.today()).isoformat()
+    title = name or f"A model by {card.algorithm}"
+    basic = {
+        "name": title,
+        "data_curators": [OPEN],
+        "intended_use": OPEN,
+        "data_product_type": "Machine learning model",
+        "data_product_region": OPEN,
+        "description": f"A linear model, trained by {card.algorithm}. {card.sentence()}",
+        "publication_date": date,
+    }
+    slug = "-".join(_clean(part) for part in (title, OPEN, date.partition("-")[0]))
+    return {
+        "url_slug": slug,
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {
+            "basic": basic,
+            "dp_variant": _variant(card),
+            "privacy_loss": _loss(card, entry),
+            "deployment_model": _model(card),
+            "accounting": _accounting(card, entry),
+            "implementation": _implementation(card),
+            "administrative": {"notes": f"Digest of the card: {card.to_json()['digest']}", "registry_authors": [OPEN]},
+        },
+    }
+
+
+def registry_yaml(card: Card, *, name: str | None = None, published: datetime.date | None = None) -> str:
+    """The record as YAML."""
+    return "\n".join(_yaml(registry_record(card, name=name, published=published))) + "\n"
+
+
+def neighbours_text(entry: Entry) -> str:
+    """How two adjacent data sets differ."""
+    return NEIGHBOURS[entry.adjacency].format(unit=UNITS[entry.unit])
+
+
+def headline(card: Card) -> Entry:
+    """The promise to readers of the model, for the unit and relation of the run."""
+    unit, relation = Overview(card=card).own
+    own = [entry for entry in card.entries if (entry.unit, entry.adjacency) == (unit, relation)]
+    return next((entry for entry in own if entry.observer == "public"), max(own, key=lambda e: e.epsilon))
+
+
+def _variant(card: Card) -> dict[str, str]:
+    counted = "" if card.data.get("adjacency") == "add-remove" else "the number of records of every party, "
+    return {
+        "variant_name": "Approximate DP",
+        "data_domain": f"Tables whose rows and targets keep these public facts: {facts_text(card.data)}.",
+        "unprotected_quantities": f"Public facts that were used in the clear: {counted}bounds, classes, parameters.",
+    }
+
+
+def _loss(card: Card, entry: Entry) -> dict[str, Any]:
+    others = "; ".join(
+        f"{observer_name(each.observer)}: {epsilon_text(each.epsilon)}"
+        for each in card.entries
+        if (each.unit, each.adjacency) == (entry.unit, entry.adjacency)
+    )
+    return {
+        "privacy_unit": UNITS[entry.unit],
+        "privacy_unit_details": f"Two data sets are adjacent if {neighbours_text(entry)}.",
+        "privacy_parameters": {"epsilon": float(round_up(entry.epsilon)), "delta": card.delta},
+        "privacy_parameters_details": (
+            f"For readers of the model {odds_text(entry)}. Epsilon at delta {card.delta:g} by observer: {others}."
+        ),
+    }
+
+
+def _model(card: Card) -> dict[str, str]:
+    actors = "; ".join(dict.fromkeys(f"{parse(entry.observer).sentence}" for entry in card.entries))
+    return {
+        "model_name": MODELS[card.trust],
+        "model_name_details": threat_text(card) if card.trust == "secure-sum" else TRUSTED[card.trust],
+        "actors": f"{TRUSTED[card.trust]} Observers with a statement of their own: {actors}.",
+        "release_type": "One release",
+        "release_type_details": "Further uses of the same data add to this cost; a ledger keeps account of them.",
+        "data_source_type": "Static",
+        "access_type": "Non-interactive",
+        "access_type_details": "The model is published as it is.",
+    }
+
+
+def _accounting(card: Card, entry: Entry) -> dict[str, str]:
+    rounds = card.parameters.get("rounds")
+    told = f"{rounds} rounds are paid for. " if rounds is not None else ""
+    return {
+        "post_processing": "Whatever follows from the noisy values: averages, proximal steps, the model itself.",
+        "composition": f"{told}By {entry.citation} (docs/privacy.md#{entry.section}); epsilon from {entry.method}.",
+    }
+
+
+def _implementation(card: Card) -> dict[str, str]:
+    return {
+        "preprocessing_and_hyperparameter_tuning": (
+            "Rows are mapped by a public schema or bounded by public numbers and clipped to them; parameters follow "
+            f"from public facts by fixed rules: {facts_text(card.parameters)}."
+        ),
+        "mechanisms": (
+            f"{card.algorithm}; noise drawn by {card.sampler}, on a public grid, so that floating-point rounding "
+            f"reveals nothing; software: {facts_text(card.versions)}."
+        ),
+        "justification": "Every number follows from the parameters and is computed again by `consenso verify`.",
+    }
+
+
+def _clean(text: str) -> str:
+    return re.sub(r"\W+", "_", text.lower()).replace("_", "-")
+
+
+def _yaml(value: Any, indent: int = 0) -> Iterator[str]:
+    """Plain values as YAML: a JSON text is a YAML text in double quotes."""
+    margin = " " * indent
+    for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+        head = f"{margin}{key}:" if isinstance(value, Mapping) else f"{margin}-"
+        if isinstance(item, Mapping | list):
+            yield head
+            yield from _yaml(item, indent + 2)
+        elif key in ("url_slug", "status") or not isinstance(item, str):
+            yield f"{head} {_number(item)}"
+        else:
+            yield f"{head} {json.dumps(item, ensure_ascii=False)}"
+
+
+def _number(value: Any) -> str:
+    """YAML 1.1 takes 1e-05 for a text, and 1.0e-05 for a number."""
+    text = str(value)
+    return re.sub(r"^(-?\d+)e", r"\1.0e", text) if isinstance(value, float) else text

@@ -1,0 +1,120 @@
+"""Answers to the questions that NIST SP 800-226 asks of a differential-privacy guarantee, as far as a card knows them.
+
+The publication orders what has to hold as a pyramid: the parameter and what it protects on top, then the algorithm and
+its implementation, then who is trusted, and how the data were collected and are guarded at the base.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from consenso.privacy.card.deployment import TRUSTED, UNITS, headline, neighbours_text
+from consenso.privacy.card.depths import Overview, observer_name
+from consenso.privacy.card.entry import Entry
+from consenso.privacy.card.odds import ALARM, event_of, most_caught, odds_text
+from consenso.privacy.card.text import WARNING, cost_text, facts_text, threat_text
+from consenso.privacy.guarantee import is_useful
+
+if TYPE_CHECKING:
+    from consenso.privacy.card.document import Card
+
+OPEN = "The card does not know; whoever runs the study states it."
+OTHERS = "They add to this cost. A ledger enforces a total; see `consenso ledger`."
+TUNING = (
+    "Rules choose them from public facts, or the study states them. What was tried before the run is not on the card."
+)
+QUALITY = "It is measured on public test records only: metrics.json and the report of the run."
+BIAS = f"Noise is the same for everybody, so small groups are learnt less well. {OPEN}"
+CHANNELS = "When a run ends follows from the plan and from released values; how long steps take is not hidden."
+ACCESS = f"Access to the records and to checkpoints is not covered. {OPEN}"
+CHECKED = "`consenso verify` computes every number again; `consenso audit` attacks the guarantees."
+
+
+def questions(card: Card) -> list[tuple[str, str]]:
+    """Every question with its answer."""
+    entry, shown = headline(card), Overview(card=card)
+    cost = cost_text(entry.epsilon, card.delta)
+    by_observer = "; ".join(f"{row.who}: {', '.join(row.epsilons)}" for row in shown.rows)
+    heads = ", ".join(shown.heads[1:-1])
+    strength = f"{cost} for readers of the model: {odds_text(entry)}."
+    if is_useful(entry.epsilon):
+        caught = most_caught(event_of(entry))
+        strength += f" A test with {ALARM:.0%} false alarms finds at most {caught:.1%} of the true cases."
+    assumed = dict.fromkeys(each["text"].rstrip(".") for one in card.entries for each in one.assumptions)
+    threat = threat_text(card) if card.trust == "secure-sum" else TRUSTED[card.trust]
+    released = {"replace-one": "The number of records is public."}.get(str(card.data.get("adjacency")), "")
+    return [
+        ("What are epsilon and delta, and how strong is that?", strength),
+        ("Which variant of differential privacy is it?", _variant(card)),
+        ("What is the unit of privacy?", f"{UNITS[entry.unit]}. {'; '.join(shown.notes)}".rstrip(". ") + "."),
+        ("Which data sets are neighbours (bounded or unbounded)?", _neighbours(card)),
+        ("What holds for others who look?", f"Epsilon ({heads}): {by_observer}."),
+        ("What is released without noise?", f"{released} Bounds, classes and parameters are public input.".strip()),
+        ("Are there other releases of the same data?", OTHERS),
+        ("Which algorithm is it, and what proves its guarantee?", f"{card.algorithm}, by {_proof(entry)}."),
+        ("What does the proof assume?", f"{'; '.join(assumed) or 'Nothing besides what was checked'}."),
+        ("How are sensitivity and composition handled?", _accounting(card)),
+        ("How were hyperparameters chosen?", TUNING),
+        ("How useful is the result?", QUALITY),
+        ("Is there systemic bias?", BIAS),
+        ("Who is trusted (threat model)?", threat),
+        ("Against whom does it not protect?", _unprotected(card)),
+        ("How is the noise drawn? Floating point? Randomness?", _noise(card)),
+        ("Are there side channels (time, memory, messages)?", CHANNELS),
+        ("Are the data secured before they are protected?", ACCESS),
+        ("How were the data collected, and with what exposure?", OPEN),
+        ("How can all of this be checked?", CHECKED),
+        ("Which software?", f"{facts_text(card.versions)}."),
+    ]
+
+
+def evaluation_text(card: Card) -> str:
+    """The questions and answers as Markdown."""
+    warning = f"**{WARNING}**\n\n" if card.simulation else ""
+    body = "\n\n".join(f"**{question}**\n{answer}" for question, answer in questions(card))
+    return f"# {card.algorithm}: evaluation after NIST SP 800-226\n\n{warning}{body}\n"
+
+
+def _variant(card: Card) -> str:
+    entry = headline(card)
+    also = [
+        f"zCDP with rho {entry.rho:.4g}" if entry.rho is not None else "",
+        f"GDP with mu {entry.mu:.4g}" if entry.mu else "",
+    ]
+    known = " and ".join(text for text in also if text)
+    return "Approximate differential privacy" + (f"; also {known}." if known else ".")
+
+
+def _proof(entry: Entry) -> str:
+    return f"{entry.citation} (docs/privacy.md#{entry.section})"
+
+
+def _neighbours(card: Card) -> str:
+    entry = headline(card)
+    kind = "unbounded" if entry.adjacency == "add-remove" else "bounded"
+    return f"{entry.adjacency} ({kind}): {neighbours_text(entry)}."
+
+
+def _accounting(card: Card) -> str:
+    entry, rounds = headline(card), card.parameters.get("rounds")
+    paid = f"{rounds} rounds are paid for, whether they are run or not; " if rounds is not None else ""
+    return f"Values are clipped to a bound before noise is added; {paid}epsilon is from {entry.method}."
+
+
+def _unprotected(card: Card) -> str:
+    bare = [observer_name(each) for each in dict.fromkeys(e.observer for e in card.entries) if _is_bare(card, each)]
+    told = f"Nothing useful is promised against {', '.join(bare)}. " if bare else ""
+    left = [note for note in Overview(card=card).notes if note.startswith("not protected")]
+    return f"{told}{'; '.join(left)}".strip() or "Every observer of the card has a promise."
+
+
+def _is_bare(card: Card, observer: str) -> bool:
+    unit, relation = Overview(card=card).own
+    own = [e for e in card.entries if (e.observer, e.unit, e.adjacency) == (observer, unit, relation)]
+    return all(not is_useful(entry.epsilon) for entry in own)
+
+
+def _noise(card: Card) -> str:
+    if card.simulation:
+        return f"By {card.sampler}: a seed, which protects nobody."
+    return f"By {card.sampler}: discrete, on a public grid, with entropy of the operating system."

@@ -1,0 +1,79 @@
+"""What was learnt: quality on public records, and what the model looks at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from consenso.pages import figures, table
+from consenso.report.charts import bar_chart, number_text
+from consenso.report.reading import RunFiles
+
+COEFFICIENTS = 12  # that are shown; the model file has all
+_SHARES = ("accuracy", "majority", "r2")
+_MEASURES = {
+    "accuracy": "accuracy",
+    "majority": "accuracy of always saying the commonest class",
+    "rmse": "root mean squared error",
+    "rmse of the mean": "the same when always saying the mean",
+    "r2": "share of variance explained",
+    "loss": "loss",
+    "loss of zero": "loss of the zero model",
+}
+
+
+def quality_text(run: RunFiles) -> str:
+    """How good the model is, in one sentence."""
+    found = run.metrics
+    if found is None:
+        return "Not measured: no public test records were named, and figures from private records would leak them."
+    tested = f"{int(found['records']):,} public test records"
+    if "accuracy" in found:
+        simplest = _show(found, "majority")
+        return (
+            f"{_show(found, 'accuracy')} of {tested} are told right; always saying the commonest class gets {simplest}."
+        )
+    simplest = _show(found, "rmse of the mean")
+    return f"Off by {_show(found, 'rmse')} (root mean square) on {tested}; always saying the mean is off by {simplest}."
+
+
+def learnt_html(run: RunFiles) -> str:
+    """Quality and coefficients."""
+    return _metrics(run) + _coefficients(run)
+
+
+def _metrics(run: RunFiles) -> str:
+    found = run.metrics
+    if found is None:
+        return ""
+    shown = [(text, _show(found, name)) for name, text in _MEASURES.items() if isinstance(found.get(name), int | float)]
+    return f"<p>On {int(found['records']):,} public test records:</p>{figures(shown)}"
+
+
+def _show(found: Any, name: str) -> str:
+    value = found.get(name)
+    if not isinstance(value, int | float):
+        return "unknown"
+    return f"{value:.1%}" if name in _SHARES else number_text(float(value))
+
+
+def _coefficients(run: RunFiles) -> str:
+    if run.model is None:
+        return ""
+    values, names = np.asarray(run.model["coefficients"], dtype=float), [str(name) for name in run.model["features"]]
+    classes = [str(name) for name in run.model.get("classes") or []]
+    size = np.abs(values).max(axis=1)
+    order = np.argsort(-size)[:COEFFICIENTS]
+    zero = int((size == 0).sum())
+    told = f" {zero:,} of {len(names):,} features are not used at all." if zero else ""
+    lead = (
+        f"<h3>What the model looks at</h3><p>The {len(order)} largest of {len(names):,} weights, noise "
+        f"included.{told}</p>"
+    )
+    if values.shape[1] > 1:
+        rows = [[names[i], classes[int(np.abs(values[i]).argmax())], number_text(size[i])] for i in order]
+        return lead + table(["feature", "class it speaks for most", "largest weight"], rows, numbers=frozenset({2}))
+    bars = [(names[i], float(values[i, 0]), f"{values[i, 0]:+.3g}") for i in order]
+    towards = f"weight, to the right towards {classes[1]}" if len(classes) == 2 else "weight"
+    return lead + bar_chart(bars, label=towards, title=f"Largest weights: {towards}")
