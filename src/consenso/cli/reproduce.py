@@ -28,6 +28,9 @@ def reproduce(
     page: Annotated[
         Path | None, typer.Option(help="Markdown page whose generated part becomes the summary.", show_default=False)
     ] = None,
+    objection: Annotated[
+        str, typer.Option(help="Show one objection to the paper, by name, computed anew.", show_default=False)
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, without a progress bar.")] = False,
 ) -> None:
     """Run a paper's experiments with its parameters, as published and corrected at equal total epsilon and delta.
@@ -45,6 +48,11 @@ def reproduce(
     known = reproduction.papers()
     if paper != "all" and paper not in known:
         raise InputError(f"reproduce({paper!r}): the papers are {', '.join(known)}, or all of them with 'all'.")
+    if objection:
+        if paper == "all":
+            raise InputError("reproduce all --objection: an objection is to one paper; name it.")
+        _show_objection(reproduction, known[paper], objection, out)
+        return
     grid, told = grid or ("full" if full else "quick"), []
     for number in known if paper == "all" else (paper,):
         try:
@@ -84,6 +92,12 @@ def _experiments() -> Any:
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     return importlib.import_module("experiments.reproduction")
+
+
+def _show_objection(reproduction: Any, paper: Any, name: str, out: Path) -> None:
+    found = reproduction.object_to(paper, name, out)
+    for head, text in reproduction.report.objection_lines(paper.number, name, found):
+        typer.echo(f"{head}: {text}\n")
 
 
 def _one(reproduction: Any, paper: Any, grid: str, out: Path, *, quiet: bool) -> Any:
@@ -143,7 +157,7 @@ def _show(told: list[Any], out: Path) -> None:
 
     console = Console()
     table = Table("paper", "claim", "verdict", "reported", "ours")
-    colours = {"reproduced": "green", "only with the flaw": "yellow", "not reproduced": "red"}
+    colours = {"reproduced": "green", "only with the flaw": "yellow", "not reproduced": "red", "undecided": "white"}
     for done in told:
         for verdict in done.outcome.verdicts:
             state = f"[{colours[verdict.state]}]{verdict.state}[/]"
