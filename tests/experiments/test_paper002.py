@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,7 @@ def test_every_method_is_run_in_both_forms_and_spends_what_it_says(done):
 
 def test_the_page_is_made_from_the_results(done):
     page = Path(done.page).read_text()
-    assert all(verdict.ours in page for verdict in done.outcome.verdicts)
+    assert all(escape(verdict.ours) in page for verdict in done.outcome.verdicts)
     assert "from public facts" not in page
     assert {figure.name for figure in done.outcome.figures} == {"iterations", "compared", "epsilon", "inner"}
 

@@ -1,4 +1,4 @@
-"""DP-IADMM: consensus ADMM with linearised, perturbed subproblems (Ryu and Kim 2022, Algorithm 1).
+"""DP-IADMM: consensus ADMM with linearised, perturbed subproblems (Ryu and Kim 2021, Algorithms 1 and 2).
 
     min sum_p f_p(z_p) + r(w)   subject to   w = z_p,   z_p in W       f_p: party p's part of the mean over all records
 
@@ -166,10 +166,8 @@ class InexactADMM:
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
-        Source(
-            paper="003", algorithm="Algorithm 1 with (8)", names=("DP-IADMM-Prox", "ObjP", "DP-IADMM", "inexact ADMM")
-        ),
-        Source(paper="003", algorithm="Algorithm 1 with (9)", names=("DP-IADMM-Trust", "ObjT")),
+        Source(paper="003", algorithm="Algorithm 1", names=("DP-IADMM-Prox", "ObjP", "DP-IADMM", "inexact ADMM")),
+        Source(paper="003", algorithm="Algorithm 2", names=("DP-IADMM-Trust", "ObjT")),
     )
 
     subproblem: Proximal | TrustRegion = Proximal()
