@@ -22,13 +22,13 @@ the paper's calibrated noise, c_1/(D m_i) times the multiplier under add-remove 
 the D of each inner step. The bound of the gradient itself, c_1/m_i, needs no denominator.
 
 Read the paper with care: (11) and (12) print <grad, w~ - w>, an ascent that diverges. (18), inside a proof, prints
-eta^{k,r} in the denominator of the step, where Algorithm 1, (13a), has eta^{k,r+1}: noise scaled for the latter would be
-5.9 to 16.6 times too small at the first inner steps of rounds 1 to 10. Theorem 6 has an open constant; here the steps are composed exactly.
-Minibatches drawn with replacement can hold a record many times: here they are Poisson samples (`rate`), hidden and
-divided by a fixed number. Showing only the averages s gains nothing that can be claimed, so all inner iterates count as
-seen. The constant of Theorem 7's schedule depends on the diameter of W and other numbers that the paper leaves open:
-`RootGrowth(first=...)`, first * sqrt(k r), has the growth with which the two factors above are met (at penalty 0.001,
-99 neighbours and first = 0.976) and leaves the constant to the caller.
+eta^{k,r} in the denominator of the step, where Algorithm 1, (13a), has eta^{k,r+1}: noise scaled for the latter would
+be 5.9 to 16.6 times too small at the first inner steps of rounds 1 to 10. Theorem 6 has an open constant; here the
+steps are composed exactly. Minibatches drawn with replacement can hold a record many times: here they are Poisson
+samples (`rate`), hidden and divided by a fixed number. Showing only the averages s gains nothing that can be claimed,
+so all inner iterates count as seen. The constant of Theorem 7's schedule depends on the diameter of W and other numbers
+that the paper leaves open: `RootGrowth(first=...)`, first * sqrt(k r), has the growth with which the two factors above
+are met (at penalty 0.001, 99 neighbours and first = 0.976) and leaves the constant to the caller.
 
 `at_average` starts the inner steps of a round at the Metropolis average of what was heard, and `averaging` releases the
 average of the late iterates. Both are post-processing of noisy iterates, hence free. With l = 1 this is
