@@ -20,7 +20,8 @@ which is centralized.
 Read the paper with care: its recursion zhat <- z + mean(D) is right only without a regularizer (with one it converges
 to a minimiser of the regularizer alone); Algorithm 6 mixes two conventions for the step; the central bounds of
 Theorems 2 and 3 are false as printed (Theorem 2 holds for the prox of (step/n) f_i). The mean starts at the mean of the
-u_i: any other start is a bias that never leaves.
+u_i: any other start is a bias that never leaves. At relaxation 1, which the paper allows, the iteration may go round
+without strong convexity, and means are no better protected than messages: every participation is accounted.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ class ConsensusADMM:
 
     def __post_init__(self) -> None:
         require_positive(self, step=self.step, tolerance=self.tolerance)
-        if not 0 < self.relaxation < 1:
-            raise InputError(f"ConsensusADMM(relaxation={self.relaxation}): the relaxation lies in (0, 1); try 0.5.")
+        if not 0 < self.relaxation <= 1:
+            raise InputError(f"ConsensusADMM(relaxation={self.relaxation}): the relaxation lies in (0, 1]; try 0.5.")
         if self.clip is not None:
             require_positive(self, clip=self.clip)
 

@@ -15,7 +15,8 @@
     l              inner_steps
 
 Every node holds the regularizer and takes its prox after the noise, so that squares, absolute values and the set W
-(`Ball`, `Box`) are treated alike; it is post-processing.
+(`Ball`, `Box`) are treated alike; it is post-processing. `linearised` takes the regularizer's gradient at the noisy
+iterate instead, with that of the loss, as the paper has it.
 
 Where the noise is. It is added to the gradient: noise of standard deviation s there is noise of s/D on w, so this is
 the paper's calibrated noise, c_1/(D m_i) times the multiplier under add-remove and twice that under replace-one, for
@@ -52,6 +53,7 @@ from consenso.algorithms.networked import (
     noisy_gradient,
     prox_each,
     require_bounded_gradient,
+    require_slopes,
     running_average,
     within,
 )
@@ -104,7 +106,7 @@ class IPADMM:
     clip: 2-norm to which each record's gradient is shortened. radius: of the ball that iterates are projected on, which
     bounds the gradients of the squared loss. rate: of the Poisson sample of a node's records in each inner step.
     at_average: inner steps start at the Metropolis average of what was heard. averaging: share of the last rounds whose
-    iterates are averaged.
+    iterates are averaged. linearised: the regularizer by its gradient at the noisy iterate, in place of its prox.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -119,6 +121,7 @@ class IPADMM:
     rate: float = 1.0
     at_average: bool = False
     averaging: float = 0.0
+    linearised: bool = False
 
     def __post_init__(self) -> None:
         require_positive(self, penalty=self.penalty)
@@ -131,6 +134,7 @@ class IPADMM:
     def check(self, spec: RunSpec) -> None:
         """Refuse unbounded gradients, and a step that divides by zero."""
         require_bounded_gradient(self, spec.facts.problem, self.clip, self.radius)
+        require_slopes(self, spec.facts.problem, not self.linearised, "linearised=False")
         if self.denominator(spec.facts, 1).min() <= 0:
             raise InputError("IPADMM(proximity=0): a node without neighbours needs a positive proximity; give one.")
 
@@ -164,9 +168,13 @@ class IPADMM:
         for inner in range(1, self.inner_steps + 1):
             w = within(w, self.radius)
             g = noisy_gradient(facts, f, w, release, self.clip, self.rate)
+            if self.linearised:
+                g = g + facts.problem.regularizer.subgradient(w)
             bottom = self.denominator(facts, inner)
             w = (pull + self.proximity_at(facts.round, inner) * w - g) / bottom[:, None]
-            w = within(prox_each(facts.problem.regularizer, w, 1 / bottom), self.radius)
+            if not self.linearised:
+                w = prox_each(facts.problem.regularizer, w, 1 / bottom)
+            w = within(w, self.radius)
             said = said + w / self.inner_steps
         return replace(state, w=w, said=said), Message(w=said)
 
