@@ -200,7 +200,7 @@ def graphs() -> dict[str, Topology]:
     }
 
 
-def data() -> tuple[Problem, Shards, Array, Array]:
+def data(strength: float = 1e-4) -> tuple[Problem, Shards, Array, Array]:
     """The problem, its shards, rows and labels; records are shuffled before they are dealt to the nodes."""
     adult = load_adult(preprocessing="paper", split=False)
     order = np.random.default_rng(0).permutation(len(adult.y))
@@ -208,7 +208,7 @@ def data() -> tuple[Problem, Shards, Array, Array]:
     sizes = np.full(NODES, len(labels) // NODES)
     sizes[: len(labels) % NODES] += 1
     problem = Problem(
-        loss=Logistic(), regularizer=L2(strength=1e-4), features=rows.shape[1], sizes=sizes, row_bound=1.0
+        loss=Logistic(), regularizer=L2(strength=strength), features=rows.shape[1], sizes=sizes, row_bound=1.0
     )
     return problem, Shards.build(problem, rows, labels, np.concatenate([[0], np.cumsum(sizes)])), rows, labels
 

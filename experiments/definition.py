@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from consenso.errors import InputError
-from experiments.outcome import Outcome
+from experiments.outcome import Objection, Outcome
 from experiments.results import Results
 
 
@@ -69,6 +69,15 @@ class Flaw:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Case:
+    """An objection and the groups of cells that it needs: `consenso reproduce 000 --objection NAME` runs these."""
+
+    name: str  # for the command line
+    groups: tuple[str, ...]
+    object_to: Callable[[Results], Objection]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reported:
     """Numbers that the paper or its code reports: data to compare with, never a result."""
 
@@ -99,6 +108,7 @@ class Paper:
     grids: Mapping[str, Any]
     cells: Callable[[Any], tuple[Cell, ...]]
     gather: Callable[[Any, Results], Outcome]
+    cases: tuple[Case, ...] = ()  # objections, in the order of their importance
 
     def cells_of(self, grid: str) -> tuple[Cell, ...]:
         """The cells of a named grid."""

@@ -10,25 +10,28 @@ from typing import Any
 
 from consenso.errors import InputError
 from experiments.definition import Paper
-from experiments.outcome import Table
-from experiments.report import MARKS, page
+from experiments.outcome import Objection, Table
+from experiments.report import MARKS, objection_lines, page
 from experiments.running import WORKERS
 from experiments.writing import as_csv, as_html, as_markdown, shown
 
-BEGIN, END = "<!-- summary: begin -->", "<!-- summary: end -->"  # of the generated part of a page
+MARK = "<!-- {}: {} -->"  # around a generated part of a page
+PARTS = ("summary", "objections")
 
 
 def write(papers: Mapping[str, Paper], out: Path) -> Path:
     """Write index.html, summary.csv, summary.md and summary.html; the path of the index."""
     papers = dict(sorted(papers.items()))
     found = {number: _summary(out / number) for number in papers}
-    table, took = summary({number: _grids(out / number) for number in papers}), durations(papers, out)
+    grids = {number: _grids(out / number) for number in papers}
+    table, apart, took = summary(grids), disagreements(grids), durations(papers, out)
     as_csv(table, out / "summary.csv")
     as_csv(took, out / "durations.csv")
-    (out / "summary.md").write_text("\n".join(as_markdown(each) for each in (table, took)), encoding="utf-8")
+    (out / "summary.md").write_text("\n".join(as_markdown(each) for each in (table, apart, took)), encoding="utf-8")
+    (out / "objections.md").write_text(objections(grids), encoding="utf-8")
     (out / "summary.html").write_text(page(table.title, f"<h1>{table.title}</h1>{as_html(table)}"), encoding="utf-8")
     index = out / "index.html"
-    index.write_text(page("Reproductions", _body(papers, found, (table, took))), encoding="utf-8")
+    index.write_text(page("Reproductions", _body(papers, found, (table, apart, took))), encoding="utf-8")
     return index
 
 
@@ -54,6 +57,51 @@ def summary(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
         columns=("paper", "claim", "source", "verdict", "reported", "ours", "grid"),
         rows=tuple(rows.values()),
     )
+
+
+def disagreements(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
+    """Claims whose verdict is not the same in all grids that were run, and what each of them saw."""
+    by_claim: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for number, grids in found.items():
+        for told in sorted(grids, key=lambda each: each["made"]["seconds of work"]):
+            for v in told["verdicts"]:
+                by_claim.setdefault((number, v["claim"]), []).append((told["made"]["grid"], v["state"], v["ours"]))
+    return Table(
+        name="disagreements",
+        title="Verdicts that differ between grids",
+        columns=("paper", "claim", "verdicts", "seen"),
+        rows=tuple(
+            (
+                *claim,
+                "; ".join(f"{grid}: {state}" for grid, state, _ in seen),
+                "; ".join(f"{grid}: {ours}" for grid, _, ours in seen),
+            )
+            for claim, seen in by_claim.items()
+            if len({state for _, state, _ in seen}) > 1
+        ),
+        note="An undecided claim of a smaller grid has too few seeds, images or iterations there; no row means that "
+        "all "
+        "grids agree.",
+    )
+
+
+def objections(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """The objections to every paper that was run, from its largest grid, as Markdown."""
+    lines: list[str] = []
+    for number, grids in found.items():
+        if not grids:
+            continue
+        told = max(grids, key=lambda each: each["made"]["seconds of work"])
+        lines += [f"### {number}: {told['title']}", ""]
+        if not told.get("objections"):
+            lines += ["No objection: what the paper proves, holds.", ""]
+        for each in told.get("objections", []):
+            given = {name: value for name, value in each.items() if name != "name"}
+            rows = objection_lines(number, each["name"], Objection(**{**given, "argument": tuple(given["argument"])}))
+            lines += [f"#### {number} {each['name']}", ""]
+            for head, text in rows:
+                lines += [f"**{head}.** " + (f"`{text}`" if head == "Program" else text), ""]
+    return "\n".join(lines)
 
 
 def durations(papers: Mapping[str, Paper], out: Path) -> Table:
@@ -91,14 +139,19 @@ def keep_duration(folder: Path, grid: str, seconds: float) -> None:
 
 
 def into_page(out: Path, page: Path) -> None:
-    """Put the summary of a folder between the two marks of a Markdown page, in place of what was there."""
+    """Put the summary or the objections of a folder between their marks on a Markdown page."""
     text = page.read_text(encoding="utf-8") if page.is_file() else ""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise InputError(f"reproduce(page={str(page)!r}): the page needs the lines {BEGIN} and {END}; add them.")
-    content = (out / "summary.md").read_text(encoding="utf-8").strip()
-    page.write_text(f"{before}{begin}\n\n{content}\n\n{end}{after}", encoding="utf-8")
+    parts = [name for name in PARTS if MARK.format(name, "begin") in text and MARK.format(name, "end") in text]
+    if not parts:
+        marks = " or ".join(f"{MARK.format(name, 'begin')} and {MARK.format(name, 'end')}" for name in PARTS)
+        raise InputError(f"reproduce(page={str(page)!r}): the page needs the lines {marks}; add them.")
+    for name in parts:
+        begin, end = MARK.format(name, "begin"), MARK.format(name, "end")
+        before, _, rest = text.partition(begin)
+        _, _, after = rest.partition(end)
+        content = (out / f"{name}.md").read_text(encoding="utf-8").strip()
+        text = f"{before}{begin}\n\n{content}\n\n{end}{after}"
+    page.write_text(text, encoding="utf-8")
 
 
 def _summary(folder: Path) -> dict[str, Any] | None:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from consenso.arrays import Array
+from consenso.errors import InputError
 
-State = Literal["reproduced", "only with the flaw", "not reproduced"]
+State = Literal["reproduced", "only with the flaw", "not reproduced", "undecided"]
 Numbers: TypeAlias = Sequence[float] | Array
 Version = Literal["as published", "corrected"]
+LINES = 5  # of an argument
 Style = Literal["line", "dashed", "dotted", "points", "reported"]
 
 
@@ -84,6 +86,27 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Objection:
+    """Something in a paper that does not hold, told so that its authors can check it and use what follows.
+
+    It is made from the results of cells, so that it goes away when they do not show it.
+    """
+
+    claim: str  # in the paper's own symbols
+    place: str
+    argument: tuple[str, ...]  # at most five lines
+    shown: str  # what the program found
+    stands: bool  # whether that contradicts the claim as it is printed
+    reading: str  # the most charitable one
+    survives: bool  # whether the objection stands under that reading, too
+    correction: str  # what holds instead
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.argument) <= LINES:
+            raise InputError(f"Objection({self.place!r}): an argument has 1 to {LINES} lines; shorten it.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Spent:
     """The true total of a run for one observer."""
 
@@ -110,13 +133,4 @@ class Outcome:
     changes: tuple[str, ...]  # sentences: what is different when it is done right
     tables: tuple[Table, ...] = ()
     cards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what `cards.checked` returned, by file name
-
-
-def decide(*, published: bool, corrected: bool | None = None) -> State:
-    """A claim that holds when it is done right is reproduced; one that holds only as published needs its flaw.
-
-    Without a `corrected` version the published one decides.
-    """
-    if published if corrected is None else corrected:
-        return "reproduced"
-    return "only with the flaw" if published else "not reproduced"
+    objections: tuple[Objection, ...] = ()  # in the order of their importance

@@ -12,7 +12,7 @@ from typing import Any
 from consenso.errors import InputError
 from experiments.definition import Paper
 from experiments.drawing import draw, inline
-from experiments.outcome import Figure, Outcome, Table, Verdict
+from experiments.outcome import Figure, Objection, Outcome, Table, Verdict
 from experiments.writing import as_csv, as_html, as_markdown, shown
 
 STYLE = """
@@ -24,10 +24,11 @@ th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ccc; 
 .note { color: #444; font-size: .92rem; }
 .verdict { border-left: 5px solid; padding: .2rem 0 .2rem .9rem; margin: .8rem 0; }
 .reproduced { border-color: #009e73; } .flaw { border-color: #e69f00; } .not { border-color: #d55e00; }
+.open { border-color: #999999; }
 .state { font-weight: 600; } svg { max-width: 100%; } @media print { body { margin: 0; } }
 """
 LONG = 40  # a table with more rows can be folded
-MARKS = {"reproduced": "reproduced", "only with the flaw": "flaw", "not reproduced": "not"}
+MARKS = {"reproduced": "reproduced", "only with the flaw": "flaw", "not reproduced": "not", "undecided": "open"}
 
 
 def write(paper: Paper, outcome: Outcome, folder: Path, *, made: dict[str, Any]) -> Path:
@@ -48,6 +49,9 @@ def write(paper: Paper, outcome: Outcome, folder: Path, *, made: dict[str, Any])
         "authors": paper.authors,
         "made": made,
         "verdicts": [asdict(verdict) for verdict in outcome.verdicts],
+        "objections": [
+            {"name": case.name, **asdict(each)} for case, each in zip(paper.cases, outcome.objections, strict=True)
+        ],
         "spent": [asdict(spent) for spent in outcome.spent],
         "figures": [figure.name for figure in outcome.figures],
         "cards": cards,
@@ -138,6 +142,8 @@ def _page(paper: Paper, outcome: Outcome, folder: Path, made: dict[str, Any], ca
         f"<p>{escape(paper.authors)}. {escape(paper.reference)}</p><p>{escape(paper.about)}</p>",
         "<h2>Verdicts</h2>",
         *(_verdict(v) for v in outcome.verdicts),
+        *(["<h2>Objections, in the order of their importance</h2>"] if outcome.objections else []),
+        *(_objection(paper, case.name, o) for case, o in zip(paper.cases, outcome.objections, strict=True)),
         "<h2>Figures</h2>",
         *(_figure(figure, folder) for figure in outcome.figures),
         "<h2>What changes when it is done right</h2><ul>",
@@ -165,6 +171,25 @@ def _verdict(v: Verdict) -> str:
         f"<span class='note'>({escape(v.source)})</span><br>Paper: {escape(v.reported)}. Ours: {escape(v.ours)}. "
         f"{escape(v.because)}</div>"
     )
+
+
+def objection_lines(number: str, name: str, o: Objection) -> list[tuple[str, str]]:
+    """The parts of an objection with their headings, for a page, a terminal and the documentation."""
+    return [
+        ("Claim", f"{o.claim} ({o.place})"),
+        ("Argument", " ".join(o.argument)),
+        ("Shown", f"{o.shown}. The claim as printed {'does not hold' if o.stands else 'is not contradicted'} here."),
+        ("Charitable reading", f"{o.reading} The objection {'stands under it, too' if o.survives else 'falls'}."),
+        ("Instead", o.correction),
+        ("Program", f"consenso reproduce {number} --objection {name}"),
+    ]
+
+
+def _objection(paper: Paper, name: str, o: Objection) -> str:
+    parts = "".join(
+        f"<br><b>{head}.</b> {escape(text)}" for head, text in objection_lines(paper.number, name, o)
+    ).removeprefix("<br>")
+    return f"<div class='verdict {'not' if o.stands and o.survives else 'flaw' if o.stands else 'open'}'>{parts}</div>"
 
 
 def _section(table: Table, *, opened: bool = False) -> str:

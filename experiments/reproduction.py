@@ -7,14 +7,15 @@ import importlib.util
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import consenso
+from consenso.errors import InputError
 from experiments import index, report
 from experiments.definition import Cell, Paper
-from experiments.outcome import Outcome
+from experiments.outcome import Objection, Outcome
 from experiments.running import WORKERS, kept, run_cells, seconds_of_work
 
 NUMBERS = ("000", "001", "002", "003", "004")
@@ -70,7 +71,9 @@ def reproduce(
     began = time.perf_counter()
     cells = paper.cells_of(grid)
     results = run_cells(cells, _cells(paper, out), workers=workers, step=step)
-    outcome = paper.gather(paper.grids[grid], results)
+    outcome = replace(
+        paper.gather(paper.grids[grid], results), objections=tuple(case.object_to(results) for case in paper.cases)
+    )
     made: dict[str, Any] = {
         "grid": grid,
         "cells": len(cells),
@@ -83,6 +86,16 @@ def reproduce(
     everybody = {each.number: each for each in (listed or papers().values())}
     index.write({paper.number: paper, **everybody}, out)
     return Reproduction(paper=paper, outcome=outcome, page=page, seconds=time.perf_counter() - began)
+
+
+def object_to(paper: Paper, name: str, out: Path, *, workers: int = WORKERS) -> Objection:
+    """One objection, from the cells of the quick grid that it needs and no others."""
+    case = next((case for case in paper.cases if case.name == name), None)
+    if case is None:
+        known = ", ".join(case.name for case in paper.cases) or "none"
+        raise InputError(f"reproduce {paper.number} --objection {name}: the objections to this paper are {known}.")
+    cells = [cell for cell in paper.cells_of("quick") if cell.group in case.groups]
+    return case.object_to(run_cells(cells, _cells(paper, out), workers=workers))
 
 
 def _cells(paper: Paper, out: Path) -> Path:

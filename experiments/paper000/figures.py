@@ -32,7 +32,7 @@ def _figure_1(results: Results, scores: Scores, right: Right) -> Figure:
         for curve in (
             _band(f"{METHODS[method]}, as published", scores["code", method], hue=HUES[method]),
             Curve(
-                label="public code's own numbers",
+                label="our run of the public code",
                 x=data.at,
                 y=data.values,
                 style="reported",
@@ -48,14 +48,20 @@ def _figure_1(results: Results, scores: Scores, right: Right) -> Figure:
         for method in METHODS
     )
     corrected = tuple(
-        _band(f"{METHODS[method]}, corrected (federated)", curve(right, "code", f"federated-{method}"), hue=2 + place)
+        _band(
+            f"{WAYS[f'federated-{method}'].method}, corrected",
+            curve(right, "code", f"federated-{method}"),
+            hue=2 + place,
+        )
         for place, method in enumerate(METHODS)
     )
     common: dict[str, Any] = {"y": "objective on the test set", "levels": levels, "log_x": True, "log_y": True}
     return Figure(
         name="figure1",
         title="Figure 1: federated lasso, private ADMM and proximal DP-SGD",
-        caption="Left: what the public code does and plots, against the epsilon that it states. Right: the same runs "
+        caption="Left: what the public code does, against the epsilon that it states (the paper's drawing has an "
+        "axis to "
+        "20). Right: the same runs "
         "where they belong, at the epsilon of whoever sees every update, beside runs that keep to the stated total. "
         "Bands: all seeds.",
         panels=(

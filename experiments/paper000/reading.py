@@ -18,7 +18,7 @@ PRINTED = {
     "centralized": "Theorem 2, centralized, final model",
     "federated": "Theorem 3, federated, sums only",
     "local": "Theorem 3, federated, every update seen",
-    "decentralized": "Theorem 4, walk",
+    "decentralized": "Theorem 4, walk, two users",
     "general": "Theorem 7, general constraint",
 }
 TOLD = (("admm", reported.ADMM), ("sgd", reported.SGD))
@@ -62,11 +62,6 @@ def beside(found: dict[float, Array], data: Reported) -> list[tuple[float, float
 def moments(values: Array) -> tuple[float, float]:
     """Mean and standard deviation."""
     return float(values.mean()), float(values.std(ddof=1))
-
-
-def apart(values: Array, told: float) -> float:
-    """How far our mean is from a reported one, in standard deviations of a run."""
-    return float(abs(values.mean() - told) / values.std(ddof=1))
 
 
 def curve(right: Right, law: str, way: str) -> dict[float, Array]:

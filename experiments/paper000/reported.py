@@ -1,24 +1,24 @@
-"""Numbers of Cyffers, Bellet and Basu 2023 to compare with.
+"""What the public code of Cyffers, Bellet and Basu 2023 gives, run by us as it is: data to compare with.
 
-The paper shows Figure 1 as a drawing only. Its public code (github.com/totilas/padadmm) writes the numbers: means of
-ten runs with seeds 0 to 9 of the code as it is.
+The paper prints no numbers: its Figure 1 is a drawing, with an axis that goes to 20 while the code's epsilons end at 5.
+The numbers here are our run of the public code (github.com/totilas/padadmm) unchanged: means over its seeds 0 to 9.
 """
 
 from __future__ import annotations
 
 from experiments.definition import Reported
 
-SOURCE = "public code of the paper (padadmm, main.py), run unchanged, means of its ten seeds"
+SOURCE = "our run of the paper's public code (padadmm, main.py) unchanged, means of its ten seeds"
 EPSILONS = tuple(0.01 * 500 ** (k / 6) for k in range(7))  # geomspace(0.01, 5, 7)
 ADMM = Reported(
-    name="private ADMM, test objective (Figure 1)",
+    name="private ADMM, test objective of the public code",
     source=SOURCE,
     axis="nominal epsilon",
     at=EPSILONS,
     values=(1.76e4, 280.0, 5.85, 1.50, 0.829, 0.1085, 0.1016),
 )
 SGD = Reported(
-    name="proximal DP-SGD, test objective (Figure 1)",
+    name="proximal DP-SGD, test objective of the public code",
     source=SOURCE,
     axis="nominal epsilon",
     at=EPSILONS,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from consenso.arrays import Array
-from experiments.outcome import Verdict, decide
+from experiments.deciding import below, decide, everywhere, near
+from experiments.outcome import Verdict
+from experiments.paper000.corrected import WAYS
 from experiments.paper000.published import DELTA
-from experiments.paper000.reading import METHODS, PRINTED, TOLD, Right, Scores, apart, beside
+from experiments.paper000.reading import METHODS, PRINTED, TOLD, Right, Scores, beside
 from experiments.results import Results
 from experiments.writing import shown
 
@@ -25,48 +26,57 @@ def verdicts(results: Results, scores: Scores, right: Right) -> tuple[Verdict, .
 
 
 def _same_numbers(scores: Scores) -> Verdict:
+    """Same seeds, same draws: the transcription must give the code's means, whatever their spread."""
     found = [
-        (epsilon, apart(values, told))
+        (float(values.mean()), told)
         for method, data in TOLD
-        for epsilon, told, values in beside(scores["code", method], data)
+        for _, told, values in beside(scores["code", method], data)
     ]
-    worst = max(found, key=lambda pair: pair[1])
+    worst = max(abs(mean / told - 1) for mean, told in found)
     ends = {method: list(scores["code", method].values()) for method in METHODS}
     return Verdict(
-        claim="The test objectives of private ADMM and DP-SGD behind Figure 1",
-        source="Figure 1, public code",
-        state=decide(published=worst[1] <= 2),
+        claim="The test objectives that the public code gives for Figure 1",
+        source="our run of the public code; the paper prints no numbers",
+        state=decide(published=everywhere(near(mean, told) for mean, told in found)),
         reported="; ".join(f"{METHODS[m]} {shown(d.values[0])} to {shown(d.values[-1])}" for m, d in TOLD),
         ours="; ".join(
             f"{METHODS[m]} {shown(float(e[0].mean()))} to {shown(float(e[-1].mean()))}" for m, e in ends.items()
         ),
-        because=f"The {len(found)} means are at most {shown(worst[1])} standard deviations of a run from the reported "
-        "ones.",
+        because=f"The {len(found)} means differ by at most {worst:.1%} from those of the code.",
     )
 
 
 def _better_than_sgd(results: Results, scores: Scores, right: Right) -> Verdict:
+    """Where epsilon is small: in the lower half of those that were run."""
     admm, sgd = scores["code", "admm"], scores["code", "sgd"]
-    won = [epsilon for epsilon in admm if admm[epsilon].mean() < sgd[epsilon].mean()]
-    zero = results.values("zero", "levels", law="code")[0]
+    zero = float(results.values("zero", "levels", law="code")[0])
+    won = {epsilon: below(admm[epsilon], sgd[epsilon]) for epsilon in _lower_half(admm)}
     useful = [epsilon for epsilon in won if admm[epsilon].mean() < zero]
     pairs = {
-        epsilon: _gap(np.array(right["code", "federated-sgd", epsilon]["objective"]), np.array(found["objective"]))
+        epsilon: (np.array(found["objective"]), np.array(right["code", "federated-sgd", epsilon]["objective"]))
         for (law, way, epsilon), found in right.items()
         if law == "code" and way == "federated-admm"
     }
-    better = [epsilon for epsilon, (gap, error) in pairs.items() if gap > 2 * error and gap > 0.01 * zero]
-    largest = max(pairs.values(), key=lambda pair: abs(pair[0]))
+    better = {epsilon: below(*pairs[epsilon], paired=True) for epsilon in _lower_half(pairs)}
+    largest = max(abs(float(ones.mean() - others.mean())) for ones, others in pairs.values())
     return Verdict(
         claim="Private ADMM beats DP-SGD where epsilon is small",
         source="Figure 1",
-        state=decide(published=len(won) > 0 and min(admm) in won, corrected=len(better) > 0),
+        state=decide(published=everywhere(won.values()), corrected=everywhere(better.values())),
         reported="ADMM is below DP-SGD in the high-privacy regime",
-        ours=f"as published it is below at {len(won)} of {len(admm)} epsilons, at {len(useful)} of them also below the "
-        f"zero model; corrected at {len(better)} of {len(pairs)}",
-        because="At equal totals the two are the same method for short steps: the largest difference of their means is "
-        f"{shown(abs(largest[0]))}, and the zero model has {shown(float(zero))}.",
+        ours=f"as published it is below at {list(won.values()).count('yes')} of the {len(won)} smallest epsilons, at "
+        f"{len(useful)} of them also below the zero model; corrected at {list(better.values()).count('yes')} of "
+        f"{len(better)}",
+        because=f"The corrected runs are of another variant ({WAYS['federated-admm'].method}), which for short steps "
+        f"is "
+        f"gradient descent: the largest difference of their means is {shown(largest)}, and the zero model has "
+        f"{shown(zero)}.",
     )
+
+
+def _lower_half(epsilons: Iterable[float]) -> list[float]:
+    found = sorted(epsilons)
+    return found[: max(1, len(found) // 2)]
 
 
 def _kept_its_epsilon(results: Results) -> Verdict:
@@ -101,11 +111,19 @@ def _theorem(results: Results, kind: str) -> Verdict:
         state=decide(published=holds),
         reported=f"{shown(values['printed'])} ({setting})",
         ours=f"exactly {shown(values['exact'])} for linear losses, {shown(ratio)} times the bound",
-        because="It is sound and tight." if holds else f"Sound for this run: {shown(values['ours'])}.",
+        because=("It is sound." if holds else f"Sound for this run: {shown(values['ours'])}.") + charity(kind, values),
     )
 
 
-def _gap(ones: Array, others: Array) -> tuple[float, float]:
-    """Mean difference of paired runs, and its standard error."""
-    gaps = ones - others
-    return float(gaps.mean()), float(gaps.std(ddof=1) / math.sqrt(len(gaps)))
+def charity(kind: str, values: Mapping[str, float]) -> str:
+    """What the most favourable reading of a theorem comes to."""
+    if kind == "centralized":
+        true = values["exact, step over n"] <= values["printed"] * (1 + 1e-9)
+        return f" With the prox of (step / n) f_i the bound {'holds' if true else 'fails, too'}."
+    if kind == "decentralized":
+        most = values["exact"] > values["printed, all visits"]
+        return (
+            f" The bound counts half of the visits as the user's; with all of them it is "
+            f"{shown(values['printed, all visits'])}, which is {'exceeded, too' if most else 'kept'}."
+        )
+    return ""

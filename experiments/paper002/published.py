@@ -1,7 +1,9 @@
-"""IPADMM as printed, on 100 fully connected nodes: noise by Theorem 6 with c_0 = 1 and for the wrong denominator.
+"""IPADMM as Algorithm 1 has it, on 100 fully connected nodes, with noise by Theorem 6 with c_0 = 1.
 
-w = [ -grad + 2 dual + penalty sum_j (s_i + s_j) + eta w ] / (2 penalty degree + eta_{k,r})          as (18) prints it
-noise of standard deviation sigma c_1 / (m (2 penalty degree + eta_{k,r+1}))                         as it is scaled
+    w = [ -grad + 2 dual + penalty sum_j (s_i + s_j) + eta w ] / (2 penalty degree + eta),   eta = eta_{k,r+1}     (13a)
+    noise of standard deviation sigma 2 c_1 / (m (2 penalty degree + eta)),                   one record replaced
+
+(18), inside a proof, prints eta_{k,r} in the denominator: a misprint, which the algorithm does not have.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from consenso.datasets import load_adult
 from consenso.privacy.accountants import epsilon as epsilon_of
 from consenso.privacy.events import Gaussian
 
-NODES, PENALTY, STRENGTH, DELTA = 100, 0.001, 1e-4, 1e-5
+NODES, PENALTY, DELTA = 100, 0.001, 1e-5
+REGULARIZATION = 1e-4  # the paper's lambda, of which every node holds a share
+STRENGTH = REGULARIZATION / NODES  # beside a node's mean loss
 ROUNDS = 50
 GROWTH = 0.05  # eta_{k,r} = GROWTH sqrt(k r)
 CONSTANT = 1.0  # c_0 of Theorem 6
@@ -51,23 +55,27 @@ def train(*, epsilon: float, inner: int, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng([seed, inner])
     w, said, dual = (np.zeros((NODES, features)) for _ in range(3))
     degree, sigma = NODES - 1, multiplier(epsilon, inner) if epsilon < math.inf else 0.0
-    cost, risks = 0.0, []
+    risks = []
     for k in range(1, ROUNDS + 1):
         pull = 2 * dual + PENALTY * (degree * said + said.sum(axis=0) - said)
         total = np.zeros_like(w)
         for r in range(1, inner + 1):
-            used, stated = (GROWTH * math.sqrt(k * place) for place in (max(r - 1, 0), r))
-            bottom, told = 2 * PENALTY * degree + used, 2 * PENALTY * degree + stated
+            near = GROWTH * math.sqrt(k * r)
+            bottom = 2 * PENALTY * degree + near
             slopes = -y / (1 + np.exp(y * np.einsum("kmp,kp->km", X, w)))
             gradient = np.einsum("kmp,km->kp", X, slopes) / each + STRENGTH * w
-            w = (pull - gradient + used * w) / bottom
+            w = (pull - gradient + near * w) / bottom
             if sigma:
-                w = w + rng.normal(size=w.shape) * sigma * 2 / (each * told)
-                # The true sensitivity, 2/(m bottom), over the standard deviation that was used.
-                cost += (told / bottom / sigma) ** 2
+                w = w + rng.normal(size=w.shape) * sigma * 2 / (each * bottom)
             total += w
         said = total / inner
         dual -= PENALTY / 2 * (NODES * said - said.sum(axis=0))
         risks.append(risk(said.mean(axis=0)))
-    true = epsilon_of(Gaussian(std=1.0, sensitivity=math.sqrt(cost)), DELTA) if sigma else math.inf
-    return {"risk": risks[-1], "risks": risks, "node": risk(said[0]), "true": true}
+    return {"risk": risks[-1], "risks": risks, "node": risk(said[0]), "true": spent(epsilon, inner)}
+
+
+def spent(epsilon: float, inner: int) -> float:
+    """The true total of a run with a nominal epsilon: its steps are Gaussian mechanisms of multiplier sigma."""
+    if epsilon == math.inf:
+        return math.inf
+    return epsilon_of(Gaussian(std=multiplier(epsilon, inner), sensitivity=math.sqrt(ROUNDS * inner)), DELTA)

@@ -12,7 +12,6 @@ def printed_scale(rows: NDArray[np.float64], residuals: NDArray[np.float64], *, 
     return float(norms.max() / (len(rows) * epsilon))
 
 
-def printed_run_epsilon(*, epsilon_per_iteration: float, iterations: int) -> float:
-    """What is reported for a run: the epsilon of one iteration, however many there are."""
-    del iterations
-    return epsilon_per_iteration
+def printed_iteration_epsilon(epsilon: float) -> float:
+    """What is claimed of every iteration; the paper claims nothing of a run."""
+    return epsilon

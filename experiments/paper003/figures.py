@@ -9,7 +9,17 @@ import numpy as np
 from experiments.outcome import Curve, Figure, Level, Panel, Style
 from experiments.paper003 import published, reported
 from experiments.paper003.published import DELTA
-from experiments.paper003.reading import band, corrected_errors, curve, exact, iterations, last, methods, runs
+from experiments.paper003.reading import (
+    all_runs,
+    band,
+    corrected_errors,
+    curve,
+    exact,
+    iterations,
+    last,
+    methods,
+    runs,
+)
 from experiments.results import Results
 
 HUES = {name: place for place, name in enumerate(published.METHODS)}
@@ -23,11 +33,11 @@ def figures(grid: Any, results: Results) -> tuple[Figure, ...]:
     made = [
         _errors(grid, results),
         _by_total(grid, results),
-        _by_iteration(grid, results, "noise", "average scale of the noise", "noise"),
-        _by_iteration(grid, results, "errors", "test error, %", "learning"),
-        _by_iteration(grid, results, "violation", "norm of w - z over all agents", "violation"),
+        _by_iteration(grid, results, "noise", "mean absolute noise", "noise", "Figure 1"),
+        _by_iteration(grid, results, "errors", "test error, %", "learning", "Figures 2 and 4"),
+        _by_iteration(grid, results, "violation", "sum of |w - z| over the agents' number", "violation", "Figure 5"),
     ]
-    if grid.scalings:
+    if grid.scalings and grid.scaled in grid.sets:
         made.append(_scaling(grid, results))
     return tuple(made)
 
@@ -43,14 +53,16 @@ def _errors(grid: Any, results: Results) -> Figure:
                 hue=HUES[method],
             )
             for method in methods(results, data)
+            if all(runs(results, data, method, epsilon) for epsilon in grid.epsilons)
         ]
         for label, told in (("Trust, as reported", reported.TRUST), ("OutP, as reported", reported.OUTPUT)):
             at = sorted(told[data])
-            hue = HUES[label.partition(",")[0]]
+            hue = HUES["Trust" if label.startswith("Trust") else "OutP, its code"]
             curves.append(Curve(label=label, x=at, y=[told[data][e] for e in at], style="reported", hue=hue))
         panels.append(
             Panel(
-                title=f"{data}, {iterations(results, data, methods(results, data)[0]):,} iterations",
+                title=f"{data}{'' if data == 'MNIST' else ' (our copy)'}, "
+                f"{iterations(results, data, methods(results, data)[0]):,} iterations",
                 x=f"{NOISY} (the paper's measure)",
                 y="test error, %",
                 curves=tuple(curves),
@@ -103,13 +115,15 @@ def _by_total(grid: Any, results: Results) -> Figure:
     )
 
 
-def _by_iteration(grid: Any, results: Results, what: str, label: str, name: str) -> Figure:
+def _by_iteration(grid: Any, results: Results, what: str, label: str, name: str, which: str) -> Figure:
     panels = []
     for data in grid.sets:
-        for epsilon in (grid.epsilons[0], grid.epsilons[-1]):
+        for epsilon in grid.epsilons[:3]:  # the paper's three
             curves = []
             for method in methods(results, data):
                 found = runs(results, data, method, epsilon)
+                if not found:
+                    continue
                 values = np.array([run[what] for run in found])
                 low, high = band(values, axis=0)
                 text = LABELS.get(method, method)
@@ -128,24 +142,39 @@ def _by_iteration(grid: Any, results: Results, what: str, label: str, name: str)
             )
     return Figure(
         name=name,
-        title=f"As published, by iteration: {label}",
-        caption="Mean over the seeds; bands: 20th to 80th percentile.",
+        title=f"{which}, as published: {label} by iteration",
+        caption="Mean over the seeds; bands: 20th to 80th percentile. OutP adds its noise to the model, the others "
+        "to the "
+        "gradient.",
         panels=tuple(panels),
+        across=3,
     )
 
 
 def _scaling(grid: Any, results: Results) -> Figure:
-    curves = []
-    for place, scaling in enumerate(grid.scalings):
-        ((asked, values),) = results.rows("scaling", scaling=scaling)
-        (run,) = values["runs"]
-        style = STYLES[place % len(STYLES)]  # the larger ones hardly differ
-        curves.append(Curve(label=f"proximity times {scaling:g}", x=run["at"], y=run["errors"], style=style))
-    ((epsilon, _),) = asked["runs"]
+    """Figure 6: a panel for each method."""
+    found = all_runs(results, grid.scaled, "scaling")
+    panels = []
+    for method in dict.fromkeys(run.method for run, _, _ in found):
+        curves = tuple(
+            Curve(
+                label=f"a = {run.scaling:g}",
+                x=seen["at"],
+                y=seen["errors"],
+                style=STYLES[place % len(STYLES)],
+                hue=place,
+            )
+            for place, (run, seen) in enumerate((r, s) for r, s, _ in found if r.method == method)
+        )
+        text = LABELS.get(method, method)
+        panels.append(Panel(title=text, x="iteration", y="test error, %", curves=curves, log_x=True))
+    epsilon = found[0][0].epsilon
     return Figure(
         name="scaling",
-        title="Scaling the proximity of Prox",
-        caption=f"MNIST, epsilon {epsilon:g} an iteration, one seed.",
-        panels=(Panel(title="MNIST", x="iteration", y="test error, %", curves=tuple(curves), log_x=True),),
-        across=1,
+        title=f"Figure 6: scaling eta and the radius by a, {grid.scaled}",
+        caption=f"{grid.scaled}{', as far as our copy goes' if grid.scaled == 'FEMNIST' else ', a first part'}, "
+        f"epsilon "
+        f"{epsilon:g} an iteration, one seed.",
+        panels=tuple(panels),
+        across=3,
     )

@@ -9,17 +9,22 @@ import numpy as np
 
 from consenso.arrays import Array
 from experiments.outcome import Curve, Style
+from experiments.paper003.published import METHODS, Run
 from experiments.results import Results
 
 
-def runs(results: Results, data: str, method: str, epsilon: float, group: str = "published") -> list[Any]:
-    """Published runs of a method at an epsilon of one iteration, over the seeds."""
+def all_runs(results: Results, data: str, group: str = "published") -> list[tuple[Run, Any, int]]:
+    """Published runs on a set, what they gave, and after how many iterations."""
     return [
-        found
-        for asked, values in results.rows(group, data=data, method=method)
-        for (own, _), found in zip(asked["runs"], values["runs"], strict=True)
-        if own == epsilon
+        (run, found, asked["iterations"])
+        for asked, values in results.rows(group, data=data)
+        for run, found in zip(asked["runs"], values["runs"], strict=True)
     ]
+
+
+def runs(results: Results, data: str, method: str, epsilon: float) -> list[Any]:
+    """Published runs of a method at an epsilon of one iteration, over the seeds."""
+    return [found for run, found, _ in all_runs(results, data) if (run.method, run.epsilon) == (method, epsilon)]
 
 
 def last(results: Results, data: str, method: str, epsilon: float) -> Array:
@@ -34,19 +39,20 @@ def mean(results: Results, data: str, method: str, epsilon: float) -> float:
 
 def methods(results: Results, data: str) -> list[str]:
     """Published methods that were run on a set."""
-    return results.distinct("method", "published", data=data)
+    found = dict.fromkeys(run.method for run, _, _ in all_runs(results, data))
+    return [method for method in METHODS if method in found]
 
 
 def iterations(results: Results, data: str, method: str) -> int:
     """Of the published runs of a method on a set."""
-    return int(results.distinct("iterations", "published", data=data, method=method)[0])
+    return next(made for run, _, made in all_runs(results, data) if run.method == method)
 
 
 def total(results: Results, data: str, method: str, epsilon: float) -> float:
     """What all iterations cost together if the sensitivity were global; infinite without noise."""
     if epsilon == math.inf:
         return math.inf
-    law = "gaussian" if method == "OutP" else "laplace"
+    law = "gaussian" if method.startswith("OutP") else "laplace"
     return float(results.values(law, "totals", epsilon=epsilon, iterations=iterations(results, data, method))[0])
 
 

@@ -8,7 +8,7 @@ EPSILONS = (0.05, 0.1, 1.0, 3.0, 5.0)
 NON_PRIVATE = {"MNIST": 7.42, "FEMNIST": 35.25}
 TRUST = {"MNIST": {5.0: 7.84, 0.05: 12.80}, "FEMNIST": {5.0: 36.29, 0.05: 72.40}}
 OUTPUT = {"MNIST": {0.05: 21.79}, "FEMNIST": {0.05: 91.05}}
-SOURCE = "Ryu and Kim 2022, test errors after 20,000 iterations"
+SOURCE = "Ryu and Kim 2021, test errors after 20,000 iterations"
 
 ALL = tuple(
     Reported(

@@ -9,8 +9,8 @@ import numpy as np
 
 from consenso.privacy.accountants import epsilon as epsilon_of
 from consenso.privacy.events import Gaussian, Laplace, repeat
-from experiments.paper003.claims import printed_run_epsilon, printed_scale
-from experiments.paper003.published import DELTA
+from experiments.paper003.claims import printed_iteration_epsilon, printed_scale
+from experiments.paper003.published import CLASSICAL, DELTA, Run, penalty_at
 from experiments.paper003.worlds import world
 
 
@@ -22,8 +22,40 @@ def totals(*, epsilon: float, iterations: int) -> dict[str, Any]:
         "gaussian": epsilon_of(
             repeat(Gaussian(std=math.sqrt(2 * math.log(1.25 / DELTA)) / epsilon, sensitivity=1.0), made), DELTA
         ),
-        "printed": printed_run_epsilon(epsilon_per_iteration=epsilon, iterations=iterations),
+        "an iteration": printed_iteration_epsilon(epsilon),
     }
+
+
+def toy() -> dict[str, float]:
+    """Ten records of one feature, 0.1 each, two classes, z = 0; in the other world one of them is 1. Epsilon is 1."""
+    rows = np.full((10, 1), 0.1)
+    changed = rows.copy()
+    changed[0] = 1.0
+    residuals = np.tile([0.5, -0.5], (10, 1))
+    one, other = (printed_scale(data, residuals, epsilon=1.0) for data in (rows, changed))
+    # Noise beyond 0.1: the scale itself tells the worlds apart, whatever it is added to.
+    return {
+        "scale": one,
+        "scale, other world": other,
+        "claimed": printed_iteration_epsilon(1.0),
+        "nats": 0.1 / one - 0.1 / other,
+        "global over measured": (2 * 1.0 / 10) / one,  # 2 B_1 / I for features within [0, 1]
+    }
+
+
+def output_noise(*, epsilon: float) -> dict[str, float]:
+    """The noise of OutP's public code in its first iteration on MNIST, over what its own theorem asks for."""
+    here, run = world("MNIST", 60_000), Run("OutP, its code", epsilon)
+    records = int(here.offsets[1] - here.offsets[0])
+    bottom = penalty_at("MNIST", 1, epsilon) + run.near(1, records)
+    used = run.scale(here, 0.0, records, bottom)
+    asked = 2 * here.longest / (records * bottom) * CLASSICAL / epsilon
+    return {"used": used, "asked": asked}
+
+
+def radius(*, iteration: int) -> dict[str, float]:
+    """The trust radius as the text has it, and as the public code evaluates a/(t)*(t) with a = 1."""
+    return {"text": 1 / iteration**2, "code": 1.0 / (iteration) * (iteration)}
 
 
 def scale_leak(*, data: str, images: int) -> dict[str, Any]:

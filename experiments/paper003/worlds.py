@@ -51,12 +51,12 @@ class World:
 
 @cache
 def world(name: str, images: int) -> World:
-    """The first `images` of MNIST dealt to its agents in turn, or FEMNIST by writer (whole, whatever `images` says)."""
+    """The first `images` of MNIST in equal parts, or FEMNIST by writer (whole, whatever `images` says)."""
     if name == "MNIST":
         data = load_mnist()
         X, y = np.asarray(data.X)[:images], np.asarray(data.y)[:images]
-        order = np.argsort(np.arange(images) % AGENTS, kind="stable")
-        sizes = np.bincount(np.arange(images) % AGENTS)
+        order = np.arange(images)  # the public code splits the file into equal parts
+        sizes = np.diff(np.linspace(0, images, AGENTS + 1).astype(int))
     else:
         data = load_femnist()
         X, y, users = np.asarray(data.X), np.asarray(data.y), np.asarray(data.users)

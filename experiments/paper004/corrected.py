@@ -26,7 +26,6 @@ METHODS = (
     "zCDP-NFL",
     "zCDP-NFL, free options",
     "zCDP-grad-NFL",
-    "zCDP-grad-NFL, falling steps",
     "P-ADMM",
 )
 
@@ -64,9 +63,9 @@ def algorithm(method: str, task: str) -> Any:
     clip = None if task == "least absolute deviations" else CLIP
     if method == "P-ADMM":
         return PADMM(penalty=PENALTY, radius=RADIUS)
-    if method.startswith("zCDP-grad-NFL"):
-        step = Polynomial(first=STEP, power=-FALL) if "falling" in method else STEP
+    step = Polynomial(first=STEP, power=-FALL)
+    if method == "zCDP-grad-NFL":
         return DistributedSubgradient(step=step, clip=clip)
     if "free" in method:
-        return NetworkedADMM(penalty=PENALTY, step=STEP, clip=clip, proximal=True, at_average=True, averaging=0.5)
-    return NetworkedADMM(penalty=PENALTY, step=STEP, clip=clip)
+        return NetworkedADMM(penalty=PENALTY, step=step, clip=clip, proximal=True, at_average=True, averaging=0.5)
+    return NetworkedADMM(penalty=PENALTY, step=step, clip=clip)

@@ -8,10 +8,11 @@ import numpy as np
 
 from consenso.arrays import Array
 from experiments import totals
-from experiments.outcome import Curve, Figure, Outcome, Panel, Spent, Table, Verdict, decide
+from experiments.outcome import Curve, Figure, Outcome, Panel, Spent, Table
 from experiments.paper004 import corrected, published
 from experiments.paper004.first_round import AFTER, BEFORE
 from experiments.paper004.published import CURVE
+from experiments.paper004.verdicts import errors, factors, verdicts
 from experiments.paper004.worlds import DELTA, ITERATIONS, TASKS
 from experiments.results import Results
 
@@ -28,7 +29,7 @@ def gather(grid: Any, results: Results) -> Outcome:
             _by_epsilon("corrected", "Corrected: error against the true total epsilon", grid, results),
             _curves(middle, results),
         ),
-        verdicts=_verdicts(grid, results),
+        verdicts=verdicts(grid, results),
         spent=_spent(grid, results),
         changes=_changes(grid, results),
         cards={
@@ -37,11 +38,6 @@ def gather(grid: Any, results: Results) -> Outcome:
             if "card" in values
         },
     )
-
-
-def errors(results: Results, group: str, task: str, method: str, epsilon: float) -> Array:
-    """Errors of the last iterate over the seeds."""
-    return results.values("last", group, task=task, method=method, epsilon=epsilon)
 
 
 def _methods(results: Results, group: str, task: str) -> list[str]:
@@ -136,67 +132,6 @@ def _curves(epsilon: float, results: Results) -> Figure:
     )
 
 
-def _below(grid: Any, results: Results, group: str, task: str, first: str, second: str) -> tuple[bool, str]:
-    """Whether one method's median error is below another's at every epsilon, and by what factors."""
-    ratios = [
-        float(np.median(errors(results, group, task, second, e)) / np.median(errors(results, group, task, first, e)))
-        for e in grid.epsilons
-    ]
-    return min(ratios) >= 1.0, f"{min(ratios):.2g} to {max(ratios):.2g} times"
-
-
-def _verdicts(grid: Any, results: Results) -> tuple[Verdict, ...]:
-    found = []
-    for task in TASKS[:2]:
-        holds, ratio = _below(grid, results, "published", task, "zCDP-NFL", "(eps, delta)-NFL")
-        found.append(
-            Verdict(
-                claim=f"{task}: zCDP-NFL has a smaller error than (eps, delta)-NFL",
-                source="Figures 1 and 2",
-                state=decide(published=holds, corrected=False),
-                reported="below",
-                ours=f"the error of (eps, delta)-NFL is {ratio} as large",
-                because="Both are one mechanism under two accountants. Composed exactly, they have the same noise.",
-            )
-        )
-        holds, ratio = _below(grid, results, "published", task, "zCDP-NFL", "zCDP-grad-NFL")
-        right, exact = _below(grid, results, "corrected", task, "zCDP-NFL", "zCDP-grad-NFL")
-        found.append(
-            Verdict(
-                claim=f"{task}: zCDP-NFL has a smaller error than subgradient steps of the same length",
-                source="Figures 1 and 2",
-                state=decide(published=holds, corrected=right),
-                reported="below",
-                ours=f"subgradients: {ratio} as published, {exact} corrected",
-                because="ADMM divides the noise by a larger denominator.",
-            )
-        )
-        holds, ratio = _below(grid, results, "published", task, "(eps, delta)-NFL", "zCDP-grad-NFL")
-        found.append(
-            Verdict(
-                claim=f"{task}: (eps, delta)-NFL has a smaller error than zCDP-grad-NFL",
-                source="Figures 1 and 2",
-                state=decide(published=holds),
-                reported="below",
-                ours=f"subgradients: {ratio} the error",
-                because="It depends on how loosely the steps are composed, which the paper does not state.",
-            )
-        )
-    holds, ratio = _below(grid, results, "published", "ridge", "zCDP-NFL", "P-ADMM")
-    right, exact = _below(grid, results, "corrected", "ridge", "zCDP-NFL", "P-ADMM")
-    found.append(
-        Verdict(
-            claim="ridge: zCDP-NFL is at or below P-ADMM",
-            source="Figure 3",
-            state=decide(published=holds, corrected=right),
-            reported="at or below",
-            ours=f"P-ADMM: {ratio} the error as published, {exact} corrected",
-            because="The squared loss moves an exact minimiser far; bounding that takes much more noise.",
-        )
-    )
-    return tuple(found)
-
-
 def _spent(grid: Any, results: Results) -> tuple[Spent, ...]:
     found = []
     for task in TASKS:
@@ -254,9 +189,10 @@ def _changes(grid: Any, results: Results) -> tuple[str, ...]:
         f"iterates "
         f"is free of cost; it divides the error by {min(better):.2g} to {max(better):.2g}.",
         *(
-            f"{task}: subgradient steps that fall with the root of the round, which the paper does not try, have "
-            f"{_below(grid, results, 'corrected', task, 'zCDP-NFL', 'zCDP-grad-NFL, falling steps')[1]} the error of "
-            "zCDP-NFL with constant steps at the same budget."
+            f"{task}: as published, constant steps have "
+            f"{factors(grid, results, 'published', task, 'zCDP-NFL', 'zCDP-NFL, constant step')} the error of steps "
+            f"that "
+            "fall."
             for task in TASKS
         ),
         "zCDP against (epsilon, delta) is no comparison of methods: it is one mechanism under two accountants, and the "

@@ -11,7 +11,7 @@ from consenso.arrays import Array
 from consenso.datasets import make_graph
 from consenso.losses import Absolute, Squared
 from consenso.problem import Problem
-from consenso.regularizers import L1, L2, ElasticNet
+from consenso.regularizers import L2, ElasticNet, NoPenalty
 from consenso.shards import Shards
 from consenso.solvers.exact import fit_exact
 from consenso.topology import Topology
@@ -74,7 +74,7 @@ def _regularizer(task: str, strength: float) -> Any:
     square = SQUARE / (NODES * OBSERVATIONS)
     if task == "elastic net":
         return ElasticNet(l1=strength, l2=square)
-    return L2(strength=square) if task == "ridge" else L1(strength=strength)
+    return L2(strength=square) if task == "ridge" else NoPenalty()
 
 
 def error(models: Array, solution: Array) -> float:

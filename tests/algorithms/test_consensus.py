@@ -16,8 +16,12 @@ from tests.algorithms.transcription import (
 
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.engine.coins import DrawnCoins
+from consenso.errors import InputError
 from consenso.losses import Logistic, Squared
 from consenso.planning.plan import plan
+from consenso.privacy.accountants import epsilon
+from consenso.privacy.events import Gaussian, repeat
+from consenso.privacy.observers import Eavesdropper, Public, Server
 from consenso.privacy.samplers import Seeded
 from consenso.regularizers import L1, NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset, RandomWalk
@@ -31,7 +35,8 @@ STEP, RELAXATION, TOLERANCE = 0.8, 0.7, 1e-13
 @pytest.mark.parametrize(
     "schedule", [Everyone(), FixedSubset(2), PoissonSubset(0.5), RandomWalk()], ids=lambda s: type(s).__name__
 )
-def test_iterates_follow_the_paper(schedule, strength, multiplier) -> None:
+@pytest.mark.parametrize("relaxation", [RELAXATION, 1.0])
+def test_iterates_follow_the_paper(relaxation, schedule, strength, multiplier) -> None:
     """Algorithms 2 and 3 (all, some), 4 (a walk), with zhat the mean of all u_i, which the printed one is not."""
     n, rounds = 4, 7
     problem, shards, parties = silos(
@@ -43,7 +48,7 @@ def test_iterates_follow_the_paper(schedule, strength, multiplier) -> None:
     )
     made = plan(
         problem,
-        ConsensusADMM(step=STEP, relaxation=RELAXATION, tolerance=TOLERANCE),
+        ConsensusADMM(step=STEP, relaxation=relaxation, tolerance=TOLERANCE),
         rounds=rounds,
         noise=noise_of(multiplier),
         schedule=schedule,
@@ -60,7 +65,7 @@ def test_iterates_follow_the_paper(schedule, strength, multiplier) -> None:
             rows, targets = parties[i]
             x = minimise_logistic(rows, targets, 1 / len(rows), 1 / STEP, (2 * z - u[i]) / STEP)
             eta = 2 * drawn("gaussian", k, i, 3, multiplier * (2 * STEP + 2 * TOLERANCE))[0]
-            u[i] = u[i] + 2 * RELAXATION * (x - z + eta / 2)
+            u[i] = u[i] + 2 * relaxation * (x - z + eta / 2)
         zhat = u.mean(axis=0)
         z = soft(zhat, STEP * strength)
     np.testing.assert_allclose(progress.hub.mean, zhat, atol=1e-12)
@@ -91,3 +96,21 @@ def test_iterates_follow_the_paper_for_the_lasso(multiplier) -> None:
             u[i] = u[i] + 2 * RELAXATION * (residual + eta / 2)
         z = soft(u.mean(axis=0), STEP * strength)
     np.testing.assert_allclose(model, z, atol=1e-12)
+
+
+@pytest.mark.parametrize("trust", ["local", "secure-sum"])
+def test_relaxation_one_costs_what_every_message_costs(trust) -> None:
+    """The paper allows it; nothing is proved for the means then, so the local bound stands for every observer."""
+    problem, _, _ = silos(Logistic(), NoPenalty(), [4, 6, 5, 5], weighting="party", unit="party")
+    rounds, multiplier = 5, 3.0
+    common = {"rounds": rounds, "noise": noise_of(multiplier), "trust": trust, "sampler": Seeded(SEED)}
+    full = plan(problem, ConsensusADMM(step=STEP, relaxation=1.0, tolerance=TOLERANCE), **common)
+    # Rounds of multiplier 3 are Gaussian mechanisms for whoever sees every message, whatever the relaxation.
+    local = epsilon(repeat(Gaussian(multiplier, 1.0), rounds), 1e-5)
+    for observer in (Eavesdropper(), Server(), Public()):
+        assert full.guarantee(observer, 1e-5).epsilon(1e-5) == pytest.approx(local, rel=1e-6)
+    if trust == "secure-sum":
+        half = plan(problem, ConsensusADMM(step=STEP, relaxation=0.5, tolerance=TOLERANCE), **common)
+        assert half.guarantee(Public(), 1e-5).epsilon(1e-5) < local
+    with pytest.raises(InputError, match="relaxation"):
+        ConsensusADMM(relaxation=1.01)

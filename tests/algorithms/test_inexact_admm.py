@@ -64,12 +64,17 @@ def softmax_gradient(z, rows, labels):
 
 
 @with_and_without_noise
+@pytest.mark.parametrize("strength", [0.0, 0.3])
 @pytest.mark.parametrize("trust", [False, True])
-def test_iterates_follow_the_paper(trust, multiplier):
-    of = problem()
+def test_iterates_follow_the_paper(trust, strength, multiplier):
+    of = problem(regularizer=L2(strength=strength)) if strength else problem()
     penalty = GrowingPenalty(first=0.4, offset=0.1, growth=1.2, every=4)
     algorithm = InexactADMM(
-        subproblem=TrustRegion() if trust else Proximal(), penalty=penalty, region=Box(low=-0.6, high=0.5), norm=2
+        subproblem=TrustRegion() if trust else Proximal(),
+        penalty=penalty,
+        region=Box(low=-0.6, high=0.5),
+        norm=2,
+        linearised=strength > 0,  # as the paper has it
     )
     rounds = 11
     made = plan(of, algorithm, rounds=rounds, noise=noise_of(multiplier), sampler=Seeded(SEED), trust="local")
@@ -86,7 +91,7 @@ def test_iterates_follow_the_paper(trust, multiplier):
         if t == rounds + 1:
             break
         for p, own in enumerate(parts):
-            gradient = softmax_gradient(z[p], rows[own], labels[own])
+            gradient = softmax_gradient(z[p], rows[own], labels[own]) + strength * z[p] / 3
             gradient = gradient + drawn("gaussian", t - 1, p, of.dim, multiplier * 2 * math.sqrt(2) / SIZES.sum())[0]
             if trust:
                 point, radius = w + (dual[p] - gradient) / rho, 1 / t**2

@@ -65,12 +65,17 @@ def noise(round_, repetition, parties, dim, std):
 
 
 @with_and_without_noise
-@pytest.mark.parametrize("at_average", [False, True])
-def test_iterates_follow_the_paper(at_average, multiplier):
+@pytest.mark.parametrize(("at_average", "linearised"), [(False, False), (True, False), (False, True)])
+def test_iterates_follow_the_paper(at_average, linearised, multiplier):
     penalty, rounds, inner = 0.3, 6, 3
     problem, shards, parts = silos(Logistic(), L2(strength=0.1), weighting="party")
     algorithm = IPADMM(
-        penalty=penalty, proximity=RootGrowth(first=0.4), inner_steps=inner, at_average=at_average, averaging=0.5
+        penalty=penalty,
+        proximity=RootGrowth(first=0.4),
+        inner_steps=inner,
+        at_average=at_average,
+        averaging=0.5,
+        linearised=linearised,
     )
     made = plan(
         problem,
@@ -100,7 +105,10 @@ def test_iterates_follow_the_paper(at_average, multiplier):
                     top = top + penalty * (said[i] + said[j])
                 # Noise on the primal, scaled by 2 c_1 / (m_i D); the draw on the gradient comes with a minus.
                 std = multiplier * 2 / (SIZES[i] * bottom)
-                iterate = (top / bottom - drawn("gaussian", k, i, dim, std, repetition=r)[0]) / (1 + 0.1 / bottom)
+                if linearised:  # the paper: the regularizer's gradient with that of the loss
+                    top = top - 0.1 * iterate
+                iterate = top / bottom - drawn("gaussian", k, i, dim, std, repetition=r)[0]
+                iterate = iterate if linearised else iterate / (1 + 0.1 / bottom)
                 new[i] += iterate / inner
             w[i] = iterate
         said = new

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from experiments.definition import Cell, Choice, Flaw, Paper, Parameter, Reported
+from experiments.deciding import at_or_below, below, decide, everywhere, interval, near
+from experiments.definition import Case, Cell, Choice, Flaw, Paper, Parameter, Reported
 from experiments.drawing import draw, inline
-from experiments.outcome import Curve, Figure, Level, Outcome, Panel, Spent, Table, Verdict, decide
+from experiments.outcome import Curve, Figure, Level, Objection, Outcome, Panel, Spent, Table, Verdict
 from experiments.paper000 import theorems
-from experiments.reproduction import forecast, reproduce
+from experiments.reproduction import forecast, object_to, reproduce
 from experiments.results import Results, plain
 from experiments.running import key, run_cells
 from experiments.writing import as_markdown, shown
@@ -248,10 +249,95 @@ def test_figures_are_drawn_twice_and_fit_into_one_page(tmp_path):
         (True, False, "only with the flaw"),
         (False, True, "reproduced"),
         (False, False, "not reproduced"),
+        ("unclear", None, "undecided"),
+        ("yes", "unclear", "undecided"),
+        ("unclear", "no", "undecided"),
+        ("unclear", "yes", "reproduced"),
     ],
 )
 def test_verdicts(published, corrected, state):
     assert decide(published=published, corrected=corrected) == state
+
+
+def test_a_comparison_uses_the_spread_over_seeds():
+    low, high = np.array([1.0, 1.1, 0.9, 1.05]), np.array([1.5, 1.6, 1.45, 1.55])
+    assert below(low, high) == "yes"
+    assert below(high, low) == "no"
+    assert below(low[:1], high[:1]) == "unclear"  # one seed has no spread
+    assert below(np.array([1.0, 2.0, 0.3]), np.array([1.2, 1.9, 0.5])) == "unclear"
+    assert below(np.array([1.0, 2.0, 0.3]), np.array([1.2, 2.2, 0.5]), paired=True) == "yes"
+    level = np.array([1.0, 1.0005, 0.9995])
+    assert below(level, level + 0.001) == "no"  # a gain that no figure shows
+    assert at_or_below(level + 0.05, level) == "yes"
+    assert at_or_below(level + 0.2, level) == "no"
+
+
+def test_a_number_agrees_when_the_whole_interval_does():
+    assert near(10.5, 10.0) == "yes"
+    assert near(11.5, 10.0) == "no"
+    assert near(np.array([10.4, 10.5, 10.6]), 10.0) == "yes"
+    assert near(np.array([12.0, 12.1, 12.2]), 10.0) == "no"
+    assert near(np.array([9.0, 10.0, 12.0]), 10.0) == "unclear"
+    assert near(np.array([10.0]), 10.0) == "unclear"
+    assert interval(np.array([1.0, 3.0]))[0] == pytest.approx(2 - 12.706, abs=1e-3)  # Student, one degree of freedom
+    assert everywhere(["yes", True]) == "yes"
+    assert everywhere(["yes", "unclear"]) == "unclear"
+    assert everywhere(["no", "unclear"]) == "no"
+
+
+def test_a_small_grid_contradicts_a_large_one_seldom():
+    rng = np.random.default_rng(0)
+    large = below(rng.normal(1.0, 0.2, 400), rng.normal(1.1, 0.2, 400))
+    small = [below(rng.normal(1.0, 0.2, 3), rng.normal(1.1, 0.2, 3)) for _ in range(400)]
+    assert large == "yes"
+    # At 0.95 at most one in forty on the wrong side: more than 25 of 400 has probability below 1e-4.
+    assert small.count("no") <= 25
+    assert small.count("unclear") > 200
+
+
+def objection(results) -> Objection:
+    largest = float(results.values("square", "squares").max())
+    return Objection(
+        claim="squares are below 4",
+        place="Lemma 1",
+        argument=("Take 3.",),
+        shown=f"{shown(largest)} is one",
+        stands=largest > 4,
+        reading="Numbers below 2.",
+        survives=False,
+        correction="None.",
+    )
+
+
+CASE = Case(name="lemma-1", groups=("squares",), object_to=objection)
+
+
+def test_an_objection_is_made_from_results_and_can_be_shown_alone(tmp_path):
+    paper = replace(PAPER, cases=(CASE,))
+    done = reproduce(paper, "quick", tmp_path, workers=0, listed=(paper,))
+    page = done.page.read_text()
+    for part in ("squares are below 4", "Take 3.", "9 is one", "Numbers below 2.", "falls", "--objection lemma-1"):
+        assert part in page
+    assert "**Shown.** 9 is one. The claim as printed does not hold here." in (tmp_path / "objections.md").read_text()
+    again = object_to(paper, "lemma-1", tmp_path / "other", workers=0)
+    assert again == done.outcome.objections[0]
+    assert not objection(Results({cells((1,))[0]: {"square": 1.0}})).stands
+    with pytest.raises(InputError, match="are lemma-1"):
+        object_to(paper, "lemma-2", tmp_path, workers=0)
+    with pytest.raises(InputError, match="1 to 5 lines"):
+        replace(again, argument=("a",) * 6)
+
+
+def test_verdicts_that_differ_between_grids_are_told(tmp_path):
+    paper = replace(PAPER, grids={"quick": (1, 2, 3), "full": (3, 2, 1)})
+    for grid in paper.grids:
+        reproduce(paper, grid, tmp_path, workers=0, listed=(paper,))
+    text = (tmp_path / "summary.md").read_text()
+    assert "quick: reproduced" in text
+    assert "full: not reproduced" in text
+    (tmp_path / "000" / "grids" / "full.json").unlink()
+    index.write({"000": paper}, tmp_path)
+    assert "quick: reproduced" not in (tmp_path / "summary.md").read_text()
 
 
 def test_a_reproduction_leaves_everything(tmp_path):
@@ -314,7 +400,7 @@ def test_a_claim_is_told_from_the_largest_grid_that_has_it(tmp_path):
 def test_the_summary_goes_between_the_marks_of_a_page(tmp_path):
     reproduce(PAPER, "quick", tmp_path, workers=0, listed=(PAPER,))
     page = tmp_path / "page.md"
-    page.write_text(f"# Title\n\n{index.BEGIN}\nold\n{index.END}\n\nThe end.\n")
+    page.write_text("# Title\n\n<!-- summary: begin -->\nold\n<!-- summary: end -->\n\nThe end.\n")
     index.into_page(tmp_path, page)
     text = page.read_text()
     assert text.startswith("# Title")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from experiments.paper000 import corrected, published, reported, spending, theorems
 from experiments.paper000.definition import PAPER, Grid, cells
+from experiments.paper000.verdicts import charity
 from experiments.reproduction import reproduce
 from experiments.results import Results
 from experiments.running import run_cells
@@ -87,12 +88,20 @@ def test_the_lower_bound_is_that_of_a_plain_gaussian_when_everybody_is_always_dr
 
 def test_printed_bounds_against_exact_ones(results):
     for kind in ("centralized", "federated", "decentralized", "general"):
-        for _, values in results.rows(f"theorem {kind}"):
-            assert values["printed"] < values["exact"] <= values["ours"] * (1 + 1e-9)
+        (_, values), *_ = results.rows(f"theorem {kind}")
+        assert values["printed"] < values["exact"] <= values["ours"] * (1 + 1e-9)
     (_, local), *_ = results.rows("theorem local")
     assert local["printed"] == pytest.approx(local["exact"])
     assert local["ours"] == pytest.approx(local["exact"])
     assert theorems.federated(parties=1000, sampled=100, std=4.0)["exact"] == pytest.approx(1e-4, rel=0.05)
+    (_, central), *_ = results.rows("theorem centralized")
+    assert central["exact"] == pytest.approx(8 * 19 / 100)  # K - 1 updates
+    assert central["exact, step over n"] <= central["printed"]
+    (_, walk), (_, short) = results.rows("theorem decentralized")
+    assert walk["exact"] == pytest.approx(12.84, abs=5e-3)
+    assert (walk["fails from"], walk["fails from, all visits"]) == (3, 11)
+    assert walk["condition"] > 1  # the theorem's own hypothesis
+    assert short["exact"] < short["printed"]  # two visits do not violate it
 
 
 def test_corrected_runs_keep_their_total(results):
@@ -195,6 +204,42 @@ def test_verdicts_follow_the_results(results):
         for cell, values in results.items()
     }
     assert states(Results(lucky))[1] == "reproduced"
+
+
+def edited(results: Results, group: str, **values) -> Results:
+    """The same results with some values of one group replaced."""
+    return Results({cell: {**found, **values} if cell.group == group else found for cell, found in results.items()})
+
+
+def test_verdicts_on_theorems_follow_the_exact_values(results):
+    def state(found: Results, place: str) -> str:
+        return next(v for v in PAPER.gather(TINY, found).verdicts if v.source == place).state
+
+    for place, group in (("Theorem 2", "centralized"), ("Theorem 4", "decentralized")):
+        assert state(results, place) == "not reproduced"
+        assert state(edited(results, f"theorem {group}", exact=1e-9), place) == "reproduced"
+    verdicts = PAPER.gather(TINY, results).verdicts
+    sums, seen = (v for v in verdicts if v.source == "Theorem 3")
+    assert (sums.state, seen.state) == ("not reproduced", "reproduced")
+    harsher = PAPER.gather(TINY, edited(results, "theorem local", exact=1e9)).verdicts
+    assert [v.state for v in harsher if v.source == "Theorem 3"] == ["not reproduced", "not reproduced"]
+    assert "fails, too" in charity("centralized", {"exact, step over n": 2.0, "printed": 1.0})
+
+
+def test_objections_follow_the_results(results):
+    found = {case.name: case.object_to(results) for case in PAPER.cases}
+    assert all(each.stands for each in found.values())
+    survive = {name for name, each in found.items() if each.survives}
+    assert survive == {"theorem-4", "figure-1"}
+    for case in PAPER.cases:
+        (group,) = case.groups
+        if group.startswith("theorem") and group != "theorem relaxation":
+            assert not case.object_to(edited(results, group, exact=0.0)).stands
+    cases = {case.name: case.object_to for case in PAPER.cases}
+    assert not cases["theorem-1"](edited(results, "theorem relaxation", factor=0.5)).stands
+    assert not cases["recursion"](edited(results, "recursion", printed=0.9)).stands
+    assert not cases["figure-1"](edited(results, "spending", **{"sums, at least": 0.0})).stands
+    assert cases["theorem-2"](edited(results, "theorem centralized", **{"exact, step over n": 9.0})).survives
 
 
 def test_one_command_leaves_everything(results, tmp_path):

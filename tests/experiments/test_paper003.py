@@ -6,12 +6,18 @@ import json
 import math
 import shutil
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
+import numpy as np
 import pytest
-from experiments.paper003 import published, spending
-from experiments.paper003.definition import PAPER, Grid
+from experiments.paper003 import published, reported, spending
+from experiments.paper003.definition import PAPER, Grid, cells
+from experiments.paper003.published import Run
+from experiments.paper003.verdicts import verdicts
 from experiments.reproduction import reproduce
+from experiments.results import Results
+from experiments.running import run_cells
 
 ERROR = 6  # column of the main table
 
@@ -26,6 +32,7 @@ def done(tmp_path_factory: pytest.TempPathFactory, data_dir: Path):
         iterations=60,
         seeds=1,
         scalings=(1.0, 1000.0),
+        scaled="MNIST",
         total_epsilons=(8.0,),
         total_images=5_000,
         total_seeds=1,
@@ -37,7 +44,7 @@ def done(tmp_path_factory: pytest.TempPathFactory, data_dir: Path):
 
 def test_more_budget_is_a_smaller_error_and_the_shrinking_region_stops(done):
     found = {(row[1], row[2]): row[ERROR] for row in done.outcome.results.rows}
-    for method in ("Prox", "Trust", "OutP"):
+    for method in ("Prox", "Trust", "OutP", "OutP, its code"):
         assert found[f"as published: {method}", 5.0] < found[f"as published: {method}", 0.05]
     assert found["as published: Trust", 5.0] < found["as published: Trust, shrinking", 5.0]
 
@@ -52,7 +59,7 @@ def test_true_totals_are_those_of_the_composition():
     total = spending.totals(epsilon=0.05, iterations=20_000)
     # The Renyi bound is 59.8, the exact cost of any mechanism of this epsilon 57.8; Laplace noise costs a little less.
     assert 55 < total["laplace"] < 57.8
-    assert total["printed"] == 0.05
+    assert total["an iteration"] == 0.05
 
 
 def test_the_main_table_has_the_errors_where_the_tests_look(done):
@@ -63,19 +70,94 @@ def test_every_grid_has_the_runs_that_the_verdicts_read():
     for name, grid in PAPER.grids.items():
         asked = [dict(cell.settings) for cell in PAPER.cells_of(name) if cell.group == "published"]
         for data in grid.sets:
+            runs = [run for each in asked if each["data"] == data for run in each["runs"]]
+            assert len(runs) == len(set(runs))
             for method in grid.methods if data == "MNIST" else grid.femnist_methods:
-                runs = [
-                    run for each in asked if (each["data"], each["method"]) == (data, method) for run in each["runs"]
-                ]
-                assert len(runs) == len(set(runs))
-                assert {epsilon for epsilon, _ in runs} == {*grid.epsilons, math.inf}
-    table = [dict(cell.settings) for cell in PAPER.cells_of("table") if cell.group == "published"]
-    assert ("Trust", 20_000, 60_000) in {(each["method"], each["iterations"], each["images"]) for each in table}
+                assert {run.epsilon for run in runs if run.method == method} == {*grid.epsilons, math.inf}
+    full = [dict(cell.settings) for cell in PAPER.cells_of("full") if cell.group == "published"]
+    whole = [run for each in full if (each["data"], each["iterations"]) == ("MNIST", 20_000) for run in each["runs"]]
+    for method in ("Prox", "Trust", "OutP", "OutP, its code"):
+        assert {(run.epsilon, run.seed) for run in whole if run.method == method} >= {
+            (epsilon, seed) for epsilon in reported.EPSILONS for seed in range(10)
+        }
+
+
+def test_the_paper_is_the_one_without_multiple_local_updates():
+    assert (PAPER.title, PAPER.reference) == (
+        "Differentially private federated learning via inexact ADMM",
+        "arXiv:2106.06127, 2021",
+    )
+
+
+# --- verdicts, on results that are made up ----------------------------------------------------------------------------
+
+GRID = Grid(sets=("MNIST",), epsilons=(0.05, 5.0), seeds=3, scalings=(), total_epsilons=(1.0,), total_seeds=3)
+TOLD = {("Trust", 0.05): 12.8, ("Trust", 5.0): 7.84, ("OutP, its code", 0.05): 21.79}
+
+
+def made_up(grid=GRID, *, laplace=20.0, nats=9.0, exact=7.42, **errors) -> Results:
+    """Results in which every method has its reported error, unless `errors` says otherwise (by name without blanks)."""
+    rng = np.random.default_rng(0)
+    found = {}
+    for cell in cells(grid):
+        asked, values = (
+            dict(cell.settings),
+            {"nats": nats, "largest change": 1.1, "an iteration": 0.05, "laplace": 57.0},
+        )
+        if cell.group == "exact":
+            values["error"] = exact
+        if cell.group == "corrected":
+            values["error"] = (laplace if asked["method"] == "Prox, Laplace" else 30.0) + 0.1 * rng.normal()
+        if cell.group == "published":
+            told = [
+                errors.get(run.method.replace(", ", "_").replace(" ", "_"), TOLD.get((run.method, run.epsilon), 60.0))
+                for run in asked["runs"]
+            ]
+            values["runs"] = [{"last": each + 0.05 * rng.normal()} for each in told]
+        found[cell] = values
+    return Results(found)
+
+
+def states(results: Results, grid=GRID) -> list[str]:
+    return [verdict.state for verdict in verdicts(grid, results)]
+
+
+def test_each_verdict_follows_its_inputs():
+    flaw, yes, no, open_ = "only with the flaw", "reproduced", "not reproduced", "undecided"
+    # Without privacy, Trust at 0.05 and at 5, OutP at 0.05, the order, the privacy of an iteration.
+    assert states(made_up()) == [yes, flaw, flaw, flaw, yes, no]
+    assert states(made_up(exact=9.0))[0] == no
+    assert states(made_up(Trust=30.0))[1:3] == [no, no]
+    assert states(made_up(Trust_shrinking=12.8))[1] == yes
+    assert states(made_up(OutP_its_code=60.0))[3] == no
+    assert states(made_up(OutP=21.79))[3] == yes
+    assert states(made_up(laplace=40.0))[4] == flaw
+    assert states(made_up(laplace=40.0, Trust=30.0))[4] == no
+    assert states(made_up(laplace=30.0 * 0.99))[4] == open_
+    assert states(made_up(nats=0.01))[5] == yes
+    short = replace(GRID, iterations=600, images=10_000)
+    assert states(made_up(short, laplace=40.0), short)[1:5] == [open_] * 4  # not the paper's scale
+
+
+def test_objections_follow_the_results(tmp_path: Path, data_dir: Path):
+    small = replace(GRID, images=2_000)
+    groups = {group for case in PAPER.cases for group in case.groups}
+    results = run_cells([cell for cell in cells(small) if cell.group in groups], tmp_path, workers=0)
+    found = {case.name: case.object_to(results) for case in PAPER.cases}
+    assert all(each.stands for each in found.values())
+    assert [name for name, each in found.items() if each.survives] == ["outp"]
+
+    def edited(**values) -> Results:
+        return Results({cell: {**kept, **values} for cell, kept in results.items()})
+
+    assert not PAPER.cases[0].object_to(edited(nats=0.5)).stands
+    assert not PAPER.cases[1].object_to(edited(used=1.0, asked=1.0)).stands
+    assert not PAPER.cases[2].object_to(edited(code=1.0, text=1.0)).stands
 
 
 def test_the_page_is_made_from_the_results(done):
     page = Path(done.page).read_text()
-    assert all(verdict.ours in page for verdict in done.outcome.verdicts)
+    assert all(escape(verdict.ours) in page for verdict in done.outcome.verdicts)
 
 
 def test_a_changed_result_changes_the_page(done, tmp_path: Path):
@@ -97,8 +179,8 @@ def test_a_changed_result_changes_the_page(done, tmp_path: Path):
 
 
 def test_writers_of_femnist_are_agents(data_dir: Path):
-    asked = {"data": "FEMNIST", "method": "Trust", "images": 0, "iterations": 8}
-    (run,) = published.train(runs=((math.inf, 0),), **asked)["runs"]
+    asked = {"data": "FEMNIST", "images": 0, "iterations": 8}
+    (run,) = published.train(runs=(Run("Trust", math.inf),), **asked)["runs"]
     assert run["at"][-1] == 9
     assert run["noise"] == [0.0] * len(run["at"])
     assert run["last"] < run["errors"][0] - 10  # of 62 classes, after a few steps

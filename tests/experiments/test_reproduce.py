@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from dataclasses import replace
 
 import pytest
-from experiments.definition import Paper
-from experiments.outcome import Outcome, Table, Verdict
+from experiments.definition import Case, Paper
+from experiments.outcome import Objection, Outcome, Table, Verdict
 
 import consenso
 from consenso.errors import TamperError
 from experiments import reproduction
 
+CASE = Case(
+    name="lemma-1",
+    groups=(),
+    object_to=lambda results: Objection(
+        claim="one is two",
+        place="Lemma 1",
+        argument=("It is not.",),
+        shown="1",
+        stands=True,
+        reading="None.",
+        survives=False,
+        correction="One.",
+    ),
+)
 VERDICT = Verdict(claim="it holds", source="text", state="reproduced", reported="1", ours="1.02", because="It does.")
 
 
@@ -103,11 +118,55 @@ def test_an_unknown_paper_is_refused(papers, invoke):
     assert "000, 001" in err
 
 
-def test_without_a_checkout_there_is_nothing_to_run(monkeypatch, invoke, tmp_path):
+def test_without_experiments_there_is_nothing_to_run(monkeypatch, invoke, tmp_path):
     monkeypatch.setattr(consenso, "__file__", str(tmp_path / "lib" / "site-packages" / "consenso" / "__init__.py"))
     code, _, err = invoke("000")
     assert code == 2
-    assert "checkout" in err
+    assert "_reproductions" in err
+
+
+def test_the_list_names_grids_and_objections(papers, monkeypatch, invoke):
+    monkeypatch.setitem(papers, "000", replace(SMALL, cases=(CASE,)))
+    code, out, _ = invoke("list")
+    assert code == 0
+    assert "quick 0 s" in out
+    assert "objections: lemma-1" in out
+
+
+def test_one_objection(papers, monkeypatch, invoke, tmp_path):
+    monkeypatch.setitem(papers, "000", replace(SMALL, cases=(CASE,)))
+    code, out, _ = invoke("000", "--objection", "lemma-1", "--out", str(tmp_path))
+    assert code == 0
+    assert "Charitable reading: None. The objection falls." in out
+    code, _, err = invoke("all", "--objection", "lemma-1")
+    assert code == 2
+    assert "name it" in err
+
+
+def test_the_wheel_brings_the_experiments(tmp_path, monkeypatch):
+    """Built, installed without dependencies into an empty folder, and asked for its list from there."""
+    import subprocess
+    from pathlib import Path
+
+    from hatchling.build import build_wheel
+
+    monkeypatch.chdir(Path(__file__).parents[2])
+    wheel = tmp_path / build_wheel(str(tmp_path))
+    target = tmp_path / "site"
+    install = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target), str(wheel))
+    subprocess.run([sys.executable, *install], check=True, timeout=300)
+    assert not (target / "experiments").exists()  # nothing beside the package
+    environment = {**os.environ, "PYTHONPATH": str(target)}
+    asked = [sys.executable, "-m", "consenso", "reproduce", "list", "--json"]
+    done = subprocess.run(asked, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, timeout=300)
+    told = json.loads(done.stdout)
+    assert [each["paper"] for each in told] == ["000", "001", "002", "003", "004"]
+    assert "theorem-2" in told[0]["objections"]
+    code = "import consenso; print(consenso.__file__)"
+    where = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert str(target) in where.stdout
 
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (TamperError("a card is wrong"), 1)])

@@ -14,12 +14,14 @@
     eta      2 * noise    the paper writes lambda*eta where this file adds 2*relaxation*noise
 
 Everyone in every round is the centralized Algorithm 2 (when a curator runs it) and Algorithm 3 with m = n; a sampled
-schedule is Algorithm 3; a walk is Algorithm 4. With the squared loss and an L1 penalty it is Algorithm 6.
+schedule is Algorithm 3; a walk is Algorithm 4. With the squared loss, an L1 penalty and a curator it is Algorithm 6,
+which is centralized.
 
 Read the paper with care: its recursion zhat <- z + mean(D) is right only without a regularizer (with one it converges
 to a minimiser of the regularizer alone); Algorithm 6 mixes two conventions for the step; the central bounds of
-Theorems 2 and 3 are false as printed. The mean starts at the mean of the u_i: any other start is a bias that never
-leaves.
+Theorems 2 and 3 are false as printed (Theorem 2 holds for the prox of (step/n) f_i). The mean starts at the mean of the
+u_i: any other start is a bias that never leaves. At relaxation 1, which the paper allows, the iteration may go round
+without strong convexity, and means are no better protected than messages: every participation is accounted.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ class ConsensusADMM:
         Source(paper="000", algorithm="Algorithm 2", names=("000-2", "centralized private ADMM")),
         Source(paper="000", algorithm="Algorithm 3", names=("000-3", "federated private ADMM")),
         Source(paper="000", algorithm="Algorithm 4", names=("000-4", "fully decentralized private ADMM")),
-        Source(paper="000", algorithm="Algorithm 6", names=("000-6", "federated private ADMM for the lasso")),
+        Source(paper="000", algorithm="Algorithm 6", names=("000-6", "private ADMM for the lasso")),
     )
 
     step: float = 1.0
@@ -97,8 +99,8 @@ class ConsensusADMM:
 
     def __post_init__(self) -> None:
         require_positive(self, step=self.step, tolerance=self.tolerance)
-        if not 0 < self.relaxation < 1:
-            raise InputError(f"ConsensusADMM(relaxation={self.relaxation}): the relaxation lies in (0, 1); try 0.5.")
+        if not 0 < self.relaxation <= 1:
+            raise InputError(f"ConsensusADMM(relaxation={self.relaxation}): the relaxation lies in (0, 1]; try 0.5.")
         if self.clip is not None:
             require_positive(self, clip=self.clip)
 

@@ -1,4 +1,4 @@
-"""DP-IADMM: consensus ADMM with linearised, perturbed subproblems (Ryu and Kim 2022, Algorithm 1).
+"""DP-IADMM: consensus ADMM with linearised, perturbed subproblems (Ryu and Kim 2021, Algorithms 1 and 2).
 
     min sum_p f_p(z_p) + r(w)   subject to   w = z_p,   z_p in W       f_p: party p's part of the mean over all records
 
@@ -40,7 +40,7 @@ from consenso.algorithms.dp_sgd import check_averaging, is_late
 from consenso.algorithms.record_sums import value_at
 from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.arrays import Array
-from consenso.errors import InputError
+from consenso.errors import InputError, PreconditionError
 from consenso.losses import Logistic, require_lipschitz
 from consenso.operators.projections import into_box_and_ball, into_two_balls
 from consenso.privacy.noise import Constant, GammaNormNoise, GaussianNoise, LaplaceNoise, PerRound, Polynomial
@@ -166,10 +166,8 @@ class InexactADMM:
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
-        Source(
-            paper="003", algorithm="Algorithm 1 with (8)", names=("DP-IADMM-Prox", "ObjP", "DP-IADMM", "inexact ADMM")
-        ),
-        Source(paper="003", algorithm="Algorithm 1 with (9)", names=("DP-IADMM-Trust", "ObjT")),
+        Source(paper="003", algorithm="Algorithm 1", names=("DP-IADMM-Prox", "ObjP", "DP-IADMM", "inexact ADMM")),
+        Source(paper="003", algorithm="Algorithm 2", names=("DP-IADMM-Trust", "ObjT")),
     )
 
     subproblem: Proximal | TrustRegion = Proximal()
@@ -178,6 +176,7 @@ class InexactADMM:
     norm: Literal[1, 2] = 1
     row_bound_1: float | None = None
     averaging: float = 0.0  # share of the last iterates that is averaged
+    linearised: bool = False  # each party its share of the regularizer's gradient at z, in place of the hub's prox
 
     def __post_init__(self) -> None:
         if not isinstance(self.penalty, GrowingPenalty):
@@ -200,6 +199,11 @@ class InexactADMM:
         """A Lipschitz loss, everybody in every round, noise that fits the norm."""
         problem = spec.facts.problem
         require_lipschitz(problem.loss, problem.row_bound, "InexactADMM")
+        if self.linearised and problem.regularizer.is_constraint:
+            raise PreconditionError(
+                f"InexactADMM(linearised=True): {problem.regularizer!r} is a constraint and has no subgradients; leave "
+                "it to the hub's prox."
+            )
         if not isinstance(spec.schedule, Everyone):
             raise InputError(
                 f"InexactADMM(schedule={spec.schedule!r}): the consensus is over all parties; use Everyone()."
@@ -254,6 +258,8 @@ class InexactADMM:
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """One noisy gradient; the rest follows from it."""
         gradient = release("gradient", self._gradient(state.z, f) / facts.parties)
+        if self.linearised:
+            gradient = gradient + facts.problem.regularizer.subgradient(state.z) / facts.parties
         penalty = penalty_at(self.penalty, facts.round)
         z = self.subproblem.solve(down.w, state.z, state.dual, gradient, penalty, facts.round, self.region)
         dual = state.dual + penalty * (down.w - z)
@@ -281,6 +287,8 @@ class InexactADMM:
         return f.rmatvec(f.slopes(scores * by_row) * by_row) * f.scales[:, None]
 
     def _consensus(self, facts: PublicFacts, mean: Array, round_: int) -> Array:
+        if self.linearised:
+            return mean
         step = 1 / (penalty_at(self.penalty, round_) * facts.parties)
         return facts.problem.regularizer.prox(mean, step)
 

@@ -15,20 +15,21 @@
     l              inner_steps
 
 Every node holds the regularizer and takes its prox after the noise, so that squares, absolute values and the set W
-(`Ball`, `Box`) are treated alike; it is post-processing.
+(`Ball`, `Box`) are treated alike; it is post-processing. `linearised` takes the regularizer's gradient at the noisy
+iterate instead, with that of the loss, as the paper has it.
 
 Where the noise is. It is added to the gradient: noise of standard deviation s there is noise of s/D on w, so this is
 the paper's calibrated noise, c_1/(D m_i) times the multiplier under add-remove and twice that under replace-one, for
 the D of each inner step. The bound of the gradient itself, c_1/m_i, needs no denominator.
 
-Read the paper with care: (11) and (12) print <grad, w~ - w>, an ascent that diverges. (18) prints eta^{k,r} in the
-denominator of the step, which must be eta^{k,r+1}: noise scaled for the latter is then 5.9 to 16.6 times too small at
-the first inner steps of rounds 1 to 10. Theorem 6 has an open constant; here the steps are composed exactly.
-Minibatches drawn with replacement can hold a record many times: here they are Poisson samples (`rate`), hidden and
-divided by a fixed number. Showing only the averages s gains nothing that can be claimed, so all inner iterates count as
-seen. The constant of Theorem 7's schedule depends on the diameter of W and other numbers that the paper leaves open:
-`RootGrowth(first=...)`, first * sqrt(k r), has the growth with which the two factors above are met (at penalty 0.001,
-99 neighbours and first = 0.976) and leaves the constant to the caller.
+Read the paper with care: (11) and (12) print <grad, w~ - w>, an ascent that diverges. (18), inside a proof, prints
+eta^{k,r} in the denominator of the step, where Algorithm 1, (13a), has eta^{k,r+1}: noise scaled for the latter would
+be 5.9 to 16.6 times too small at the first inner steps of rounds 1 to 10. Theorem 6 has an open constant; here the
+steps are composed exactly. Minibatches drawn with replacement can hold a record many times: here they are Poisson
+samples (`rate`), hidden and divided by a fixed number. Showing only the averages s gains nothing that can be claimed,
+so all inner iterates count as seen. The constant of Theorem 7's schedule depends on the diameter of W and other numbers
+that the paper leaves open: `RootGrowth(first=...)`, first * sqrt(k r), has the growth with which the two factors above
+are met (at penalty 0.001, 99 neighbours and first = 0.976) and leaves the constant to the caller.
 
 `at_average` starts the inner steps of a round at the Metropolis average of what was heard, and `averaging` releases the
 average of the late iterates. Both are post-processing of noisy iterates, hence free. With l = 1 this is
@@ -52,6 +53,7 @@ from consenso.algorithms.networked import (
     noisy_gradient,
     prox_each,
     require_bounded_gradient,
+    require_slopes,
     running_average,
     within,
 )
@@ -104,7 +106,7 @@ class IPADMM:
     clip: 2-norm to which each record's gradient is shortened. radius: of the ball that iterates are projected on, which
     bounds the gradients of the squared loss. rate: of the Poisson sample of a node's records in each inner step.
     at_average: inner steps start at the Metropolis average of what was heard. averaging: share of the last rounds whose
-    iterates are averaged.
+    iterates are averaged. linearised: the regularizer by its gradient at the noisy iterate, in place of its prox.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -119,6 +121,7 @@ class IPADMM:
     rate: float = 1.0
     at_average: bool = False
     averaging: float = 0.0
+    linearised: bool = False
 
     def __post_init__(self) -> None:
         require_positive(self, penalty=self.penalty)
@@ -131,6 +134,7 @@ class IPADMM:
     def check(self, spec: RunSpec) -> None:
         """Refuse unbounded gradients, and a step that divides by zero."""
         require_bounded_gradient(self, spec.facts.problem, self.clip, self.radius)
+        require_slopes(self, spec.facts.problem, not self.linearised, "linearised=False")
         if self.denominator(spec.facts, 1).min() <= 0:
             raise InputError("IPADMM(proximity=0): a node without neighbours needs a positive proximity; give one.")
 
@@ -165,9 +169,13 @@ class IPADMM:
             w = within(w, self.radius)
             g = noisy_gradient(facts, f, w, release, self.clip, self.rate)
             gradients.append(g)
+            if self.linearised:
+                g = g + facts.problem.regularizer.subgradient(w)
             bottom = self.denominator(facts, inner)
             w = (pull + self.proximity_at(facts.round, inner) * w - g) / bottom[:, None]
-            w = within(prox_each(facts.problem.regularizer, w, 1 / bottom), self.radius)
+            if not self.linearised:
+                w = prox_each(facts.problem.regularizer, w, 1 / bottom)
+            w = within(w, self.radius)
             said = said + w / self.inner_steps
         return replace(state, w=w, said=said), Message(w=postprocess(said, *gradients))
 

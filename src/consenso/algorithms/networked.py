@@ -227,12 +227,11 @@ def require_bounded_gradient(owner: object, problem: Problem, clip: float | None
         )
 
 
-def require_slopes(owner: object, problem: Problem, proximal: bool) -> None:
+def require_slopes(owner: object, problem: Problem, proximal: bool, option: str = "proximal=True") -> None:
     """A constraint has a prox and no subgradients."""
     if problem.regularizer.is_constraint and not proximal:
         raise PreconditionError(
-            f"{type(owner).__name__}(proximal=False): {problem.regularizer!r} is a constraint and has no subgradients; "
-            "pass proximal=True."
+            f"{type(owner).__name__}: {problem.regularizer!r} is a constraint and has no subgradients; pass {option}."
         )
 
 

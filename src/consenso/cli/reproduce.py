@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="000, 001, 002, 003, 004 or all.", show_default=False)],
+    paper: Annotated[str, typer.Argument(help="000, 001, 002, 003, 004, all, or list.", show_default=False)],
     full: Annotated[
         bool, typer.Option("--full/--quick", help="All that the paper did, or less than five minutes of it.")
     ] = False,
@@ -28,12 +28,16 @@ def reproduce(
     page: Annotated[
         Path | None, typer.Option(help="Markdown page whose generated part becomes the summary.", show_default=False)
     ] = None,
+    objection: Annotated[
+        str, typer.Option(help="Show one objection to the paper, by name, computed anew.", show_default=False)
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, without a progress bar.")] = False,
 ) -> None:
     """Run a paper's experiments with its parameters, as published and corrected at equal total epsilon and delta.
 
-    Needs a checkout of the repository: the experiments are no part of the installed package. Results are kept in OUT;
-    an interrupted run resumes where it stopped. Two processes with one thread each.
+    `consenso reproduce list` shows the papers, their grids and the objections to them. Figures need Matplotlib
+    (pip install 'consenso[reproduce]'). Results are kept in OUT; an interrupted run resumes where it stopped. Two
+    processes with one thread each.
 
     Exit codes: 0 fine, 1 a card of a corrected run does not verify, 2 bad input, 130 interrupted.
 
@@ -43,8 +47,16 @@ def reproduce(
 
     reproduction = _experiments()
     known = reproduction.papers()
+    if paper == "list":
+        _list(known, as_json=as_json)
+        return
     if paper != "all" and paper not in known:
         raise InputError(f"reproduce({paper!r}): the papers are {', '.join(known)}, or all of them with 'all'.")
+    if objection:
+        if paper == "all":
+            raise InputError("reproduce all --objection: an objection is to one paper; name it.")
+        _show_objection(reproduction, known[paper], objection, out)
+        return
     grid, told = grid or ("full" if full else "quick"), []
     for number in known if paper == "all" else (paper,):
         try:
@@ -65,7 +77,7 @@ def reproduce(
 
 
 def _experiments() -> Any:
-    """The module that reproduces papers, from the checkout that this package lies in."""
+    """The module that reproduces papers: from the checkout that this package lies in, or from the wheel."""
     import importlib
     import importlib.util
     import sys
@@ -73,17 +85,46 @@ def _experiments() -> Any:
     import consenso
     from consenso.errors import InputError
 
-    root = Path(consenso.__file__).resolve().parents[2]
-    if not (root / "experiments" / "reproduction.py").is_file():
+    package = Path(consenso.__file__).resolve().parent
+    places = (package.parents[1], package / "_reproductions")
+    root = next((place for place in places if (place / "experiments" / "reproduction.py").is_file()), None)
+    if root is None:
         raise InputError(
-            f"reproduce: no experiments/ in {root}; they come with a checkout of the repository, installed with "
-            "pip install --editable '.[plots]'."
+            f"reproduce: no experiments in {' or '.join(map(str, places))}; they come with the wheel and with a "
+            "checkout of the repository: install either again."
         )
     if importlib.util.find_spec("matplotlib") is None:
-        raise InputError("reproduce: figures need Matplotlib; install it with pip install 'consenso[plots]'.")
+        raise InputError("reproduce: figures need Matplotlib; install it with pip install 'consenso[reproduce]'.")
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     return importlib.import_module("experiments.reproduction")
+
+
+def _list(known: Any, *, as_json: bool) -> None:
+    told = [
+        {
+            "paper": number,
+            "title": paper.title,
+            "reference": paper.reference,
+            "minutes": {grid: sum(cell.seconds for cell in paper.cells_of(grid)) / 120 for grid in paper.grids},
+            "objections": [case.name for case in paper.cases],
+        }
+        for number, paper in known.items()
+    ]
+    if as_json:
+        typer.echo(json.dumps(told, indent=2))
+        return
+    for each in told:
+        grids = ", ".join(f"{grid} {_duration(60 * minutes)}" for grid, minutes in each["minutes"].items())
+        typer.echo(f"{each['paper']}  {each['title']} ({each['reference']})")
+        typer.echo(f"     grids, on two cores: {grids}")
+        typer.echo(f"     objections: {', '.join(each['objections']) or 'none'}")
+
+
+def _show_objection(reproduction: Any, paper: Any, name: str, out: Path) -> None:
+    found = reproduction.object_to(paper, name, out)
+    for head, text in reproduction.report.objection_lines(paper.number, name, found):
+        typer.echo(f"{head}: {text}\n")
 
 
 def _one(reproduction: Any, paper: Any, grid: str, out: Path, *, quiet: bool) -> Any:
@@ -143,7 +184,7 @@ def _show(told: list[Any], out: Path) -> None:
 
     console = Console()
     table = Table("paper", "claim", "verdict", "reported", "ours")
-    colours = {"reproduced": "green", "only with the flaw": "yellow", "not reproduced": "red"}
+    colours = {"reproduced": "green", "only with the flaw": "yellow", "not reproduced": "red", "undecided": "white"}
     for done in told:
         for verdict in done.outcome.verdicts:
             state = f"[{colours[verdict.state]}]{verdict.state}[/]"

@@ -11,6 +11,7 @@ import typer
 
 from consenso.cli import STOPPED
 from consenso.cli.reading import read_study
+from consenso.conventions import default_delta
 from consenso.errors import InputError
 from consenso.registry import nearest
 
