@@ -5,6 +5,7 @@ Limits are generous where they are in seconds; ratios are taken between calls th
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ def run() -> Iterator[Figure]:
     """A figure for each."""
     yield _fit()
     yield from _start()
+    yield from _plan()
     yield _audit()
     yield _refusal()
     yield from _forecast()
@@ -63,6 +65,28 @@ def _start() -> Iterator[Figure]:
     )
     yield Figure("import consenso, over import numpy", imported / bare, limit=5.0)
     yield Figure("consenso --help", helped, "s", limit=5.0)
+
+
+def _plan() -> Iterator[Figure]:
+    """`consenso plan` from its start to its end, in processor time: others share the machine."""
+    peers = 'kind = "decentralized"\ntopology = "ring"\nsplit = {kind = "equal", parties = 10}'
+    summed = 'kind = "federated"\ntrust = "secure-sum"\nsplit = {kind = "equal", parties = 10}'
+    for name, setting in (("central", 'kind = "central"'), ("peers", peers), ("summed", summed)):
+        with tempfile.TemporaryDirectory() as folder:
+            study = Path(folder) / "study.toml"
+            study.write_text(
+                '[data]\ndataset = "digits"\nrows = 1400\npositive = [0, 2, 4, 6, 8]\n'
+                '[model]\nloss = "logistic"\nregularizer = {kind = "l2", strength = 0.2}\n'
+                f"[privacy]\nepsilon = 2.0\ndelta = 1e-4\n[setting]\n{setting}\n"
+            )
+            command = [sys.executable, "-m", "consenso", "plan", str(study)]
+            taken = []
+            for _ in range(3):
+                before = os.times()
+                subprocess.run(command, capture_output=True, check=True)
+                after = os.times()
+                taken.append(sum(after[2:4]) - sum(before[2:4]))
+        yield Figure(f"consenso plan, {name}", min(taken), "s", limit=2.5)
 
 
 def _audit() -> Figure:

@@ -6,6 +6,8 @@ it and (parties, dim) when each has its own; scores are (rows,) for one output a
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +20,8 @@ from consenso.arrays import Array, IntArray
 
 # Single-precision rows are widened a block at a time, never as a whole.
 BLOCK_NUMBERS = 1 << 18
+# Rows whose products are added up in double precision before they are added as integers.
+MOMENT_ROWS = 1 << 13
 # Matrix products treat the last rows of a table apart unless their number is a multiple of this.
 LANES = 8
 
@@ -167,15 +171,32 @@ class Rows:
             out += self.matrix[block].astype(np.float64).T @ coefficients[block]
         return out.reshape(-1)
 
-    def second_moments(self) -> Array:
-        """Sum over each party's rows of row times its transpose, (parties, features, features): a product a party."""
-        out = np.zeros((self.parties, self.features, self.features))
+    def exact_sums(self, coefficients: Array, step: float) -> IntArray:
+        """`rmatvec` in whole steps, each product rounded to the nearest: no order or batch of rows changes a bit."""
+        from consenso.kernels import exact_sums
+
+        out = np.zeros((self.parties, self.features, self.outputs), dtype=np.int64)
+        weights = np.ascontiguousarray(coefficients, dtype=np.float64).reshape(self.count, self.outputs)
+        kernel: Any = exact_sums.sparse_exact_sums if self.is_sparse else exact_sums.dense_exact_sums
+        given: tuple[Any, ...] = (*self._compress(), self.features) if self.is_sparse else (self.matrix,)
+        exact_sums.run_chunks(kernel, self.layout.offsets, self._row_work(), (*given, weights), step, out)
+        return out.reshape(self.parties, -1)
+
+    def exact_moments(self, step: float, change: Callable[[Array, slice], Array] | None = None) -> IntArray:
+        """Sums over each party's rows of row times its transpose, in whole squared steps.
+
+        Entries are cut to whole steps towards zero, so that no row gets longer; see `moment_step` for how many there
+        may be. Products of such numbers and their sums over a block are exact in double precision. change: what is done
+        to a block of rows first, row by row.
+        """
+        out = np.zeros((self.parties, self.features, self.features), dtype=np.int64)
         for party, (start, stop) in enumerate(zip(self.layout.offsets[:-1], self.layout.offsets[1:], strict=True)):
             for block in self._blocks(int(start), int(stop)):
                 rows = self.matrix[block]
                 rows = rows.toarray() if self.is_sparse else rows
                 rows = rows.astype(np.float64, copy=False)
-                out[party] += rows.T @ rows
+                cut = np.trunc((rows if change is None else change(rows, block)) / step)
+                out[party] += (cut.T @ cut).astype(np.int64)
         return out
 
     def transformed_squared_norms(self, transform: Array) -> Array:
@@ -238,7 +259,7 @@ class Rows:
 
     def _blocks(self, start: int = 0, stop: int | None = None) -> list[slice]:
         stop = self.count if stop is None else stop
-        length = max(1, BLOCK_NUMBERS // self.features // LANES) * LANES
+        length = min(max(1, BLOCK_NUMBERS // self.features // LANES) * LANES, MOMENT_ROWS)
         return [slice(here, min(here + length, stop)) for here in range(start, stop, length)]
 
 
@@ -257,3 +278,21 @@ def multiply(matrix: Array, x: Array) -> Array:
         edge[: rows - whole] = matrix[whole:]
         out[whole:] = np.matmul(edge, x)[: rows - whole]
     return out
+
+
+def sum_step(length: float, rows: int) -> float:
+    """The step of a grid for `exact_sums` of at most so many rows, of contributions of at most this length.
+
+    A power of two: sums over a chunk are exact in 53 bits, and those over all rows in 63.
+    """
+    return 2.0 ** (math.ceil(math.log2(length)) - min(40, 61 - math.ceil(math.log2(max(rows, 1)))))
+
+
+def moment_step(length: float, rows: int) -> float:
+    """The step of a grid for `exact_moments` of at most so many rows of at most this length.
+
+    Sums of products over a block are exact in 53 bits, and those over all rows in 63.
+    """
+    block, all_ = (math.ceil(math.log2(max(count, 1))) for count in (min(rows, MOMENT_ROWS), rows))
+    bits = min(53 - block, 62 - all_) // 2
+    return 2.0 ** (math.ceil(math.log2(length)) - bits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields, replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from consenso.privacy.samplers import Seeded
 from consenso.regularizers import L2
 from consenso.shards import Shards
 from consenso.testing import laws
-from consenso.testing.attacks import attacks_stay_below
+from consenso.testing.attacks import SLOW_TRIALS, attacks_stay_below
 from consenso.testing.plans import execute, plan_example, shards_of
 from consenso.testing.worlds import draw
 
@@ -118,8 +119,8 @@ def test_iterates_follow_the_paper(looks, multiplier) -> None:
         v = x - np.linalg.solve(bent, root @ gradient)
         x = np.linalg.solve(bent + weight * strength * np.eye(3), bent @ v)
         before = gradient
-    # The noise is scaled with sensitivities that include the rounding of sums, some 1e-8 of them; two looks add up.
-    np.testing.assert_allclose(model, x, rtol=1e-6 if multiplier else 1e-9, atol=1e-11)
+    # Rows are cut to some 24 bits for second moments, and sensitivities include what rounding does.
+    np.testing.assert_allclose(model, x, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("law", CHECKED, ids=lambda law: law.__name__)
@@ -131,7 +132,8 @@ def test_a_form_obeys_the_law(name: str, law: laws.Law) -> None:
 @pytest.mark.parametrize("name", ["two looks", "pilot"])
 def test_attacks_on_a_form_stay_below_its_claim(name: str) -> None:
     example = FORMS[name]()
-    attacks_stay_below(replace(example, trusts=("curator",)), trials=4000, slow_trials=1000)
+    slow_trials = 1000 if os.environ.get("CONSENSO_LONG") == "1" else SLOW_TRIALS
+    attacks_stay_below(replace(example, trusts=("curator",)), slow_trials=slow_trials)
 
 
 def test_bad_parameters_are_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import warnings
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests import forks
 
 SCHEMA = """
 strict = true
@@ -58,15 +58,7 @@ def program() -> Program:
     """The real program in a process of its own; keyword arguments: at, the folder, and typed, what is typed in."""
 
     def consenso(*arguments: str | Path, at: Path | None = None, typed: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", "from consenso.cli import main; main()", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1"},
-            timeout=300,
-            cwd=at,
-            input=typed,
-        )
+        return forks.run(*arguments, cwd=at, typed=typed)
 
     return consenso
 

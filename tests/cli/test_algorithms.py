@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from tests import forks
 
 from consenso.algorithms import discover, find
 from consenso.errors import InputError
@@ -13,7 +14,7 @@ PROGRAM = [sys.executable, "-c", "from consenso.cli import main; main()"]
 
 
 def test_every_definition_is_listed_with_a_theorem_for_every_observer() -> None:
-    done = subprocess.run([*PROGRAM, "algorithms", "--json"], capture_output=True, text=True, timeout=300, check=True)
+    done = forks.run("algorithms", "--json")
     listed = json.loads(done.stdout)
     assert [each["name"] for each in listed] == list(discover())
     for each in listed:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import forks
 
 STUDY = """
 title = "a small study"
@@ -38,8 +38,7 @@ parties = 6
 
 
 def consenso(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from consenso.cli import main; main()", "audit", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return forks.run("audit", *arguments)
 
 
 def test_an_algorithm_by_a_paper_s_name(tmp_path: Path) -> None:
@@ -84,11 +83,7 @@ def test_one_run_with_canaries(tmp_path: Path) -> None:
     assert plain.stdout.count("not refuted") == 2
 
 
-def test_a_refuted_claim_is_exit_code_1(tmp_path: Path) -> None:
-    """A definition whose noise is a tenth of what it states, found by the command in its own folder."""
-    program = tmp_path / "wrong.py"
-    program.write_text(
-        """
+WRONG = """
 from dataclasses import dataclass, replace
 from consenso.algorithms.primal_perturbation import PrimalPerturbation
 from consenso.privacy.noise import GaussianNoise
@@ -113,10 +108,12 @@ found.clear()
 found["Wrong"] = Wrong
 main()
 """
-    )
+
+
+def test_a_refuted_claim_is_exit_code_1() -> None:
+    """A definition whose noise is a tenth of what it states, found by the command."""
     for target in ("Wrong", "--all"):
-        command = [sys.executable, str(program), "audit", target, "--trials", "200", "--observer", "eavesdropper"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        done = forks.run("audit", target, "--trials", "200", "--observer", "eavesdropper", script=WRONG)
         assert done.returncode == 1
         assert "REFUTED" in done.stderr
         assert "then again with new noise to at least" in done.stderr

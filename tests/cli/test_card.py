@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests import forks
 
 from consenso.privacy.card import Card
 from consenso.privacy.card.document import digest
@@ -19,13 +18,7 @@ from consenso.privacy.theorems import FixedSizeWithoutMemory
 
 
 def consenso(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from consenso.cli import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
-        timeout=300,
-    )
+    return forks.run(*arguments, env={"COLUMNS": "200"})
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import forks
 
 from consenso.schema import Schema
 
@@ -17,9 +16,7 @@ PEOPLE = "age,job,label\n31,cook,yes\n77,nurse,no\n"
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    plain = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "COLUMNS": "200", "LANG": "C.UTF-8"}
-    command = [sys.executable, "-c", "from consenso.cli import main; main()", "data", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=plain | environment)
+    return forks.run("data", *arguments, env={"COLUMNS": "200", "CONSENSO_DATA": None} | environment)
 
 
 @pytest.fixture

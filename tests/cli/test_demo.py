@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import forks
 
-PROGRAM = [sys.executable, "-m", "consenso"]
 NAMES = ("central", "federated", "decentralized", "digits", "ward")
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, float]]]:
     folder = tmp_path_factory.mktemp("demo") / "out"
-    asked = [*PROGRAM, "demo", "--out", str(folder), "--epsilon", "2", "--json"]
     for _ in range(2):  # a second demo replaces the first
-        done = subprocess.run(asked, capture_output=True, text=True, timeout=400)
+        done = forks.run("demo", "--out", folder, "--epsilon", "2", "--json")
         assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)["studies"]
 
@@ -57,14 +54,12 @@ def test_the_page_shows_the_figures_of_the_runs_and_loads_nothing(demo) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_its_cards_verify(demo, name) -> None:
     folder, _ = demo
-    checked = subprocess.run([*PROGRAM, "verify", str(folder / name)], capture_output=True, text=True, timeout=300)
+    checked = forks.run("verify", folder / name)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 def test_a_bad_epsilon_is_one_clear_error(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*PROGRAM, "demo", "--out", str(tmp_path), "--epsilon", "-1"], capture_output=True, text=True, timeout=300
-    )
+    done = forks.run("demo", "--out", tmp_path, "--epsilon", "-1")
     assert done.returncode == 2
     assert "epsilon" in done.stderr
     assert "Traceback" not in done.stderr

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import forks
 
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.events import Gaussian, repeat
@@ -21,14 +20,7 @@ PUBLIC = Scope(observer="public", unit="record", adjacency="replace-one")
 
 
 def consenso(*arguments: str | Path, at: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from consenso.cli import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=at,
-        env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
-        timeout=300,
-    )
+    return forks.run(*arguments, cwd=at, env={"COLUMNS": "200"})
 
 
 @pytest.fixture
@@ -116,9 +108,7 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
     kinds = []
     for kind, block in re.findall(r"```(console|python)\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL):
         if kind == "python":
-            ran = subprocess.run(
-                [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=300
-            )
+            ran = forks.run(script=block, cwd=tmp_path)
             assert ran.returncode == 0, ran.stderr
             continue
         for line in block.splitlines():

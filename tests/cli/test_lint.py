@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import pytest
+from tests import forks
 
 from consenso.lint import RULES
 
-COMMAND = [sys.executable, "-c", "from consenso.cli import main; main()", "lint"]
-
 
 def lint(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=300)
+    return forks.run("lint", *arguments)
 
 
 @pytest.fixture

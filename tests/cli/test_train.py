@@ -7,14 +7,13 @@ import json
 import os
 import signal
 import stat
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests import forks
 
 from consenso.models import load_model
 from consenso.privacy.ledger import Ledger
@@ -99,23 +98,17 @@ def _slow(folder: Path, source: str, *, rounds: int) -> None:
 
 def _stop_after_a_checkpoint(folder: Path, out: str) -> None:
     """Press Ctrl-C once the first checkpoint is there."""
-    arguments = ["train", "slow.toml", "--out", out, "--json"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from consenso.cli import main; main()", *arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "NO_COLOR": "1"},
-    )
+    written, wrong = folder / f"{out}.out", folder / f"{out}.err"
+    env = {**os.environ, "NO_COLOR": "1"}
+    process = forks.start("train", "slow.toml", "--out", out, "--json", cwd=folder, env=env, out=written, err=wrong)
     deadline = time.monotonic() + 300
     while not (folder / out / "checkpoint" / "checkpoint.npz").exists():
-        assert process.poll() is None, process.communicate()
+        assert process.poll() is None, wrong.read_text()
         assert time.monotonic() < deadline
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
-    told, errors = process.communicate(timeout=300)
-    assert process.returncode == 130, errors
+    code, told, errors = process.wait(300), written.read_text(), wrong.read_text()
+    assert code == 130, errors
     assert json.loads(told) == {"folder": out, "stopped": True, "resumable": True}
     assert "--resume" in errors
     assert "Traceback" not in errors

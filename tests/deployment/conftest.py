@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests import forks
 
 from consenso.deployment import certs
 from consenso.federation.disk import read_journal
@@ -110,20 +110,13 @@ class Federation:
         return free_port()
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-        log = (self.folder / f"{arguments[0]}-{len(self.processes)}.log").open("w")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "consenso", *arguments],
-            cwd=self.folder,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
-            **options,
-        )
-        log.close()
-        process.log = Path(log.name)  # type: ignore[attr-defined]
+        log = self.folder / f"{arguments[0]}-{len(self.processes)}.log"
+        log.touch()
+        env = os.environ | {"PYTHONUNBUFFERED": "1"}
+        process: Any = forks.start(*arguments, cwd=self.folder, env=env, out=log, **options)
+        process.log = log
         self.processes.append(process)
-        return process
+        return process  # type: ignore[no-any-return]
 
     def serve(self, *more: str, study: str = "study.toml", out: str = "run", **options: Any) -> subprocess.Popen[str]:
         address = ["--listen", f"127.0.0.1:{self.port}"]

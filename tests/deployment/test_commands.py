@@ -66,8 +66,8 @@ def test_a_server_idles_shows_its_status_and_stops_where_it_can_go_on(federation
     assert set(told["charged"]["epsilon"]) == {"eavesdropper", "server", "peer:0", "public"}
     assert told["simulation"] is True
     time.sleep(2.0)
-    # A tenth of a core is far more than waiting takes; a busy loop takes all of one.
-    assert cpu_seconds(server.pid) - before < 0.1 * (time.monotonic() - began)
+    # Half a core is far more than waiting and one answer take, however busy the machine; a busy loop takes all of one.
+    assert cpu_seconds(server.pid) - before < 0.5 * (time.monotonic() - began)
     server.send_signal(signal.SIGTERM)
     assert server.wait(300) == 130
     assert "give the same command to go on" in made.tail(server)

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import random
-import resource
 import signal
 import time
 import urllib.request
@@ -210,12 +209,9 @@ def test_a_run_that_needs_everybody_waits_for_a_frozen_party(federation):
 def test_a_full_disk_is_an_error_and_nothing_is_lost(federation):
     made = federation(rounds=40)
 
-    def small() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))
-
     server = made.serve()
     clients = [made.join("ash"), made.join("birch")]
-    full = made.join("cedar", preexec_fn=small)
+    full = made.join("cedar", largest_file=150_000)
     assert full.wait(300) == 2
     assert "could not be written" in made.tail(full)
     assert "nothing was sent" in made.tail(full)

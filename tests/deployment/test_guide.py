@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import forks
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```", re.M | re.S)
@@ -53,12 +52,6 @@ def test_the_guide_is_true(federation, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def consenso(*arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "consenso", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=os.environ | {"COLUMNS": "200"},
-    )
+    done = forks.run(*arguments, env={"COLUMNS": "200"})
     assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
     return done.stdout

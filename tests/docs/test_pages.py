@@ -6,25 +6,15 @@ and each line of a `console` block is run by a shell. `sh` blocks are not run: t
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import forks
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("tutorials/one-table", "tutorials/federation", "tutorials/peers", "which-guarantee", "which-algorithm")
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```", re.M | re.S)
-
-
-def shell(command: str, folder: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        command, shell=True, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -43,13 +33,13 @@ def test_every_block_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pyte
             (tmp_path / re.findall(r"`([\w.-]+\.toml)`", before)[-1]).write_text(body)
         else:
             for line in body.strip().splitlines():
-                shell(line, tmp_path)
+                forks.type_in(line, tmp_path)
     if "tutorials" in name:
         assert list((tmp_path / "runs").glob("*/report.html"))
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    shell(f"mkdocs build --strict --quiet --site-dir {tmp_path / 'site'}", ROOT)
+    forks.type_in(f"mkdocs build --strict --quiet --site-dir {tmp_path / 'site'}", ROOT)
     assert (tmp_path / "site" / "index.html").exists()
     for page in (tmp_path / "site").rglob("*.html"):
         loaded = re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=\"?(https?://[^\"> ]+)", page.read_text())

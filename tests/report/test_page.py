@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests import forks
 
 from consenso.errors import ConsensoError
 from consenso.privacy.accountants import tradeoff
@@ -118,11 +117,10 @@ def test_charts_draw_whatever_they_are_given(y, log):
 
 
 def test_the_command_writes_the_page_and_refuses_what_is_no_run(folder, tmp_path):
-    program = [sys.executable, "-m", "consenso", "report"]
-    done = subprocess.run([*program, str(folder), "--json"], capture_output=True, text=True, timeout=300)
+    done = forks.run("report", folder, "--json")
     assert done.returncode == 0, done.stderr
     assert Path(json.loads(done.stdout)["report"]).stat().st_size > 10_000
-    missing = subprocess.run([*program, str(tmp_path / "nowhere")], capture_output=True, text=True, timeout=300)
+    missing = forks.run("report", tmp_path / "nowhere")
     assert missing.returncode == 2
     assert "Traceback" not in missing.stderr
     (tmp_path / "card.json").write_text((folder / "card.json").read_text().replace("0.01", "0.02", 1))

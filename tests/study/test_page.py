@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import forks
 
 from consenso.study.data import read_data
 from consenso.study.keys import Faults, Keys
@@ -36,17 +34,9 @@ def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             exec(compile(body, "study.md", "exec"), names)
         else:
             for line in body.strip().splitlines():
-                _run(line, tmp_path)
+                forks.type_in(line, tmp_path)
     assert (tmp_path / "digits.onnx").exists()
     assert (tmp_path / "runs" / "digits" / "report.html").exists()
-
-
-def _run(line: str, folder: Path) -> None:
-    program, *arguments = line.split()
-    assert program == "consenso"
-    command = [sys.executable, "-c", "from consenso.cli import main; main()", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=dict(os.environ))
-    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
 
 
 def test_every_key_is_told() -> None:

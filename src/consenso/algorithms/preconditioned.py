@@ -13,7 +13,8 @@ This is the noisy fixed-point iteration of Cyffers, Bellet and Basu 2023 (Algori
 whitened coordinates the noise is spent where the data have information, and one step size fits every problem.
 Everything after a release is post-processing: Q, the clip, how many steps the budget is worth, how much to damp, a step
 that is halved when gradients turn against each other. `consenso.algorithms.noise_levels` has these rules. Whitened rows
-are never formed: a row keeps the factor by which its whitened self is shortened.
+are never formed: the factor by which each is shortened is kept beside its row. Sums over rows are exact: neither their
+order nor the batches in which they are read change a bit of the model.
 
     a loss with kinks     its slopes are those of its Moreau envelope: `smoothing` is the width of a kink
     a loss without bound  its slopes are clipped at the bound of the targets
@@ -31,22 +32,25 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.algorithms import noise_levels
-from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
-from consenso.algorithms.shape import Example, Source, per_row, require_positive
+from consenso.algorithms.noise_levels import NoiseLevels
+from consenso.algorithms.shape import Example, Source, require_positive
 from consenso.algorithms.whitening import (
     DIGEST_WORDS,
     LEAST,
     SHORTEST_CLIP,
     Hub,
+    Slopes,
+    Whitening,
     check_cost,
     check_metric,
     digest,
-    factors,
     gradient_release,
     moment_release,
-    pull,
     scale_release,
+    sum_gradients,
+    sum_moments,
     sum_shortened_moments,
+    sum_squared_slopes,
     within_bounds,
 )
 from consenso.arrays import Array
@@ -84,14 +88,9 @@ class Down:
 
 @dataclass(frozen=True)
 class State:
-    """The factor by which each whitened row is shortened to the clip, and the metric and clip that it is for.
-
-    Factors are computed when a metric or a clip is first heard. A hub that named a smaller clip for old factors would
-    get rows that are longer than their noise accounts for, so a party keeps a digest of what its factors are for.
-    """
+    """A digest of the metric and clip that were last heard and found to be such as an honest hub names."""
 
     told: Array  # (parties, words)
-    factor: Array = per_row()
 
 
 @dataclass(frozen=True)
@@ -114,6 +113,9 @@ class PreconditionedFixedPoint:
     sources: ClassVar[tuple[Source, ...]] = (
         Source(paper="000", algorithm="Algorithm 1, preconditioned", names=("preconditioned fixed point",)),
     )
+
+    #: Rows are touched by `Cohort.add_up` alone, so that they may stay in storage.
+    adds_up_only: ClassVar[bool] = True
 
     looks: int = 1
     share: float = 0.1
@@ -213,8 +215,8 @@ class PreconditionedFixedPoint:
         return hub if self.looks else self._ready(facts, hub)
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        """Nothing is shortened yet."""
-        return State(factor=np.ones(f.rows), told=np.zeros((len(f.parties), DIGEST_WORDS)))
+        """Nothing was heard yet."""
+        return State(told=np.zeros((len(f.parties), DIGEST_WORDS)))
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The model and the metric."""
@@ -229,29 +231,22 @@ class PreconditionedFixedPoint:
         check_cost(down.clip, down.width, down.share)
         metric, kind = Metric(down.vectors, down.values), self._kind(facts)
         if kind == "second moment" and facts.round == 0:
-            return state, Up(total=release("second moment", pack_symmetric(f.second_moment()), share=down.share))
+            return state, Up(total=release("second moment", pack_symmetric(sum_moments(f)), share=down.share))
         told = digest(metric, down.clip)
         if not (state.told == told).all():
             check_metric(facts, metric)
-            state = State(factor=factors(f, metric, down.clip), told=np.tile(told, (len(f.parties), 1)))
+            state = State(told=np.tile(told, (len(f.parties), 1)))
+        whitening = Whitening(metric, down.clip, told.tobytes().hex())
         if kind == "second moment":
-            moment = pack_symmetric(sum_shortened_moments(f, metric, state.factor))
+            moment = pack_symmetric(sum_shortened_moments(f, whitening))
             bound = (down.clip / facts.problem.row_bound) ** 2
             return state, Up(total=release("second moment", moment, bound=bound, share=down.share))
-        # The size of slopes is measured at their first width, whatever the hub says.
-        slopes = self._slopes(facts, f, f.linear_predictor(down.x), 1.0 if kind == "scale" else down.width)
         if kind == "scale":
-            return state, Up(total=release("scale", f.sums((slopes / slope_limit(facts.problem)) ** 2)[:, None]))
-        pulled = pull(f, slopes * (state.factor if slopes.ndim == 1 else state.factor[:, None]))
+            # The size of slopes is measured at their first width, whatever the hub says.
+            return state, Up(total=release("scale", sum_squared_slopes(f, down.x, Slopes(self.smoothing, 1.0))))
+        pulled = sum_gradients(f, down.x, Slopes(self.smoothing, down.width), whitening)
         bound = down.clip * (1.0 if self.smoothing else down.width)
         return state, Up(total=release("gradient", metric.apply(pulled, -0.5), bound=bound, share=down.share))
-
-    def _slopes(self, facts: PublicFacts, f: Cohort, scores: Array, width: float) -> Array:
-        if self.smoothing:
-            slopes, limit = f.prox_slopes(scores, self.smoothing * width), slope_limit(facts.problem)
-        else:
-            slopes, limit = f.slopes(scores), slope_limit(facts.problem) * width
-        return slopes if facts.problem.loss.slope_bound <= limit else noise_levels.clip_slopes(slopes, limit)
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """Read the metric off the second moment; then preconditioned proximal steps."""

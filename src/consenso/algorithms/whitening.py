@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consenso.algorithms.noise_levels import slope_limit
-from consenso.arrays import Array
+from consenso.algorithms.noise_levels import clip_slopes, slope_limit
+from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
 from consenso.metric import Metric
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.public_facts import PublicFacts
-from consenso.rows import BLOCK_NUMBERS
+from consenso.rows import moment_step, multiply, sum_step
 from consenso.shards import Cohort
 
 DIGEST_WORDS = 8  # of 32 bits: exact as floating-point numbers
@@ -24,8 +24,6 @@ CONDITION = LEAST**-0.5
 # How far from orthonormal the vectors of a metric may be, entry by entry.
 ORTHONORMAL = 1e-9
 SHORTEST_CLIP, NARROWEST_WIDTH = 1e-6, 1e-3
-# Rows that are summed one after the other; the sums of pieces are added with their rounding errors.
-PIECE = 1 << 12
 ROUNDOFF = 2.0**-53
 
 
@@ -62,7 +60,7 @@ class Hub:
 def moment_release(facts: PublicFacts, *, several: bool) -> Release:
     """Second moments; `several` share one cost."""
     p, one = facts.problem.features, facts.problem.row_bound**2
-    rounding = sum_rounding(facts.problem.row_cap, one * facts.problem.row_cap)
+    rounding = sum_rounding(facts.problem.parties, one * facts.problem.row_cap)
     return Release(
         name="second moment",
         size=p * (p + 1) // 2,
@@ -90,7 +88,7 @@ def gradient_release(facts: PublicFacts) -> Release:
         adaptive=True,
         parts=True,
         bounds=Bounds.of_contributions(
-            record=slope, party=slope * facts.most, rounding=sum_rounding(records, slope * records)
+            record=slope, party=slope * facts.most, rounding=sum_rounding(facts.problem.parties, slope * records)
         ),
         why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
     )
@@ -98,7 +96,7 @@ def gradient_release(facts: PublicFacts) -> Release:
 
 def scale_release(facts: PublicFacts) -> Release:
     """The sum of squared slopes."""
-    rounding = sum_rounding(facts.problem.row_cap, facts.problem.row_cap)
+    rounding = sum_rounding(facts.problem.parties, facts.problem.row_cap)
     one, users = 1.0 + rounding, facts.most + rounding
     return Release(
         name="scale",
@@ -149,12 +147,13 @@ def check_cost(clip: float, width: float, share: float) -> None:
 def rounding(facts: PublicFacts) -> float:
     """What rounding adds to how far a whitened gradient moves, relative to one contribution of full length.
 
-    Shortened rows are at most R C long before whitening (R the row bound, C the clip), so a sum over n records is off
-    by at most (PIECE + 8) u n R C and its whitening by 2 p^1.5 u times the length of the sum, in both worlds; whitening
-    makes either CONDITION / R times longer at most.
+    Shortened rows are at most R C long before whitening (R the row bound, C the clip). Sums over rows are exact, of
+    contributions that are rounded to a grid of `sum_step`; whitening a sum over n records is off by 2 p^1.5 u times its
+    length, in both worlds; and it makes either CONDITION / R times longer at most.
     """
-    p, n = facts.problem.features, facts.problem.records
-    return float(4 * CONDITION * n * (PIECE + 8 + 2 * p**1.5) * ROUNDOFF)
+    p, n = facts.problem.features, facts.problem.row_cap
+    grid = float(np.sqrt(facts.dim)) * sum_step(1.0, n)
+    return float(CONDITION * (grid + 4 * n * (8 + 2 * p**1.5) * ROUNDOFF))
 
 
 def factors(f: Cohort, metric: Metric, clip: float) -> Array:
@@ -171,42 +170,87 @@ def factors(f: Cohort, metric: Metric, clip: float) -> Array:
     return shortened
 
 
-def pull(f: Cohort, coefficients: Array) -> Array:
-    """Sum over each party's rows of coefficient times row, (parties, dim), with rounding as `rounding` counts it."""
-    if f.sizes.max(initial=0) <= PIECE:
-        return f.rmatvec(coefficients)
-    rows = f._rows
-    out = np.zeros((rows.parties, rows.features * rows.outputs))
-    for party, (start, stop) in enumerate(zip(rows.layout.offsets[:-1], rows.layout.offsets[1:], strict=True)):
-        low = np.zeros(out.shape[1])  # what rounding took off `out`
-        for here in range(int(start), int(stop), PIECE):
-            piece = slice(here, min(here + PIECE, int(stop)))
-            part = rows.matrix[piece]
-            part = part if rows.is_sparse else part.astype(np.float64, copy=False)
-            added = np.asarray(part.T @ coefficients[piece], dtype=np.float64).reshape(-1)
-            total = out[party] + added
-            kept = total - out[party]
-            low += (out[party] - (total - kept)) + (added - kept)
-            out[party] = total
-        out[party] += low
-    return out
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """A metric and the clip to which whitened rows are shortened, with a name that no other pair has."""
+
+    metric: Metric
+    clip: float
+    key: str
+
+    def factors(self, rows: Cohort) -> Array:
+        """How much each row is shortened, (rows,): computed when the pair is first heard, then kept beside the rows."""
+        return rows.remember(self.key, lambda part: factors(part, self.metric, self.clip))
 
 
-def sum_shortened_moments(f: Cohort, metric: Metric, factors: Array) -> Array:
-    """Sum over each party's whitened and shortened rows of row times its transpose, (parties, features, features).
+@dataclass(frozen=True)
+class Slopes:
+    """Slopes of a loss, of its Moreau envelope if there is smoothing, clipped where they have no bound."""
 
-    The rows whose lengths were checked are the ones that are summed. They are taken a block at a time, so that no
-    second table is made.
-    """
-    rows, root = f._rows, None if metric.is_round else metric.power(-0.5)
-    length = max(1, BLOCK_NUMBERS // rows.features)
-    out = np.zeros((rows.parties, rows.features, rows.features))
-    for party, (start, stop) in enumerate(zip(rows.layout.offsets[:-1], rows.layout.offsets[1:], strict=True)):
-        for here in range(int(start), int(stop), length):
-            block = slice(here, min(here + length, int(stop)))
-            part = rows.matrix[block]
-            part = part.toarray() if rows.is_sparse else part.astype(np.float64, copy=False)
-            part = part * metric.values[0] ** -0.5 if root is None else part @ root
-            part = part * factors[block, None]
-            out[party] += part.T @ part
-    return out
+    smoothing: float
+    width: float
+
+    def at(self, f: Cohort, x: Array) -> Array:
+        """Of every row at a model, (rows,) or (rows, outputs)."""
+        scores, limit = f.linear_predictor(x), slope_limit(f.problem)
+        if self.smoothing:
+            slopes = f.prox_slopes(scores, self.smoothing * self.width)
+        else:
+            slopes, limit = f.slopes(scores), limit * self.width
+        return slopes if f.problem.loss.slope_bound <= limit else clip_slopes(slopes, limit)
+
+
+# What is added up over rows, in whole steps of public grids.
+
+
+def sum_moments(f: Cohort) -> Array:
+    """Sum over each party's rows of row times its transpose, (parties, features, features)."""
+    step = moment_step(f.problem.row_bound, f.problem.row_cap)
+    return f.add_up(_moments, step**2, step)
+
+
+def sum_shortened_moments(f: Cohort, whitening: Whitening) -> Array:
+    """The same over whitened and shortened rows."""
+    step = moment_step(whitening.clip, f.problem.row_cap)
+    return f.add_up(_shortened_moments, step**2, whitening, step)
+
+
+def sum_squared_slopes(f: Cohort, x: Array, slopes: Slopes) -> Array:
+    """Sum over each party's rows of squared slopes over their squared bound, (parties, 1)."""
+    step = moment_step(1.0, f.problem.row_cap) ** 2
+    return f.add_up(_squared_slopes, step, x, slopes, step)
+
+
+def sum_gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Whitening) -> Array:
+    """Sum over each party's rows of slope times shortened row, before whitening, (parties, dim)."""
+    problem = f.problem
+    step = sum_step(slope_limit(problem) * problem.row_bound * whitening.clip, problem.row_cap)
+    return f.add_up(_gradients, step, x, slopes, whitening, step)
+
+
+def _moments(f: Cohort, step: float) -> IntArray:
+    return f.exact_moments(step)
+
+
+def _shortened_moments(f: Cohort, whitening: Whitening, step: float) -> IntArray:
+    metric, shortened = whitening.metric, whitening.factors(f)
+    root = None if metric.is_round else metric.power(-0.5)
+
+    def change(rows: Array, block: slice) -> Array:
+        whitened = rows * metric.values[0] ** -0.5 if root is None else multiply(rows, root)
+        return whitened * shortened[block, None]
+
+    return f.exact_moments(step, change)
+
+
+def _squared_slopes(f: Cohort, x: Array, slopes: Slopes, step: float) -> IntArray:
+    squares = (slopes.at(f, x) / slope_limit(f.problem)) ** 2
+    each: Array = squares if squares.ndim == 1 else squares.sum(axis=1)
+    # Towards zero: no square grows.
+    sums: IntArray = f.sums(np.trunc(np.minimum(each, 1.0) / step).astype(np.int64))[:, None]  # type: ignore[assignment]
+    return sums
+
+
+def _gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Whitening, step: float) -> IntArray:
+    found, shortened = slopes.at(f, x), whitening.factors(f)
+    return f.exact_sums(found * (shortened if found.ndim == 1 else shortened[:, None]), step)

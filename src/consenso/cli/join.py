@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from consenso.cli.cluster import Engine, EngineOption, SchedulerOption, cluster
+
 STOPPED = 130  # 128 + SIGINT, as shells have it
 
 
@@ -38,6 +40,8 @@ def join(
     status_port: Annotated[
         int | None, typer.Option(help="Serve the status as JSON on this port of the loopback address; 0 for any.")
     ] = None,
+    engine: EngineOption = Engine.process,
+    scheduler: SchedulerOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a panel.")] = False,
 ) -> None:
     """Take part in a federation with your own table, which does not leave this machine.
@@ -55,18 +59,20 @@ def join(
     from consenso.deployment.join import Member, PartyOptions
     from consenso.study import Study
 
-    told = PartyOptions(
-        study=Study.load(study),
-        party=party,
-        data=data,
-        server=server,
-        certs=certs,
-        state=state or Path(f"{party}.state"),
-        out=out or Path(f"{party}.run"),
-        ledger=ledger,
-        label=label,
-    )
-    folder = run_in_foreground(lambda: Member(told), as_json=as_json, port=status_port, echo=typer.echo)
+    with cluster(engine, scheduler) as client:
+        told = PartyOptions(
+            study=Study.load(study),
+            party=party,
+            data=data,
+            server=server,
+            certs=certs,
+            state=state or Path(f"{party}.state"),
+            out=out or Path(f"{party}.run"),
+            ledger=ledger,
+            label=label,
+            client=client,
+        )
+        folder = run_in_foreground(lambda: Member(told), as_json=as_json, port=status_port, echo=typer.echo)
     if folder is None:
         typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
         raise typer.Exit(STOPPED)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.cli.cluster import Engine, EngineOption, SchedulerOption, cluster
+
 if TYPE_CHECKING:
     from consenso.study import Study
     from consenso.study.training import Trained
@@ -30,6 +32,8 @@ def run(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped in that folder.")] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.html.")] = False,
+    engine: EngineOption = Engine.process,
+    scheduler: SchedulerOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON, without a progress bar.")] = False,
 ) -> None:
     """Train a study: read the table through its schema, charge the ledger, run, and write the folder of the run.
@@ -49,7 +53,8 @@ def run(
     folder = out or default_folder(loaded, study)
     with _interruptible(quiet=as_json) as stop:
         try:
-            found = _with_bar(loaded, folder, resume=resume, stop=stop, quiet=as_json)
+            with cluster(engine, scheduler) as client:
+                found = _with_bar(loaded, folder, resume=resume, stop=stop, quiet=as_json, client=client)
         except KeyboardInterrupt:
             again = f"consenso train {study}" + (f" --out {out}" if out is not None else "") + " --resume"
             saved = (folder / "checkpoint").exists()
@@ -114,11 +119,11 @@ def _interruptible(*, quiet: bool) -> Iterator[Any]:
         signal.signal(signal.SIGINT, before)
 
 
-def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: bool) -> Trained:
+def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: bool, client: Any) -> Trained:
     from consenso.study.training import train
 
     if quiet:
-        return train(study, folder, resume=resume, stop=stop)
+        return train(study, folder, resume=resume, stop=stop, client=client)
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -138,6 +143,7 @@ def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: boo
             folder,
             resume=resume,
             stop=stop,
+            client=client,
             progress=lambda done, planned: bar.update(task, description="training", completed=done, total=planned),
         )
         # An algorithm may be done before its rounds are used up.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from consenso.deployment.engines import server_parts
 from consenso.deployment.identity import disk_of, guard_of, names_of, place_of, run_of
@@ -29,6 +30,7 @@ class PartyOptions:
     out: Path
     ledger: Path | None = None
     label: str = "1"
+    client: Any = None  # of a Dask cluster whose workers hold the party's rows
 
 
 class Member:
@@ -41,7 +43,7 @@ class Member:
         run, credentials = run_of(study, told.label), Credentials.load(told.certs, name=told.party)
         parts = server_parts(plan, credentials.signatures(names_of(study), run))
         self._run, self._folder = run, prepare(told.out, again=run)
-        shards = study.party_shards(told.party, told.data)
+        shards = study.party_shards(told.party, told.data, told.client)
         disk = disk_of(study, told.state, owner=told.party, label=told.label)
         guard = guard_of(study, disk, told.ledger, label=told.label)
         self.party = Party(plan, shards, index, disk, guard=guard, contributor=parts.contributor)

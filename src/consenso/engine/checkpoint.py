@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from consenso import registry
 from consenso.engine.codec import decode, encode
 from consenso.engine.continuation import LIVE, Continuation, Held, Tokens, UserTokens, draws_private_noise
 from consenso.engine.in_process import Progress
@@ -33,8 +32,8 @@ from consenso.privacy.releaser import ReleaseRecord
 from consenso.shards import Cohort
 
 
-def fingerprint(plan: Plan, unit: str | None = None) -> str:
-    """Hash of everything public that determines a run. unit: another word for the unit of the plan."""
+def fingerprint(plan: Plan) -> str:
+    """Hash of everything public that determines a run."""
     problem, spec = plan.problem, plan.spec
     facts = {
         "algorithm": repr(plan.algorithm),
@@ -43,7 +42,7 @@ def fingerprint(plan: Plan, unit: str | None = None) -> str:
         "features": problem.features,
         "sizes": hashlib.sha256(np.ascontiguousarray(problem.sizes).tobytes()).hexdigest(),
         "bounds": [problem.row_bound, problem.target_bound],
-        "unit": [unit or problem.unit, problem.adjacency, problem.weighting],
+        "unit": [problem.unit, problem.adjacency, problem.weighting],
         "rounds": spec.rounds,
         "schedule": repr(spec.schedule),
         "noise": repr(sorted(spec.policy.noise.items())),
@@ -129,8 +128,7 @@ class Checkpoint:
         meta = self._meta
         if not meta:
             return self._without_lost_rounds(empty) if self._journal.exists() else None
-        former = [old for old, now in registry.RENAMED["units"].items() if now == self.plan.problem.unit]
-        if meta["fingerprint"] not in (self.fingerprint, *(fingerprint(self.plan, unit) for unit in former)):
+        if meta["fingerprint"] != self.fingerprint:
             raise InputError(
                 f"checkpoint {str(self._file)!r}: it belongs to another problem, algorithm, graph, noise or version; "
                 "resume with the plan it was made with, or start in another folder."

@@ -22,6 +22,7 @@ from consenso.privacy.noise import NoNoise
 from consenso.privacy.releaser import ReleaseRecord
 from consenso.schedules import Coins
 from consenso.shards import Shards
+from consenso.shards.stored import require_adding_up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +154,7 @@ def _check(plan: Plan, shards: Shards) -> None:
             "run(plan=...): no source of noise was chosen; plan with sampler=Safe() for noise that protects, or with "
             "sampler=Seeded(seed) for a simulation."
         )
+    require_adding_up(plan.algorithm, shards)
     if len(shards.parties) != plan.spec.parties:
         raise InputError(
             f"run(shards=...): rows of {len(shards.parties)} parties are here and the plan has {plan.spec.parties}; "

@@ -17,6 +17,7 @@ from consenso.errors import InputError
 from consenso.estimators.linear import PrivateLinearModel
 from consenso.estimators.privacy_params import PrivacyParams, terms_of
 from consenso.estimators.reading import read_records, without_warnings
+from consenso.estimators.stored import open_rows, opens
 from consenso.problem import Problem
 
 PUBLIC = "public"
@@ -29,7 +30,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     classes: ArrayLike | str | None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit within the budget. X: (records, features), dense or sparse; y: labels."""
+        """Fit within the budget. X: (records, features), dense or sparse; y: labels.
+
+        X may also be a table that stays in storage (a path or a pattern of Parquet, Arrow or CSV files, a Polars
+        LazyFrame, a DuckDB relation) with y the name of its target, or a NumPy memory map.
+        """
         self._check_parameters()
         self._check_classes()
         self._warn_of_spending()
@@ -37,10 +42,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             return self._fit(X, y)
 
     def _fit(self, X: Any, y: Any) -> Self:
-        X, y = read_records(self, X, y, real=False)
-        classes, codes = self._encode_labels(y)
+        if opens(X):
+            classes = self._declared_classes()
+            X, targets = open_rows(self, X, y, classes), None
+        else:
+            X, y = read_records(self, X, y, real=False)
+            classes, codes = self._encode_labels(y)
+            targets = self._targets(codes, len(classes))
         terms = terms_of(self, type(self).__name__, X.shape[0])
-        targets = self._targets(codes, len(classes))
         self._learn(lambda known: self._make_problem(known, X.shape[1], len(classes)), terms, X, targets)
         if isinstance(self.classes, str):
             texts = (*self.guarantee_.assumptions, _LABELS_ARE_PUBLIC)
@@ -91,6 +100,16 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         given = np.asarray(self.classes)
         if given.ndim != 1 or len(given) < 2 or len(np.unique(given)) < len(given):
             raise InputError(f"{owner}(classes={self.classes!r}): a list of at least two different labels is needed.")
+
+    def _declared_classes(self) -> NDArray[Any]:
+        """The labels of a table that is read in batches."""
+        if self.classes is None or isinstance(self.classes, str):
+            raise InputError(
+                f"{type(self).__name__}(classes={self.classes!r}): of a table that is read in batches the labels are "
+                "not looked for; pass classes=[...]."
+            )
+        self._check_count(len(np.asarray(self.classes)))
+        return np.unique(np.asarray(self.classes))
 
     def _encode_labels(self, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         owner = type(self).__name__

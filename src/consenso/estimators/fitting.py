@@ -27,7 +27,9 @@ from consenso.privacy.theorems import Composition
 from consenso.problem import NO_BOUND, Problem
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Unpenalized
 from consenso.shards import Shards
+from consenso.shards.cluster import hold_batches
 from consenso.shards.constant import whole_bound, with_constant
+from consenso.shards.stored import RowBatches
 
 if TYPE_CHECKING:
     from consenso.engine.ledger_charge import LedgerCharge
@@ -74,7 +76,12 @@ def make_problem(
 
 
 def make_shards(problem: Problem, X: Any, targets: Any, *, row_bound: float | None, constant: float | None) -> Shards:
-    """Validated rows, with the column for the intercept, and encoded targets, as the one party of a problem."""
+    """Validated rows, with the column for the intercept, and encoded targets, as the one party of a problem.
+
+    Rows in storage, whose batches have their targets, stay there.
+    """
+    if isinstance(X, RowBatches):
+        return hold_batches(problem, X, bound=row_bound, constant=constant)
     if constant is not None:
         X = with_constant(X, NO_BOUND if row_bound is None else row_bound, constant, "fit")
     return Shards.build(problem, X, targets, np.array([0, X.shape[0]]))

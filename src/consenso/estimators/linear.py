@@ -6,6 +6,7 @@ import difflib
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from consenso.privacy.card import Card
 from consenso.privacy.observers import choose_observer
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Problem
 from consenso.shards import Shards
+from consenso.shards.cluster import ASSUMPTION, ClusterBatches
 from consenso.shards.constant import constant_for
 
 if TYPE_CHECKING:
@@ -88,6 +90,8 @@ class PrivateLinearModel(PrivateEstimator):
         result = fit(problem_of, terms, shards_of, records=X.shape[0], solver=self.solver)
         plan = result.plan
         self.guarantee_ = plan.guarantee(choose_observer(plan.trust), terms.delta)
+        if isinstance(X, ClusterBatches):
+            self.guarantee_ = replace(self.guarantee_, assumptions=(*self.guarantee_.assumptions, ASSUMPTION))
         self.solver_, self.solver_reason_, self.n_iter_ = plan.solver, plan.reason, result.rounds
         self._keep(without_seed(plan), plan.problem, result.model, terms)
 

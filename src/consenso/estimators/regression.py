@@ -19,6 +19,7 @@ from consenso.estimators.fitting import make_problem, penalty, telling_level
 from consenso.estimators.linear import PrivateLinearModel, check_size
 from consenso.estimators.privacy_params import PrivacyParams, terms_of
 from consenso.estimators.reading import read_records, without_warnings
+from consenso.estimators.stored import open_rows, opens
 from consenso.losses import Huber, Loss, Squared
 from consenso.problem import Problem
 
@@ -32,11 +33,15 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
     target_bound: float | None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit within the budget. X: (records, features), dense or sparse; y: real targets."""
+        """Fit within the budget. X: (records, features), dense or sparse; y: real targets.
+
+        X may also be a table that stays in storage (a path or a pattern of Parquet, Arrow or CSV files, a Polars
+        LazyFrame, a DuckDB relation) with y the name of its target, or a NumPy memory map.
+        """
         self._check_parameters()
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
-            X, y = read_records(self, X, y, real=True)
+            X, y = (open_rows(self, X, y, None), None) if opens(X) else read_records(self, X, y, real=True)
             terms = terms_of(self, type(self).__name__, X.shape[0])
             self._learn(lambda known: self._make_problem(known, X.shape[1]), terms, X, y)
         return self

@@ -19,6 +19,7 @@ from consenso.privacy.release import Release
 from consenso.privacy.releaser import PendingSums, SumToken
 from consenso.public_facts import PublicFacts
 from consenso.shards import Cohort, Shards
+from consenso.shards.stored import require_adding_up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +93,7 @@ def _ignore_value(round_: int, release: Release, cohort: IntArray, value: object
 def _check(plan: Plan, shards: Shards, party: int) -> None:
     if shards.problem != plan.problem:
         raise InputError("Party(shards=...): the rows belong to another problem; read them for the plan's problem.")
+    require_adding_up(plan.algorithm, shards)
     if party not in shards.parties:
         raise InputError(f"Party(party={party}): no rows of this party are here; read its own file.")
     require_sampler(plan)

@@ -49,9 +49,27 @@ def is_public_call(node: ast.Call) -> bool:
     return called_name(node).startswith(PUBLIC_MAKERS)
 
 
+def parts(node: ast.AST) -> tuple[ast.AST, ...]:
+    """A node and all that are inside of it, listed once: every rule asks again for the parts of the same nodes."""
+    known: tuple[ast.AST, ...] | None = node.__dict__.get("_parts")
+    if known is None:
+        known = node.__dict__["_parts"] = tuple(ast.walk(node))
+    return known
+
+
+def names_in(*nodes: ast.AST) -> set[str]:
+    """The names that nodes mention."""
+    return {part.id for node in nodes for part in parts(node) if isinstance(part, ast.Name)}
+
+
+def calls_in(node: ast.AST) -> list[ast.Call]:
+    """The calls that a node makes, those inside of calls included."""
+    return [part for part in parts(node) if isinstance(part, ast.Call)]
+
+
 def uses_library(tree: ast.Module) -> bool:
     """Whether a file imports this library."""
-    for node in ast.walk(tree):
+    for node in parts(tree):
         if isinstance(node, ast.Import) and any(each.name.split(".")[0] == "consenso" for each in node.names):
             return True
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "consenso":
@@ -62,7 +80,7 @@ def uses_library(tree: ast.Module) -> bool:
 def scopes(tree: ast.Module) -> Iterator[list[ast.stmt]]:
     """The bodies of the module and of its functions, each a scope of its own."""
     yield tree.body
-    for node in ast.walk(tree):
+    for node in parts(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.body
 
@@ -79,7 +97,7 @@ class Flow:
     def tags(self, node: ast.expr) -> Tags:
         """All tags of what an expression is made from."""
         found: Tags = NONE
-        for part in ast.walk(node):
+        for part in parts(node):
             if isinstance(part, ast.Name):
                 found |= self.names.get(part.id, NONE)
             elif isinstance(part, ast.Call):
@@ -88,8 +106,7 @@ class Flow:
 
     def is_data(self, node: ast.expr) -> bool:
         """Whether an expression mentions data that are not known to be public."""
-        names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
-        return any(self._is_private(name) for name in names)
+        return any(self._is_private(name) for name in names_in(node))
 
     def _is_private(self, name: str) -> bool:
         if name in self.public or "public" in name.lower():
@@ -127,12 +144,11 @@ class Flow:
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         tags = self.tags(value) | (frozenset(("data",)) if self.is_data(value) else NONE)
         public = isinstance(value, ast.Call) and is_public_call(value)
-        names = [part.id for part in ast.walk(target) if isinstance(part, ast.Name)]
-        sources = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
-        for name in names:
+        # What is computed from public data only stays public.
+        public = public or (bool(names_in(value) & self.public) and not self.is_data(value))
+        for name in names_in(target):
             self.names[name] = tags
-            # What is computed from public data only stays public.
-            if public or (sources & self.public and not self.is_data(value)):
+            if public:
                 self.public.add(name)
             else:
                 self.public.discard(name)
@@ -143,4 +159,4 @@ def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt | ast.ExceptHandler):
             continue
-        yield from (part for part in ast.walk(child) if isinstance(part, ast.Call))
+        yield from calls_in(child)

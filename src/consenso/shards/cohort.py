@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError
+from consenso.errors import InputError, StepError
 from consenso.losses import Logistic
 from consenso.losses.checks import LARGEST_STEP
 from consenso.problem import Problem
@@ -33,6 +34,7 @@ class Cohort:
     squared_norms: Array  # of the rows, (rows,)
     _rows: Rows
     _targets: NDArray[Any]
+    _remembered: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Cohort({len(self.parties)} of {self.problem.parties} parties, {self.problem.features} features)"
@@ -154,9 +156,31 @@ class Cohort:
         """Sum over all rows of coefficient times row, unweighted, (dim,): pull for all parties together."""
         return self._rows.total(coefficients)
 
-    def second_moment(self) -> Array:
-        """Sum over each party's rows of row times its transpose, (parties, features, features)."""
-        return self._rows.second_moments()
+    def add_up(self, term: Callable[..., IntArray], unit: float, *arguments: Any) -> Array:
+        """What term(part, *arguments) gives for all rows, in units; `part` is a cohort of some of them.
+
+        A term is a function of a module that returns whole numbers, such as `exact_sums` gives: they may be added in
+        any order, so that rows can stay on disk or on the workers of a cluster.
+        """
+        total: Array = np.multiply(term(self, *arguments), unit, dtype=np.float64)
+        return total
+
+    def remember(self, key: str, compute: Callable[[Cohort], Array]) -> Array:
+        """A number for each row, (rows,), computed once for a key. Only the last key is remembered, beside the rows."""
+        if key not in self._remembered:
+            self._remembered.clear()
+            self._remembered[key] = compute(self)
+        return self._remembered[key]
+
+    def exact_sums(self, coefficients: Array, step: float) -> IntArray:
+        """`rmatvec` in whole steps, (parties, dim), which no order or batch of rows changes."""
+        if not np.isfinite(coefficients).all():
+            raise StepError("exact_sums: coefficients are finite, and one is not.")
+        return self._rows.exact_sums(coefficients, step)
+
+    def exact_moments(self, step: float, change: Callable[[Array, slice], Array] | None = None) -> IntArray:
+        """Sums of row times its transpose in whole squared steps, (parties, features, features)."""
+        return self._rows.exact_moments(step, change)
 
     def transformed_squared_norms(self, transform: Array) -> Array:
         """Squared lengths of the rows after multiplication with a (features, k) matrix, (rows,)."""

@@ -44,7 +44,7 @@ def training_records(data: DataSection) -> Records:
     """All records of a catalogued set's training part."""
     loaded, rows = load_catalogued(data), data.public_rows
     users = None if loaded.users is None else loaded.users[:rows]
-    return Records(loaded.X[:rows], _code_targets(data, loaded.y[:rows]), users)
+    return Records(loaded.X[:rows], code_targets(data, loaded.y[:rows]), users)
 
 
 def evaluation_records(data: DataSection, folder: Path) -> Records | None:
@@ -60,7 +60,7 @@ def evaluation_records(data: DataSection, folder: Path) -> Records | None:
         X, y = loaded.X_test, loaded.y_test
     else:
         return None
-    return Records(X, _code_targets(data, y), None)
+    return Records(X, code_targets(data, y), None)
 
 
 def file_records(data: DataSection, path: Path) -> Records:
@@ -70,7 +70,7 @@ def file_records(data: DataSection, path: Path) -> Records:
     X, y, users = schema.read(path)
     if y is None or not len(y):
         raise InputError(f"{path}: no record is left to learn from; check the file and the rules for missing values.")
-    return Records(X, _code_targets(data, y), users)
+    return Records(X, code_targets(data, y), users)
 
 
 def model_rows(X: Any, data: DataSection, model: ModelSection) -> Any:
@@ -80,7 +80,7 @@ def model_rows(X: Any, data: DataSection, model: ModelSection) -> Any:
     return with_constant(X, data.bound, model.constant(data.bound), "records")
 
 
-def _code_targets(data: DataSection, y: NDArray[Any]) -> NDArray[Any]:
+def code_targets(data: DataSection, y: NDArray[Any]) -> NDArray[Any]:
     """Targets as the loss takes them: +1 for the positive classes where some are named."""
     if not data.positive:
         return y

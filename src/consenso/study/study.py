@@ -21,6 +21,8 @@ from consenso.planning.plan import Plan
 from consenso.privacy.card.plain import plain
 from consenso.problem import Problem
 from consenso.shards import Shards
+from consenso.shards.cluster import hold_rows
+from consenso.shards.stored import StoredShards
 from consenso.splits import Split, by_column
 from consenso.study.cross_checks import check_together
 from consenso.study.data import DataSection, read_data
@@ -32,6 +34,7 @@ from consenso.study.planning import Planned, plan_of, problem_of
 from consenso.study.privacy import PrivacySection, read_privacy
 from consenso.study.setting import SettingSection, read_setting
 from consenso.study.sources import Records, evaluation_records, file_records, model_rows, training_records
+from consenso.study.stored import is_stored, open_table
 from consenso.study.writing import write_toml
 
 SCHEMA = "schema.toml"  # the name of the copy in the folder of a run
@@ -184,8 +187,13 @@ class Study:
     def _problem(self) -> Problem:
         return problem_of(self.data, self.model, self.privacy, self.setting, self.sizes)
 
-    def shards(self) -> Shards:
-        """The records of all parties, for a run in this process. Reads the files: private."""
+    def shards(self, client: Any = None) -> Shards:
+        """The records of all parties, for a run in this process. Reads the files: private.
+
+        client: of a Dask cluster whose workers hold the one table.
+        """
+        if client is not None and not (self.setting.split is None and self.data.table):
+            raise InputError("--engine dask: the workers of a cluster hold one table; use it with a central study.")
         if self.setting.parties:
             files = dict(self.data.tables)
             missing = [name for name in self.parties if name not in files]
@@ -196,11 +204,16 @@ class Study:
                 )
             read = [file_records(self.data, self.folder / files[name]) for name in self.parties]
             return Shards.from_parties(self._problem, [(self._rows(records.X), records.y) for records in read])
+        if self.setting.split is None and self.data.table and (client is not None or is_stored(self.data.table)):
+            return self._stored(self.folder / self.data.table, 0, client)
         records = self._records()
         return Shards.from_table(self._problem, self._rows(records.X), records.y, self._split(records))
 
-    def party_shards(self, name: str, path: str | Path | None = None) -> Shards:
-        """The records of one party, from its own file or, in a simulation, its part of the table. Private."""
+    def party_shards(self, name: str, path: str | Path | None = None, client: Any = None) -> Shards:
+        """The records of one party, from its own file or, in a simulation, its part of the table. Private.
+
+        client: of a Dask cluster whose workers hold the party's own file.
+        """
         if name not in self.parties:
             raise InputError(f"party {name!r}: the study knows {_some(self.parties)}; use one of these names.")
         place = self.parties.index(name)
@@ -210,9 +223,20 @@ class Study:
         if file is None:
             X, y = self._part(place)
         else:
-            records = file_records(self.data, Path(file) if path is not None else self.folder / file)
+            where = Path(file) if path is not None else self.folder / file
+            if client is not None or is_stored(where):
+                return self._stored(where, place, client)
+            records = file_records(self.data, where)
             X, y = records.X, records.y
         return Shards.from_parties(self._problem, [(self._rows(X), y)], parties=[place])
+
+    def _stored(self, path: Path, party: int, client: Any = None) -> Shards:
+        bound, table = self.data.bound, open_table(self.data, path)
+        intake: dict[str, Any] = {"bound": bound, "party": party}
+        intake["constant"] = self.model.constant(bound) if self.model.intercept else None
+        if client is None:
+            return StoredShards.open(self._problem, table, **intake)
+        return hold_rows(client, self._problem, table, **intake)
 
     def evaluation_records(self) -> Records | None:
         """Rows and targets of the public test part, if the study has one."""

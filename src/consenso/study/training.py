@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from consenso.privacy.ledger import Ledger
 from consenso.privacy.observers import Eavesdropper, Server
 from consenso.schedules import RandomStopping
 from consenso.shards import Shards
+from consenso.shards.cluster import ASSUMPTION
 from consenso.study.folder import CARD, METRICS, TRACE, RunFolder
 from consenso.study.metrics import compute_metrics
 from consenso.study.planning import observer_of
@@ -51,8 +52,9 @@ def train(
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
     stop: Callable[[], bool] | None = None,
+    client: Any = None,
 ) -> Trained:
-    """Train a study in this process and write its folder.
+    """Train a study in this process and write its folder. client: of a Dask cluster whose workers hold the table.
 
     Everything that can be wrong is found before the ledger is charged. `stop` is asked after each checkpoint; when it
     says yes, KeyboardInterrupt is raised and `resume=True` goes on from there.
@@ -67,7 +69,7 @@ def train(
             f"--out {out}: it exists and is not an empty folder; choose another, or go on with --resume if a run was "
             "stopped there."
         )
-    shards, public = study.shards(), study.evaluation_records()
+    shards, public = study.shards(client), study.evaluation_records()
     if stop is not None and stop():
         raise KeyboardInterrupt
     if not resume:
@@ -79,7 +81,8 @@ def train(
         if not resume:
             folder.undo()
         raise
-    trained = write_run(study, folder, result, public, traced=traced)
+    engine = None if client is None else ASSUMPTION
+    trained = write_run(study, folder, result, public, traced=traced, engine=engine)
     folder.discard()
     return trained
 
@@ -160,14 +163,19 @@ def model_with(study: Study, coefficients: Array, card: Card | None) -> Model:
     )
 
 
-def write_run(study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool) -> Trained:
+def write_run(
+    study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool, engine: str | None = None
+) -> Trained:
     """Write what may be shown of a run that has ended, wherever it ran. The model comes last.
 
     A checkpoint stays: whoever ran it knows when nobody needs it any more.
 
     public: the test records that the study declares public, if any. traced: whether the result's trace is of the run.
+    engine: what to say of where the rows were, if not in this process.
     """
     card = result.card(study.privacy.delta)
+    if engine is not None:
+        card = replace(card, data={**card.data, "engine": engine})
     model = model_of(study, result, card)
     metrics = None if public is None else compute_metrics(model, public)
     folder.write_study(study)

@@ -50,11 +50,13 @@ def read_parquet(path: str | Path) -> Table:
     except (polars.exceptions.PolarsError, OSError):
         raise InputError(f"{path}: not a complete Parquet file; write it again.") from None
     require_width(str(path), frame.width)
-    columns = {series.name: _parquet_column(polars, path, series) for series in frame.get_columns()}
+    columns = {series.name: parquet_column(path, series) for series in frame.get_columns()}
     return Table(source=str(path), columns=columns, rows=frame.height).require_rows()
 
 
-def _parquet_column(polars: Any, path: Path, series: Any) -> Column:
+def parquet_column(path: Path, series: Any) -> Column:
+    """A Polars series as a column."""
+    polars = import_polars(path)
     if series.dtype.is_nested() or series.dtype == polars.Binary:
         raise InputError(f"{path}: column {series.name!r} holds lists or bytes; store one number or text in each cell.")
     if series.dtype.is_decimal():

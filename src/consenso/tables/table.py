@@ -26,6 +26,7 @@ class Table:
     columns: Mapping[str, Column]
     rows: int
     line: Callable[[int], int] | None = None
+    first: int = 0  # rows of the source before these
 
     def __repr__(self) -> str:
         # The cells are private, and a representation ends in logs.
@@ -44,7 +45,7 @@ class Table:
 
     def place(self, row: int, name: str) -> str:
         """Where a cell stands, for an error; `row` counts from 0."""
-        where = f"row {row + 1}" if self.line is None else f"line {self.line(row)}"
+        where = f"row {self.first + row + 1}" if self.line is None else f"line {self.line(row)}"
         return f"{self.source}, {where}, column {name!r}"
 
     def require_rows(self) -> Table:

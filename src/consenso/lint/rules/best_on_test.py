@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from consenso.lint.flow import called_name, last_name, scopes
+from consenso.lint.flow import called_name, calls_in, last_name, names_in, parts, scopes
 from consenso.lint.notice import Rule, RuleExample
 
 BEST = ("min", "max", "argmin", "argmax", "amin", "amax", "nanmin", "nanmax", "nanargmin", "nanargmax")
@@ -21,8 +21,7 @@ def check(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 collected |= _find_collected(node)
                 yield from _find_kept_best(node)
             for call in _calls(node):
-                names = {part.id for each in call.args for part in ast.walk(each) if isinstance(part, ast.Name)}
-                if called_name(call) in BEST and names & collected:
+                if called_name(call) in BEST and names_in(*call.args) & collected:
                     yield (
                         call.lineno,
                         f"of the models of a run the one is kept that does best on test data; {ADVICE}.",
@@ -42,27 +41,20 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 def _calls(node: ast.stmt) -> Iterator[ast.Call]:
     """Calls of simple statements; loops have been looked at."""
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr | ast.Return | ast.AugAssign):
-        yield from (part for part in ast.walk(node) if isinstance(part, ast.Call))
+        yield from calls_in(node)
 
 
 def _on_test(node: ast.expr) -> bool:
     """Whether an expression calls something with test data."""
-    return any(
-        isinstance(part, ast.Call)
-        and any(
-            isinstance(name, ast.Name) and "test" in name.id.lower()
-            for argument in [*part.args, *(each.value for each in part.keywords)]
-            for name in ast.walk(argument)
-        )
-        for part in ast.walk(node)
-    )
+    arguments = (each for call in calls_in(node) for each in [*call.args, *(named.value for named in call.keywords)])
+    return any("test" in name.lower() for name in names_in(*arguments))
 
 
 def _figures(loop: ast.For | ast.While) -> set[str]:
     """Names that hold figures on test data inside a loop."""
     return {
         target.id
-        for node in ast.walk(loop)
+        for node in parts(loop)
         if isinstance(node, ast.Assign) and _on_test(node.value)
         for target in node.targets
         if isinstance(target, ast.Name)
@@ -72,34 +64,22 @@ def _figures(loop: ast.For | ast.While) -> set[str]:
 def _find_collected(loop: ast.For | ast.While) -> set[str]:
     """Lists to which a loop appends figures on test data."""
     figures, lists = _figures(loop), set()
-    for node in ast.walk(loop):
-        if (
-            isinstance(node, ast.Call)
-            and called_name(node) == "append"
-            and isinstance(node.func, ast.Attribute)
-            and node.args
-        ):
-            names = {part.id for part in ast.walk(node.args[0]) if isinstance(part, ast.Name)}
-            if _on_test(node.args[0]) or names & figures:
-                lists.add(last_name(node.func.value))
+    for call in calls_in(loop):
+        if called_name(call) != "append" or not isinstance(call.func, ast.Attribute) or not call.args:
+            continue
+        if _on_test(call.args[0]) or names_in(call.args[0]) & figures:
+            lists.add(last_name(call.func.value))
     return lists
 
 
 def _find_kept_best(loop: ast.For | ast.While) -> Iterator[tuple[int, str]]:
     """Inside a loop: if figure > best: best = figure."""
     figures = _figures(loop)
-    for node in ast.walk(loop):
+    for node in parts(loop):
         if not isinstance(node, ast.If) or not isinstance(node.test, ast.Compare):
             continue
-        compared = {part.id for part in ast.walk(node.test) if isinstance(part, ast.Name)}
-        kept = {
-            part.id
-            for inner in node.body
-            if isinstance(inner, ast.Assign)
-            for target in inner.targets
-            for part in ast.walk(target)
-            if isinstance(part, ast.Name)
-        }
+        compared = names_in(node.test)
+        kept = names_in(*(target for inner in node.body if isinstance(inner, ast.Assign) for target in inner.targets))
         if compared & figures and compared & kept:
             yield node.lineno, f"a model is kept because it does best on test data so far; {ADVICE}."
 

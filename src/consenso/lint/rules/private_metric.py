@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called_name, last_name, scopes
+from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called_name, calls_in, last_name, names_in, parts, scopes
 from consenso.lint.notice import Rule, RuleExample
 from consenso.lint.toml import line_of
 
@@ -33,8 +33,7 @@ def check(tree: ast.Module) -> Iterator[tuple[int, str]]:
             if called_name(node) not in METRICS:
                 return NONE
             arguments = [*node.args, *(each.value for each in node.keywords)]
-            names = {part.id for each in arguments for part in ast.walk(each) if isinstance(part, ast.Name)}
-            return frozenset(("metric",)) if names & private - flow.public else NONE
+            return frozenset(("metric",)) if names_in(*arguments) & private - flow.public else NONE
 
         def at_call(node: ast.Call, flow: Flow) -> None:
             logs = (
@@ -57,23 +56,23 @@ def _find_fitted(body: list[ast.stmt]) -> frozenset[str]:
     estimators: set[str] = set()
     splits: list[tuple[set[str], set[str]]] = []
     public: set[str] = set()
-    for node in (part for statement in body for part in ast.walk(statement)):
+    for node in (part for statement in body for part in parts(statement)):
         if isinstance(node, ast.Assign):
-            made = {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-            calls = [part for part in ast.walk(node.value) if isinstance(part, ast.Call)]
-            used = {part.id for part in ast.walk(node.value) if isinstance(part, ast.Name)}
+            made = names_in(*node.targets)
+            calls = calls_in(node.value)
+            used = names_in(node.value)
             if any(called_name(each).startswith(ESTIMATOR) for each in calls):
                 estimators |= made
             if any(called_name(each).startswith(("load_", "fetch_", "make_")) for each in calls) or used & public:
                 public |= made
             if any(called_name(each) == "train_test_split" for each in calls):
                 splits.append((made, used))
-    for node in (part for statement in body for part in ast.walk(statement)):
+    for node in (part for statement in body for part in parts(statement)):
         if isinstance(node, ast.Call) and called_name(node) == "fit" and isinstance(node.func, ast.Attribute):
             owner = node.func.value
             direct = isinstance(owner, ast.Call) and called_name(owner).startswith(ESTIMATOR)
             if direct or last_name(owner) in estimators:
-                private |= {part.id for each in node.args for part in ast.walk(each) if isinstance(part, ast.Name)}
+                private |= names_in(*node.args)
     for made, used in splits:
         if made & private:
             private |= made | (used - {"train_test_split"})

@@ -119,11 +119,12 @@ class Cases:
                 for labels in itertools.product(*(list(self.choices[name])[1:] for name in chosen)):
                     yield self.row(**dict(zip(chosen, labels, strict=True)))
 
-    def covering(self, accepts: Callable[[Row], bool]) -> Iterator[Row]:
+    def covering(self, accepts: Callable[[Row], bool], *, pairs: bool = True) -> Iterator[Row]:
         """The core, and accepted rows in which every two choices that can stand together do so, few of them.
 
         Greedy: a row begins with the first two choices that were not yet together. Of everything else it gets what
-        is with these for the first time most often, if the row is still accepted, and what is usual otherwise.
+        is with these for the first time most often, if the row is still accepted, and what is usual otherwise. Without
+        `pairs` it ends as soon as every choice that can be made was made once.
         """
         few = {name: list(choice)[: FEW.get(name)] for name, choice in self.choices.items()}
         waiting = dict.fromkeys(
@@ -132,18 +133,16 @@ class Cases:
             for a in few[one]
             for b in few[other]
         )
+        alone = dict.fromkeys((name, label) for name, labels in few.items() for label in labels)
         for row in filter(accepts, self.core()):
-            for together in itertools.combinations(row, 2):
-                waiting.pop(together, None)
+            _strike(row, waiting, alone)
             yield row
-        while waiting:
-            pair = next(iter(waiting))
+        while (pair := next((each for each in waiting if pairs or alone.keys() & each), None)) is not None:
             if not accepts(self.row(**dict(pair))):
                 del waiting[pair]
                 continue
             row = self._fill(dict(pair), few, waiting, accepts)
-            for together in itertools.combinations(row, 2):
-                waiting.pop(together, None)
+            _strike(row, waiting, alone)
             yield row
 
     def core(self) -> Iterator[Row]:
@@ -189,6 +188,14 @@ class Cases:
             else:
                 labels[name] = usual
         return self.row(**labels)
+
+
+def _strike(row: Row, waiting: dict[Any, None], alone: dict[Any, None]) -> None:
+    """Take what stands in a row off the pairs and the choices that are waited for."""
+    for together in itertools.combinations(row, 2):
+        waiting.pop(together, None)
+    for choice in row:
+        alone.pop(choice, None)
 
 
 def _news(names: list[str], labels: Mapping[str, str], name: str, label: str, waiting: Mapping[Any, None]) -> int:

@@ -43,25 +43,31 @@ class Examined:
 
 
 def no_value_below_exact(example: Example) -> None:
-    """Law 10: for linear losses no reported epsilon, delta, mu or Renyi divergence is below the exact one."""
-    examined = examine(example)
+    """Law 10: for linear losses no reported epsilon, delta, mu or Renyi divergence is below the exact one.
+
+    Looks at every schedule under every trust and at every other choice at least once; `examine` has them all in pairs.
+    """
+    examined = examine(example, pairs=False)
     worst = sorted(examined.below, key=lambda finding: finding.ratio)
     said = [finding.sentence() for finding in worst] + examined.unstated
     assert not said, f"{len(worst)} of {len(examined.findings)} guarantees are false:\n" + "\n".join(said[:SHOWN])
 
 
-def examine(example: Example, *, changes: int | None = None) -> Examined:
-    """Compare the guarantees of a covering set of plans with the exact values, or of all plans with so many changes."""
+def examine(example: Example, *, pairs: bool = True, changes: int | None = None) -> Examined:
+    """Compare the guarantees of a covering set of plans with the exact values, or of all plans with so many changes.
+
+    The set has every two choices together that can be, or without `pairs` every choice once.
+    """
     cases = cases_of(example, few=changes is None)
     examined = Examined(algorithm=type(example.algorithm).__name__)
-    for row, plan in rows_of(cases, changes=changes, left_out=examined.left_out):
+    for row, plan in rows_of(cases, pairs=pairs, changes=changes, left_out=examined.left_out):
         examined.plans += 1
         _examine_plan(cases, row, plan, examined, thorough=changes is not None)
     return examined
 
 
 def rows_of(
-    cases: Cases, *, changes: int | None = None, left_out: Counter[str] | None = None
+    cases: Cases, *, pairs: bool = True, changes: int | None = None, left_out: Counter[str] | None = None
 ) -> Iterator[tuple[Row, Plan]]:
     """The rows that can be planned, with their plans."""
     plans: dict[Row, Plan] = {}
@@ -81,7 +87,8 @@ def rows_of(
         return changes is not None or not (tossed and sampled)  # which takes time
 
     seen: set[str] = set()
-    for row in itertools.chain(cases.covering(accepts), cases.long()) if changes is None else cases.changed(changes):
+    covering = itertools.chain(cases.covering(accepts, pairs=pairs), cases.long())
+    for row in covering if changes is None else cases.changed(changes):
         if row not in plans and not accepts(row):
             left_out["refused before anything ran"] += 1
             continue

@@ -1,0 +1,85 @@
+"""Sums over rows in whole steps of a grid: the same whatever the order of rows, the threads and the batches.
+
+A product is rounded to the grid by adding and subtracting a number so large that nothing finer is left beside it. Sums
+of at most CHUNK such numbers are exact in double precision, and are then added up as integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numba
+import numpy as np
+
+from consenso.arrays import Array, IntArray
+from consenso.kernels.compiled import WORTH_A_THREAD, compile_kernel
+
+CHUNK = 1 << 12
+
+
+@compile_kernel
+def dense_exact_sums(X: Any, weights: Array, chunks: IntArray, step: float, out: IntArray) -> None:
+    """out[party, feature, output] += the steps in weight * row, over the chunks (party, first row, last row)."""
+    magic, inverse = 1.5 * 2.0**52 * step, 1.0 / step
+    features, outputs = X.shape[1], weights.shape[1]
+    sums = np.empty((outputs, features))
+    for chunk in range(chunks.shape[0]):
+        sums[:] = 0.0
+        for row in range(chunks[chunk, 1], chunks[chunk, 2]):
+            for k in range(outputs):
+                weight = weights[row, k]
+                for f in range(features):
+                    sums[k, f] += (weight * X[row, f] + magic) - magic
+        for k in range(outputs):
+            for f in range(features):
+                out[chunks[chunk, 0], f, k] += np.int64(sums[k, f] * inverse)
+
+
+@compile_kernel
+def sparse_exact_sums(
+    data: Any, columns: Any, pointers: Any, features: int, weights: Array, chunks: IntArray, step: float, out: IntArray
+) -> None:
+    """The same for compressed rows."""
+    magic, inverse = 1.5 * 2.0**52 * step, 1.0 / step
+    outputs = weights.shape[1]
+    sums = np.empty((features, outputs))
+    for chunk in range(chunks.shape[0]):
+        sums[:] = 0.0
+        for row in range(chunks[chunk, 1], chunks[chunk, 2]):
+            for entry in range(pointers[row], pointers[row + 1]):
+                for k in range(outputs):
+                    sums[columns[entry], k] += (weights[row, k] * data[entry] + magic) - magic
+        for f in range(features):
+            for k in range(outputs):
+                out[chunks[chunk, 0], f, k] += np.int64(sums[f, k] * inverse)
+
+
+def run_chunks(
+    kernel: Callable[..., None], offsets: IntArray, work: float, given: tuple[Any, ...], step: float, out: IntArray
+) -> None:
+    """Call kernel(*given, chunks, step, out) over all rows, in as many threads as the work is worth."""
+    chunks = _chunks(offsets)
+    threads = min(numba.config.NUMBA_NUM_THREADS, len(chunks), int(offsets[-1] * work / WORTH_A_THREAD) + 1)
+    if threads <= 1:
+        kernel(*given, chunks, step, out)
+        return
+    parts = np.array_split(chunks, threads)
+    others = [np.zeros_like(out) for _ in parts[1:]]
+    with ThreadPoolExecutor(threads - 1) as pool:
+        waiting = [pool.submit(kernel, *given, part, step, own) for part, own in zip(parts[1:], others, strict=True)]
+        kernel(*given, parts[0], step, out)
+        for each in waiting:
+            each.result()
+    for own in others:
+        out += own
+
+
+def _chunks(offsets: IntArray) -> IntArray:
+    sizes = np.diff(offsets)
+    counts = -(-sizes // CHUNK)
+    party = np.repeat(np.arange(len(sizes)), counts)
+    place = np.arange(len(party)) - np.repeat(np.cumsum(counts) - counts, counts)
+    first = offsets[:-1][party] + place * CHUNK
+    return np.stack([party, first, np.minimum(first + CHUNK, offsets[1:][party])], axis=1)

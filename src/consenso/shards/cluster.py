@@ -1,0 +1,165 @@
+"""Rows on the workers of a Dask cluster, which are inside the trust of the party whose rows they are.
+
+Workers hold batches and answer with whole numbers; the party adds them up and draws the noise, once. A worker that dies
+costs the time to read its batches again on another: an answer is counted by the task that it belongs to, and a task
+that is run again gives the same numbers, so that no row is lost or counted twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError
+from consenso.problem import Problem
+from consenso.shards.stored import Batch, Intake, RowBatches, StoredCohort, StoredShards
+
+#: How long a scheduler is waited for, in seconds.
+PATIENCE = 15
+ASSUMPTION = (
+    "Rows are held by the workers of a Dask cluster, which are trusted as the curator is: whoever controls a worker or "
+    "the scheduler sees them."
+)
+# On a worker: what is remembered of the rows of a batch, by run and place.
+_REMEMBERED: dict[tuple[str, int], dict[str, Array]] = {}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusterCohort(StoredCohort):
+    """A party whose rows are held by workers."""
+
+    client: Any = field(kw_only=True)
+    held: tuple[Any, ...] = field(kw_only=True)  # futures of batches
+    run: str = field(kw_only=True)
+
+    def add_up(self, term: Callable[..., IntArray], unit: float, *arguments: Any) -> Array:
+        """Every worker adds up what it holds."""
+        dask = _import_dask()
+        before = self.batches.fingerprint()
+        # A task and not scattered data: those would be lost with the worker that holds them.
+        given = self.client.submit(_give, term, arguments, pure=False)
+        tasks = [
+            self.client.submit(_add_up, batch, self.intake, self.run, place, given, pure=False)
+            for place, batch in enumerate(self.held)
+        ]
+        total: Any = 0
+        rows = 0
+        try:
+            for _, (counted, found) in dask.as_completed(tasks, with_results=True):
+                rows, total = rows + counted, total + found
+        except dask.KilledWorker:
+            raise InputError(
+                "cluster: a batch was lost with every worker that read it; give workers more memory, and resume."
+            ) from None
+        if rows != self.rows or self.batches.fingerprint() != before:
+            raise InputError("rows on a cluster: the table changed while it was read; put it back, and resume.")
+        summed: Array = np.multiply(total, unit, dtype=np.float64)
+        return summed
+
+
+@runtime_checkable
+class ClusterBatches(RowBatches, Protocol):
+    """Batches that the workers of a cluster hold already, such as those of a Dask data frame."""
+
+    @property
+    def client(self) -> Any:
+        """Who talks to the scheduler."""
+        ...
+
+
+def hold_batches(problem: Problem, batches: RowBatches, **intake: Any) -> StoredShards:
+    """Shards of batches where they are: in storage, or on the workers that hold them."""
+    if isinstance(batches, ClusterBatches):
+        return hold_rows(batches.client, problem, batches, **intake)
+    return StoredShards.open(problem, batches, **intake)
+
+
+def hold_rows(
+    client: Any,
+    problem: Problem,
+    batches: RowBatches,
+    *,
+    bound: float | None = None,
+    constant: float | None = None,
+    party: int = 0,
+) -> StoredShards:
+    """The shards of a party whose batches are read, and then held, by the workers of a cluster."""
+    local = StoredShards.open(problem, batches, bound=bound, constant=constant, party=party)
+    held = tuple(client.submit(_read, batches, place, pure=False) for place in range(batches.count))
+    whole = ClusterCohort(
+        problem,
+        local.parties,
+        batches=batches,
+        intake=local.whole.intake,
+        client=client,
+        held=held,
+        run=uuid.uuid4().hex,
+    )
+    return StoredShards(problem, local.parties, whole=whole)
+
+
+def current_client() -> Any:
+    """The client that this process has, or None."""
+    try:
+        return _import_dask().get_client()
+    except ValueError:
+        return None
+
+
+@contextlib.contextmanager
+def connect(address: str | None) -> Iterator[Any]:
+    """A client of the scheduler at an address, with the TLS that Dask is configured for.
+
+    Without an address, of two processes on this machine that are stopped at the end.
+    """
+    dask = _import_dask()
+    if address is None:
+        with (
+            dask.LocalCluster(
+                n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+            ) as cluster,
+            dask.Client(cluster) as client,
+        ):
+            yield client
+        return
+    try:
+        client = dask.Client(address, timeout=PATIENCE)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise InputError(
+            f"--scheduler {address}: no Dask scheduler answered within {PATIENCE} s ({type(error).__name__}); start "
+            "one with `dask scheduler`, or check the address and its certificates."
+        ) from None
+    with client:
+        yield client
+
+
+def _import_dask() -> Any:
+    try:
+        return importlib.import_module("distributed")
+    except ImportError:
+        raise InputError("cluster: Dask is not installed; run pip install 'consenso[cluster]'.") from None
+
+
+def _give(term: Callable[..., IntArray], arguments: tuple[Any, ...]) -> Any:
+    return term, arguments
+
+
+def _read(batches: RowBatches, place: int) -> Batch:
+    return batches.batch(place)
+
+
+def _add_up(batch: Batch, intake: Intake, run: str, place: int, given: Any) -> tuple[int, IntArray]:
+    """On a worker: how many rows a batch has, and what they add up to."""
+    term, arguments = given
+    if any(known != run for known, _ in _REMEMBERED):
+        for key in [key for key in _REMEMBERED if key[0] != run]:
+            _REMEMBERED.pop(key, None)
+    part = intake.cohort(batch, _REMEMBERED.setdefault((run, place), {}))
+    return part.rows, term(part, *arguments)

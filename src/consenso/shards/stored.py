@@ -1,0 +1,265 @@
+"""Rows that stay in storage and are read in batches, as often as an algorithm adds them up.
+
+Nothing but the current batch, the next one and a few numbers for each row is held in memory. An algorithm that touches
+its rows through `Cohort.add_up` alone (it says so by `adds_up_only`) runs on them unchanged, and gives the same model
+to the last bit, because what it adds up are whole numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError
+from consenso.problem import Problem
+from consenso.rows import BLOCK_NUMBERS, Layout, Rows
+from consenso.shards.cohort import Cohort
+from consenso.shards.constant import with_constant
+from consenso.shards.intake import bound_rows, bound_targets, check_matrix
+from consenso.shards.shards import Shards
+
+Batch = tuple[Any, NDArray[Any]]
+
+
+@runtime_checkable
+class RowBatches(Protocol):
+    """A table in storage: rows of features and targets as the loss takes them, in the same order in every pass."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """How many batches there are."""
+        ...
+
+    def __iter__(self) -> Iterator[Batch]: ...
+
+    def batch(self, place: int) -> Batch:
+        """One batch; for storage that can only be read in order, an InputError."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Changes when the stored rows or their order change; empty where storage cannot tell."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayBatches:
+    """Arrays in storage, such as NumPy memory maps."""
+
+    X: NDArray[Any]
+    targets: NDArray[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return int(self.X.shape[0]), int(self.X.shape[1])
+
+    @property
+    def _length(self) -> int:
+        return max(1, 8 * BLOCK_NUMBERS // max(1, self.shape[1]))
+
+    @property
+    def count(self) -> int:
+        """How many batches there are."""
+        return -(-self.shape[0] // self._length)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (self.batch(place) for place in range(self.count))
+
+    def batch(self, place: int) -> Batch:
+        """One batch, read into memory."""
+        rows = slice(place * self._length, (place + 1) * self._length)
+        return np.array(self.X[rows]), np.array(self.targets[rows])
+
+    def fingerprint(self) -> str:
+        """That of the file that is mapped."""
+        name = getattr(self.X, "filename", None)
+        if name is None:
+            return ""
+        state = os.stat(name)
+        return f"{state.st_size}:{state.st_mtime_ns}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intake:
+    """What is done to a batch before it is a part of a cohort: public rules for each row by itself."""
+
+    problem: Problem
+    party: int = 0
+    bound: float | None = None  # of the features, without the constant column
+    constant: float | None = None
+
+    def cohort(self, batch: Batch, remembered: dict[str, Array]) -> Cohort:
+        """The rows of a batch, bounded, with what is remembered of them."""
+        X, given = batch
+        if self.constant is not None:
+            assert self.bound is not None
+            X = with_constant(X, self.bound, self.constant, "batch")
+        matrix = check_matrix(X, self.problem.features, "batch")
+        targets, _ = bound_targets(given, self.problem, matrix.shape[0], "batch")
+        matrix, squared, _ = bound_rows(matrix, self.problem.row_bound, "batch")
+        rows = Rows(matrix, Layout(np.array([0, matrix.shape[0]])), self.problem.outputs)
+        return Cohort(self.problem, np.array([self.party]), squared, rows, targets, remembered)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StoredCohort(Cohort):
+    """A party whose rows are in storage."""
+
+    # What a cohort in memory has is not there.
+    squared_norms: Array = field(init=False)
+    _rows: Rows = field(init=False)
+    _targets: NDArray[Any] = field(init=False)
+    batches: RowBatches = field(kw_only=True)
+    intake: Intake = field(kw_only=True)
+    parts: dict[object, dict[str, Array]] = field(default_factory=dict, kw_only=True)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("squared_norms", "_rows", "_targets"):
+            raise InputError(
+                "rows in storage: only algorithms that add up their rows run on them; read the table into memory, or "
+                "take solver='preconditioned'."
+            )
+        raise AttributeError(name)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the cohort has."""
+        return self.batches.shape[0]
+
+    @property
+    def sizes(self) -> IntArray:
+        """Rows of the party."""
+        return np.array([self.rows])
+
+    def add_up(self, term: Callable[..., IntArray], unit: float, *arguments: Any) -> Array:
+        """One pass over the rows, the next batch being read while one is worked on."""
+        before, rows = self.batches.fingerprint(), 0
+        total: Any = 0
+        for place, batch in enumerate(_read_ahead(iter(self.batches))):
+            part = self.intake.cohort(batch, self._remembered_of(place if before else _digest(batch)))
+            rows += part.rows
+            total = total + term(part, *arguments)
+        if rows != self.rows or self.batches.fingerprint() != before:
+            raise InputError("rows in storage: the table changed while it was read; put it back, and resume.")
+        summed: Array = np.multiply(total, unit, dtype=np.float64)
+        return summed
+
+    def _remembered_of(self, key: object) -> dict[str, Array]:
+        """What is remembered of a batch. A factor of other rows would be wrong, so a batch is known by its place only
+        where storage can tell that it has not changed, and else by its content.
+        """
+        if key not in self.parts and len(self.parts) > 2 * self.batches.count:
+            self.parts.clear()
+        return self.parts.setdefault(key, {})
+
+    def keyed_digest(self, key: bytes) -> str:
+        """A hash of the rows, their order and their targets that tells nothing without the key."""
+        rows, targets = hmac.new(key, digestmod="sha256"), hmac.new(key, digestmod="sha256")
+        for X, given in _read_ahead(iter(self.batches)):
+            rows.update(np.ascontiguousarray(X).tobytes())
+            targets.update(np.ascontiguousarray(given).tobytes())
+        return hmac.new(key, rows.digest() + targets.digest(), digestmod="sha256").hexdigest()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StoredShards(Shards):
+    """The rows of one party in storage."""
+
+    _rows: Rows = field(init=False)
+    _targets: NDArray[Any] = field(init=False)
+    _squared_norms: Array = field(init=False)
+    _scaled_rows: int = field(init=False)
+    _clipped_targets: int = field(init=False)
+    whole: StoredCohort = field(kw_only=True)
+
+    @classmethod
+    def open(
+        cls,
+        problem: Problem,
+        batches: RowBatches,
+        *,
+        bound: float | None = None,
+        constant: float | None = None,
+        party: int = 0,
+    ) -> StoredShards:
+        """Shards of a table in storage. bound, constant: of the features, and of the column beside them."""
+        rows, features = batches.shape
+        own, declared = problem.features - (constant is not None), problem.sizes[party]
+        if features != own:
+            raise InputError(f"rows in storage: {own} features are due, and there are {features}.")
+        if problem.adjacency == "replace-one" and rows != declared:
+            raise InputError(
+                f"rows in storage: under replace-one their number is public and exact, {declared} were "
+                f"declared and there are {rows}; declare what the table has."
+            )
+        if problem.adjacency == "add-remove" and problem.capped and rows > declared:
+            raise InputError(
+                f"rows in storage: at most {declared} were declared, and there are more; declare a larger "
+                "public number."
+            )
+        intake, here = Intake(problem=problem, party=party, bound=bound, constant=constant), np.array([party])
+        return cls(problem, here, whole=StoredCohort(problem, here, batches=batches, intake=intake))
+
+    def __repr__(self) -> str:
+        return f"StoredShards({self.problem.features} features)"
+
+    def cohort(self, parties: Any = None) -> Cohort:
+        """The one cohort that there is."""
+        return self.whole
+
+    @property
+    def offsets(self) -> IntArray:
+        """Where the rows of the party begin and end."""
+        return np.array([0, self.whole.rows])
+
+
+def require_adding_up(algorithm: object, shards: Shards) -> None:
+    """Refuse rows in storage for an algorithm that touches them otherwise than by adding them up."""
+    if isinstance(shards, StoredShards) and not getattr(algorithm, "adds_up_only", False):
+        raise InputError(
+            f"{type(algorithm).__name__} needs its rows in memory, and they are in storage; read the table first, or "
+            "take PreconditionedFixedPoint (solver='preconditioned')."
+        )
+
+
+def check_batches(batches: RowBatches) -> int:
+    """Read every batch once, so that whatever is wrong with one is said before anything is charged; how many rows."""
+    return sum(check_batch(X, targets) for X, targets in _read_ahead(iter(batches)))
+
+
+def check_batch(X: Any, targets: NDArray[Any]) -> int:
+    """Refuse cells that are no finite numbers; how many rows there are."""
+    cells = X.data if sparse.issparse(X) else X
+    if not (np.isfinite(cells).all() and (targets.dtype.kind != "f" or np.isfinite(targets).all())):
+        raise InputError("rows in storage: cells are finite numbers, and one is not; drop or fill that record.")
+    return int(X.shape[0])
+
+
+def _digest(batch: Batch) -> str:
+    found = hashlib.sha256(np.ascontiguousarray(batch[0]).tobytes())
+    found.update(np.ascontiguousarray(batch[1]).tobytes())
+    return found.hexdigest()
+
+
+def _read_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The same batches, each read while the one before is worked on."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = pool.submit(next, batches, None)
+            yield batch

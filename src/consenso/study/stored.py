@@ -1,0 +1,63 @@
+"""A study's table in storage: a folder or a pattern of files, mapped by the public schema batch after batch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from consenso.shards.stored import Batch, check_batches
+from consenso.study.data import DataSection
+from consenso.study.sources import code_targets
+from consenso.tables.frames import Frames, open_frames
+
+
+@dataclass(frozen=True, eq=False)
+class SchemaBatches:
+    """Rows of features and targets of a table, as the schema maps them; records that it drops are not among them."""
+
+    frames: Frames
+    data: DataSection
+    rows: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self.rows, len(self.data.plain_features)
+
+    @property
+    def count(self) -> int:
+        """How many batches there are."""
+        return self.frames.count
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (self._map(frame, place) for place, frame in enumerate(self.frames))
+
+    def batch(self, place: int) -> Batch:
+        """One batch."""
+        return self._map(self.frames.frame(place), place)
+
+    def fingerprint(self) -> str:
+        """That of the files."""
+        return self.frames.fingerprint()
+
+    def _map(self, frame: Any, place: int) -> Batch:
+        assert self.data.schema is not None
+        schema = dataclasses.replace(self.data.schema.require_public(), intercept=False)
+        X, y, _ = schema.features(self.frames.table(frame, place))
+        assert y is not None
+        return X, code_targets(self.data, y)
+
+
+def is_stored(table: str | Path) -> bool:
+    """Whether a study reads a table in batches: a pattern of names, a folder, or Arrow files."""
+    name = str(table)
+    return any(letter in name for letter in "*?[") or not Path(name).suffix or name.endswith((".arrow", ".ipc"))
+
+
+def open_table(data: DataSection, path: Path) -> SchemaBatches:
+    """A table of a study, read once to see that every cell is as the schema says."""
+    batches = SchemaBatches(open_frames(path, as_text=True), data, 0)
+    return dataclasses.replace(batches, rows=check_batches(batches))

@@ -1,0 +1,210 @@
+"""Tables that stay where they are: Parquet, Arrow and CSV files, Polars and DuckDB queries, read in batches of rows.
+
+A table is read as often as it is needed and never held as a whole. Errors name the source, never a cell: what a reader
+says of a cell it cannot parse is not passed on.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from consenso.errors import InputError
+from consenso.tables.delimited import import_polars
+from consenso.tables.formats import parquet_column
+from consenso.tables.table import Table, require_width
+
+#: Numbers in a batch, so that a few of them fit in any memory.
+BATCH_NUMBERS = 1 << 21
+_SCANS = {
+    ".parquet": "scan_parquet",
+    ".pq": "scan_parquet",
+    ".arrow": "scan_ipc",
+    ".ipc": "scan_ipc",
+    ".csv": "scan_csv",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frames:
+    """Batches of rows as Polars frames; every pass gives the same batches."""
+
+    source: str
+    scan: Callable[[], Any]  # a new LazyFrame
+    kinds: Mapping[str, bool]  # columns, and whether they are numbers
+    rows: int
+    length: int  # rows in a batch; the last has fewer
+    files: tuple[Path, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(self.kinds)
+
+    @property
+    def count(self) -> int:
+        """How many batches there are."""
+        return -(-self.rows // self.length)
+
+    def __iter__(self) -> Iterator[Any]:
+        with _Quiet(self.source):
+            seen = 0
+            for frame in self.scan().collect_batches(chunk_size=self.length, maintain_order=True):
+                seen += frame.height
+                if frame.height != self.length and seen < self.rows:
+                    raise InputError(f"{self.source}: it changed while it was read; read it again.")
+                yield frame
+
+    def frame(self, place: int) -> Any:
+        """One batch."""
+        with _Quiet(self.source):
+            return self.scan().slice(place * self.length, self.length).collect()
+
+    def table(self, frame: Any, place: int) -> Table:
+        """The batch at a place as columns, for a schema."""
+        columns = {series.name: parquet_column(Path(self.source), series) for series in frame.get_columns()}
+        return Table(source=self.source, columns=columns, rows=frame.height, first=place * self.length)
+
+    def fingerprint(self) -> str:
+        """Changes when a file is written again. A query has none: it may give its rows in another order each time."""
+        if not self.files:
+            return ""
+        told = hashlib.sha256()
+        for path in self.files:
+            try:
+                state = path.stat()
+            except OSError:
+                raise InputError(f"{path}: it is gone since the run began; put it back and resume.") from None
+            told.update(f"{path}:{state.st_size}:{state.st_mtime_ns};".encode())
+        return told.hexdigest()
+
+
+def is_stored(given: Any) -> bool:
+    """Whether this is a table that `open_frames` reads: a path, a pattern of paths, or a query."""
+    module = type(given).__module__.partition(".")[0]
+    name = type(given).__name__
+    return isinstance(given, str | Path) or (module, name) in (
+        ("polars", "LazyFrame"),
+        ("duckdb", "DuckDBPyRelation"),
+        ("_duckdb", "DuckDBPyRelation"),
+    )
+
+
+def open_frames(given: Any, *, as_text: bool = False) -> Frames:
+    """Open files by a path or a pattern, a Polars LazyFrame or a DuckDB relation, and count its rows.
+
+    as_text: cells of CSV files stay text, since "01" and "1" may be two categories.
+    """
+    if isinstance(given, str | Path):
+        return _open_files(str(given), as_text=as_text)
+    if type(given).__name__ == "LazyFrame":
+        return _count("the LazyFrame", lambda: given, ())
+    return _open_relation(given)
+
+
+def find_files(pattern: str) -> tuple[Path, ...]:
+    """The files of a path, a folder or a pattern, in the order of their names."""
+    path = Path(pattern)
+    if path.is_dir():
+        found = sorted(each for each in path.iterdir() if each.suffix in _SCANS)
+    else:
+        found = sorted(map(Path, glob.glob(pattern, recursive=True)))
+    if not found:
+        raise InputError(f"{pattern}: no such file; check the path, or the pattern, of the table.")
+    return tuple(found)
+
+
+def _open_files(pattern: str, *, as_text: bool) -> Frames:
+    polars = import_polars(Path(pattern))
+    files = find_files(pattern)
+    kinds = {path.suffix for path in files}
+    if len(kinds) > 1 or not kinds <= set(_SCANS):
+        raise InputError(
+            f"{pattern}: a table that is read in batches is made of .parquet, .arrow or .csv files, all of one kind; "
+            f"found {', '.join(sorted(kinds))}."
+        )
+    name = _SCANS[kinds.pop()]
+    options: dict[str, Any] = {"infer_schema": not as_text} if name == "scan_csv" else {}
+    schemas = []
+    for path in files:
+        with _Quiet(str(path)):
+            schemas.append(getattr(polars, name)(path, **options).collect_schema())
+    for path, schema in zip(files, schemas, strict=True):
+        if dict(schema) != dict(schemas[0]):
+            raise InputError(f"{path}: its columns or their types are not those of {files[0]}; make them equal.")
+    return _count(pattern, lambda: getattr(polars, name)(list(files), **options), files)
+
+
+def _open_relation(relation: Any) -> Frames:
+    """DuckDB streams Arrow batches, which Polars reads as they come."""
+    words = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOL")
+    kinds = {
+        name: any(word in str(kind) for word in words)
+        for name, kind in zip(relation.columns, relation.types, strict=True)
+    }
+    ((rows,),) = relation.aggregate("count(*)").fetchall()
+    require_width("the DuckDB relation", len(kinds))
+    source = "the DuckDB relation"
+    return _Relation(source=source, scan=lambda: relation, kinds=kinds, rows=int(rows), length=_length(kinds))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Relation(Frames):
+    """A DuckDB relation."""
+
+    def __iter__(self) -> Iterator[Any]:
+        polars = import_polars(Path("query"))
+        with _Quiet(self.source):
+            held = None
+            for batch in self.scan().to_arrow_reader(self.length):
+                frame = polars.from_arrow(batch)
+                held = frame if held is None else polars.concat([held, frame])
+                while held.height >= self.length:
+                    yield held[: self.length]
+                    held = held[self.length :]
+            if held is not None and held.height:
+                yield held
+
+    def frame(self, place: int) -> Any:
+        """Refuse: a relation belongs to the connection of this process."""
+        raise InputError("a DuckDB relation cannot be read by the workers of a cluster; write it to Parquet files.")
+
+
+def _count(source: str, scan: Callable[[], Any], files: tuple[Path, ...]) -> Frames:
+    polars = import_polars(Path(source))
+    with _Quiet(source):
+        schema = scan().collect_schema()
+        rows = int(scan().select(polars.len()).collect().item())
+    require_width(source, len(schema))
+    kinds = {name: kind.is_numeric() or kind == polars.Boolean for name, kind in schema.items()}
+    if not rows:
+        raise InputError(f"{source}: a table has at least one record, and none was found; check the file.")
+    return Frames(source=source, scan=scan, kinds=kinds, rows=rows, length=_length(kinds), files=files)
+
+
+def _length(columns: Mapping[str, bool]) -> int:
+    return max(1, BATCH_NUMBERS // max(1, len(columns)))
+
+
+class _Quiet:
+    """Errors of a reader, without what they say of cells."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        if error is None or isinstance(error, InputError | GeneratorExit):
+            return
+        module = type(error).__module__
+        if module.startswith(("polars", "duckdb", "_duckdb", "pyarrow")) or isinstance(error, OSError):
+            raise InputError(
+                f"{self._source}: it cannot be read ({type(error).__name__}); check that its files are complete and "
+                "that every cell has the type of its column."
+            ) from None

@@ -1,0 +1,243 @@
+"""Tables that stay in storage: the same model to the last bit, errors before anything is charged."""
+
+from __future__ import annotations
+
+import os
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+from consenso import PrivateLogisticRegression, PrivateRidge
+from consenso.errors import InputError
+from consenso.privacy.ledger import Budget, Ledger
+from consenso.rows import Layout, Rows, moment_step, sum_step
+from consenso.study import Study
+from consenso.study.training import train
+from consenso.tables import frames
+
+RECORDS, FEATURES = 1500, 4
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(RECORDS, FEATURES)) * 2
+    y = (X @ np.array([1.0, -1.0, 0.5, 0.0]) + rng.normal(size=RECORDS) > 0).astype(int)
+    return pl.DataFrame({**{f"x{place}": X[:, place] for place in range(FEATURES)}, "y": y})
+
+
+@pytest.fixture
+def folder(table, tmp_path):
+    for part, rows in enumerate((slice(0, 700), slice(700, 701), slice(701, None))):
+        table[rows].write_parquet(tmp_path / f"{part}.parquet")
+    table.write_csv(tmp_path / "all.csv")
+    np.save(tmp_path / "X.npy", table.drop("y").to_numpy())
+    return tmp_path
+
+
+def model(**changes):
+    settings = {"epsilon": 1.0, "delta": 1e-6, "row_bound": 3.0, "classes": [0, 1], "random_state": 1}
+    return PrivateLogisticRegression(**{**settings, **changes})
+
+
+@pytest.fixture(scope="module")
+def expected(table):
+    return model().fit(table.drop("y").to_numpy(), table["y"].to_numpy())
+
+
+@pytest.mark.parametrize("rows", [301, 5000])
+@pytest.mark.parametrize("kind", ["parquet", "folder", "csv", "lazy", "duckdb", "memmap"])
+def test_a_table_in_storage_gives_the_model_of_one_in_memory(kind, rows, table, folder, expected, monkeypatch) -> None:
+    monkeypatch.setattr(frames, "BATCH_NUMBERS", rows * (FEATURES + 1))
+    stored = {
+        "parquet": lambda: (str(folder / "*.parquet"), "y"),
+        "folder": lambda: (folder / "[0-9].parquet", "y"),
+        "csv": lambda: (str(folder / "all.csv"), "y"),
+        "lazy": lambda: (pl.scan_parquet(folder / "*.parquet"), "y"),
+        "duckdb": lambda: (duckdb.sql(f"select * from '{folder}/all.csv'"), "y"),
+        "memmap": lambda: (np.load(folder / "X.npy", mmap_mode="r"), table["y"].to_numpy()),
+    }[kind]()
+    found = model().fit(*stored)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    np.testing.assert_array_equal(found.intercept_, expected.intercept_)
+    assert found.n_features_in_ == FEATURES
+
+
+def test_the_order_of_the_records_does_not_matter(table, expected, tmp_path) -> None:
+    table.sample(fraction=1.0, shuffle=True, seed=3).write_parquet(tmp_path / "shuffled.parquet")
+    found = model().fit(tmp_path / "shuffled.parquet", "y")
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
+def test_a_query_whose_order_changes_from_pass_to_pass_gives_the_same_model(table, expected) -> None:
+    """A factor by which a row is shortened must stay with its row."""
+    turn = iter(range(1000))
+
+    def shuffle(frame):
+        return frame.sample(fraction=1.0, shuffle=True, seed=next(turn))
+
+    query = table.lazy().map_batches(shuffle, streamable=False)
+    np.testing.assert_array_equal(model().fit(query, "y").coef_, expected.coef_)
+    assert next(turn) > 2
+
+
+def test_a_regression(table, folder) -> None:
+    settings = {"epsilon": 1.0, "delta": 1e-6, "row_bound": 3.0, "target_bound": 5.0, "random_state": 1}
+    expected = PrivateRidge(**settings).fit(table.drop("x0").to_numpy(), table["x0"].to_numpy())
+    found = PrivateRidge(**settings).fit(folder / "*.parquet", "x0")
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
+def test_single_precision_stays_single_and_within_the_bound(table, tmp_path) -> None:
+    single = table.with_columns(pl.exclude("y").cast(pl.Float32))
+    single.write_parquet(tmp_path / "single.parquet")
+    expected = model().fit(single.drop("y").to_numpy(), single["y"].to_numpy())
+    np.testing.assert_array_equal(model().fit(tmp_path / "single.parquet", "y").coef_, expected.coef_)
+
+
+class TestBadInput:
+    """One sentence, no cell in it, and nothing charged."""
+
+    def refuse(self, X, y, match, tmp_path, **changes):
+        ledger = Ledger.create(
+            tmp_path / "data.ledger",
+            dataset="data",
+            budgets=[Budget(observer="public", unit="record", adjacency="replace-one", epsilon=5.0, delta=1e-5)],
+        )
+        with pytest.raises(InputError, match=match) as raised:
+            model(ledger=ledger, random_state=None, **changes).fit(X, y)
+        assert "HIV" not in str(raised.value)
+        assert not ledger.runs()
+
+    def test_no_such_file(self, tmp_path) -> None:
+        self.refuse(tmp_path / "nothing*.parquet", "y", "no such file", tmp_path)
+
+    def test_no_such_column(self, folder, tmp_path) -> None:
+        self.refuse(folder / "*.parquet", "outcome", "names the column to be learnt", tmp_path)
+
+    def test_a_part_with_other_columns(self, folder, table, tmp_path) -> None:
+        table.rename({"x1": "z"})[:5].write_parquet(folder / "3.parquet")
+        self.refuse(folder / "*.parquet", "y", "not those of", tmp_path)
+
+    def test_a_part_with_other_types(self, folder, table, tmp_path) -> None:
+        table.with_columns(pl.col("x1").cast(pl.String))[:5].write_parquet(folder / "3.parquet")
+        self.refuse(folder / "*.parquet", "y", "not those of", tmp_path)
+
+    def test_an_empty_part_is_fine(self, folder, table) -> None:
+        before = model().fit(folder / "*.parquet", "y")
+        table[:0].write_parquet(folder / "3.parquet")
+        np.testing.assert_array_equal(model().fit(folder / "*.parquet", "y").coef_, before.coef_)
+
+    def test_a_label_that_was_not_declared(self, folder, tmp_path) -> None:
+        self.refuse(folder / "*.parquet", "y", "not among classes", tmp_path, classes=[0, 2])
+
+    def test_a_missing_cell(self, table, tmp_path) -> None:
+        table.with_columns(
+            pl.when(pl.int_range(pl.len()) == 1000).then(None).otherwise("x2").alias("x2")
+        ).write_parquet(tmp_path / "gaps.parquet")
+        self.refuse(tmp_path / "gaps.parquet", "y", "cells are missing", tmp_path)
+
+    def test_a_cell_that_is_no_number(self, tmp_path) -> None:
+        rows = "\n".join(["a,y", *["1.5,0"] * 30_000, "HIV-positive,1"])
+        (tmp_path / "cells.csv").write_text(rows)
+        self.refuse(tmp_path / "cells.csv", "y", "cannot be read|columns of numbers", tmp_path)
+
+    def test_a_column_of_text(self, table, tmp_path) -> None:
+        table.with_columns(pl.lit("HIV").alias("ward")).write_parquet(tmp_path / "text.parquet")
+        self.refuse(tmp_path / "text.parquet", "y", "ward is not", tmp_path)
+
+    def test_more_records_than_declared(self, folder, tmp_path) -> None:
+        self.refuse(folder / "*.parquet", "y", "declare", tmp_path, adjacency="add-remove", records=RECORDS - 1)
+
+    def test_a_solver_that_needs_memory(self, folder, tmp_path) -> None:
+        self.refuse(folder / "*.parquet", "y", "needs its rows in memory", tmp_path, solver="dp-sgd")
+
+
+def test_a_file_that_changes_during_the_run_ends_it(table, folder, monkeypatch) -> None:
+    passes = iter(range(100))
+    before = frames.Frames.fingerprint
+
+    def fingerprint(self):
+        if next(passes) == 5:
+            os.utime(folder / "1.parquet", ns=(1, 1))
+        return before(self)
+
+    monkeypatch.setattr(frames.Frames, "fingerprint", fingerprint)
+    with pytest.raises(InputError, match="changed while it was read"):
+        model().fit(folder / "*.parquet", "y")
+
+
+@pytest.mark.parametrize("rows", [1, 5000, 3 * 2**20])
+def test_grids_leave_room_for_every_sum(rows: int) -> None:
+    """Sums over all rows fit into 63 bits, and those over a block into the 53 of a double."""
+    assert rows * 1.7 / sum_step(1.7, rows) < 2**63
+    assert 2**12 * 1.7 / sum_step(1.7, rows) <= 2**53
+    assert rows * (1.7 / moment_step(1.7, rows)) ** 2 < 2**63
+    assert min(rows, 2**13) * (1.7 / moment_step(1.7, rows)) ** 2 <= 2**53
+
+
+def test_exact_sums_are_those_of_fractions() -> None:
+    rng = np.random.default_rng(2)
+    X, weights = rng.normal(size=(10_000, 3)), rng.normal(size=10_000)
+    step = sum_step(8.0, len(X))
+    rows = Rows(X, Layout(np.array([0, len(X)])))
+    (found,) = rows.exact_sums(weights, step)
+    np.testing.assert_array_equal(found, np.rint(X * weights[:, None] / step).astype(np.int64).sum(axis=0))
+    step = moment_step(8.0, len(X))
+    cut = np.trunc(X / step).astype(np.int64)
+    np.testing.assert_array_equal(rows.exact_moments(step)[0], cut.T @ cut)
+
+
+STUDY = """
+[data]
+table = "{table}"
+schema = "schema.toml"
+rows = 1500
+[model]
+loss = "logistic"
+[privacy]
+epsilon = 2.0
+delta = 1e-5
+seed = 3
+[setting]
+kind = "central"
+"""
+SCHEMA = """
+row_bound = 1.5
+[columns.x0]
+kind = "numeric"
+low = -6
+high = 6
+[columns.x1]
+kind = "numeric"
+low = -6
+high = 6
+[columns.x2]
+kind = "ignore"
+[columns.x3]
+kind = "ignore"
+[columns.y]
+kind = "label"
+classes = ["0", "1"]
+"""
+
+
+def train_study(folder, table: str, out: str, **options):
+    (folder / "schema.toml").write_text(SCHEMA)
+    (folder / f"{out}.toml").write_text(STUDY.format(table=table))
+    return train(Study.load(folder / f"{out}.toml"), folder / out, **options)
+
+
+def test_a_study_reads_a_pattern_of_files_through_its_schema(folder, monkeypatch) -> None:
+    monkeypatch.setattr(frames, "BATCH_NUMBERS", 301 * (FEATURES + 1))
+    whole = train_study(folder, "all.csv", "whole")
+    stored = train_study(folder, "[0-9].parquet", "stored")
+    np.testing.assert_array_equal(stored.model.coefficients, whole.model.coefficients)
+    for part in folder.glob("[0-3].parquet"):
+        part.unlink()
+    gone = pl.when(pl.int_range(pl.len()) == 1400).then(None).otherwise("x1").alias("x1")
+    pl.read_csv(folder / "all.csv").with_columns(gone).write_parquet(folder / "9.parquet")
+    with pytest.raises(InputError, match="row 1401, column 'x1'"):
+        train_study(folder, "[0-9].parquet", "wrong")
