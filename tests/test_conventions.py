@@ -65,3 +65,14 @@ def test_no_default_delta_is_written_elsewhere() -> None:
         if pattern.search(path.read_text(encoding="utf-8"))
     }
     assert found <= {"conventions.py"}
+
+
+def test_one_function_writes_the_folder_of_a_run() -> None:
+    """Trained in one process, served, joined, by peers or by Flower: card and model are written in one place."""
+    writes = re.compile(r"card\.save\(|(?<!def )save_model\((?!self)|/ (CARD|MODEL)\)\.write")
+    writers = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if writes.search(path.read_text(encoding="utf-8"))
+    }
+    assert writers == {"study/training.py"}

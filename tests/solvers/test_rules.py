@@ -72,12 +72,12 @@ def test_many_columns_are_left_to_those_who_do_not_look_at_them_all() -> None:
     def chosen(loss, epsilon: float, **rest):
         return prepare(problem(loss, **(wide | rest)), EpsilonDelta(epsilon=epsilon, delta=1e-5))
 
-    assert chosen(Logistic(), 10.0).name == "objective-perturbation"
+    assert chosen(Logistic(), 10.0).solver == "objective-perturbation"
     assert "is weak here (a second moment of 1500 columns" in chosen(Logistic(), 10.0).reason
-    assert chosen(Logistic(), 0.1).name == "dp-sgd"
-    assert chosen(Hinge(), 1.0).name == "dual-admm"
-    assert chosen(Softmax(classes=3), 10.0).name == "dp-sgd"
-    assert chosen(Hinge(), 1.0, features=50).name == "preconditioned"
+    assert chosen(Logistic(), 0.1).solver == "dp-sgd"
+    assert chosen(Hinge(), 1.0).solver == "dual-admm"
+    assert chosen(Softmax(classes=3), 10.0).solver == "dp-sgd"
+    assert chosen(Hinge(), 1.0, features=50).solver == "preconditioned"
 
 
 def test_every_named_solver_can_be_asked_for() -> None:
@@ -96,9 +96,9 @@ def test_looks_follow_the_noise_of_a_second_moment() -> None:
 def test_a_pilot_is_left_out_where_it_would_be_noise() -> None:
     quiet, loud = (request(epsilon, loss=Squared(), records=1000, features=20) for epsilon in (1.0, 0.05))
     assert residual_noise(quiet) < residual_noise(loud)
-    assert recipe(quiet).algorithm.pilot == 1
-    assert (recipe(loud).algorithm.pilot, recipe(loud).algorithm.fewest_steps) == (0, 1)
-    assert recipe(request(1.0)).algorithm.pilot == 0  # labels have no residuals
+    assert recipe(quiet)[0].pilot == 1
+    assert (recipe(loud)[0].pilot, recipe(loud)[0].fewest_steps) == (0, 1)
+    assert recipe(request(1.0))[0].pilot == 0  # labels have no residuals
 
 
 def test_rules_go_from_short_and_damped_to_long_and_free() -> None:
