@@ -257,14 +257,15 @@ class InexactADMM:
 
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """One noisy gradient; the rest follows from it."""
-        gradient = release("gradient", self._gradient(state.z, f) / facts.parties)
+        released = release("gradient", self._gradient(state.z, f) / facts.parties)
+        gradient: Array = released
         if self.linearised:
-            gradient = gradient + facts.problem.regularizer.subgradient(state.z) / facts.parties
+            gradient = released + facts.problem.regularizer.subgradient(state.z) / facts.parties
         penalty = penalty_at(self.penalty, facts.round)
         z = self.subproblem.solve(down.w, state.z, state.dual, gradient, penalty, facts.round, self.region)
         dual = state.dual + penalty * (down.w - z)
         point = z - dual / penalty_at(self.penalty, facts.round + 1)
-        return State(z=z, dual=dual), Up(point=postprocess(point, gradient))
+        return State(z=z, dual=dual), Up(point=postprocess(point, released))
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The mean, then the regularizer."""

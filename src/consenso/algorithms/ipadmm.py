@@ -167,8 +167,8 @@ class IPADMM:
         w, said, gradients = state.w, np.zeros_like(state.w), list[Released]()
         for inner in range(1, self.inner_steps + 1):
             w = within(w, self.radius)
-            g = noisy_gradient(facts, f, w, release, self.clip, self.rate)
-            gradients.append(g)
+            gradients.append(noisy_gradient(facts, f, w, release, self.clip, self.rate))
+            g: Array = gradients[-1]
             if self.linearised:
                 g = g + facts.problem.regularizer.subgradient(w)
             bottom = self.denominator(facts, inner)
