@@ -158,7 +158,7 @@ class Constraint:
     def _closest(self, g: Regularizer, target: Array, penalty: float) -> Array:
         """The y that minimises g(y) + penalty/2 |B y - target|^2."""
         assert self.right is not None
-        point = self.right.adjoint(target)
+        point: Array = self.right.adjoint(target)
         if isinstance(g, NoPenalty | L2):
             system = penalty * self._gram + g.strong_convexity * np.eye(len(self._gram))
             solved: Array = np.linalg.solve(system, penalty * point)
