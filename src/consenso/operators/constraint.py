@@ -161,7 +161,7 @@ class Constraint:
         point: Array = self.right.adjoint(target)
         if isinstance(g, NoPenalty | L2):
             system = penalty * self._gram + g.strong_convexity * np.eye(len(self._gram))
-            solved: Array = np.linalg.solve(system, penalty * point)
+            solved: Array = np.asarray(np.linalg.solve(system, penalty * point), dtype=np.float64)
             return solved
         y = np.empty_like(point)
         for weight in dict.fromkeys(self._squares.tolist()):
