@@ -28,7 +28,7 @@ def write(papers: Mapping[str, Paper], out: Path) -> Path:
     as_csv(table, out / "summary.csv")
     as_csv(took, out / "durations.csv")
     (out / "summary.md").write_text("\n".join(as_markdown(each) for each in (table, apart, took)), encoding="utf-8")
-    (out / "objections.md").write_text(objections(grids), encoding="utf-8")
+    (out / "objections.md").write_text(_told_objections(grids), encoding="utf-8")
     (out / "summary.html").write_text(page(table.title, f"<h1>{table.title}</h1>{as_html(table)}"), encoding="utf-8")
     index = out / "index.html"
     index.write_text(page("Reproductions", _body(papers, found, (table, apart, took))), encoding="utf-8")
@@ -85,23 +85,43 @@ def disagreements(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
     )
 
 
-def objections(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """The objections to every paper that was run, from its largest grid, as Markdown."""
+def objections(found: Mapping[str, tuple[str, Sequence[tuple[str, Objection]]]]) -> str:
+    """The title of every paper and the named objections to it, by number, as Markdown."""
     lines: list[str] = []
-    for number, grids in found.items():
-        if not grids:
-            continue
-        told = max(grids, key=lambda each: each["made"]["seconds of work"])
-        lines += [f"### {number}: {told['title']}", ""]
-        if not told.get("objections"):
+    for number, (title, named) in found.items():
+        lines += [f"### {number}: {title}", ""]
+        if not named:
             lines += ["No objection: what the paper proves, holds.", ""]
-        for each in told.get("objections", []):
-            given = {name: value for name, value in each.items() if name != "name"}
-            rows = objection_lines(number, each["name"], Objection(**{**given, "argument": tuple(given["argument"])}))
-            lines += [f"#### {number} {each['name']}", ""]
-            for head, text in rows:
+        for name, each in named:
+            lines += [f"#### {number}, {name}", ""]
+            for head, text in objection_lines(number, name, each):
                 lines += [f"**{head}.** " + (f"`{text}`" if head == "Program" else text), ""]
     return "\n".join(lines)
+
+
+def _told_objections(grids: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Those of the papers that were run, from their largest grids."""
+    largest = {
+        number: max(told, key=lambda each: each["made"]["seconds of work"]) for number, told in grids.items() if told
+    }
+    return objections(
+        {
+            number: (
+                told["title"],
+                [
+                    (
+                        each["name"],
+                        Objection(
+                            **{k: v for k, v in each.items() if k not in ("name", "argument")},
+                            argument=tuple(each["argument"]),
+                        ),
+                    )
+                    for each in told.get("objections", [])
+                ],
+            )
+            for number, told in largest.items()
+        }
+    )
 
 
 def durations(papers: Mapping[str, Paper], out: Path) -> Table:
@@ -139,19 +159,22 @@ def keep_duration(folder: Path, grid: str, seconds: float) -> None:
 
 
 def into_page(out: Path, page: Path) -> None:
-    """Put the summary or the objections of a folder between their marks on a Markdown page."""
+    """Put the summary and the objections of a folder between their marks on a Markdown page."""
     text = page.read_text(encoding="utf-8") if page.is_file() else ""
-    parts = [name for name in PARTS if MARK.format(name, "begin") in text and MARK.format(name, "end") in text]
-    if not parts:
-        marks = " or ".join(f"{MARK.format(name, 'begin')} and {MARK.format(name, 'end')}" for name in PARTS)
-        raise InputError(f"reproduce(page={str(page)!r}): the page needs the lines {marks}; add them.")
-    for name in parts:
-        begin, end = MARK.format(name, "begin"), MARK.format(name, "end")
-        before, _, rest = text.partition(begin)
-        _, _, after = rest.partition(end)
-        content = (out / f"{name}.md").read_text(encoding="utf-8").strip()
-        text = f"{before}{begin}\n\n{content}\n\n{end}{after}"
-    page.write_text(text, encoding="utf-8")
+    parts = [name for name in PARTS if MARK.format(name, "begin") in text]
+    for name in parts or PARTS[:1]:
+        put(page, name, (out / f"{name}.md").read_text(encoding="utf-8"))
+
+
+def put(page: Path, part: str, content: str) -> None:
+    """Put a text between the marks of a part of a page, in place of what was there."""
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    begin, end = MARK.format(part, "begin"), MARK.format(part, "end")
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise InputError(f"reproduce(page={str(page)!r}): the page needs the lines {begin} and {end}; add them.")
+    page.write_text(f"{before}{begin}\n\n{content.strip()}\n\n{end}{after}", encoding="utf-8")
 
 
 def _summary(folder: Path) -> dict[str, Any] | None:

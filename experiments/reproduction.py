@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,19 @@ def object_to(paper: Paper, name: str, out: Path, *, workers: int = WORKERS) -> 
         raise InputError(f"reproduce {paper.number} --objection {name}: the objections to this paper are {known}.")
     cells = [cell for cell in paper.cells_of("quick") if cell.group in case.groups]
     return case.object_to(run_cells(cells, _cells(paper, out), workers=workers))
+
+
+def all_objections(known: Mapping[str, Paper], out: Path, *, workers: int = WORKERS) -> str:
+    """Every objection to every paper, computed anew, as the Markdown of docs/papers.md."""
+    return index.objections(
+        {
+            number: (
+                paper.title,
+                [(case.name, object_to(paper, case.name, out, workers=workers)) for case in paper.cases],
+            )
+            for number, paper in known.items()
+        }
+    )
 
 
 def _cells(paper: Paper, out: Path) -> Path:

@@ -17,7 +17,7 @@ from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.samplers import Seeded
 from experiments.cards import checked
 from experiments.paper004.claims import printed_total_rho
-from experiments.paper004.published import CURVE, DECAY, FALL, PENALTY, STEP
+from experiments.paper004.published import CURVE, DECAY, PENALTY, STEEPER, STEP, fall_of
 from experiments.paper004.worlds import DELTA, ITERATIONS, error, world
 
 CLIP = 2.0  # of a record's gradient of the squared loss
@@ -27,6 +27,8 @@ METHODS = (
     "zCDP-NFL, free options",
     "zCDP-grad-NFL",
     "P-ADMM",
+    f"zCDP-NFL{STEEPER}",
+    f"zCDP-grad-NFL{STEEPER}",
 )
 
 
@@ -63,8 +65,8 @@ def algorithm(method: str, task: str) -> Any:
     clip = None if task == "least absolute deviations" else CLIP
     if method == "P-ADMM":
         return PADMM(penalty=PENALTY, radius=RADIUS)
-    step = Polynomial(first=STEP, power=-FALL)
-    if method == "zCDP-grad-NFL":
+    step = Polynomial(first=STEP, power=-fall_of(method))
+    if method.startswith("zCDP-grad-NFL"):
         return DistributedSubgradient(step=step, clip=clip)
     if "free" in method:
         return NetworkedADMM(penalty=PENALTY, step=step, clip=clip, proximal=True, at_average=True, averaging=0.5)

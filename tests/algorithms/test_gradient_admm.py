@@ -97,6 +97,71 @@ def test_iterates_follow_the_paper(square, multiplier):
     np.testing.assert_allclose((B.T @ dual)[y != 0], strength * np.sign(y[y != 0]))
 
 
+RNG = np.random.default_rng(11)
+ORTHOGONAL = np.linalg.qr(RNG.normal(size=(3, 2)))[0] @ np.diag([1.5, 0.4])  # two columns, not of one length
+OBLIQUE = RNG.normal(size=(3, 2))
+
+
+@with_and_without_noise
+@pytest.mark.parametrize(("B", "g"), [(ORTHOGONAL, L1(strength=0.05)), (OBLIQUE, L2(strength=0.3))])
+def test_iterates_follow_the_paper_for_a_general_right_matrix(B, g, multiplier):
+    of, constant, penalty, step, rounds = problem(), np.array([0.1, 0.0, -0.2]), 0.7, 0.6, 11
+    constraint = Constraint(left=DIFFERENCES, right=B, constant=tuple(constant))
+    algorithm = GradientADMM(constraint=constraint, g=g, penalty=penalty, step=step)
+    noise = noise_of(multiplier)
+    made = plan(of, algorithm, rounds=rounds, noise=noise, schedule=Cyclic(), sampler=Seeded(SEED), trust="local")
+    model = run(made, shards(of)).model
+
+    rows, targets = data(of)
+    A, x, dual = DIFFERENCES, np.zeros(FEATURES), np.zeros(3)
+    for t in range(rounds):
+        own = slice(6 * (t % 5), 6 * (t % 5) + 6)
+        # y by a solver: argmin g(y) - <dual, B y> + penalty/2 |A x + B y - c|^2.
+        v = cp.Variable(2)
+        value = 0.05 * cp.norm1(v) if isinstance(g, L1) else 0.15 * cp.sum_squares(v)
+        distance = cp.sum_squares(A @ x + B @ v - constant)
+        cp.Problem(cp.Minimize(value - dual @ (B @ v) + penalty / 2 * distance)).solve(solver=cp.CLARABEL)
+        y = v.value
+        dual = dual - penalty * (A @ x + B @ y - constant)
+        right = x - step * huber_gradient(x, rows[own], targets[own]) + step * A.T @ dual
+        right = right - step * penalty * A.T @ (B @ y - constant)
+        x = np.linalg.solve(np.eye(FEATURES) + step * penalty * A.T @ A, right)
+        x = x + drawn("gaussian", t, t % 5, FEATURES, multiplier * 2 * step)[0]
+    np.testing.assert_allclose(model, x, atol=1e-5)  # what the solver leaves
+
+
+def test_a_general_right_matrix_does_not_expand_either():
+    of = problem(parties=1, size=8)
+    f, rng = shards(of).cohort(), np.random.default_rng(2)
+    for B, g in ((ORTHOGONAL, L1(strength=0.3)), (OBLIQUE, L2(strength=1.0)), (OBLIQUE, NoPenalty())) * 30:
+        constraint = Constraint(left=DIFFERENCES, right=B)
+        algorithm = GradientADMM(constraint=constraint, g=g, penalty=float(10 ** rng.uniform(-1, 1)), step=0.8)
+        one, other = (gradient_admm.Hub(rng.normal(size=FEATURES), rng.normal(size=3)) for _ in range(2))
+        images = [gradient_admm.Hub(*algorithm.advance(of, at, f.gradient(at.x)[0])) for at in (one, other)]
+        assert gap(algorithm, of, *images) <= gap(algorithm, of, one, other) * (1 + 1e-9)
+
+
+def test_dependent_equations_are_dropped_and_contradictions_refused():
+    A = np.vstack([DIFFERENCES, DIFFERENCES[0] + 2 * DIFFERENCES[1]])
+    B = np.vstack([-np.eye(3), -np.eye(3)[0] - 2 * np.eye(3)[1]])
+    c = np.array([0.1, 0.2, 0.3, 0.5])
+    made = Constraint.independent(A, B, c)
+    assert made.left.rows == 3
+    # The same solutions: x of the four equations, with their y, solve the three.
+    x = np.arange(FEATURES, dtype=float)
+    y = DIFFERENCES @ x - c[:3]
+    np.testing.assert_allclose(made.left.apply(x) + made.right.apply(y), made.constant)
+    with pytest.raises(InputError, match="different constants"):
+        Constraint.independent(A, B, c + np.array([0, 0, 0, 1.0]))
+    with pytest.raises(InputError, match="full column rank"):
+        Constraint(left=DIFFERENCES, right=np.ones((3, 2)))
+    with pytest.raises(InputError, match="one of them"):
+        Constraint(left=DIFFERENCES, right=-np.eye(3), scaling=(2.0, 1.0, 1.0))
+    algorithm = GradientADMM(constraint=Constraint(left=DIFFERENCES, right=OBLIQUE), g=L1(strength=0.1))
+    with pytest.raises(InputError, match="closed form"):
+        plan(problem(), algorithm, rounds=3, noise=NoNoise(), schedule=Cyclic())
+
+
 def test_the_copy_is_the_model_and_has_the_structure():
     of = problem(regularizer=L1(strength=0.4))
     made = plan(of, GradientADMM(penalty=0.5), rounds=40, noise=NoNoise(), schedule=RandomOrder())

@@ -230,7 +230,7 @@ def test_objections_follow_the_results(results):
     found = {case.name: case.object_to(results) for case in PAPER.cases}
     assert all(each.stands for each in found.values())
     survive = {name for name, each in found.items() if each.survives}
-    assert survive == {"theorem-4", "figure-1"}
+    assert survive == {"figure-1"}
     for case in PAPER.cases:
         (group,) = case.groups
         if group.startswith("theorem") and group != "theorem relaxation":

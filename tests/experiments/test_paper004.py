@@ -113,6 +113,8 @@ def test_objectives_are_the_papers():
     assert isinstance(worlds.world("least absolute deviations", 0, bounded=True).problem.regularizer, NoPenalty)
     step = corrected.algorithm("zCDP-NFL", "ridge").step
     assert (step.first, step.power) == (published.STEP, -published.FALL)
+    falls = [published.fall_of(name) for name in published.METHODS]
+    assert falls == [0.25, 0.25, 0.25, 0.25, 0.5, 0.5, 0.0]
 
 
 def test_a_changed_result_changes_the_page(done, tmp_path: Path):

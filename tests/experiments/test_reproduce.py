@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from experiments.definition import Case, Paper
@@ -140,13 +141,26 @@ def test_one_objection(papers, monkeypatch, invoke, tmp_path):
     assert "Charitable reading: None. The objection falls." in out
     code, _, err = invoke("all", "--objection", "lemma-1")
     assert code == 2
-    assert "name it" in err
+    assert "name the paper" in err
+    page = tmp_path / "page.md"
+    page.write_text("<!-- objections: begin -->\n<!-- objections: end -->\n")
+    assert invoke("all", "--objection", "all", "--out", str(tmp_path), "--page", str(page))[0] == 0
+    assert "#### 000, lemma-1" in page.read_text()
+    assert "### 001: Nothing\n\nNo objection" in page.read_text()
+
+
+def test_the_page_for_authors_says_what_the_programs_find(tmp_path):
+    """Of the papers whose objections need no files; the command that writes the page is on it."""
+    text = (Path(__file__).parents[2] / "docs" / "papers.md").read_text()
+    known = {number: paper for number, paper in reproduction.papers().items() if number in ("000", "001", "002")}
+    assert "consenso reproduce all --objection all --page docs/papers.md" in text
+    for section in reproduction.all_objections(known, tmp_path, workers=0).split("\n### "):
+        assert section.strip() in text
 
 
 def test_the_wheel_brings_the_experiments(tmp_path, monkeypatch):
     """Built, installed without dependencies into an empty folder, and asked for its list from there."""
     import subprocess
-    from pathlib import Path
 
     from hatchling.build import build_wheel
 

@@ -1,6 +1,6 @@
 """Gradient ADMM: one party and one gradient an iteration (Chan, Xie and Zhao 2024, Algorithm 1, noisy).
 
-    min mean f_i(x) + g(y)   subject to   A x + B y = c,   B = -diag(b)
+    min mean f_i(x) + g(y)   subject to   A x + B y = c,   B = -diag(b), or any B of full column rank
 
     y     = argmin_y g(y) - <dual, B y> + penalty/2 |A x + B y - c|^2
     dual <- dual - penalty (A x + B y - c)
@@ -24,7 +24,9 @@ fixed order, a random order and random stopping each have their theorem. Whoever
 
 Remarks. With a constant step the parties' different gradients leave a bias of the order of the step, as every
 incremental method has. The model is y where y is a copy of x, so that it has the regularizer's structure, and x
-otherwise. The printed bound is sound; the one used here is 4 to 10 times smaller (docs/privacy.md#gradient-admm).
+otherwise. B enters the proof only through <change of dual, B change of y> >= 0, so that any B will do; Remark 2.4
+eliminates dependent rows, as `Constraint.independent` does. The printed bound is sound; the one used here is 4 to 10
+times smaller (docs/privacy.md#gradient-admm).
 """
 
 from __future__ import annotations
@@ -146,7 +148,8 @@ class GradientADMM:
         if left is not None and self.constraint.range[0] == 0:
             raise PreconditionError(
                 f"GradientADMM(constraint=... of {left.rows} rows and {left.columns} columns): A must have full row "
-                "rank, so that the noise on x reaches every dual; drop dependent rows."
+                "rank, so that the noise on x reaches every dual; drop dependent rows "
+                "(Constraint.independent drops those that say nothing new)."
             )
 
     def _check_regularizer(self, problem: Problem) -> None:
@@ -157,8 +160,8 @@ class GradientADMM:
             )
         if not self.constraint.fits(self._g(problem)):
             raise InputError(
-                f"GradientADMM(constraint=..., g={self.g!r}): its prox does not fall apart into coordinates; give all "
-                "of them the same scaling."
+                f"GradientADMM(constraint=..., g={self.g!r}): y has no closed form; give all coordinates the same "
+                "scaling, or a B with orthogonal columns of one length, or a quadratic g."
             )
         if self.square == "f" and self.g is None and self._squared_strength(problem) == 0:
             raise InputError(

@@ -29,7 +29,7 @@ def reproduce(
         Path | None, typer.Option(help="Markdown page whose generated part becomes the summary.", show_default=False)
     ] = None,
     objection: Annotated[
-        str, typer.Option(help="Show one objection to the paper, by name, computed anew.", show_default=False)
+        str, typer.Option(help="Compute one objection to the paper anew, by name, or all.", show_default=False)
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, without a progress bar.")] = False,
 ) -> None:
@@ -53,9 +53,8 @@ def reproduce(
     if paper != "all" and paper not in known:
         raise InputError(f"reproduce({paper!r}): the papers are {', '.join(known)}, or all of them with 'all'.")
     if objection:
-        if paper == "all":
-            raise InputError("reproduce all --objection: an objection is to one paper; name it.")
-        _show_objection(reproduction, known[paper], objection, out)
+        asked = known if paper == "all" else {paper: known[paper]}
+        _object(reproduction, asked, objection, out, page)
         return
     grid, told = grid or ("full" if full else "quick"), []
     for number in known if paper == "all" else (paper,):
@@ -121,9 +120,22 @@ def _list(known: Any, *, as_json: bool) -> None:
         typer.echo(f"     objections: {', '.join(each['objections']) or 'none'}")
 
 
-def _show_objection(reproduction: Any, paper: Any, name: str, out: Path) -> None:
-    found = reproduction.object_to(paper, name, out)
-    for head, text in reproduction.report.objection_lines(paper.number, name, found):
+def _object(reproduction: Any, asked: Any, name: str, out: Path, page: Path | None) -> None:
+    from consenso.errors import InputError
+
+    if name == "all":
+        text = reproduction.all_objections(asked, out)
+        if page is None:
+            typer.echo(text)
+        else:
+            reproduction.index.put(page, "objections", text)
+        return
+    if len(asked) > 1 or page is not None:
+        raise InputError(
+            f"reproduce --objection {name}: an objection is to one paper and goes to the screen; name the paper."
+        )
+    ((number, paper),) = asked.items()
+    for head, text in reproduction.report.objection_lines(number, name, reproduction.object_to(paper, name, out)):
         typer.echo(f"{head}: {text}\n")
 
 
