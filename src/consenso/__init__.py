@@ -81,12 +81,16 @@ _HOMES = {
     ),
     "consenso.topology": ("Topology",),
     "consenso.study": ("Study",),
+    "consenso.comparison": ("compare",),
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = ["__version__", *sorted(_LAZY)]
 
 if TYPE_CHECKING:
+    from consenso.comparison import (
+        compare as compare,
+    )
     from consenso.engine.ledger_charge import (
         LedgerCharge as LedgerCharge,
     )

@@ -42,18 +42,18 @@ parties = 20
 """
 
 
-@pytest.fixture
-def study(tmp_path):
-    path = tmp_path / "clinics.toml"
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    path = tmp_path_factory.mktemp("explorer") / "clinics.toml"
     path.write_text(STUDY)
     return path
 
 
-@pytest.fixture
-def explorer(study, tmp_path):
+@pytest.fixture(scope="module")
+def explorer(study):
     """The real program on a free port; its address."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "consenso", "explore", str(study), "--no-browser", "--watch", str(tmp_path / "run")],
+        [sys.executable, "-m", "consenso", "explore", str(study), "--no-browser", "--watch", str(study.parent / "run")],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -146,7 +146,7 @@ def test_bad_requests_get_one_sentence_and_strangers_nothing(explorer):
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's chromium")
-def test_moving_a_slider_in_a_browser_changes_the_numbers_to_what_the_library_computes(study, explorer, tmp_path):
+def test_moving_a_slider_in_a_browser_changes_the_numbers_to_what_the_library_computes(study, explorer):
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -185,9 +185,18 @@ def test_moving_a_slider_in_a_browser_changes_the_numbers_to_what_the_library_co
                     for other in found[place + 1 :]:
                         assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
                 assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+            # The main picture: expected accuracy against epsilon, and where the slider stands on it.
+            page.wait_for_selector("#picture svg polyline", state="attached", timeout=240_000)
+            at = "() => Number(document.getElementById('here').getAttribute('x1'))"
+            expected_at = "() => Number(document.getElementById('balance').dataset.expected)"
+            place, reached = page.evaluate(at), page.evaluate(expected_at)
+            slider.evaluate("e => { e.value = 0.95; e.dispatchEvent(new Event('input')); }")
+            page.wait_for_function(f"x => ({at})() > x + 20", arg=place)
+            assert page.evaluate(expected_at) > reached, "more is expected of a larger budget"
+            assert "of 100 attackers are right" in page.locator("#balance").inner_text()
             # The live view of a run that another process writes.
             status = {"state": "training", "done": 3, "planned": 40, "parties": 20, "movement": [3.0, 2.0, 1.0]}
-            (tmp_path / "run").mkdir()
+            (study.parent / "run").mkdir()
             (tmp_path / "run" / "status.json").write_text(json.dumps(status))
             page.wait_for_function("() => document.getElementById('livetext').textContent.includes('round 3 of 40')")
             assert page.locator("#livechart polyline").count() == 1

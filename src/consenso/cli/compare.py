@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.cli.reading import read_numbers
 from consenso.errors import InputError
 
 if TYPE_CHECKING:
     from consenso.privacy.card import Card
+    from consenso.report.curves import Curves
     from consenso.study import Study
 
 
@@ -23,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def show(
     items: Annotated[list[Path], typer.Argument(help="Studies, or folders of runs.", show_default=False)],
-    epsilon: Annotated[str | None, typer.Option(help="Budgets to compare for one study, such as 0.5,1,3.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Budgets to compare for every study, such as 0.5,1,3.")] = None,
     train: Annotated[
         bool, typer.Option("--train", help="Train each study, too. Every run spends its own budget.")
     ] = False,
@@ -32,11 +34,13 @@ def show(
 ) -> None:
     """Put runs or plans side by side: algorithm, rounds, noise, epsilon by observer, error on public test records.
 
-    Studies are planned, which touches no data, unless --train is given.
+    Studies are planned, which touches no data, unless --train is given. What was trained and measured on public test
+    records is drawn against epsilon, into the folder of the runs: compare.html, .svg, .csv and, with Matplotlib, .png.
+    The fit without privacy is drawn where all studies are simulations, and nowhere else: it would tell of the records.
 
     Exit codes: 0 fine, 2 bad input.
 
-    Example: consenso compare income.toml --epsilon 0.5,1,3 --json
+    Example: consenso compare income.toml secure.toml --epsilon 0.5,1,3 --train
     """
     studies = _studies(items, epsilon)
     if train and any(study is None for _, study, _ in studies):
@@ -47,10 +51,14 @@ def show(
             rows.append(_of_run(name, path))
         else:
             rows.append(_of_study(name, study, out / name if train else None))
+    drawn = draw(rows, [study for _, study, _ in studies if study is not None])
+    written = [] if drawn is None else drawn.write(out, "compare")
     if as_json:
         typer.echo(json.dumps(rows, indent=2, allow_nan=False))
     else:
         _show(rows)
+        for path in written[:1]:
+            typer.echo(f"Page: {path}")
 
 
 def _studies(items: list[Path], epsilon: str | None) -> list[tuple[str, Study | None, Path]]:
@@ -58,10 +66,14 @@ def _studies(items: list[Path], epsilon: str | None) -> list[tuple[str, Study | 
     from consenso.study import Study
 
     if epsilon is not None:
-        if len(items) != 1 or items[0].is_dir():
-            raise InputError("--epsilon: budgets are compared for one study; name one file.")
-        study = Study.load(items[0])
-        return [(f"epsilon-{value:g}", study.with_epsilon(value), items[0]) for value in _numbers(epsilon)]
+        if any(path.is_dir() for path in items):
+            raise InputError("--epsilon: budgets are compared for studies; name files, not the folders of runs.")
+        alone = len(items) == 1
+        return [
+            (f"{'' if alone else f'{path.stem}-'}epsilon-{value:g}", Study.load(path).with_epsilon(value), path)
+            for path in items
+            for value in read_numbers(epsilon)
+        ]
     found: list[tuple[str, Study | None, Path]] = [
         (path.name, None, path) if path.is_dir() else (path.stem, Study.load(path), path) for path in items
     ]
@@ -69,14 +81,49 @@ def _studies(items: list[Path], epsilon: str | None) -> list[tuple[str, Study | 
     return [(name if names.count(name) == 1 else str(path), study, path) for name, study, path in found]
 
 
-def _numbers(text: str) -> list[float]:
-    try:
-        values = [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"--epsilon {text}: numbers with commas between them are needed; write 0.5,1,3.") from None
-    if any(not value > 0 for value in values) or len(set(values)) < len(values):
-        raise InputError(f"--epsilon {text}: budgets are positive and different; write 0.5,1,3.")
-    return values
+def draw(rows: list[dict[str, Any]], studies: list[Study]) -> Curves | None:
+    """Quality against epsilon, a line for every algorithm and trust; None where nothing was measured."""
+    from consenso.report.curves import Curve, Curves
+
+    measured = [row for row in rows if row["metrics"] and isinstance(row["promised"], float)]
+    measure = "accuracy" if any("accuracy" in row["metrics"] for row in measured) else "rmse"
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in measured:
+        if isinstance(row["metrics"].get(measure), float):
+            name = f"{row['algorithm']}, {row['trust']} trust"
+            lines.setdefault(name, []).append((row["promised"], row["metrics"][measure]))
+    if not lines:
+        return None
+    curves = []
+    for name, points in lines.items():
+        epsilons, values = zip(*sorted(points), strict=True)
+        curves.append(Curve(name=name, epsilons=epsilons, means=values, lows=values, highs=values))
+    return Curves(
+        title="Runs beside each other",
+        measure=measure,
+        delta=measured[0]["delta"],
+        curves=tuple(curves),
+        references=_references(studies, measured, measure),
+        note="One run each, measured on public test records; epsilon is for whom the run was planned.",
+    )
+
+
+def _references(studies: list[Study], measured: list[dict[str, Any]], measure: str) -> dict[str, float]:
+    simplest = measured[0]["metrics"].get("majority" if measure == "accuracy" else "rmse of the mean")
+    found = {} if simplest is None else {"simplest guess": float(simplest)}
+    if not studies or not all(study.simulation for study in studies):
+        return found
+    from consenso.solvers.exact import fit_exact
+    from consenso.study.metrics import compute_metrics
+    from consenso.study.training import model_with
+
+    public = studies[0].evaluation_records()
+    if public is None:
+        return found
+    problem = studies[0].problem()
+    exact = fit_exact(problem, studies[0].shards()).reshape(-1, problem.outputs)
+    value = compute_metrics(model_with(studies[0], exact, None), public)[measure]
+    return {"without privacy": float(value), **found}
 
 
 def _of_study(name: str, study: Study, out: Path | None) -> dict[str, Any]:
@@ -119,6 +166,8 @@ def _row(name: str, card: Card, observer: str | None) -> dict[str, Any]:
         "delta": card.delta,
         "protects": f"{unit}, {adjacency}",
         "observer": observer,
+        "trust": card.trust,
+        "promised": _promised(card, observer),
         "simulation": card.simulation,
         "epsilon": {
             entry.observer.partition(":")[0]: _finite(entry.epsilon)
@@ -129,12 +178,31 @@ def _row(name: str, card: Card, observer: str | None) -> dict[str, Any]:
     }
 
 
+def _promised(card: Card, observer: str | None) -> float | None:
+    """Epsilon for whom the run was planned, or, where that is not known, for readers of the model."""
+    from consenso.study.plan_summary import epsilon_for
+
+    found = epsilon_for(card, observer or "public")
+    return found if math.isfinite(found) else None
+
+
 def _show(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title="Side by side", title_justify="left")
-    columns = ["algorithm", "rounds", "protects", "delta", "observer", "simulation", "noise", "predicted", "folder"]
+    columns = [
+        "algorithm",
+        "rounds",
+        "protects",
+        "delta",
+        "observer",
+        "trust",
+        "simulation",
+        "noise",
+        "predicted",
+        "folder",
+    ]
     observers = sorted({who for row in rows for who in row["epsilon"]})
     figures = sorted({n for row in rows for n, v in (row["metrics"] or {}).items() if isinstance(v, int | float)})
     table.add_column("")

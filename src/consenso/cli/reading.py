@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from consenso.errors import InputError
+
 if TYPE_CHECKING:
     from consenso.study import Study
+
+Found = TypeVar("Found")
 
 EpsilonOption = Annotated[
     float | None,
@@ -18,7 +23,6 @@ EpsilonOption = Annotated[
 
 def read_study(path: Path, epsilon: float | None = None) -> Study:
     """The study of a file, and its doubts on standard error."""
-    from consenso.errors import InputError
     from consenso.study import Study
     from consenso.study.advice import list_doubts
 
@@ -31,3 +35,35 @@ def read_study(path: Path, epsilon: float | None = None) -> Study:
     for doubt in list_doubts(study):
         typer.secho(f"consenso: warning: {doubt}", fg=typer.colors.YELLOW, err=True)
     return study
+
+
+def read_numbers(text: str) -> list[float]:
+    """Budgets as they are written after --epsilon: 0.5,1,3."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--epsilon {text}: numbers with commas between them are needed; write 0.5,1,3.") from None
+    if any(not 0 < value < float("inf") for value in values) or len(set(values)) < len(values):
+        raise InputError(f"--epsilon {text}: budgets are positive and different; write 0.5,1,3.")
+    return sorted(values)
+
+
+def simulate_with_bar(make: Callable[[Callable[[int, int], None]], Found], *, quiet: bool) -> Found:
+    """What is made, with a bar that appears with the first run and is gone in the end."""
+    if quiet:
+        return make(lambda done, planned: None)
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TextColumn("runs,"), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task("", total=None)
+
+    def tell(done: int, planned: int) -> None:
+        bar.start()
+        bar.update(task, completed=done, total=planned)
+
+    try:
+        return make(tell)
+    finally:
+        bar.stop()

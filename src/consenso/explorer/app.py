@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from consenso.errors import ConsensoError, InputError
 from consenso.explorer.controls import changes, controls
 from consenso.pages import STYLE
+from consenso.report.expected import curves_of, note_of
 from consenso.study import Study
+from consenso.study.forecast import forecast
 from consenso.study.plan_summary import outlook
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 LARGEST = 1 << 16  # bytes of a request
+# Enough to see the shape while somebody waits; `consenso forecast` takes its time.
+EPSILONS, RUNS, RECORDS = (0.1, 0.3, 1.0, 3.0, 10.0), 2, 3000
 LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
@@ -62,6 +66,11 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
         content = await asked(request)
         return JSONResponse(await run_in_threadpool(lambda: _plain(outlook(change_study(content)).to_json())))
 
+    async def expect(request: Request) -> Response:
+        content = await asked(request)
+        found = await run_in_threadpool(lambda: expected(change_study(content)))
+        return JSONResponse(_plain(found))
+
     async def write(request: Request) -> Response:
         content = await asked(request)
 
@@ -83,6 +92,7 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
         routes=[
             Route("/", page),
             Route("/plan", plan, methods=["POST"]),
+            Route("/forecast", expect, methods=["POST"]),
             Route("/study", write, methods=["POST"]),
             Route("/live", live),
         ],
@@ -90,6 +100,12 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
     )
     app.add_middleware(_LoopbackOnly)
     return app
+
+
+def expected(study: Study) -> dict[str, Any]:
+    """The explorer's main picture: what a study reaches at several budgets, simulated on made-up records."""
+    found = forecast(study, EPSILONS, runs=RUNS, most=RECORDS)
+    return {**found.to_json(), "svg": curves_of(found).svg(), "note": note_of(found)}
 
 
 class _LoopbackOnly:
