@@ -69,7 +69,7 @@ def _solver(name: str, problem: Problem, data: Data) -> tuple[str, Method, bool]
 
     def predict(epsilon: float, delta: float, seed: int) -> Any:
         target = EpsilonDelta(epsilon=epsilon, delta=delta)
-        return _run(prepare(problem, target, solver=name, sampler=Seeded(seed)).plan, data)
+        return _run(prepare(problem, target, solver=name, sampler=Seeded(seed)), data)
 
     return name, predict, True
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from consenso.comparison.methods import Data, method_of
+from consenso.conventions import default_delta
 from consenso.errors import InputError
-from consenso.privacy.default_delta import default_delta
 from consenso.problem import Problem
 from consenso.report.curves import Curve, Curves
 
