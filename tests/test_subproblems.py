@@ -306,24 +306,6 @@ def test_squared_loss_is_one_linear_solve() -> None:
             assert np.linalg.norm(found.x[i] - exact) <= found.residual[i] + 1e-13
 
 
-def test_compiled_formulas_are_those_of_the_losses() -> None:
-    from consenso import kernels
-
-    scores = np.concatenate((np.linspace(-40, 40, 161) + 0.013, [-700.0, 700.0]))
-    cases: list[tuple[int, float, Any]] = [
-        (kernels.LOGISTIC, 0.0, Logistic()),
-        (kernels.RESIDUAL, np.inf, Squared()),
-        (kernels.RESIDUAL, 0.3, Huber(threshold=0.3)),
-        (kernels.HINGE, 0.2, SmoothedHinge(smoothing=0.2)),
-    ]
-    for kind, parameter, loss in cases:
-        for target in (-1.0, 1.0):
-            pairs = np.array([kernels.slope_and_curvature(kind, parameter, s, target) for s in scores])
-            targets = np.full(scores.shape, target)
-            np.testing.assert_allclose(pairs[:, 0], loss.slope(scores, targets), rtol=1e-14, atol=1e-300)
-            np.testing.assert_allclose(pairs[:, 1], loss.curvature(scores, targets), rtol=1e-13, atol=1e-300)
-
-
 def test_an_uncertified_prox_is_a_privacy_error_that_says_nothing_of_the_data() -> None:
     answer = Prox(np.ones((2, 3)), np.array([1e-12, 0.12345]))
     assert certify(answer, 0.2, "ConsensusADMM") is answer.x

@@ -29,6 +29,14 @@ def prox(algorithm, down, state, f):
     return certify(solved, algorithm.tolerance, "a faulty algorithm")
 
 
+class CompilesAnotherRelaxation(ConsensusADMM):
+    def compile_rounds(self, facts, records):
+        return replace(self, relaxation=0.9 * self.relaxation).parent_rounds(facts, records)
+
+    def parent_rounds(self, facts, records):
+        return ConsensusADMM.compile_rounds(self, facts, records)
+
+
 class DrawsNoiseAndForgetsIt(ConsensusADMM):
     def local(self, facts, down, state, f, releaser):
         residual = prox(self, down, state, f) - down.z
@@ -183,3 +191,9 @@ class TwiceTheNoiseThatItStates(ConsensusADMM):
 def test_a_ledger_that_differs_from_the_plan_is_seen() -> None:
     with pytest.raises(AssertionError, match="scale of"):
         laws.ledger_equals_plan(small(TwiceTheNoiseThatItStates))
+
+
+def test_compiled_rounds_that_are_not_the_plain_ones() -> None:
+    laws.compiled_rounds_agree(small(ConsensusADMM))
+    with pytest.raises(AssertionError, match=r"hub\."):
+        laws.compiled_rounds_agree(small(CompilesAnotherRelaxation))

@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
-from consenso.arrays import Array
+import numpy as np
+from numpy.typing import NDArray
+
+from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.privacy.noise import Noise
 from consenso.privacy.release import Release, Trust
-from consenso.privacy.releaser import Releaser
+from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
@@ -142,6 +145,53 @@ class Diagnoses(Protocol):
 
     def diagnose(self, facts: PublicFacts, hub: Any, state: Any, f: Cohort) -> Mapping[str, float]:
         """Private figures by name."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SingleRecords:
+    """The records of parties that have one each, as compiled rounds read them. Private."""
+
+    rows: Any  # (parties, features)
+    targets: Array
+    scales: Array  # weight of each record's loss
+    norms: Array  # 2-norms of the rows
+
+
+@dataclass(frozen=True)
+class NoiseDraw:
+    """What a compiled step needs to clip and perturb its release as the releaser does."""
+
+    clip: float  # infinite for none
+    scales: Array  # of the noise, one or one for each party of the cohort
+    key: tuple[Any, int, tuple[Any, Any]]  # seed, round and what else tells the noise
+    sum: Callable[[Array], Released]  # of what the step has drawn its noise for, over parties
+
+
+# Hub, states, path, noise scales and normals (rounds, features) of a walk; the hub after as many rounds as were done.
+WalkRounds: TypeAlias = Callable[[Any, Any, IntArray, Array, Array], tuple[Any, int]]
+# What the hub sends, states, a cohort and its noise; what it sends in sums of pieces, and who took the step. The states
+# of the others are as they were: the plain step is taken for them.
+CohortStep: TypeAlias = Callable[[Any, Any, IntArray, NoiseDraw], tuple[Any, NDArray[np.bool_]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledRounds:
+    """Rounds of parties of one record each, which change the states in place; None where there are none."""
+
+    walk: WalkRounds | None = None
+    cohort: CohortStep | None = None
+
+
+@runtime_checkable
+class CompilesRounds(Protocol):
+    """An algorithm with compiled rounds beside its plain ones, for one plain release in the 2-norm under local trust.
+
+    They give the plain round's iterates, up to rounding; a law of `consenso.testing` checks it.
+    """
+
+    def compile_rounds(self, facts: PublicFacts, records: SingleRecords) -> CompiledRounds:
+        """The compiled rounds for a problem."""
         ...
 
 

@@ -24,8 +24,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms.shape import Example, Source, require_positive
-from consenso.arrays import Array
+from consenso.algorithms.shape import CompiledRounds, Example, SingleRecords, Source, require_positive
+from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Logistic, require_lipschitz
 from consenso.privacy import theorems
@@ -38,6 +38,7 @@ from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2
+from consenso.regularizers.formulas import compile_prox
 from consenso.schedules import RandomWalk
 from consenso.shards import Cohort
 from consenso.subproblems import certify
@@ -162,6 +163,25 @@ class StatelessWalk:
         """A small step towards the visited party's prox, then the regularizer's."""
         share = 2 * self.relaxation / facts.parties
         return Token(z=facts.problem.regularizer.prox(hub.z + share * total.residual, share * self.step))
+
+    def compile_rounds(self, facts: PublicFacts, records: SingleRecords) -> CompiledRounds:
+        """Walks, with every regularizer that brings a formula."""
+        from consenso.algorithms.kernels.records import take_records
+        from consenso.algorithms.kernels.stateless_walk import visits
+
+        share = 2 * self.relaxation / facts.parties
+        taken = take_records(records, facts.problem.loss, self.step)
+        prox = compile_prox(facts.problem.regularizer, share * self.step)
+        if taken is None or prox is None:
+            return CompiledRounds()
+        constants = *taken, prox, float(self.tolerance), share
+
+        def walk(hub: Token, state: State, path: IntArray, scales: Array, noise: Array) -> tuple[Token, int]:
+            z = hub.z.copy()
+            done = visits(*constants, path, scales, noise, z)
+            return Token(z=z), done
+
+        return CompiledRounds(walk=walk)
 
     def model(self, facts: PublicFacts, hub: Token) -> Array:
         """The token."""

@@ -8,15 +8,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from consenso.algorithms.shape import Finishes, HubAlgorithm, PeerAlgorithm
+from consenso.algorithms.shape import CompiledRounds, Finishes, HubAlgorithm, PeerAlgorithm
 from consenso.arrays import IntArray
-from consenso.engine.cohorts import Cohorts, compile_cohorts
+from consenso.engine.compiled import CompiledCohorts, compile_rounds
 from consenso.engine.release_records import ReleaseRecords
 from consenso.engine.round import Neighbourhood, add_messages, stack_messages, take_hub_round, take_peer_round
 from consenso.engine.states import own, put, take
 from consenso.engine.step import FAILURES, NoRecorder, RoundContext, take_step
 from consenso.engine.sums import RoundSum
-from consenso.engine.walk import compile_walk
+from consenso.engine.walk import CompiledWalk, can_walk
 from consenso.errors import PrivacyError
 from consenso.privacy.releaser import ReleaseRecord
 from consenso.privacy.run_spec import RunSpec
@@ -64,10 +64,12 @@ def _ignore(round_: int, message: Any, hub: Any) -> None:
 class InProcessEngine:
     """Runs a spec on shards that are all in this process.
 
-    A walk may run many rounds in one compiled call; it then stops at least at the multiples of `stride`.
+    A walk may run many rounds in one compiled call; it then stops at least at the multiples of `stride`. `plain` leaves
+    compiled rounds aside, `one_by_one` cohorts too.
     """
 
     one_by_one: bool = False
+    plain: bool = False
     stride: int | None = None
 
     def start(self, algorithm: HubAlgorithm | PeerAlgorithm, spec: RunSpec, shards: Shards) -> Progress:
@@ -86,9 +88,11 @@ class InProcessEngine:
     ) -> Iterator[int]:
         """Run the rounds that are left, updating `progress`; yields after each, or after the last of a fused block."""
         last = spec.schedule.length(spec.rounds, coins)
-        watched = self.one_by_one or watch is not _ignore
-        walk = None if watched else compile_walk(algorithm, spec, shards, coins)
-        compiled = None if self.one_by_one else compile_cohorts(algorithm, spec, shards)
+        compiled = CompiledRounds() if self.one_by_one or self.plain else compile_rounds(algorithm, spec, shards)
+        cohorts = None if compiled.cohort is None else CompiledCohorts(algorithm, spec, compiled.cohort)
+        walk = None
+        if compiled.walk is not None and watch is _ignore and can_walk(spec, coins):
+            walk = CompiledWalk(algorithm, spec, coins, compiled.walk)
         # Asked once: looking a protocol up in every round would cost as much as a small step.
         finished = algorithm.finished if isinstance(algorithm, Finishes) else None
         is_hub = isinstance(algorithm, HubAlgorithm)
@@ -100,7 +104,7 @@ class InProcessEngine:
                 continue
             facts = spec.facts.at(progress.round)
             context = RoundContext(algorithm, spec, facts, progress)
-            parties = _Parties(context, self._cohorts, shards, progress, watch, compiled)
+            parties = _Parties(context, self._cohorts, shards, progress, watch, cohorts)
             if is_hub:
                 progress.previous = spec.schedule.active(progress.round, progress.previous, spec.parties, coins)
                 progress.hub = take_hub_round(cast(HubAlgorithm, algorithm), facts, progress.hub, parties.add_up)
@@ -129,7 +133,7 @@ class _Parties:
         shards: Shards,
         progress: Progress,
         watch: Watch,
-        compiled: Cohorts | None = None,
+        compiled: CompiledCohorts | None = None,
     ) -> None:
         self._context, self._split, self._shards, self._progress = context, split, shards, progress
         self._watch, self._compiled, self._everyone = watch, compiled, context.facts.cohort

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from consenso.kernels.compiled import run
-from consenso.kernels.newton import HINGE, LOGISTIC, RESIDUAL, score_newton, slope_and_curvature
+from consenso.kernels.newton import score_newton
 from consenso.kernels.products import (
     dense_grams,
     dense_pull,
@@ -17,9 +17,6 @@ from consenso.kernels.products import (
 from consenso.kernels.systems import dense_column_solves, gram_products, row_solves, shift_lengths, sparse_column_solves
 
 __all__ = [
-    "HINGE",
-    "LOGISTIC",
-    "RESIDUAL",
     "dense_column_solves",
     "dense_grams",
     "dense_pull",
@@ -31,7 +28,6 @@ __all__ = [
     "run",
     "score_newton",
     "shift_lengths",
-    "slope_and_curvature",
     "sparse_column_solves",
     "sparse_grams",
     "sparse_pull",

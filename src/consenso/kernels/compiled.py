@@ -14,6 +14,9 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from consenso.arrays import IntArray
 
@@ -38,6 +41,17 @@ def branchless(kernel: Kernel, **options: Any) -> Kernel:
 def compile_inlined(kernel: Kernel) -> Kernel:
     """A part of a kernel. A call would cost more than most of them: Numba counts references to arrays around it."""
     return branchless(kernel, forceinline=True)
+
+
+@intrinsic
+def at(typing_context: Any, vector: Any, start: Any) -> Any:
+    """The address of an entry of a vector, for functions of `consenso.speedups.compile_block`."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(vector)(context, builder, arguments[0])
+        return cgutils.get_item_pointer(context, builder, vector, array, [arguments[1]])
+
+    return types.CPointer(types.float64)(vector, types.intp), emit
 
 
 def run(kernel: Callable[..., None], offsets: IntArray, work_per_row: float, *arguments: Any) -> None:

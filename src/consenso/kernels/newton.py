@@ -1,33 +1,17 @@
-"""Newton's method in score space, a whole party at a time, for losses whose formula is compiled here."""
+"""Newton's method in score space, a whole party at a time, for losses that bring their formulas."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import compile_kernel
+from consenso.kernels.compiled import at, compile_kernel
 
-LOGISTIC, RESIDUAL, HINGE = 0, 1, 2
 # Linear systems are solved to this relative accuracy; Newton's steps make up for the rest.
 FORCING = 1e-4
-
-
-@compile_kernel
-def slope_and_curvature(kind: int, parameter: float, score: float, target: float) -> tuple[float, float]:
-    """Of the logistic loss, of Huber's with threshold `parameter`, or of the hinge smoothed over `parameter`."""
-    if kind == LOGISTIC:
-        small = math.exp(-abs(score))
-        large = 1.0 / (1.0 + small)
-        small *= large
-        return -target * (small if target * score > 0.0 else large), small * large
-    if kind == RESIDUAL:
-        residual = score - target
-        inside = abs(residual) <= parameter
-        return min(max(residual, -parameter), parameter), 1.0 if inside else 0.0
-    depth = (1.0 - target * score) / parameter
-    return -target * min(max(depth, 0.0), 1.0), 1.0 / parameter if 0.0 <= depth <= 1.0 else 0.0
 
 
 @compile_kernel
@@ -75,8 +59,8 @@ def _solve(gram: Array, roots: Array, right: Array, solution: Array, work: Array
 
 @compile_kernel
 def score_newton(
-    kind: int,
-    parameter: float,
+    parameters: Array,
+    derivatives: Any,
     grams: Array,
     starts: IntArray,
     offsets: IntArray,
@@ -103,10 +87,10 @@ def score_newton(
         own, solved, moved, work = np.zeros(m), np.zeros(m), np.zeros(m), np.empty((4, m))
         shortest = np.inf
         for _ in range(steps):
+            derivatives(m, at(parameters, 0), at(here, 0), at(targets, a), at(gap, 0), at(roots, 0))
             for j in range(m):
-                slope, curvature = slope_and_curvature(kind, parameter, here[j], targets[a + j])
-                gap[j] = slope - own[j]
-                roots[j] = math.sqrt(t * curvature)
+                gap[j] -= own[j]
+                roots[j] = math.sqrt(t * roots[j])
             _product(gram, gap, product)
             length = 0.0
             for j in range(m):

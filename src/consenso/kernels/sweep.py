@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.kernels.compiled import branchless
-from consenso.losses.kernels import solve_sigmoids
+from consenso.kernels.compiled import at, branchless
 
 TILE = 64  # rows that wait in the cache while their slopes are found
 PIECE = 1 << 11  # rows that are summed together, whatever the number of threads
@@ -29,8 +28,10 @@ def _score(X: Any, row: int, x: Array) -> float:
 
 
 @branchless
-def logistic_sweep(
+def prox_sweep(
     X: Any,
+    parameters: Array,
+    prox_slopes: Any,
     x: Array,
     factor: float,
     offsets: Array,
@@ -42,25 +43,20 @@ def logistic_sweep(
     first: int,
     last: int,
 ) -> None:
-    """Of each row its score s and the slope g of the logistic loss at p - step * g with p = factor * s + offset.
+    """Of each row its score s and the slope g of the loss at p - step * g with p = factor * s + offset.
 
     totals (pieces, features): the sums of slope times row over pieces of `PIECE` rows.
     """
     total = totals[first // PIECE]
-    level, step, q = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    points = np.empty(TILE)
     for start in range(first, last, TILE):
         count = min(TILE, last - start)
         for t in range(count):
             row = start + t
             scores[row] = _score(X, row, x)
-            signed = -targets[row] * (factor * scores[row] + offsets[row])
-            step[t] = steps[row]
-            level[t] = step[t] - signed if signed + signed > step[t] else signed
-        solve_sigmoids(level, step, q, count)
-        for t in range(count):
-            row = start + t
-            signed = -targets[row] * (factor * scores[row] + offsets[row])
-            slope = -targets[row] * (1.0 - q[t] if signed + signed > step[t] else q[t])
-            slopes[row] = slope
+            points[t] = factor * scores[row] + offsets[row]
+        given = at(points, 0), at(steps, start), at(targets, start)
+        prox_slopes(count, at(parameters, 0), *given, at(slopes, start))
+        for row in range(start, start + count):
             for f in range(x.size):
-                total[f] += slope * X[row, f]
+                total[f] += slopes[row] * X[row, f]

@@ -10,6 +10,7 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.losses.checks import is_finite, prox_arguments
+from consenso.losses.formulas import Formulas
 from consenso.losses.loss import Kind, ScalarLoss, Targets
 from consenso.losses.ramp import ramp
 
@@ -56,6 +57,10 @@ class Absolute(ScalarLoss):
         points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
         return ramp(points - targets, steps)
 
+    def formulas(self) -> Formulas:
+        """For compiled loops: a tube without width."""
+        return Formulas(parameters=(0.0,), prox_slopes=_prox_slopes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class EpsilonInsensitive(ScalarLoss):
@@ -73,6 +78,11 @@ class EpsilonInsensitive(ScalarLoss):
                 f"EpsilonInsensitive(width={self.width!r}): a width is a finite number of at least 0; "
                 "give the size of a residual that does not matter."
             )
+
+    @classmethod
+    def example(cls) -> EpsilonInsensitive:
+        """One for the laws."""
+        return cls(width=0.1)
 
     @property
     def slope_bound(self) -> float:
@@ -107,7 +117,20 @@ class EpsilonInsensitive(ScalarLoss):
         points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
         return ramp(self._excess(points, targets), steps)
 
+    def formulas(self) -> Formulas:
+        """For compiled loops."""
+        return Formulas(parameters=(self.width,), prox_slopes=_prox_slopes)
+
     def _excess(self, scores: Array, targets: Targets) -> Array:
         residual = scores - targets
         excess: Array = residual - np.clip(residual, -self.width, self.width)
         return excess
+
+
+def _prox_slopes(count: int, parameters: Array, points: Array, steps: Array, targets: Array, slopes: Array) -> None:
+    tube = parameters[0]
+    for i in range(count):
+        residual = points[i] - targets[i]
+        residual -= min(max(residual, -tube), tube)
+        width = max(abs(residual), steps[i])
+        slopes[i] = residual / width if width > 0.0 else 0.0

@@ -9,6 +9,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.losses.checks import check_positive, prox_arguments
+from consenso.losses.formulas import Formulas
 from consenso.losses.loss import Kind, ScalarLoss, Targets
 from consenso.losses.ramp import ramp
 
@@ -48,6 +49,10 @@ class Hinge(ScalarLoss):
         slopes: Array = -targets * ramp(np.maximum(0.0, 1.0 - targets * points), steps)
         return slopes
 
+    def formulas(self) -> Formulas:
+        """For compiled loops."""
+        return Formulas(parameters=(), prox_slopes=_prox_slopes)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothedHinge(ScalarLoss):
@@ -65,6 +70,11 @@ class SmoothedHinge(ScalarLoss):
     def __post_init__(self) -> None:
         """Refuse a smoothing that is not positive."""
         check_positive("SmoothedHinge", "smoothing", self.smoothing, "use Hinge() for the limit 0")
+
+    @classmethod
+    def example(cls) -> SmoothedHinge:
+        """One for the laws."""
+        return cls(smoothing=0.5)
 
     @property
     def slope_bound(self) -> float:
@@ -98,3 +108,35 @@ class SmoothedHinge(ScalarLoss):
         points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
         depth: Array = np.clip((1.0 - targets * points) / (self.smoothing + steps), 0.0, 1.0)
         return -targets * depth
+
+    def formulas(self) -> Formulas:
+        """For compiled loops."""
+        return Formulas(
+            parameters=(self.smoothing,), prox_slopes=_smoothed_prox_slopes, derivatives=_smoothed_derivatives
+        )
+
+
+def _prox_slopes(count: int, parameters: Array, points: Array, steps: Array, targets: Array, slopes: Array) -> None:
+    for i in range(count):
+        shortfall = max(0.0, 1.0 - targets[i] * points[i])
+        width = max(shortfall, steps[i])
+        slopes[i] = -targets[i] * shortfall / width if width > 0.0 else 0.0
+
+
+def _smoothed_prox_slopes(
+    count: int, parameters: Array, points: Array, steps: Array, targets: Array, slopes: Array
+) -> None:
+    smoothing = parameters[0]
+    for i in range(count):
+        depth = (1.0 - targets[i] * points[i]) / (smoothing + steps[i])
+        slopes[i] = -targets[i] * min(max(depth, 0.0), 1.0)
+
+
+def _smoothed_derivatives(
+    count: int, parameters: Array, scores: Array, targets: Array, slopes: Array, curvatures: Array
+) -> None:
+    smoothing = parameters[0]
+    for i in range(count):
+        shortfall = 1.0 - targets[i] * scores[i]
+        slopes[i] = -targets[i] * min(max(shortfall / smoothing, 0.0), 1.0)
+        curvatures[i] = 1.0 / smoothing if 0.0 <= shortfall <= smoothing else 0.0

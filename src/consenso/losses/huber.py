@@ -9,6 +9,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.losses.checks import check_positive, prox_arguments
+from consenso.losses.formulas import Formulas
 from consenso.losses.loss import Kind, ScalarLoss, Targets
 
 
@@ -67,3 +68,23 @@ class Huber(ScalarLoss):
         points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
         slopes: Array = np.clip((points - targets) / (1.0 + steps), -self.threshold, self.threshold)
         return slopes
+
+    def formulas(self) -> Formulas:
+        """For compiled loops."""
+        return Formulas(parameters=(self.threshold,), prox_slopes=_prox_slopes, derivatives=_derivatives)
+
+
+def _prox_slopes(count: int, parameters: Array, points: Array, steps: Array, targets: Array, slopes: Array) -> None:
+    threshold = parameters[0]
+    for i in range(count):
+        slopes[i] = min(max((points[i] - targets[i]) / (1.0 + steps[i]), -threshold), threshold)
+
+
+def _derivatives(
+    count: int, parameters: Array, scores: Array, targets: Array, slopes: Array, curvatures: Array
+) -> None:
+    threshold = parameters[0]
+    for i in range(count):
+        residual = scores[i] - targets[i]
+        slopes[i] = min(max(residual, -threshold), threshold)
+        curvatures[i] = 1.0 if abs(residual) <= threshold else 0.0

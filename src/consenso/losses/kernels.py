@@ -178,27 +178,12 @@ def _last_sigmoid(x: float, level: float, step: float) -> float:
 
 
 @_compile_inlined
-def solve_sigmoid(level: float, step: float) -> float:
-    """The root q of q = sigmoid(level - step * q).
+def _solve_sigmoids(level: Array, step: Array, x: Array, count: int) -> None:
+    """The roots q of q = sigmoid(level - step * q) for levels up to step / 2, one stage after the other, into x.
 
-    With x = level - step * q the equation reads x + step * sigmoid(x) = level. The map (level, q) -> (step - level,
-    1 - q) sends the roots with x > 0 to those with x < 0, where the left side is increasing and convex. There the
-    starting points are good to about 0.3 and three evaluations of Halley's cubic iteration suffice for every level and
-    every step up to 1e12: the third correction is at most 2e-6.
-    """
-    mirrored = level + level > step
-    level = step - level if mirrored else level
-    x = _start_sigmoid(level, step)
-    x = _closer_sigmoid(x, level, step)
-    x = _closer_sigmoid(x, level, step)
-    weight = _last_sigmoid(x, level, step)
-    return 1.0 - weight if mirrored else weight
-
-
-@_compile_inlined
-def solve_sigmoids(level: Array, step: Array, x: Array, count: int) -> None:
-    """`solve_sigmoid` for levels up to step / 2, one stage after the other, into x.
-
+    With x = level - step * q the equation reads x + step * sigmoid(x) = level; for these levels x <= 0, where the left
+    side is increasing and convex. The starting points are good to about 0.3 and three evaluations of Halley's cubic
+    iteration suffice for every level and every step up to 1e12: the third correction is at most 2e-6.
     Short loops leave the processor several vectors to work on, and a block stays in its nearest cache.
     """
     for i in range(count):
@@ -209,6 +194,23 @@ def solve_sigmoids(level: Array, step: Array, x: Array, count: int) -> None:
         x[i] = _closer_sigmoid(x[i], level[i], step[i])
     for i in range(count):
         x[i] = _last_sigmoid(x[i], level[i], step[i])
+
+
+@_compile_inlined
+def _solve_logistic(
+    count: int, points: Array, step: Array, targets: Array, slopes: Array, level: Array, x: Array
+) -> None:
+    """Slopes of a block; level and x have room for them.
+
+    The map (level, q) -> (step - level, 1 - q) sends roots with x > 0 to those with x < 0.
+    """
+    for i in range(count):
+        signed = -targets[i] * points[i]
+        level[i] = step[i] - signed if signed + signed > step[i] else signed
+    _solve_sigmoids(level, step, x, count)
+    for i in range(count):
+        signed = -targets[i] * points[i]
+        slopes[i] = -targets[i] * (1.0 - x[i] if signed + signed > step[i] else x[i])
 
 
 @_compile
@@ -223,13 +225,40 @@ def logistic_prox_slopes(points: Array, steps: Array, targets: Array, slopes: Ar
         own_targets, own_slopes = targets[start : start + count], slopes[start : start + count]
         for i in range(count):
             step[i] = own_steps[0] if common else own_steps[i]
-        for i in range(count):
-            signed = -own_targets[i] * own_points[i]
-            level[i] = step[i] - signed if signed + signed > step[i] else signed
-        solve_sigmoids(level, step, x, count)
-        for i in range(count):
-            signed = -own_targets[i] * own_points[i]
-            own_slopes[i] = -own_targets[i] * (1.0 - x[i] if signed + signed > step[i] else x[i])
+        _solve_logistic(count, own_points, step, own_targets, own_slopes, level, x)
+
+
+@_compile_inlined
+def _solve_one(point: float, step: float, target: float) -> float:
+    """The same for one record."""
+    signed = -target * point
+    mirrored = signed + signed > step
+    level = step - signed if mirrored else signed
+    x = _start_sigmoid(level, step)
+    x = _closer_sigmoid(x, level, step)
+    x = _closer_sigmoid(x, level, step)
+    weight = _last_sigmoid(x, level, step)
+    return -target * (1.0 - weight if mirrored else weight)
+
+
+def logistic_block(count: int, parameters: Array, points: Array, steps: Array, targets: Array, slopes: Array) -> None:
+    """The prox slopes of a block, for loops that are compiled elsewhere."""
+    if count == 1:  # a walk has one record at a time, and no time for an array
+        slopes[0] = _solve_one(points[0], steps[0], targets[0])
+    else:
+        _solve_logistic(count, points, steps, targets, slopes, np.empty(count), np.empty(count))
+
+
+def logistic_derivatives(
+    count: int, parameters: Array, scores: Array, targets: Array, slopes: Array, curvatures: Array
+) -> None:
+    """Slopes and curvatures of a block, with all digits on both sides."""
+    for i in range(count):
+        small = exp(-abs(scores[i]))
+        large = 1.0 / (1.0 + small)
+        small *= large
+        slopes[i] = -targets[i] * (small if targets[i] * scores[i] > 0.0 else large)
+        curvatures[i] = small * large
 
 
 @_compile_inlined

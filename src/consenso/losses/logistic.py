@@ -9,6 +9,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.losses.checks import prox_arguments
+from consenso.losses.formulas import Formulas
 from consenso.losses.loss import Kind, ScalarLoss, Targets
 from consenso.losses.threads import run_in_threads
 
@@ -60,3 +61,9 @@ class Logistic(ScalarLoss):
         slopes = np.empty_like(points)
         run_in_threads(logistic_prox_slopes, len(points), 10.0, points, steps, signs, slopes)
         return slopes
+
+    def formulas(self) -> Formulas:
+        """For compiled loops."""
+        from consenso.losses.kernels import logistic_block, logistic_derivatives
+
+        return Formulas(parameters=(), prox_slopes=logistic_block, derivatives=logistic_derivatives)

@@ -38,6 +38,11 @@ class Softmax(Loss):
                 "count the public label set, not the labels that occur."
             )
 
+    @classmethod
+    def example(cls) -> Softmax:
+        """One for the laws."""
+        return cls(classes=3)
+
     @property
     def outputs(self) -> int:
         """One score per class."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.losses.checks import prox_arguments
+from consenso.losses.formulas import Formulas
 from consenso.losses.loss import Kind, ScalarLoss, Targets
 
 
@@ -48,3 +49,20 @@ class Squared(ScalarLoss):
         points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
         slopes: Array = (points - targets) / (1.0 + steps)
         return slopes
+
+    def formulas(self) -> Formulas:
+        """For compiled loops."""
+        return Formulas(parameters=(), prox_slopes=_prox_slopes, derivatives=_derivatives)
+
+
+def _prox_slopes(count: int, parameters: Array, points: Array, steps: Array, targets: Array, slopes: Array) -> None:
+    for i in range(count):
+        slopes[i] = (points[i] - targets[i]) / (1.0 + steps[i])
+
+
+def _derivatives(
+    count: int, parameters: Array, scores: Array, targets: Array, slopes: Array, curvatures: Array
+) -> None:
+    for i in range(count):
+        slopes[i] = scores[i] - targets[i]
+        curvatures[i] = 1.0

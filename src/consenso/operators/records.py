@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from consenso.arrays import Array
+from consenso.clipping import shorten
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import require_lipschitz, require_smooth
 from consenso.problem import Problem
@@ -138,8 +139,7 @@ def shorten_slopes(slopes: Array, squared_norms: Array, clip: float | None) -> A
     if clip is None:
         return slopes
     sizes = np.abs(slopes) if slopes.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", slopes, slopes))
-    lengths = sizes * np.sqrt(squared_norms)
-    factors = clip / np.maximum(lengths, clip)
+    factors = shorten(sizes * np.sqrt(squared_norms), clip)
     kept: Array = slopes * (factors if slopes.ndim == 1 else factors[:, None])
     return kept
 

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
+from consenso.clipping import shorten
 from consenso.errors import InputError, StepError, UndeclaredReleaseError
 from consenso.privacy.noise import Noise
 from consenso.privacy.release import COIN_STREAM, HUB, NOISE_STREAM, Amount, Release, Trust
@@ -302,7 +303,7 @@ def check_value(release: Release, value: Array, facts: PublicFacts, bound: float
 def clip(value: Array, bound: float, norm: int) -> Array:
     """Each row scaled down to the bound where it is longer."""
     lengths = np.abs(value).sum(axis=1) if norm == 1 else np.sqrt(np.einsum("ij,ij->i", value, value))
-    factors = np.divide(bound, lengths, out=np.ones_like(lengths), where=lengths > bound)
+    factors = shorten(lengths, bound)
     return value if factors.min(initial=1.0) == 1.0 else value * factors[:, None]
 
 

@@ -10,10 +10,18 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.regularizers.checks import check_positive, check_step
+from consenso.regularizers.formulas import ProxFormula
 from consenso.regularizers.regularizer import Regularizer, no_subgradient
 
 # A projected point is on the boundary up to rounding, and counts as inside.
 _ROUNDING = 1e-10
+
+
+def _cut(count: int, parameters: Array, v: Array, x: Array) -> None:
+    """Clip every coordinate, for compiled loops."""
+    low, high = parameters[0], parameters[1]
+    for j in range(count):
+        x[j] = min(max(v[j], low), high)
 
 
 def _indicator(inside: Array) -> Array:
@@ -35,6 +43,11 @@ class Box(Regularizer):
                 "use an infinite bound to leave a side open."
             )
 
+    @classmethod
+    def example(cls) -> Box:
+        """One for the laws."""
+        return cls(low=-0.05, high=0.1)
+
     @property
     def strong_convexity(self) -> float:
         """None."""
@@ -54,6 +67,10 @@ class Box(Regularizer):
         check_step(self, step)
         return np.clip(v, self.low, self.high)
 
+    def prox_formula(self, step: float) -> ProxFormula:
+        """For compiled loops."""
+        return ProxFormula(parameters=(self.low, self.high), prox=_cut)
+
     def subgradient(self, x: Array) -> Array:
         """Refused."""
         raise no_subgradient(self)
@@ -68,6 +85,11 @@ class Ball(Regularizer):
     def __post_init__(self) -> None:
         """Refuse a radius that is not positive."""
         check_positive("Ball", "radius", self.radius, "use Box(low=0.0, high=0.0) for the single point 0")
+
+    @classmethod
+    def example(cls) -> Ball:
+        """One for the laws."""
+        return cls(radius=0.2)
 
     @property
     def strong_convexity(self) -> float:

@@ -33,6 +33,11 @@ class GroupL1(Regularizer):
                 "use groups=1 for one coordinate each."
             )
 
+    @classmethod
+    def example(cls) -> GroupL1:
+        """One for the laws."""
+        return cls(strength=0.02, groups=1)
+
     @property
     def strong_convexity(self) -> float:
         """None."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.regularizers.checks import check_step, check_strength
+from consenso.regularizers.formulas import ProxFormula
 from consenso.regularizers.regularizer import Regularizer
 
 
@@ -15,6 +16,13 @@ def soften(v: Array, threshold: float) -> Array:
     """Move every coordinate towards 0 by the threshold, stopping at 0."""
     softened: Array = v - np.clip(v, -threshold, threshold)
     return softened
+
+
+def _shrink(count: int, parameters: Array, v: Array, x: Array) -> None:
+    """Soft threshold, then shrinkage, for compiled loops."""
+    threshold, factor = parameters[0], parameters[1]
+    for j in range(count):
+        x[j] = (v[j] - min(max(v[j], -threshold), threshold)) * factor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +50,10 @@ class NoPenalty(Regularizer):
         check_step(self, step)
         return np.array(v, dtype=np.float64)
 
+    def prox_formula(self, step: float) -> ProxFormula:
+        """For compiled loops."""
+        return ProxFormula(parameters=(0.0, 1.0), prox=_shrink)
+
     def subgradient(self, x: Array) -> Array:
         """Zeros."""
         return np.zeros(np.shape(x))
@@ -56,6 +68,11 @@ class L1(Regularizer):
     def __post_init__(self) -> None:
         """Refuse a negative strength."""
         check_strength("L1", "strength", self.strength)
+
+    @classmethod
+    def example(cls) -> L1:
+        """One for the laws."""
+        return cls(strength=0.02)
 
     @property
     def strong_convexity(self) -> float:
@@ -77,6 +94,10 @@ class L1(Regularizer):
         check_step(self, step)
         return soften(v, step * self.strength)
 
+    def prox_formula(self, step: float) -> ProxFormula:
+        """For compiled loops."""
+        return ProxFormula(parameters=(step * self.strength, 1.0), prox=_shrink)
+
     def subgradient(self, x: Array) -> Array:
         """Strength times the signs."""
         slopes: Array = self.strength * np.sign(x)
@@ -92,6 +113,11 @@ class L2(Regularizer):
     def __post_init__(self) -> None:
         """Refuse a negative strength."""
         check_strength("L2", "strength", self.strength)
+
+    @classmethod
+    def example(cls) -> L2:
+        """One for the laws."""
+        return cls(strength=0.1)
 
     @property
     def strong_convexity(self) -> float:
@@ -113,6 +139,10 @@ class L2(Regularizer):
         check_step(self, step)
         return v / (1.0 + step * self.strength)
 
+    def prox_formula(self, step: float) -> ProxFormula:
+        """For compiled loops."""
+        return ProxFormula(parameters=(0.0, 1.0 / (1.0 + step * self.strength)), prox=_shrink)
+
     def subgradient(self, x: Array) -> Array:
         """The gradient."""
         return self.strength * x
@@ -129,6 +159,11 @@ class ElasticNet(Regularizer):
         """Refuse a negative strength."""
         check_strength("ElasticNet", "l1", self.l1)
         check_strength("ElasticNet", "l2", self.l2)
+
+    @classmethod
+    def example(cls) -> ElasticNet:
+        """One for the laws."""
+        return cls(l1=0.02, l2=0.1)
 
     @property
     def strong_convexity(self) -> float:
@@ -149,6 +184,10 @@ class ElasticNet(Regularizer):
         """Soft threshold, then shrinkage."""
         check_step(self, step)
         return soften(v, step * self.l1) / (1.0 + step * self.l2)
+
+    def prox_formula(self, step: float) -> ProxFormula:
+        """For compiled loops."""
+        return ProxFormula(parameters=(step * self.l1, 1.0 / (1.0 + step * self.l2)), prox=_shrink)
 
     def subgradient(self, x: Array) -> Array:
         """Signs plus gradient."""

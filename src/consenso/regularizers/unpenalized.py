@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.regularizers.checks import check_step, is_count
+from consenso.regularizers.formulas import ProxFormula, find_formula
+from consenso.regularizers.norms import L1
 from consenso.regularizers.regularizer import Regularizer
 
 
@@ -26,6 +28,11 @@ class Unpenalized(Regularizer):
                 f"Unpenalized(last={self.last!r}): last is a number of coordinates, an integer of at least 1; "
                 "use the inner regularizer itself to penalize all."
             )
+
+    @classmethod
+    def example(cls) -> Unpenalized:
+        """One for the laws."""
+        return cls(inner=L1.example(), last=1)
 
     @property
     def strong_convexity(self) -> float:
@@ -45,6 +52,11 @@ class Unpenalized(Regularizer):
         """The inner prox of the first coordinates, beside the last ones."""
         check_step(self, step)
         return np.concatenate([self.inner.prox(self._first(v), step), v[..., -self.last :]], axis=-1)
+
+    def prox_formula(self, step: float) -> ProxFormula | None:
+        """For compiled loops."""
+        inner = find_formula(self.inner, step)
+        return None if inner is None else replace(inner, free=inner.free + self.last)
 
     def subgradient(self, x: Array) -> Array:
         """The inner subgradient of the first coordinates, beside zeros."""

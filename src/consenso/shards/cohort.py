@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
+from consenso.clipping import shorten
 from consenso.errors import InputError, StepError
-from consenso.losses import Logistic
 from consenso.losses.checks import LARGEST_STEP
+from consenso.losses.formulas import CompiledLoss, compile_loss
 from consenso.problem import Problem
 from consenso.rows import Rows
 from consenso.subproblems import Prox, check_points, local_prox
@@ -92,9 +93,7 @@ class Cohort:
         slopes = self.slopes(self.linear_predictor(x))
         sizes = self._norms * (np.abs(slopes) if slopes.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", slopes, slopes)))
         # A margin loss has the gradient slope times row, so that clipping it rescales the slope.
-        long = sizes > clip
-        factors = np.ones_like(sizes)
-        factors[long] = clip * (1.0 - 4 * np.finfo(np.float64).eps) / sizes[long]
+        factors = shorten(sizes, clip * (1.0 - 4 * np.finfo(np.float64).eps))
         return self._weight(slopes * (factors if slopes.ndim == 1 else factors[:, None]))
 
     def hessian_product(self, x: Array, direction: Array) -> Array:
@@ -140,8 +139,10 @@ class Cohort:
         among: the rows whose slopes are pulled, (rows,); all of them if left out. Where it can be, one pass over the
         rows does what `scores`, `prox_slopes` and `pull` do one after the other.
         """
-        if among is None and self._sweeps(x, offsets, steps):
-            return self._swept(x, factor, offsets, steps)
+        if among is None and self._can_sweep(x, offsets, steps):
+            loss = compile_loss(self.problem.loss)
+            if loss is not None:
+                return self._sweep(loss, x, factor, offsets, steps)
         scores = self.linear_predictor(x)
         slopes = self.prox_slopes(factor * scores + offsets, steps)
         if among is None:
@@ -194,10 +195,10 @@ class Cohort:
         """Sums over the rows of each party, (parties,)."""
         return self._rows.layout.sums(per_row)
 
-    def _sweeps(self, x: Array, offsets: Array, steps: Array) -> bool:
-        """Whether one pass will do: a logistic loss, dense rows of one party, and nothing to complain of."""
+    def _can_sweep(self, x: Array, offsets: Array, steps: Array) -> bool:
+        """Whether one pass will do: dense rows of one party, one output, and nothing to complain of."""
         return (
-            type(self.problem.loss) is Logistic
+            self.problem.outputs == 1
             and not self._rows.is_sparse
             and len(self.parties) == 1
             and x.shape == (self.problem.dim,)
@@ -206,15 +207,18 @@ class Cohort:
             and bool(((steps >= 0) & (steps <= LARGEST_STEP)).all())
         )
 
-    def _swept(self, x: Array, factor: float, offsets: Array, steps: Array) -> tuple[Array, Array, Array]:
+    def _sweep(
+        self, loss: CompiledLoss, x: Array, factor: float, offsets: Array, steps: Array
+    ) -> tuple[Array, Array, Array]:
         from consenso.kernels.compiled import run_pieces
-        from consenso.kernels.sweep import PIECE, logistic_sweep
+        from consenso.kernels.sweep import PIECE, prox_sweep
 
         scores, slopes = np.empty(self.rows), np.empty(self.rows)
         totals = np.zeros((-(-self.rows // PIECE), self.problem.features))
-        signs = np.ascontiguousarray(self._targets, dtype=np.float64)
-        given = self._rows.matrix, np.ascontiguousarray(x, dtype=np.float64), float(factor), offsets, steps, signs
-        run_pieces(logistic_sweep, self.rows, PIECE, *given, scores, slopes, totals)
+        targets, offsets, steps = (np.ascontiguousarray(each, np.float64) for each in (self._targets, offsets, steps))
+        at = loss.parameters, loss.prox_slopes, np.ascontiguousarray(x, dtype=np.float64), float(factor)
+        given = self._rows.matrix, *at, offsets, steps, targets
+        run_pieces(prox_sweep, self.rows, PIECE, *given, scores, slopes, totals)
         return scores, slopes, totals.sum(axis=0)[None]
 
     def _weight(self, coefficients: Array) -> Array:

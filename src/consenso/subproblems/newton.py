@@ -10,12 +10,12 @@ For losses that are piecewise quadratic the same iteration is a semismooth Newto
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.losses import Huber, Logistic, SmoothedHinge, Squared
+from consenso.losses.formulas import CompiledLoss, compile_loss
 from consenso.rows import Layout, Rows
 from consenso.subproblems.batch import ROUNDOFF, Batch, NewtonState, Plain, Term, dots
 from consenso.subproblems.line_search import line_search
@@ -127,9 +127,10 @@ def _solve_in_scores(batch: Batch, dual: Array, goal: float, steps: int) -> Arra
     """The weights b of x = v - t A'b, found with Gram matrices alone; one pass over the rows before, one after."""
     layout, (grams, starts) = batch.rows.layout, batch.rows.grams
     scores = batch.rows.linear_predictor(batch.points)
-    known, few = _find_compiled_kind(batch.term), np.arange(layout.parties)
-    if known is not None and not dual.any():
-        dual, few = _take_compiled_steps(batch, known, scores, goal, steps)
+    few = np.arange(layout.parties)
+    compiled = compile_loss(batch.term.loss) if isinstance(batch.term, Plain) and not dual.any() else None
+    if compiled is not None:
+        dual, few = _take_compiled_steps(batch, compiled, scores, goal, steps)
     else:
         dual = dual.copy()
     if few.size:
@@ -142,36 +143,18 @@ def _solve_in_scores(batch: Batch, dual: Array, goal: float, steps: int) -> Arra
 
 
 def _take_compiled_steps(
-    batch: Batch, known: tuple[int, float, Any], scores: Array, goal: float, steps: int
+    batch: Batch, loss: CompiledLoss, scores: Array, goal: float, steps: int
 ) -> tuple[Array, IntArray]:
     """Weights from full Newton steps, and the parties for which those were not enough."""
     from consenso import kernels
 
     layout, dual, lengths = batch.rows.layout, np.zeros_like(scores), np.full(batch.rows.parties, np.inf)
-    kind, parameter, targets = known
-    rows = (*batch.rows.grams, layout.offsets, np.ascontiguousarray(targets), scores)
-    arguments = (kind, parameter, *rows, batch.weights, goal, steps, dual, lengths)
+    assert isinstance(batch.term, Plain)
+    targets = np.ascontiguousarray(batch.term.targets, dtype=np.float64)
+    rows = (*batch.rows.grams, layout.offsets, targets, scores)
+    arguments = (loss.parameters, loss.derivatives, *rows, batch.weights, goal, steps, dual, lengths)
     kernels.run(kernels.score_newton, layout.offsets, 10.0 * layout.sizes.max(), *arguments)
     return dual, np.flatnonzero(lengths > goal)
-
-
-def _find_compiled_kind(term: Term) -> tuple[int, float, Any] | None:
-    """The number and parameter under which a loss is compiled, if it is, and its targets.
-
-    Its formula stands a second time in the kernel, but nothing rests on that copy: certificates are made with the loss.
-    """
-    from consenso import kernels
-
-    match term:
-        case Plain(loss=Logistic(), targets=targets):
-            return kernels.LOGISTIC, 0.0, targets
-        case Plain(loss=Squared(), targets=targets):
-            return kernels.RESIDUAL, np.inf, targets
-        case Plain(loss=Huber(threshold=threshold), targets=targets):
-            return kernels.RESIDUAL, float(threshold), targets
-        case Plain(loss=SmoothedHinge(smoothing=smoothing), targets=targets):
-            return kernels.HINGE, float(smoothing), targets
-    return None
 
 
 def _score_steps(

@@ -4,7 +4,8 @@
 declared one. 5. Without noise the optimum is reached. 7. Undeclared, extra and missing releases raise: the releaser
 enforces it on every run. 8. What is drawn has the law that the event states. 9. No attack beats what is reported to any
 observer. 10. For linear losses no reported value is below the exact one. 11. Whatever a hub or a neighbour sends, law 4
-holds, and rows do not decide what is refused. Law 6 belongs to operators.
+holds, and rows do not decide what is refused. 12. Compiled rounds give the iterates of plain ones. Law 6 belongs to
+operators.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from consenso.privacy.run_spec import largest_bounds
 from consenso.privacy.samplers import Seeded
 from consenso.shards import Shards
 from consenso.testing.attacks import attacks_stay_below
+from consenso.testing.compiled import compiled_rounds_agree
 from consenso.testing.draws import noise_has_its_law
 from consenso.testing.exact_values import no_value_below_exact
 from consenso.testing.interference import messages_are_releases, non_interference, transcript
@@ -47,6 +49,7 @@ __all__ = [
     "Law",
     "attacks_stay_below",
     "check_sensitivity",
+    "compiled_rounds_agree",
     "engines_agree",
     "execute",
     "ledger_equals_plan",
@@ -137,6 +140,7 @@ EVERY: tuple[Law, ...] = (
     attacks_stay_below,
     no_value_below_exact,
     lies_gain_nothing,
+    compiled_rounds_agree,
 )
 # Laws that are run on the variants of an example as well; law 10 looks at variants itself.
 OF_VARIANTS: tuple[Law, ...] = (ledger_equals_plan, messages_are_releases, check_sensitivity)

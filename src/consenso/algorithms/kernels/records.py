@@ -1,14 +1,14 @@
 """The step of a party of one record, compiled by Numba: import it inside functions, it loads slowly.
 
 Its prox moves along its row, to where a scalar equation says; how far that may be from the exact prox is bounded as in
-`consenso.subproblems`. `consenso.engine.walk_kernels` and `consenso.engine.cohort_kernels` make rounds of it.
+`consenso.subproblems`. The equation is the loss's own, handed over as a function.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -16,17 +16,24 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from consenso.arrays import IntArray
-from consenso.kernels import HINGE, LOGISTIC, RESIDUAL
+from consenso.algorithms.shape import SingleRecords
+from consenso.arrays import Array, IntArray
+from consenso.clipping import shorten
 from consenso.kernels.compiled import branchless
-from consenso.losses.kernels import solve_sigmoid
+from consenso.losses import Loss
+from consenso.losses.checks import LARGEST_STEP
+from consenso.losses.formulas import compile_loss
 from consenso.subproblems.batch import ROUNDING
 from consenso.subproblems.certificate import ON_KINK, STRONG
+from consenso.subproblems.pieces import pieces
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+# Targets, weights and norms of the rows; kinks and slopes of the pieces of their losses, if these have kinks.
+Records: TypeAlias = tuple[Array, Array, Array, Array, Array]
+# Parameters, prox slopes and derivatives of the loss; and its largest curvature, and how far its slope can jump.
+LossParts: TypeAlias = tuple[Array, Any, Any, tuple[float, float]]
 
 LINE = 8  # numbers in a cache line
-TUBE = 3  # beside the kinds of `consenso.kernels`: the distance to an interval around the target
 
 
 def compile_contracted(kernel: Kernel, *, compile_inlined: bool = False, loose: frozenset[str] = frozenset()) -> Kernel:
@@ -44,82 +51,91 @@ def compile_sum(kernel: Kernel) -> Kernel:
     return compile_contracted(kernel, compile_inlined=True, loose=frozenset({"reassoc", "nsz"}))
 
 
-@compile_inlined
-def prox_slope(kind: int, parameter: float, point: float, step: float, target: float) -> float:
-    """The slope g of the loss at point - step * g."""
-    if kind == LOGISTIC:
-        return -target * solve_sigmoid(-target * point, step)
-    if kind == RESIDUAL:
-        return min(max((point - target) / (1.0 + step), -parameter), parameter)
-    if kind == HINGE:
-        shortfall = max(0.0, 1.0 - target * point)
-        width = max(shortfall, parameter + step)
-        return -target * shortfall / width if width > 0.0 else 0.0
-    residual = point - target
-    residual -= min(max(residual, -parameter), parameter)
-    width = max(abs(residual), step)
-    return residual / width if width > 0.0 else 0.0
+clip_factor = compile_inlined(shorten)
+
+
+def take_records(records: SingleRecords, loss: Loss, step: float) -> tuple[Any, Records, LossParts] | None:
+    """Rows, records and loss as kernels take them; None for a loss without formulas, or beyond its largest step."""
+    compiled, weights = compile_loss(loss), step * records.scales
+    if compiled is None or (weights * records.norms**2).max() > LARGEST_STEP:
+        return None
+    kinks, slopes, jump = np.empty((0, 0)), np.empty((0, 0)), 0.0
+    if loss.curvature_bound == np.inf:
+        shape = pieces(loss, records.targets)
+        kinks, slopes = np.ascontiguousarray(shape.kinks), np.ascontiguousarray(shape.slopes)
+        jump = float(shape.jumps.max(initial=0.0))
+    bends = float(loss.curvature_bound), jump
+    parts = compiled.parameters, compiled.prox_slopes, compiled.derivatives, bends
+    return records.rows, (records.targets, weights, records.norms, kinks, slopes), parts
 
 
 @compile_inlined
-def _slope(kind: int, parameter: float, score: float, target: float) -> float:
-    """The slope of a smooth loss."""
-    if kind == LOGISTIC:
-        return -target / (1.0 + math.exp(target * score))
-    return prox_slope(kind, parameter, score, 0.0, target)
-
-
-@compile_inlined
-def _valid(kind: int, parameter: float, target: float, slope: float) -> tuple[float, float]:
-    """The interval of scores at which a number is a subgradient of a loss with kinks."""
-    if kind == HINGE:
-        lowest, highest = min(-target, 0.0), max(-target, 0.0)
-        return (-np.inf if slope <= lowest else target), (np.inf if slope >= highest else target)
-    left, right = target - parameter, target + parameter
-    low = -np.inf if slope <= -1.0 else (left if slope <= 0.0 else right)
-    high = np.inf if slope >= 1.0 else (right if slope >= 0.0 else left)
+def find_valid(kinks: Array, slopes: Array, i: int, slope: float) -> tuple[float, float]:
+    """The interval of scores at which a number is a subgradient: `Pieces.valid` of one record."""
+    low, high = -np.inf, np.inf
+    for k in range(kinks.shape[1]):
+        # Between kinks k - 1 and k the slope is slopes[i, k].
+        if slopes[i, k] < slope:
+            low = kinks[i, k]
+        if slopes[i, kinks.shape[1] - k] > slope:
+            high = kinks[i, kinks.shape[1] - 1 - k]
     return low, high
 
 
 @compile_inlined
-def smooth_distance(
-    curvature: float, weight: float, norm: float, slope: float, gap: float, lengths: tuple[float, float]
-) -> float:
-    """`distance` for a smooth loss; gap: of its slope at x to `slope`."""
-    rest = ROUNDING * (lengths[0] + lengths[1] + weight * norm * abs(slope))
-    return weight * norm * abs(gap) + rest + ROUNDING * math.sqrt(weight * curvature) * norm * lengths[0] / 2
-
-
-@compile_inlined
 def distance(
-    loss: tuple[int, float, float],
-    target: float,
+    bends: tuple[float, float],
     weight: float,
     norm: float,
     slope: float,
+    there: float,
+    valid: tuple[float, float],
     score: float,
     lengths: tuple[float, float],
     features: int,
 ) -> float:
     """The certificate of `consenso.subproblems` for one record: how far x = v - weight * slope * row is from the prox.
 
-    score: that of x. lengths: of x and of v.
+    bends: the loss's largest curvature and jump. score: that of x. there: the slope of a smooth loss at it. valid:
+    where `slope` is one of a loss with kinks. lengths: of x and of v.
     """
-    kind, parameter, curvature = loss
+    curvature, jump = bends
     length, start = lengths
-    if curvature < np.inf:
-        gap = _slope(kind, parameter, score, target) - slope
-        return smooth_distance(curvature, weight, norm, slope, gap, lengths)
     rest = ROUNDING * (length + start + weight * norm * abs(slope))
+    if curvature < np.inf:
+        blurred = ROUNDING * math.sqrt(weight * curvature) * norm * length / 2
+        return weight * norm * abs(there - slope) + rest + blurred
     slack = ROUNDING * (1 + math.sqrt(features) / 8) * norm * length
-    low, high = _valid(kind, parameter, target, slope)
+    low, high = valid
     room = min(score - low, high - score)
     if norm == 0.0 or room > ON_KINK * slack:
         return rest
-    jump = 1.0 if kind == HINGE else 2.0
     weak = rest + math.sqrt(weight * jump * (max(-room, 0.0) + slack))
     kink = low if score - low <= high - score else high
     return min(weak, STRONG * ((abs(kink - score) + slack) / norm + rest))
+
+
+@compile_sum
+def measure(rows: Any, i: int, v: Array) -> tuple[float, float]:
+    """The score of v and its squared length."""
+    score, square = 0.0, 0.0
+    for j in range(v.size):
+        score += rows[i, j] * v[j]
+        square += v[j] * v[j]
+    return score, square
+
+
+@compile_sum
+def pull(rows: Any, i: int, pull: float, v: Array, z: Array, residual: Array) -> tuple[float, float, float]:
+    """Write x - z with x = v - pull * row; the score of x and the squared lengths of x and of x - z."""
+    score, square, moved = 0.0, 0.0, 0.0
+    for j in range(v.size):
+        x = v[j] - pull * rows[i, j]
+        residual[j] = x - z[j]
+        score += rows[i, j] * x
+        square += x * x
+        moved += residual[j] * residual[j]
+    return score, square, moved
 
 
 @intrinsic
