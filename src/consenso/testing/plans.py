@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from consenso import conventions
 from consenso.algorithms.shape import Example
 from consenso.arrays import Array, IntArray
+from consenso.conventions import ADJACENCIES as ADJACENCIES
 from consenso.conventions import UNITS as UNITS
 from consenso.engine.in_process import InProcessEngine, Progress
 from consenso.engine.run import coins_of, get_model
@@ -20,9 +20,6 @@ from consenso.privacy.release import Release
 from consenso.privacy.samplers import Seeded
 from consenso.shards import Shards
 from consenso.testing.worlds import draw
-
-# Laws draw the worlds of one adjacency after those of the other, from one seed.
-ADJACENCIES = conventions.ADJACENCIES[::-1]
 
 
 def plan_example(example: Example, **changes: Any) -> Plan:
