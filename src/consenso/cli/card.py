@@ -69,6 +69,7 @@ def _show_tables(card: Card, console: Console) -> None:
         spread_text,
         threat_text,
     )
+    from consenso.privacy.release import sums_in_steps
 
     if card.simulation:
         console.print(Panel(Text(WARNING, style="bold red"), border_style="red"))
@@ -79,7 +80,7 @@ def _show_tables(card: Card, console: Console) -> None:
         ("data", facts_text(card.data)),
         ("parameters", facts_text(card.parameters)),
         ("trust", card.trust),
-        *([("threat model", threat_text(card))] if card.trust == "secure-sum" else []),
+        *([("threat model", threat_text(card))] if sums_in_steps(card.trust) else []),
         ("sampler", card.sampler),
         ("delta", f"{card.delta:g}"),
         ("versions", facts_text(card.versions)),

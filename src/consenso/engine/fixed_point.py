@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.errors import PreconditionError, PrivacyError
-from consenso.privacy.release import Release
+from consenso.privacy.release import Release, sums_in_steps
 from consenso.privacy.releaser import SumTerm
 from consenso.privacy.run_spec import Declaration, RunSpec, largest_bounds
 
@@ -132,11 +132,11 @@ class Grids:
 
 
 def grids_of(spec: RunSpec, declaration: Declaration, round_: int) -> Grids | None:
-    """The grids of a round's sums under a secure sum; None for another trust.
+    """The grids of a round's sums where they are taken in whole steps; None for another trust.
 
     None too for a plan whose sums may go over: those who mask refuse it, and in one process it is simulated as it is.
     """
-    if spec.policy.trust != "secure-sum":
+    if not sums_in_steps(spec.policy.trust):
         return None
     grids = Grids(spec, declaration, round_)
     try:

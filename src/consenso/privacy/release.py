@@ -15,13 +15,20 @@ from consenso.errors import InputError
 from consenso.problem import Adjacency, Unit
 
 Amount: TypeAlias = float | Array
-Trust = Literal["local", "secure-sum", "curator"]
+Trust = Literal["local", "secure-sum", "curator", "tree", "masked-sum"]
+# Without a server: sums along a spanning tree, plain or under masks.
+ON_GRAPH: tuple[Trust, ...] = ("tree", "masked-sum")
 
 NOISE_STREAM, COIN_STREAM = 0, 1
 HUB = 2**62  # the hub draws as a party that no federation has, the same however many parties there are
 
 
 _SCOPES = ("record_add_remove", "record_replace_one", "party_add_remove", "party_replace_one")
+
+
+def sums_in_steps(trust: str) -> bool:
+    """Whether parties put noise on their own contributions, answer in every round and add up whole steps of a grid."""
+    return trust == "secure-sum" or trust in ON_GRAPH
 
 
 @dataclass(frozen=True, kw_only=True)

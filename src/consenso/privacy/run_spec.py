@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from consenso.errors import PreconditionError
+from consenso.graph_sum import Tree, add_mask_edges, spanning_tree
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Observer, members
 from consenso.privacy.release import Release
@@ -19,6 +20,7 @@ from consenso.public_facts import PublicFacts
 from consenso.schedules import Schedule
 from consenso.topology import Topology
 
+Trees = Literal["one", "each-round"]
 Declaration: TypeAlias = Callable[[PublicFacts], tuple[Release, ...]]
 
 
@@ -32,6 +34,8 @@ class RunSpec:
     shape: Literal["hub", "peer"]
     topology: Topology | None = None
     colluders: int = 0  # parties that may pool what they know with whoever looks
+    trees: Trees = "one"  # along which sums on a graph go: always the same, or another one in each round
+    masks: Topology | None = None  # who shares masks with whom in a masked sum, where it was stated
     _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -43,6 +47,17 @@ class RunSpec:
     def parties(self) -> int:
         """How many parties there are."""
         return self.facts.parties
+
+    def tree(self, round_: int) -> Tree:
+        """The spanning tree along which a round's sums go."""
+        assert self.topology is not None
+        return spanning_tree(self.topology, round_ if self.trees == "each-round" else None)
+
+    @property
+    def mask_graph(self) -> Topology:
+        """Who shares masks with whom: as stated, or the graph's own edges and as many more as `colluders` asks for."""
+        assert self.topology is not None
+        return add_mask_edges(self.topology, self.colluders) if self.masks is None else self.masks
 
     def representatives(self) -> PublicFacts:
         """PublicFacts of one party of each kind that public facts tell apart."""

@@ -84,6 +84,8 @@ def _lead(run: RunFiles) -> str:
     where = {
         "local": "every party adds noise to what it sends",
         "secure-sum": "only sums of what the parties send can be read, each party adds a share of the noise",
+        "tree": "no server: sums go along a tree of peers, each of whom adds its own noise",
+        "masked-sum": "no server: masked sums go along a tree of peers, each of whom adds a share of the noise",
         "curator": "whoever adds up the parties' values is trusted and adds the noise",
     }[card.trust]
     notice = (

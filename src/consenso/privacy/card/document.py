@@ -19,6 +19,7 @@ from consenso.privacy.card.text import card_text, summary_text
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger.chain import canonical
 from consenso.privacy.relations import bounds_of, check_claim
+from consenso.privacy.release import Trust
 from consenso.privacy.serial import to_json
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Adjacency
@@ -29,7 +30,7 @@ FIRST_FORMAT = 1
 FORMATS = (FIRST_FORMAT, FORMAT)  # that are read: format 1 has no claims of a blanked record
 FILE = "card.json"
 SIMULATION = "simulation, not private"  # what the name of a sampler says whose noise can be drawn again
-TRUSTS = ("local", "secure-sum", "curator")
+TRUSTS = get_args(Trust)
 
 
 class CardClaim(Protocol):

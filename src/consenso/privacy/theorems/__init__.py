@@ -19,6 +19,7 @@ from consenso.privacy.theorems.gradient_admm import (
     contraction,
     pair_constant,
 )
+from consenso.privacy.theorems.graph_sum import SumsOnGraph
 from consenso.privacy.theorems.inexact import inexact_energy, prox_gap
 from consenso.privacy.theorems.sampling import FixedSizeWithoutMemory
 from consenso.privacy.theorems.strongest import strongest
@@ -37,6 +38,7 @@ __all__ = [
     "GradientVisits",
     "MeanOfNoisyStates",
     "PerturbedObjective",
+    "SumsOnGraph",
     "Theorem",
     "Unit",
     "WalkWithoutStates",
