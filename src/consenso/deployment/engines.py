@@ -11,7 +11,9 @@ from consenso.federation.node import Node, check_graph
 from consenso.federation.signatures import Signatures
 from consenso.federation.walker import Walker, check_walk
 from consenso.planning.plan import Plan
+from consenso.privacy.release import ON_GRAPH
 from consenso.schedules import RandomWalk
+from consenso.secure_sum.tree_peer import TreePeer, check_tree
 
 
 def server_parts(plan: Plan, signatures: Signatures | None = None) -> Parts:
@@ -20,8 +22,11 @@ def server_parts(plan: Plan, signatures: Signatures | None = None) -> Parts:
     return parts_of(plan, signatures)
 
 
-def peer_kind(plan: Plan) -> type[Node] | type[Walker]:
-    """What a peer is in this run: a neighbour, or a stop of a walk; refuses what peers cannot run."""
+def peer_kind(plan: Plan) -> type[Node] | type[Walker] | type[TreePeer]:
+    """What a peer is in this run: a neighbour, a stop of a walk, or a node of sums; refuses what peers cannot run."""
+    if plan.spec.policy.trust in ON_GRAPH:
+        check_tree(plan)
+        return TreePeer
     if isinstance(plan.spec.schedule, RandomWalk):
         check_walk(plan)
         return Walker

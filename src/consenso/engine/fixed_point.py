@@ -119,6 +119,10 @@ class Grids:
         """The grid of the contributions to a release, with the bound and the share that they name."""
         return _sum_grid(self._setting, self._releases[release], self._largest, self._round, bound, share)
 
+    def reach(self, release: str, bound: float, share: float, parties: int) -> float:
+        """The largest number in a sum of so many contributions to a release."""
+        return _reach(self._setting, self._releases[release], self._largest, self._round, bound, share, parties)
+
     def own(self) -> float:
         """The fine grid of everything else; such a column has two words."""
         return _own_grid(self._setting, self._declaration, self._largest, self._round)
@@ -201,11 +205,18 @@ def _share(
 
 
 def _reach(
-    spec: RunSpec, release: Release, largest: Mapping[str, float], round_: int, bound: float, share: float
+    spec: RunSpec,
+    release: Release,
+    largest: Mapping[str, float],
+    round_: int,
+    bound: float,
+    share: float,
+    parties: int | None = None,
 ) -> float:
     """The largest sum: every contribution at its bound, and noise that nobody will ever see."""
     scale, _ = _share(spec, release, largest, round_, bound, share)
-    return spec.parties * _contribution(release) * bound + _FARTHEST * math.sqrt(spec.parties) * scale
+    parties = spec.parties if parties is None else parties
+    return parties * _contribution(release) * bound + _FARTHEST * math.sqrt(parties) * scale
 
 
 def _contribution(release: Release) -> float:

@@ -33,6 +33,7 @@ from consenso.federation.round_log import RoundLog
 from consenso.federation.single_party_step import require_sampler
 from consenso.federation.sum_protocol import Check, Gathered, HubTurn, Summation, own_coins, plain_parts
 from consenso.planning.plan import Plan
+from consenso.privacy.release import ON_GRAPH
 from consenso.schedules import RandomWalk
 
 
@@ -219,6 +220,8 @@ def check_star(plan: Plan) -> None:
     name = type(plan.algorithm).__name__
     if spec.shape == "peer":
         raise InputError(f"{name}: it has no hub, its nodes talk to their neighbours; run it with `consenso peer`.")
+    if spec.policy.trust in ON_GRAPH:
+        raise InputError(f"{name}: trust={spec.policy.trust!r} has no server; run it with `consenso peer`.")
     if isinstance(spec.schedule, RandomWalk):
         raise InputError(
             f"{name}: a walk goes from party to party, and a server would see every step of it; run it with "

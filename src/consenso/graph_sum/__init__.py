@@ -1,7 +1,7 @@
 """Public facts of a sum on a graph: spanning trees, mask graphs, and which nodes are together once others are gone.
 
 Nothing here knows of noise, observers or messages: who learns what is in `consenso.privacy.graph_views`, how the nodes
-talk in `consenso.federation.tree_peer`, and how they mask in `consenso.secure_sum.edge_masks`.
+talk and mask in `consenso.secure_sum.tree_peer` and `consenso.secure_sum.edge_masks`.
 """
 
 from consenso.graph_sum.mask_graph import add_mask_edges, is_connected_without
