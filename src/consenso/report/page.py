@@ -15,6 +15,7 @@ from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.text import UNIT_NAMES, facts_text, figures_text, overview, scopes, spread_text
 from consenso.privacy.guarantee import is_useful
 from consenso.report.charts import Axis, Series, bar_chart, graph_chart, line_chart
+from consenso.report.pairs import pairs_section
 from consenso.report.reading import RunFiles, events_of, read_run
 from consenso.report.style import figures, page, table
 from consenso.report.words import observer_name, plain_words, show_epsilon, unit_phrase
@@ -54,6 +55,7 @@ def report_html(run: RunFiles) -> str:
         "<h2>The noise, and what one person can change</h2>",
         _noise(run),
         _graph(run),
+        pairs_section(run),
         "<h2>Parameters</h2>",
         _parameters(run),
         "<h2>How to verify this page</h2>",
