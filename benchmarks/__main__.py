@@ -8,7 +8,7 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-MODULES = ("prox", "parties", "noise", "accounting", "hub", "peers", "network", "secure_sum", "waiting")
+MODULES = ("prox", "parties", "noise", "accounting", "hub", "peers", "network", "graph_sum", "secure_sum", "waiting")
 
 
 def main(names: list[str]) -> int:

@@ -136,6 +136,7 @@ def test_peers_and_the_holder_of_the_token_are_killed_at_random(federation, walk
 FOREST = ("ash", "birch", "cedar", "oak", *(f"pine-{number}" for number in range(8)))
 
 
+@pytest.mark.timeout(3600 if LONG else 600)
 def test_nodes_of_a_sum_and_the_root_are_killed_at_random(federation):
     """Four peers and the root among the killed; twelve peers and thirty kills in the long run."""
     rounds, names = (60, FOREST) if LONG else (15, FOREST[:4])
