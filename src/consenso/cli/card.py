@@ -12,6 +12,7 @@ from consenso.errors import TamperError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from consenso.privacy.card import Card
 
@@ -96,6 +97,8 @@ def _show_tables(card: Card, console: Console) -> None:
     console.print(table)
     if claims_a_blanked_record(card):
         console.print(Text(BLANKED))
+    if card.trust == "tree":
+        console.print(_pairs_table(card))
     notes = Notes()
     for entry in card.entries:
         over_parties = spread_text(entry)
@@ -104,3 +107,20 @@ def _show_tables(card: Card, console: Console) -> None:
     console.print()
     for number, note in notes:
         console.print(Text(f"[{number}] {note}"))
+
+
+def _pairs_table(card: Card) -> Table:
+    """What peers learn of each other, by the distance between them; follows from the parameters of the card."""
+    from rich.table import Table
+
+    from consenso.planning.pairs import QUANTILES, pair_costs
+    from consenso.planning.replan import replan
+    from consenso.privacy.card.entry import round_up
+
+    table = Table(title=f"Pairs of peers: quantiles of epsilon at delta {card.delta:g}", title_justify="left")
+    table.add_column("pairs")
+    for head in ("how many", *(f"{share:.0%}" for share in QUANTILES)):
+        table.add_column(head, justify="right")
+    for label, many, found in pair_costs(replan(card), card.delta).quantiles():
+        table.add_row(label, f"{many:,}", *map(round_up, found))
+    return table

@@ -221,7 +221,7 @@ def check_star(plan: Plan) -> None:
     if spec.shape == "peer":
         raise InputError(f"{name}: it has no hub, its nodes talk to their neighbours; run it with `consenso peer`.")
     if spec.policy.trust in ON_GRAPH:
-        raise InputError(f"{name}: trust={spec.policy.trust!r} has no server; run it with `consenso peer`.")
+        raise InputError(f"{name}: its sums go from peer to peer, without a server; run it with `consenso peer`.")
     if isinstance(spec.schedule, RandomWalk):
         raise InputError(
             f"{name}: a walk goes from party to party, and a server would see every step of it; run it with "

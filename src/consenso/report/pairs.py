@@ -36,7 +36,7 @@ def pairs_section(run: RunFiles) -> str:
 def _pictures(run: RunFiles, costs: PairCosts) -> str:
     plan = run.plan
     assert plan.spec.topology is not None
-    chosen = range(len(costs.observers))
+    chosen = list(range(len(costs.observers)))
     if len(chosen) > DRAWN:
         tree = plan.spec.tree(0)
         chosen = sorted({_nearest(costs, node) for node in (tree.root, tree.upwards[0], tree.children[tree.root][0])})
