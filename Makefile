@@ -44,7 +44,7 @@ audit: $(INSTALLED)
 exact: $(INSTALLED)
 	$(BIN)/python -m consenso.testing.exact_values --page docs/privacy.md
 
-# More than fifty random kills; about ten minutes.
+# More than eighty random kills, thirty of them among twelve peers that sum; about fifteen minutes.
 faults: $(INSTALLED)
 	CONSENSO_LONG=1 $(BIN)/python -m pytest tests/deployment/test_faults.py -k killed
 

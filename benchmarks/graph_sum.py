@@ -62,7 +62,7 @@ def run() -> Iterator[Figure]:
             limit=PER_LEVEL * depth,
             note=f"{1e3 * tree:.0f} ms over {1e3 * star:.0f} ms",
         )
-        yield Figure(f"messages of a node and round, {count} peers, mean", messages)
+        yield Figure(f"messages of a node and round, {count} peers, mean", messages, "messages")
         yield Figure(f"bytes that a node sends in a round, {count} peers, mean", size, "bytes")
 
 
