@@ -76,6 +76,7 @@ $(OLD)/.installed:
 bench-utility: export CONSENSO_DIFFPRIVLIB = $(CURDIR)/$(OLD)/bin/python
 bench-utility: $(RIVALS)/.installed $(OLD)/.installed
 	$(RIVALS)/bin/python -m benchmarks.utility $(UTILITY_ARGS)
+	$(RIVALS)/bin/python -m benchmarks.utility.graphs
 
 # A source archive and a wheel in dist/, for the version in pyproject.toml, which the change log must have.
 release: $(INSTALLED) lint test docs

@@ -17,6 +17,7 @@ MODULES = (
     "hub",
     "peers",
     "network",
+    "graph_sum",
     "secure_sum",
     "storage",
     "waiting",

@@ -87,7 +87,8 @@ STUDIES: list[tuple[str, str, str, str]] = [
     (
         "a hub on a graph",
         'kind = "central"',
-        'kind = "decentralized"\nalgorithm = "DP-SGD"\ntopology = "ring"\nsplit = {kind = "equal", parties = 4}',
+        'kind = "decentralized"\ntrust = "local"\nalgorithm = "DP-SGD"\ntopology = "ring"\n'
+        'split = {kind = "equal", parties = 4}',
         "DPSGD has a hub",
     ),
     (

@@ -183,7 +183,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Certificates of everybody, made once."""
     folder = tmp_path_factory.mktemp("certs")
     certs.init(folder / "authority")
-    for name in ("server", *PARTIES, "oak", "pine", "mallory"):
+    for name in ("server", *PARTIES, "oak", "pine", "mallory", *(f"pine-{number}" for number in range(8))):
         certs.issue(folder / "authority", name, out=folder / name, hosts=["127.0.0.1"])
     return folder
 

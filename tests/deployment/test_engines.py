@@ -14,13 +14,17 @@ from consenso.errors import InputError
 from consenso.federation.node import Node
 from consenso.federation.walker import Walker
 from consenso.schedules import FixedSubset, RandomWalk
+from consenso.secure_sum.tree_peer import TreePeer
+from consenso.testing.graph_sums import place_on_graph
 from consenso.testing.laws import plan_example, settings_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "federation.md"
 
 
 def test_the_guide_has_the_table_that_the_code_makes() -> None:
-    made = table(plan for definition in discover().values() for plan in settings_of(definition.example()))
+    examples = [definition.example() for definition in discover().values()]
+    placed = [place_on_graph(example) for example in examples]
+    made = table(plan for example in (*examples, *placed) if example is not None for plan in settings_of(example))
     text = PAGE.read_text(encoding="utf-8")
     assert made in text, f"docs/federation.md: the table of engines is another now; replace it by\n\n{made}"
     # Nothing is left out: an algorithm that is discovered has a line.
@@ -41,6 +45,11 @@ def test_an_engine_is_asked_before_anything_starts() -> None:
     graph, walk = plan_example(IPADMM.example()), plan_example(DPSGD.example(), trust="local", schedule=RandomWalk())
     assert peer_kind(graph) is Node
     assert peer_kind(walk) is Walker
+    summing = place_on_graph(DPSGD.example())
+    assert summing is not None
+    assert peer_kind(plan_example(summing)) is TreePeer
+    with pytest.raises(InputError, match="without a server; run it with `consenso peer`"):
+        server_parts(plan_example(summing))
     for made in (graph, walk):
         with pytest.raises(InputError, match="consenso peer"):
             server_parts(made)

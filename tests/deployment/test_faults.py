@@ -132,6 +132,35 @@ def test_peers_and_the_holder_of_the_token_are_killed_at_random(federation, walk
         assert sorted(round_ for name in NAMES for round_ in steps(made, name)) == list(range(rounds))
 
 
+FOREST = ("ash", "birch", "cedar", "oak", *(f"pine-{number}" for number in range(8)))
+
+
+@pytest.mark.timeout(3600 if LONG else 600)
+def test_nodes_of_a_sum_and_the_root_are_killed_at_random(federation):
+    """Four peers and the root among the killed; twelve peers and thirty kills in the long run."""
+    rounds, names = (60, FOREST) if LONG else (15, FOREST[:4])
+    made = federation(
+        kind="decentralized", algorithm="DPSGD", rounds=rounds, setting='topology = "ring"', parties=names
+    )
+    watched = Watched({name: (lambda *more, name=name: made.peer(name, *more)) for name in names})
+    chance, moments = kills(7, rounds, short=2, long=30)
+    from consenso.study import Study
+
+    root = names[Study.load(made.folder / "study.toml").plan().spec.tree(0).root]
+    for number, moment in enumerate(moments):
+        if not watched.reach(moment):
+            break
+        time.sleep(chance.random() * 0.02)
+        watched.kill(root if number % 3 == 0 else chance.choice(names))
+    made.wait(*watched.processes.values(), seconds=1800.0 if LONG else 300.0)
+    expected = made.train()
+    for name in names:
+        assert np.array_equal(made.model(f"{name}.run"), expected)
+        assert steps(made, name) == list(range(rounds))
+        said = [row["exchange"] for row in made.journal(name) if row["what"] == "said"]
+        assert said == list(range(2 * rounds))
+
+
 def test_killed_processes_are_charged_once(federation):
     """With noise that cannot be drawn again, and a ledger of each party."""
     rounds = 20

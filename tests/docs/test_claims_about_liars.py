@@ -18,13 +18,16 @@ def items(page: str, *, section: str | None = None) -> list[str]:
     return [f"- {item}" for item in re.split(r"^- ", text, flags=re.M)[1:]]
 
 
-def test_every_sentence_on_a_lying_server_names_its_test() -> None:
-    claims = items("federation.md", section="A server that lies")
+@pytest.mark.parametrize(
+    ("page", "section"), [("federation.md", "A server that lies"), ("peers.md", "A peer that lies")]
+)
+def test_every_sentence_on_a_liar_names_its_test(page: str, section: str) -> None:
+    claims = items(page, section=section)
     assert claims
     assert [claim for claim in claims if not NAMED.search(claim)] == []
 
 
-@pytest.mark.parametrize("page", ["federation.md", "sharp-edges.md"])
+@pytest.mark.parametrize("page", ["federation.md", "sharp-edges.md", "peers.md"])
 def test_the_tests_that_a_page_names_exist(page: str) -> None:
     named = NAMED.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
     assert named

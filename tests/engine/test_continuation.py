@@ -150,9 +150,9 @@ class OneNode(OnDisk):
         if round_ == 0:
             self.worker.begin()
         elif self.worker.round < round_:
-            own = self.worker.get_message(round_ - 1)  # any message of the right form will do for the neighbours'
+            own = self.worker.get_message(round_ - 1, 1)  # any message of the right form will do for the neighbours'
             self.worker.advance(dict.fromkeys(self.worker.neighbours, own))
-        return self.worker.get_message(round_)
+        return self.worker.get_message(round_, 1)
 
 
 class OneStop(OnDisk):

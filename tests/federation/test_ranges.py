@@ -114,11 +114,11 @@ def test_a_huge_number_of_a_neighbour_is_refused(name: str, tmp_path: Path) -> N
     shards = Shards.from_parties(made.problem, [data[0]], parties=[0])
     node = Node(made, shards, 0, disk(tmp_path, "p0"))
     node.begin()
-    said = node.get_message(0)
-    node.check(0, said)
+    said = node.get_message(0, 1)
+    node.check(0, 1, said)
     for huge in (1e150, 1.01 * largest_number(made.problem)):
         with pytest.raises(MessageError, match="larger than"):
-            node.check(0, said[:-8] + np.array([huge]).tobytes())
+            node.check(0, 1, said[:-8] + np.array([huge]).tobytes())
 
 
 def test_numbers_are_cut_to_the_range_and_left_alone_within_it() -> None:

@@ -202,3 +202,14 @@ def test_the_command_writes_the_page_and_refuses_what_is_no_run(folder, tmp_path
     (tmp_path / "card.json").write_text((folder / "card.json").read_text().replace("0.01", "0.02", 1))
     with pytest.raises(ConsensoError):
         read_run(tmp_path)
+
+
+def test_the_page_tells_who_learns_how_much_of_whom(tmp_path: Path) -> None:
+    study = STUDY.replace('algorithm = "IPADMM"', 'algorithm = "DPSGD"\ntrust = "tree"').replace('"star"', '"path"')
+    train(Study.parse(study), tmp_path / "tree")
+    page = report_html(read_run(tmp_path / "tree"))
+    assert "Who learns how much of whom" in page
+    assert page.count("<summary>as peer") == 6
+    assert "party 3: epsilon its own data" in page
+    (row,) = [line for line in page.split("<tr>") if "distance 4 or more" in line]
+    assert "<td class=number>6</td>" in row

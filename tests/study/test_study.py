@@ -229,7 +229,9 @@ def test_graphs_and_schedules() -> None:
         ({"kind": "central"}, "PreconditionedFixedPoint"),
         ({"kind": "federated", "trust": "secure-sum", "split": {"parties": 8}}, "PreconditionedFixedPoint"),
         ({"kind": "federated", "trust": "local", "split": {"parties": 40}}, "DPSGD"),
-        ({"kind": "decentralized", "topology": "ring", "split": {"parties": 8}}, "IPADMM"),
+        ({"kind": "decentralized", "topology": "ring", "split": {"parties": 8}}, "PreconditionedFixedPoint"),
+        ({"kind": "decentralized", "trust": "local", "topology": "ring", "split": {"parties": 8}}, "IPADMM"),
+        ({"kind": "decentralized", "trust": "tree", "topology": "ring", "split": {"parties": 40}}, "DPSGD"),
     ],
 )
 def test_auto_chooses_by_public_facts_and_learns(setting: dict[str, Any], name: str, tmp_path: Path) -> None:
@@ -239,6 +241,35 @@ def test_auto_chooses_by_public_facts_and_learns(setting: dict[str, Any], name: 
     found = train(study, tmp_path / "run").metrics
     assert found is not None
     assert found["accuracy"] > found["majority"] + 0.08
+
+
+def test_peers_sum_under_masks_unless_they_are_told_otherwise() -> None:
+    graph = {"kind": "decentralized", "topology": "ring"}
+    summed = digits(setting={**graph, "split": {"parties": 8}})
+    assert (summed.setting.trust, summed.setting.colluders) == ("masked-sum", 1)
+    assert "the noise of one curator, and gossip would add 2.83 times as much" in summed.planned.reason
+    assert digits(setting={**graph, "split": {"parties": 2}}).setting.trust == "local"
+    assert digits(setting={**graph, "algorithm": "IPADMM", "split": {"parties": 8}}).setting.trust == "local"
+    same = digits(setting={**graph, "masks": "graph", "split": {"parties": 8}})
+    assert same.plan().spec.mask_graph == same.plan().spec.topology
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"masks": "graph", "topology": "path"}, "node connectivity must be larger"),
+        ({"colluders": 7}, "between 0 and 6"),
+        ({"colluders": 0}, "how many parties may collude"),
+        ({"trust": "secure-sum"}, "peers have no server"),
+        ({"trust": "tree", "masks": "graph"}, "it is for sums along a graph"),
+        ({"trust": "tree", "algorithm": "IPADMM"}, "single values, not sums"),
+        ({"kind": "federated", "topology": None, "trust": "tree"}, "go along a graph of peers"),
+    ],
+)
+def test_sums_on_a_graph_that_cannot_be_are_refused(setting: dict[str, Any], said: str) -> None:
+    told = {"kind": "decentralized", "topology": "ring", "split": {"parties": 8}} | setting
+    with pytest.raises(ConsensoError, match=said):
+        digits(setting={name: value for name, value in told.items() if value is not None}).plan()
 
 
 def test_without_privacy_auto_reaches_the_exact_model(tmp_path: Path) -> None:
@@ -252,7 +283,7 @@ def test_without_privacy_auto_reaches_the_exact_model(tmp_path: Path) -> None:
     assert math.isinf(found.card.entries[0].epsilon)
     peers = digits(
         privacy__epsilon=math.inf,
-        setting={"kind": "decentralized", "topology": "complete", "split": {"parties": 3}},
+        setting={"kind": "decentralized", "trust": "local", "topology": "complete", "split": {"parties": 3}},
         model__intercept=False,
     )
     assert type(peers.plan().algorithm).__name__ == "DistributedADMM"

@@ -38,6 +38,7 @@ from consenso.testing.exact_values.compare import NotAffineError, compare
 from consenso.testing.exact_values.divergences import Branch, curve_of
 from consenso.testing.exact_values.law import attacked_parties, rows_of, strongest_theorems
 from consenso.testing.exact_values.table import BEGIN, BELOW, END, OBSERVERS
+from consenso.testing.graph_sums import plans_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "privacy.md"
 
@@ -74,6 +75,8 @@ def test_every_theorem_is_the_strongest_somewhere() -> None:
                 strongest |= strongest_theorems(plan_of(cases, row))
             except ConsensoError:
                 continue
+    for made, _, _ in plans_of(DPSGD.example()):
+        strongest |= strongest_theorems(made)
     never = reachable_theorems() - strongest
     assert not never, f"{sorted(never)} are never the strongest, so that law 10 does not test them"
 

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
+from consenso.conventions import Trust
 from consenso.errors import InputError
 from consenso.privacy.noise import Noise
-from consenso.privacy.release import Release, Trust
+from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem

@@ -24,7 +24,7 @@ from consenso.engine.states import own, put, take
 from consenso.engine.step import RoundContext, take_step
 from consenso.engine.sums import RoundSum
 from consenso.planning.plan import Plan
-from consenso.privacy.release import HUB, Release
+from consenso.privacy.release import HUB, Release, sums_in_steps
 from consenso.privacy.releaser import ReleasePolicy, Releaser, SumTerm
 from consenso.privacy.samplers import Key, Seeded
 from consenso.public_facts import PublicFacts
@@ -131,7 +131,7 @@ class Trials:
 
         take_hub_round(_Alive(self.hubs, alive), facts, self.hubs, add_up)
         shares = {}
-        if self.policy.trust == "secure-sum":
+        if sums_in_steps(self.policy.trust):
             shares = {key: part - step.find_exact(key, part) for key, part in total.parts.items()}
         return step.scene(down[0], alive, total.heard, shares)
 
@@ -237,7 +237,7 @@ class _Step:
     def silent(self) -> list[IntArray]:
         everyone = np.arange(self._run.count * self._run.parties, dtype=np.int64)
         silent = np.setdiff1d(everyone, self.rows)
-        return [silent] if len(silent) and self._run.policy.trust == "secure-sum" else []
+        return [silent] if len(silent) and sums_in_steps(self._run.policy.trust) else []
 
     def send(self, cohort: IntArray, down: Any) -> list[Any]:
         run = self._run

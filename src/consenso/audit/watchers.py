@@ -4,6 +4,7 @@
 | --- | --- |
 | every noisy value of the party | exact |
 | sums, noise on the sum | exact |
+| sums over branches of a tree | exact: whatever is outside of the party's component is known, its noise too |
 | sums of hidden Poisson samples | exact given the others' bits, which Theorem P allows; with memory nearly |
 | sums, noise kept by the parties | exact for linear losses: the implied noise is spread evenly over the parties |
 | minimisers of perturbed objectives | exact for linear losses |
@@ -25,7 +26,9 @@ from consenso.audit.followers import Filter, Step, differs
 from consenso.audit.likelihood import CERTAIN, coordinate_variance, log_density, log_gaussian, log_mixture
 from consenso.audit.releasers import ReleaseCall
 from consenso.audit.trials import Scene, Trials
+from consenso.conventions import ON_GRAPH
 from consenso.privacy.composition import sight
+from consenso.privacy.graph_views import find_hiding
 from consenso.privacy.observers import members
 from consenso.privacy.releaser import SumToken
 from consenso.privacy.run_spec import PrivacyQuery
@@ -52,12 +55,15 @@ class LikelihoodRatio:
         participation = self._setting.schedule.participation(query.party, self._setting.rounds, self._setting.parties)
         self._rate = participation.rate if isinstance(participation, Independent) else 1.0
         self._poisson = isinstance(participation, Independent) and participation.poisson
-        self._insiders = members(query.observer)
+        self._insiders = members(query.observer)  # whose noise the observer knows, or sees apart from the party's
         self.score = np.zeros(run.count)
         self.took_part: list[Array] = [np.ones(run.count), np.ones(run.count)]  # posterior of the hidden bit, by world
 
     def see(self, scene: Scene, steps: tuple[Steps, Steps]) -> None:
         """One round, with the steps of the attacked party in world zero and in world one."""
+        if self._setting.policy.trust in ON_GRAPH:
+            hiding = find_hiding(self._setting, self._view, scene.facts.round)
+            self._insiders = frozenset(range(self._setting.parties)) - hiding
         trials = steps[0].inside.trials
         place = scene.place_of(self._view.party, self._run.parties)[trials]
         active = place >= 0

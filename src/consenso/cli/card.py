@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from consenso.errors import InputError, TamperError
+
+if TYPE_CHECKING:
+    from consenso.privacy.card import Card
 
 
 def register(app: typer.Typer) -> None:
@@ -63,6 +66,8 @@ def show(
         typer.echo(evaluation_text(card), nl=False)
     else:
         typer.echo(card.summary(), nl=False)
+        if card.trust == "tree":
+            typer.echo(_pairs_text(card))
         typer.echo(f"Everything, with theorems and assumptions: consenso card {path} --all")
 
 
@@ -79,3 +84,15 @@ def _title(path: Path) -> str | None:
         return str(tomllib.loads(study.read_text(encoding="utf-8")).get("title") or "") or None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
         raise InputError(f"{study}: not TOML; restore the file that the run was written with.") from None
+
+
+def _pairs_text(card: Card) -> str:
+    """What peers learn of each other, by the distance between them; follows from the parameters of the card."""
+    from consenso.planning.pairs import QUANTILES, pair_costs
+    from consenso.planning.replan import replan
+    from consenso.privacy.card.entry import round_up
+
+    lines = [f"Pairs of peers: quantiles ({', '.join(f'{share:.0%}' for share in QUANTILES)}) of epsilon"]
+    for label, many, found in pair_costs(replan(card), card.delta).quantiles():
+        lines.append(f"  {label} ({many:,} pairs): {', '.join(map(round_up, found))}")
+    return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from consenso.conventions import ON_GRAPH
 from consenso.deployment.sum_protocols import Parts, parts_of
 from consenso.errors import ConsensoError
 from consenso.federation.hub import check_star
@@ -12,6 +13,7 @@ from consenso.federation.signatures import Signatures
 from consenso.federation.walker import Walker, check_walk
 from consenso.planning.plan import Plan
 from consenso.schedules import RandomWalk
+from consenso.secure_sum.tree_peer import TreePeer, check_tree
 
 
 def server_parts(plan: Plan, signatures: Signatures | None = None) -> Parts:
@@ -20,8 +22,11 @@ def server_parts(plan: Plan, signatures: Signatures | None = None) -> Parts:
     return parts_of(plan, signatures)
 
 
-def peer_kind(plan: Plan) -> type[Node] | type[Walker]:
-    """What a peer is in this run: a neighbour, or a stop of a walk; refuses what peers cannot run."""
+def peer_kind(plan: Plan) -> type[Node] | type[Walker] | type[TreePeer]:
+    """What a peer is in this run: a neighbour, a stop of a walk, or a node of sums; refuses what peers cannot run."""
+    if plan.spec.policy.trust in ON_GRAPH:
+        check_tree(plan)
+        return TreePeer
     if isinstance(plan.spec.schedule, RandomWalk):
         check_walk(plan)
         return Walker

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from consenso.deployment.engines import peer_kind
 from consenso.deployment.identity import disk_of, guard_of, names_of, place_of, read_addresses, run_of
 from consenso.deployment.outcome import prepare, write
 from consenso.deployment.status import LiveStatus, budget_of
-from consenso.federation.node import Node
+from consenso.federation.exchange import Exchanger
 from consenso.federation.walker import Walker
+from consenso.secure_sum.tree_peer import TreePeer
 from consenso.study import Study
 from consenso.transport.zenoh.graph import GraphPeer
 from consenso.transport.zenoh.tls import Credentials
@@ -46,7 +48,10 @@ class PeerMember:
         shards = study.party_shards(told.name, told.data)
         disk = disk_of(study, told.state, owner=told.name, label=told.label)
         guard = guard_of(study, disk, told.ledger, label=told.label)
-        self.worker: Node | Walker = kind(plan, shards, index, disk, guard=guard)
+        options: dict[str, Any] = {"guard": guard}
+        if kind is TreePeer:
+            options["signatures"] = credentials.signatures(names, self._run)
+        self.worker: Exchanger | Walker = kind(plan, shards, index, disk, **options)
         self.status = LiveStatus(
             role="peer",
             name=told.name,

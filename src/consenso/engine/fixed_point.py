@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from consenso.arrays import Array
 from consenso.errors import PreconditionError, PrivacyError
 from consenso.privacy.declarations import Declaration
-from consenso.privacy.release import Release
+from consenso.privacy.release import Release, sums_in_steps
 from consenso.privacy.releaser import SumTerm
 from consenso.privacy.run_spec import RunSpec, largest_bounds
 
@@ -120,6 +120,10 @@ class Grids:
         """The grid of the contributions to a release, with the bound and the share that they name."""
         return _sum_grid(self._setting, self._releases[release], self._largest, self._round, bound, share)
 
+    def reach(self, release: str, bound: float, share: float, parties: int) -> float:
+        """The largest number in a sum of so many contributions to a release."""
+        return _reach(self._setting, self._releases[release], self._largest, self._round, bound, share, parties)
+
     def own(self) -> float:
         """The fine grid of everything else; such a column has two words."""
         return _own_grid(self._setting, self._declaration, self._largest, self._round)
@@ -133,11 +137,11 @@ class Grids:
 
 
 def grids_of(spec: RunSpec, declaration: Declaration, round_: int) -> Grids | None:
-    """The grids of a round's sums under a secure sum; None for another trust.
+    """The grids of a round's sums where they are taken in whole steps; None for another trust.
 
     None too for a plan whose sums may go over: those who mask refuse it, and in one process it is simulated as it is.
     """
-    if spec.policy.trust != "secure-sum":
+    if not sums_in_steps(spec.policy.trust):
         return None
     grids = Grids(spec, declaration, round_)
     try:
@@ -202,11 +206,18 @@ def _share(
 
 
 def _reach(
-    spec: RunSpec, release: Release, largest: Mapping[str, float], round_: int, bound: float, share: float
+    spec: RunSpec,
+    release: Release,
+    largest: Mapping[str, float],
+    round_: int,
+    bound: float,
+    share: float,
+    parties: int | None = None,
 ) -> float:
     """The largest sum: every contribution at its bound, and noise that nobody will ever see."""
     scale, _ = _share(spec, release, largest, round_, bound, share)
-    return spec.parties * _contribution(release) * bound + _FARTHEST * math.sqrt(spec.parties) * scale
+    parties = spec.parties if parties is None else parties
+    return parties * _contribution(release) * bound + _FARTHEST * math.sqrt(parties) * scale
 
 
 def _contribution(release: Release) -> float:

@@ -15,9 +15,10 @@ from consenso.engine.release_records import ReleaseRecords
 from consenso.engine.round import Neighbourhood, add_messages, stack_messages, take_hub_round, take_peer_round
 from consenso.engine.states import own, put, take
 from consenso.engine.step import FAILURES, NoRecorder, RoundContext, take_step
-from consenso.engine.sums import RoundSum
+from consenso.engine.sums import RoundSum, add_on_grid
 from consenso.engine.walk import CompiledWalk, can_walk
 from consenso.errors import PrivacyError
+from consenso.privacy.release import sums_in_steps
 from consenso.privacy.releaser import ReleaseRecord
 from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
@@ -65,12 +66,14 @@ class InProcessEngine:
     """Runs a spec on shards that are all in this process.
 
     A walk may run many rounds in one compiled call; it then stops at least at the multiples of `stride`. `plain` leaves
-    compiled rounds aside, `one_by_one` cohorts too.
+    compiled rounds aside, `one_by_one` cohorts too. `make_sum` makes what adds up a round's messages; with another one,
+    whoever tests can look at single contributions.
     """
 
     one_by_one: bool = False
     plain: bool = False
     stride: int | None = None
+    make_sum: Callable[[RoundContext], RoundSum] = add_on_grid
 
     def start(self, algorithm: HubAlgorithm | PeerAlgorithm, spec: RunSpec, shards: Shards) -> Progress:
         """A run before its first round."""
@@ -104,7 +107,7 @@ class InProcessEngine:
                 continue
             facts = spec.facts.at(progress.round)
             context = RoundContext(algorithm, spec, facts, progress)
-            parties = _Parties(context, self._cohorts, shards, progress, watch, cohorts)
+            parties = _Parties(context, self._cohorts, self.make_sum, shards, progress, watch, cohorts)
             if is_hub:
                 progress.previous = spec.schedule.active(progress.round, progress.previous, spec.parties, coins)
                 progress.hub = take_hub_round(cast(HubAlgorithm, algorithm), facts, progress.hub, parties.add_up)
@@ -130,6 +133,7 @@ class _Parties:
         self,
         context: RoundContext,
         split: Callable[[IntArray, PublicFacts], list[IntArray]],
+        make_sum: Callable[[RoundContext], RoundSum],
         shards: Shards,
         progress: Progress,
         watch: Watch,
@@ -137,10 +141,11 @@ class _Parties:
     ) -> None:
         self._context, self._split, self._shards, self._progress = context, split, shards, progress
         self._watch, self._compiled, self._everyone = watch, compiled, context.facts.cohort
+        self._make_sum = make_sum
 
     def add_up(self, down: Any) -> Any:
         """The sum of what they answer to a hub."""
-        total = add_messages(self, down, RoundSum(self._context, on_grid=True))
+        total = add_messages(self, down, self._make_sum(self._context))
         self._watch(self._context.facts.round, total, self._progress.hub)
         return total
 
@@ -151,7 +156,7 @@ class _Parties:
 
     def silent(self) -> list[IntArray]:
         """Those whom it did not choose, where everybody adds a share of the noise."""
-        if self._context.spec.policy.trust != "secure-sum":
+        if not sums_in_steps(self._context.spec.policy.trust):
             return []
         assert self._progress.previous is not None
         return self._split(np.setdiff1d(self._everyone, self._progress.previous), self._context.facts)

@@ -38,16 +38,20 @@ class RoundSum:
             if isinstance(value, SumToken):
                 part = self.sealed[each.name] = self.context.pending.take(value)
                 value = part.value
-            if each.name not in self._fields:
-                self._fields[each.name] = _Total(self._column(each.name, value), self.sum_rows)
-            self._fields[each.name].add(value, cohort, weight)
+            self.add_row_values(each.name, value, cohort, weight)
+
+    def add_row_values(self, name: str, values: Array, cohort: IntArray, weight: float = 1.0) -> None:
+        """What a cohort adds to one field."""
+        if name not in self._fields:
+            self._fields[name] = _Total(self._column(name, values), self.sum_rows)
+        self._fields[name].add(values, cohort, weight)
 
     def add_silence(self, cohort: IntArray) -> None:
         """The noise shares of parties that were not sampled."""
         context = self.context
         facts = dataclasses.replace(context.facts, cohort=self.draws_as(cohort), degrees=None)
         for name, part in self.sealed.items():
-            self._fields[name].add(silent_share(context.spec.policy, facts, part, context.largest), cohort)
+            self.add_row_values(name, silent_share(context.spec.policy, facts, part, context.largest), cohort)
 
     def open(self) -> Any:
         """The summed message, each sealed sum opened."""
@@ -78,6 +82,11 @@ class RoundSum:
         if self._grids is None or not np.issubdtype(value.dtype, np.floating):
             return None
         return self._grids.column(name, value, self.sealed.get(name))
+
+
+def add_on_grid(context: RoundContext) -> RoundSum:
+    """The sum of a round as a deployment takes it."""
+    return RoundSum(context, on_grid=True)
 
 
 class _Total:

@@ -13,7 +13,11 @@ from consenso.study import Study, privacy
 
 # The keys that say how much may be learnt: a study has one of them.
 WAYS = tuple(f"privacy.{way}" for way in privacy.WAYS)
-TRUSTS = {"central": ("curator",), "federated": ("local", "secure-sum", "curator"), "decentralized": ("local",)}
+TRUSTS = {
+    "central": ("curator",),
+    "federated": ("local", "secure-sum", "curator"),
+    "decentralized": ("masked-sum", "tree", "local"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)

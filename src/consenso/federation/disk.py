@@ -73,7 +73,9 @@ class Disk:
 
     def names(self, prefix: str) -> list[str]:
         """Names that begin with a prefix."""
-        return [name for name in self._kept if name.startswith(prefix)]
+        with self._mutex:  # another thread may commit meanwhile
+            kept = list(self._kept)
+        return [name for name in kept if name.startswith(prefix)]
 
     def commit(self, changes: Mapping[str, Any], journal: Iterable[Mapping[str, Any]] = ()) -> None:
         """Write all of this or nothing; when the call returns it survives a power cut.

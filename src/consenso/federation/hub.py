@@ -20,6 +20,7 @@ import numpy as np
 
 from consenso.algorithms.shape import Finishes
 from consenso.arrays import Array, IntArray
+from consenso.conventions import ON_GRAPH
 from consenso.engine.codec import decode, encode, encode_values
 from consenso.engine.coins import DrawnCoins
 from consenso.engine.continuation import LIVE, Continuation, Tokens, UserTokens, draws_private_noise
@@ -219,6 +220,8 @@ def check_star(plan: Plan) -> None:
     name = type(plan.algorithm).__name__
     if spec.shape == "peer":
         raise InputError(f"{name}: it has no hub, its nodes talk to their neighbours; run it with `consenso peer`.")
+    if spec.policy.trust in ON_GRAPH:
+        raise InputError(f"{name}: its sums go from peer to peer, without a server; run it with `consenso peer`.")
     if isinstance(spec.schedule, RandomWalk):
         raise InputError(
             f"{name}: a walk goes from party to party, and a server would see every step of it; run it with "

@@ -49,6 +49,31 @@ class Node:
         return int(self._place["round"])
 
     @property
+    def exchanges(self) -> int:
+        """One a round."""
+        return self.plan.spec.rounds
+
+    @property
+    def hears(self) -> int:
+        """The exchange that the node waits for: that of the round in which it said something last."""
+        return self.round
+
+    @property
+    def says(self) -> int:
+        """The last exchange in which it said something."""
+        return self.round
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """All neighbours."""
+        return self.neighbours
+
+    @property
+    def ready(self) -> bool:
+        """Nothing else is needed."""
+        return True
+
+    @property
     def done(self) -> bool:
         """Whether every round is over for this node."""
         return self.disk.read_bytes(f"item/{self.item}") is not None
@@ -76,8 +101,11 @@ class Node:
             self._allowance.open()
             self._say(0, self._step.enroll(), {})
 
-    def get_message(self, round_: int) -> bytes | None:
-        """What was said in a round; None if that is still to come."""
+    def get_message(self, round_: int, other: int) -> bytes | None:
+        """What was said in a round, the same to all; None if that is still to come."""
+        return self._get_message(round_)
+
+    def _get_message(self, round_: int) -> bytes | None:
         with self._mutex:
             if round_ > self.round:
                 return None
@@ -87,7 +115,7 @@ class Node:
             raise MessageError(f"round {round_} is long over for this node.")
         return blob
 
-    def check(self, round_: int, blob: bytes) -> None:
+    def check(self, round_: int, other: int, blob: bytes) -> None:
         """Refuse what a neighbour cannot have said."""
         forms = self._rehearsal.at(round_)
         check_numbers(decode(forms.record, blob, forms.said), largest_number(self.plan.problem))
@@ -98,7 +126,7 @@ class Node:
             round_, place = self.round, self._place
             spec, algorithm, forms = self.plan.spec, self.plan.algorithm, self._rehearsal.at(self.round)
             assert spec.topology is not None
-            own, state = self.get_message(round_), self.disk.read_bytes("state")
+            own, state = self._get_message(round_), self.disk.read_bytes("state")
             assert own is not None
             assert state is not None
             said = {party: decode(forms.record, blob, forms.said) for party, blob in {**heard, self.index: own}.items()}

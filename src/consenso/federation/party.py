@@ -35,7 +35,7 @@ from consenso.shards import Shards
 log = logging.getLogger(__name__)
 
 NEVER = -1
-_MEMORY = "memory/"
+MEMORY = "memory/"
 
 
 def model_schema(plan: Plan) -> RecordSchema:
@@ -95,7 +95,7 @@ class Party:
         with self._mutex:
             place = self._place
             self._check_round(round_, place)
-            self._go_on()
+            self.go_on()
             if round_ == place["round"]:
                 stored = self.disk.read_bytes(f"answer/{stage}")
                 if stored is not None:
@@ -114,19 +114,19 @@ class Party:
             if self.finished:
                 return
             if self.round != NEVER:
-                self._go_on()
+                self.go_on()
                 self._allowance.open()
                 self._allowance.close()
             # The exact states served their purpose; the journal stays.
-            private = [*self.disk.names("answer/"), *self.disk.names("asked/"), *self.disk.names(_MEMORY)]
+            private = [*self.disk.names("answer/"), *self.disk.names("asked/"), *self.disk.names(MEMORY)]
             private += ["settled", "pending", "said", "said/down", ROWS]
             self.disk.commit({**dict.fromkeys(private), "model": body}, [{"what": "ended"}])
 
-    # --- inside -------------------------------------------------------------------------------------------------
-
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Be the one continuation of this run, or raise."""
         self._live.open(lambda held: self.disk.commit({LIVE: held}))
+
+    # --- inside -------------------------------------------------------------------------------------------------
 
     @property
     def _place(self) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class Party:
 
     def _make_answer(self, place: dict[str, Any], round_: int, stage: str, body: bytes) -> bytes:
         making = _Making(self.disk, self._step, self._attendance, self._rehearsal, place, round_)
-        memory = {name: self.disk.read_bytes(_MEMORY + name) or b"" for name in self._list_memory()}
+        memory = {name: self.disk.read_bytes(MEMORY + name) or b"" for name in self._list_memory()}
         before = set(memory)
         answer = self._contributor.answer(
             PartyTurn(
@@ -168,7 +168,7 @@ class Party:
                 form=lambda: self._rehearsal.at(round_).up,
             )
         )
-        changes: dict[str, Any] = {_MEMORY + name: memory.get(name) for name in before | set(memory)}
+        changes: dict[str, Any] = {MEMORY + name: memory.get(name) for name in before | set(memory)}
         changes |= {f"answer/{stage}": answer, f"asked/{stage}": _digest(body)}
         sent = {"what": "sent", "round": round_, "stage": stage, "bytes": len(answer), "sha256": _digest(answer)}
         held = self._live.following()
@@ -177,7 +177,7 @@ class Party:
         return answer
 
     def _list_memory(self) -> list[str]:
-        return [name.removeprefix(_MEMORY) for name in self.disk.names(_MEMORY)]
+        return [name.removeprefix(MEMORY) for name in self.disk.names(MEMORY)]
 
 
 class _Making:

@@ -10,8 +10,9 @@ import numpy as np
 
 from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
 from consenso.arrays import IntArray
-from consenso.conventions import ADJACENCIES, UNITS, Trust, Unit, default_delta
+from consenso.conventions import ADJACENCIES, ON_GRAPH, UNITS, Trust, Unit, default_delta
 from consenso.errors import InputError, PreconditionError
+from consenso.planning.graph_sums import check_graph_sums, describe
 from consenso.privacy.accountants import excess, gdp
 from consenso.privacy.calibrate import Mu, Target, calibrate_noise
 from consenso.privacy.card import Card
@@ -33,7 +34,8 @@ from consenso.privacy.observers import (
     members,
 )
 from consenso.privacy.relations import Relation, bounds_of, check_claim, claims_of
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec, largest_bounds, stretches
+from consenso.privacy.release import sums_in_steps
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Trees, largest_bounds, stretches
 from consenso.privacy.samplers import Sampler, Seeded
 from consenso.privacy.theorems import Composition, Theorem, strongest
 from consenso.problem import Problem
@@ -81,6 +83,8 @@ class Plan(RunSpec):
         """Who can look, in this spec."""
         if self.spec.parties == 1:
             return (Eavesdropper(), Public())
+        if self.spec.policy.trust in ON_GRAPH:
+            return (Eavesdropper(), Peer(party=self.spec.tree(0).root), Public())
         if self.spec.shape == "peer":
             return (Eavesdropper(), Peer(party=0), Public())
         return (Eavesdropper(), Server(), Peer(party=0), Public())
@@ -99,7 +103,9 @@ class Plan(RunSpec):
         check_claim(self.problem.adjacency, unit, relation)
         query = PrivacyQuery(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
         spec, declaration = self.spec, self.algorithm.releases
-        candidates: list[Callable[[], Theorem]] = list(self.algorithm.theorems(spec, query))
+        candidates: list[Callable[[], Theorem]] = []
+        if spec.policy.trust not in ON_GRAPH:  # what they prove is for whoever sees all sums, or all messages
+            candidates += self.algorithm.theorems(spec, query)
         participation = spec.schedule.participation(party, spec.rounds, spec.parties)
         if isinstance(participation, Independent):
             candidates.append(lambda: amplify(spec, query, declaration))
@@ -202,6 +208,7 @@ class Plan(RunSpec):
                 "colluders": spec.colluders,
                 **({} if self.count is None else {"count": self.count}),
                 "edges": None if spec.topology is None else [list(edge) for edge in spec.topology.edges],
+                **describe(spec),
             },
             data={
                 "loss": problem.loss,
@@ -225,6 +232,8 @@ class Plan(RunSpec):
     def _representatives(self) -> IntArray:
         """Parties such that whatever holds for all of these holds for everybody."""
         schedule = self.spec.schedule
+        if self.spec.policy.trust == "tree":
+            return self.spec.facts.cohort  # how many hide a node depends on its place in the tree
         if isinstance(schedule, RandomWalk) and schedule.topology is not None:
             # How often a walk comes by depends on the place in the graph, not on the degree alone.
             return self.spec.facts.cohort
@@ -295,6 +304,8 @@ def plan(
     colluders: int = 0,
     equal: Literal["epsilon", "noise"] = "epsilon",
     count: Count | None = None,
+    trees: Trees = "one",
+    masks: Topology | None = None,
 ) -> Plan:
     """Plan a run: with explicit `noise`, or with the least noise that meets `target` for `observer`.
 
@@ -308,6 +319,9 @@ def plan(
 
     `count` is a noisy number of records that was released before and that the problem's size was taken from. The target
     is then the mu that it leaves, and what is promised is the whole mu of the count.
+
+    `trees` and `masks` are for sums on a graph: one spanning tree or another in each round, and which nodes share
+    masks (None: the graph's own edges, and as many more as `colluders` asks for).
     """
     _check_count(problem, target, count)
     if rounds < 1:
@@ -328,7 +342,7 @@ def plan(
             f"plan(schedule=...): {type(algorithm).__name__} needs every node in every round; use Everyone()."
         )
     trust = trust or choose_trust(problem.parties)
-    most = max(0, problem.parties - (2 if trust == "secure-sum" else 1))
+    most = max(0, problem.parties - (2 if sums_in_steps(trust) else 1))
     if not 0 <= colluders <= most:
         raise InputError(
             f"plan(colluders={colluders}): between 0 and {most} of {problem.parties} parties may collude under "
@@ -338,7 +352,7 @@ def plan(
         problem,
         rounds=rounds,
         rate=_rate(schedule, rounds, problem.parties),
-        degrees=topology.degrees if topology else None,
+        degrees=topology.degrees if topology and shape == "peer" else None,
     )
     declarations = Declarations(algorithm.releases)
     names = _names(declarations, facts)
@@ -349,14 +363,17 @@ def plan(
         noise=noise if isinstance(noise, Mapping) else dict.fromkeys(names, noise or GaussianNoise(multiplier=1.0)),
         sampler=sampler or Seeded(0),
         trust=trust,
-        shares=max(1, problem.parties - colluders - 1),
+        shares=1 if trust == "tree" else max(1, problem.parties - colluders - 1),
         equal_noise=equal == "noise",
         sampler_chosen=sampler is not None,
         shape=shape,
         topology=topology,
         colluders=colluders,
+        trees=trees,
+        masks=masks,
         _declared={algorithm.releases: declarations},
     )
+    check_graph_sums(algorithm, planned)
     algorithm.check(planned)
     _check_bounded(algorithm, planned)
     if target is not None:
@@ -423,7 +440,7 @@ def _noise_level(spec: RunSpec, declaration: Declaration, name: str) -> float:
                 if release.at == "party" or spec.policy.trust == "curator":
                     return scale
                 # Under a secure sum every party adds a share, under local trust the whole noise.
-                shares = spec.policy.shares if spec.policy.trust == "secure-sum" else 1
+                shares = spec.policy.shares if sums_in_steps(spec.policy.trust) else 1
                 return scale * float(np.sqrt(spec.parties / shares))
     raise InputError(f"plan(noise=...): the algorithm makes no release {name!r}; drop that noise.")
 

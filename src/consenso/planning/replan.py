@@ -24,6 +24,8 @@ def replan(card: Card) -> Plan:
         told = {name: _rebuild(value) for name, value in card.parameters.items()}
         problem = Problem(**{**data, "sizes": np.array(data["sizes"], dtype=np.int64)})
         edges = told.pop("edges")
+        if "masks" in told:
+            told["masks"] = Topology.from_edges(problem.parties, told["masks"])
         return plan(
             problem,
             told.pop("algorithm"),

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from consenso.conventions import ON_GRAPH
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import excess
 from consenso.privacy.declarations import Declaration
@@ -32,11 +33,12 @@ from consenso.privacy.events import (
     sum_releases,
 )
 from consenso.privacy.events import Mixture as MixtureEvent
+from consenso.privacy.graph_views import count_hiding, seen_stretches
 from consenso.privacy.noise import LaplaceNoise
 from consenso.privacy.observers import Eavesdropper, Server
-from consenso.privacy.release import Release
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Stretch, insiders, largest_bounds, stretches
-from consenso.privacy.theorems import Composition
+from consenso.privacy.release import Release, sums_in_steps
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Stretch, insiders, largest_bounds
+from consenso.privacy.theorems import Composition, SumsOnGraph
 from consenso.schedules import Certain, Everyone, Independent, OncePerPass, Participation
 
 Sight = Literal["exact", "each", "sum"]
@@ -58,23 +60,32 @@ def sight(spec: RunSpec, query: PrivacyQuery, release: Release) -> Sight:
 def knows_sample(spec: RunSpec, query: PrivacyQuery) -> bool:
     """Whether an observer knows who took part (docs/privacy.md, "Who knows the sample").
 
-    Under a secure sum every party answers in every round, the unsampled with zero and their noise share.
+    Under a secure sum and on a graph every party answers in every round, the unsampled with zero and their noise share.
     """
     if spec.shape == "peer":
         return True
-    return isinstance(query.observer, Eavesdropper | Server) and spec.policy.trust != "secure-sum"
+    return isinstance(query.observer, Eavesdropper | Server) and not sums_in_steps(spec.policy.trust)
 
 
-def compose_all(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> Composition:
+def compose_all(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> Composition | SumsOnGraph:
     """The composition of everything that an observer sees of one party: sound for every algorithm."""
     participation = spec.schedule.participation(query.party, spec.rounds, spec.parties)
     uses = Uses(spec, query, declaration)
     event = over_rounds(uses.stretches(), participation)
-    return Composition(
-        released=compose(event, uses.in_parts()),
+    return _state(spec, query, compose(event, uses.in_parts()), _why(query, participation))
+
+
+def _state(spec: RunSpec, query: PrivacyQuery, released: Event, why: str) -> Composition | SumsOnGraph:
+    """The theorem that an observer's events were composed by."""
+    if spec.policy.trust not in ON_GRAPH:
+        return Composition(released=released, unit=query.unit, adjacency=query.adjacency, why=why)
+    return SumsOnGraph(
+        released=released,
+        hiding=min(count_hiding(spec, query, round_) for round_ in range(spec.rounds)),
+        nodes=spec.parties,
+        masked=spec.policy.trust == "masked-sum",
         unit=query.unit,
         adjacency=query.adjacency,
-        why=_why(query, participation),
     )
 
 
@@ -91,11 +102,13 @@ class Uses:
 
     def stretches(self) -> Costs:
         """All that the party releases in a round in which it takes part, except what is paid in parts."""
-        found = stretches(self._setting, self._view.party, self._declaration)
+        found = seen_stretches(self._setting, self._view, self._declaration)
         return [(stretch, self._of(stretch)) for stretch in found]
 
     def _of(self, stretch: Stretch) -> Event:
-        key = (stretch.releases, stretch.multipliers)
+        on_tree = self._setting.policy.trust == "tree"
+        hiding = count_hiding(self._setting, self._view, stretch.first) if on_tree else 0
+        key = (stretch.releases, stretch.multipliers, hiding)
         if key not in self._cache:
             whole = []
             for release in stretch.releases:
@@ -118,7 +131,7 @@ class Uses:
         cost cannot be stated or is not the same, if anywhere.
         """
         alike: dict[tuple[Release, ...], list[Stretch]] = {}
-        for stretch in stretches(self._setting, self._view.party, self._declaration):
+        for stretch in seen_stretches(self._setting, self._view, self._declaration):
             alike.setdefault(stretch.releases, []).append(stretch)
         for found in alike.values():
             for noises in zip(*(stretch.multipliers for stretch in found), strict=True):
@@ -214,9 +227,12 @@ def _add_noise_of_sum(
         raise PreconditionError(
             f"Release {release.name!r} is made in parts, which adds up for Gaussian noise only; use GaussianNoise."
         )
-    if release.at == "sum" and policy.trust == "secure-sum" and isinstance(event, Gaussian):
+    if policy.trust == "tree" and isinstance(event, Gaussian):
+        return sum_releases(event, count_hiding(spec, query, round_))
+    if release.at == "sum" and sums_in_steps(policy.trust) and isinstance(event, Gaussian):
         # Noise shares: what remains is what the honest others added (docs/privacy.md, "Noise shares").
-        others = spec.parties - 1 - insiders(spec, query)
+        masked = policy.trust == "masked-sum"
+        others = (count_hiding(spec, query, round_) if masked else spec.parties - insiders(spec, query)) - 1
         if others < 1:
             return Unbounded("no honest party is left whose noise share could hide this one")
         event = Gaussian(event.std * (others / policy.shares) ** 0.5, event.sensitivity, event.excess)
@@ -228,7 +244,7 @@ def _add_noise_of_sum(
     return event
 
 
-def amplify(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> Composition:
+def amplify(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> Composition | SumsOnGraph:
     """Theorem P for a whole run: Poisson sampling of parties, hidden, noise on the sum, contributions bounded."""
     participation = spec.schedule.participation(query.party, spec.rounds, spec.parties)
     if not (isinstance(participation, Independent) and participation.poisson):
@@ -243,17 +259,13 @@ def amplify(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> Com
             "hides; ask for unit 'party', or sample records."
         )
     rounds = []
-    for stretch in stretches(spec, query.party, declaration):
+    for stretch in seen_stretches(spec, query, declaration):
         # A party that is in a round is in for all of its releases: they share one coin.
         entered = [_entered(spec, query, declaration, release, stretch.first) for release in stretch.releases]
         if entered:
             rounds.append(repeat(_hidden(entered, query, participation.rate), stretch.count))
-    return Composition(
-        released=compose(*rounds),
-        unit=query.unit,
-        adjacency=query.adjacency,
-        why="Theorem P: Poisson sampling with client memory, the sample hidden",
-    )
+    why = "Theorem P: Poisson sampling with client memory, the sample hidden"
+    return _state(spec, query, compose(*rounds), why)
 
 
 def _sample_records(event: Gaussian, release: Release, query: PrivacyQuery, records: int) -> Event:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from consenso.conventions import ON_GRAPH, Trust
 from consenso.errors import InputError
-from consenso.privacy.release import Trust
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +140,10 @@ def choose_trust(parties: int) -> Trust:
 def choose_observer(trust: Trust) -> Observer:
     """Whom a target is for where nothing is said: whoever is not trusted and sees the most.
 
-    Under local trust that is whoever reads every message, under a secure sum the server. A trusted curator leaves those
-    to whom it shows the model.
+    Under local trust and on a graph that is whoever reads every message, under a secure sum the server. A trusted
+    curator leaves those to whom it shows the model.
     """
-    if trust == "local":
+    if trust == "local" or trust in ON_GRAPH:
         return Eavesdropper()
     return Server() if trust == "secure-sum" else Public()
 

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.clipping import shorten
+from consenso.conventions import Trust
 from consenso.errors import InputError, StepError, UndeclaredReleaseError
 from consenso.privacy.noise import Noise
-from consenso.privacy.release import COIN_STREAM, HUB, NOISE_STREAM, Amount, Release, Trust
+from consenso.privacy.release import COIN_STREAM, HUB, NOISE_STREAM, Amount, Release, sums_in_steps
 from consenso.privacy.samplers import Key, Sampler
 from consenso.public_facts import PublicFacts
 
@@ -131,7 +132,7 @@ class ReleasePolicy:
     noise: Mapping[str, Noise]
     sampler: Sampler
     trust: Trust
-    shares: int  # parties whose noise shares make up the whole noise of a secure sum
+    shares: int  # parties whose noise shares make up the whole noise of a secure or masked sum; 1 on a plain tree
     equal_noise: bool  # one scale for all parties (that of the largest bound), instead of each its own
     probe: Probe | None = None
 
@@ -200,7 +201,7 @@ def open_releaser(
                 value = np.zeros_like(value)
             if release.at == "party" or policy.trust == "local":
                 return Released(add_noise(release, value, bound, share, key(index, repetition)))
-            if policy.trust == "secure-sum":
+            if sums_in_steps(policy.trust):
                 value = add_noise(release, value, bound, share, key(index, repetition), split=policy.shares)
             return pending.add(SumTerm(release, index, repetition, value, bound, share))
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from consenso.errors import PreconditionError
+from consenso.graph_sum import Tree, add_mask_edges, spanning_tree
 from consenso.privacy.declarations import Declaration, Declarations, Declared
 from consenso.privacy.noise import GaussianNoise, Noise, is_constant
 from consenso.privacy.observers import Observer, members
@@ -19,6 +20,8 @@ from consenso.problem import Adjacency, Unit
 from consenso.public_facts import PublicFacts
 from consenso.schedules import Schedule
 from consenso.topology import Topology
+
+Trees = Literal["one", "each-round"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,8 @@ class RunSpec(ReleasePolicy):
     colluders: int = 0  # parties that may pool what they know with whoever looks
     # Declarations do not depend on noise: all specifications that are made from this one share their answers.
     _declared: dict[Declaration, Declarations] = field(default_factory=dict, repr=False, compare=False)
+    trees: Trees = "one"  # along which sums on a graph go: always the same, or another one in each round
+    masks: Topology | None = None  # who shares masks with whom in a masked sum, where it was stated
     _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -56,6 +61,17 @@ class RunSpec(ReleasePolicy):
         if declaration not in self._declared:
             self._declared[declaration] = Declarations(declaration)
         return self._declared[declaration]
+
+    def tree(self, round_: int) -> Tree:
+        """The spanning tree along which a round's sums go."""
+        assert self.topology is not None
+        return spanning_tree(self.topology, round_ if self.trees == "each-round" else None)
+
+    @property
+    def mask_graph(self) -> Topology:
+        """Who shares masks with whom: as stated, or the graph's own edges and as many more as `colluders` asks for."""
+        assert self.topology is not None
+        return add_mask_edges(self.topology, self.colluders) if self.masks is None else self.masks
 
     def representatives(self) -> PublicFacts:
         """PublicFacts of one party of each kind that public facts tell apart."""

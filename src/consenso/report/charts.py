@@ -201,8 +201,13 @@ def bar_chart(
     return "".join([*parts, middle, "</svg>"])
 
 
-def graph_chart(edges: Sequence[tuple[int, int]], values: Array, *, title: str, unit: str) -> str:
-    """Nodes with their numbers, shaded from light (least) to dark (most); the value is told on touch and in the key."""
+def graph_chart(
+    edges: Sequence[tuple[int, int]], values: Array, *, title: str, unit: str, looks: int | None = None
+) -> str:
+    """Nodes with their numbers, shaded from light (least) to dark (most); the value is told on touch and in the key.
+
+    looks: the node that the values are about the others for; it has a thick rim.
+    """
     import networkx
 
     graph = networkx.Graph(list(edges))
@@ -229,10 +234,12 @@ def graph_chart(edges: Sequence[tuple[int, int]], values: Array, *, title: str, 
         share = (values[node] - least) / (most - least) if most > least and np.isfinite(values[node]) else 0.0
         fill, ink = _shade(share) if np.isfinite(values[node]) else ("#ffffff", "dark")
         told = f"{values[node]:.3g}" if np.isfinite(values[node]) else "no guarantee"
+        told = "its own data" if node == looks else told
+        rim = " stroke-width='4'" if node == looks else ""
         label = f"<text x='{across:.1f}' y='{down + 4:.1f}' text-anchor='middle' class='{ink}'>{node}</text>"
         parts.append(
             f"<g><title>party {node}: {unit} {told}</title><circle cx='{across:.1f}' cy='{down:.1f}' r='{radius}' "
-            f"fill='{fill}' class='ink'/>{label if radius > 10 else ''}</g>"
+            f"fill='{fill}' class='ink'{rim}/>{label if radius > 10 else ''}</g>"
         )
     key = f"{unit} {least:.4g} for all" if most <= least else f"light: {unit} {least:.4g}; dark: {unit} {most:.4g}"
     parts.append(f"<text x='{size / 2}' y='{height - 8}' text-anchor='middle'>{escape(key)}</text>")

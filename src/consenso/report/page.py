@@ -11,6 +11,7 @@ from consenso.privacy.card.depths import Overview, observer_name
 from consenso.privacy.card.text import facts_text
 from consenso.report.charts import Axis, Series, graph_chart, line_chart
 from consenso.report.learnt import learnt_html, quality_text
+from consenso.report.pairs import pairs_section
 from consenso.report.promised import (
     against_text,
     ledger_html,
@@ -26,6 +27,8 @@ FILE = "report.html"
 _WHERE = {
     "local": "every party adds noise to what it sends",
     "secure-sum": "only sums of what the parties send can be read, and each party adds a share of the noise",
+    "tree": "no server: sums go along a tree of peers, each of whom adds its own noise",
+    "masked-sum": "no server: masked sums go along a tree of peers, each of whom adds a share of the noise",
     "curator": "whoever adds up the parties' values is trusted and adds the noise",
 }
 
@@ -54,6 +57,7 @@ def report_html(run: RunFiles) -> str:
         "<h2>The noise, and what one person can change</h2>",
         _noise(run),
         _graph(run),
+        pairs_section(run),
         "<h2>Parameters</h2>",
         _parameters(run),
         "<h2>How to verify this page</h2>",

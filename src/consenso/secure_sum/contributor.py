@@ -8,16 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from consenso.engine.codec import MessageError, decode_values
-from consenso.engine.fixed_point import Words, encode
+from consenso.engine.codec import MessageError
 from consenso.errors import InputError, PrivacyError
-from consenso.federation.message_schemas import BOUND, SHARE, MessageSchema
 from consenso.federation.signatures import Signatures
 from consenso.federation.sum_protocol import STEP, PartyTurn
 from consenso.planning.plan import Plan
 from consenso.secure_sum.client import Client
 from consenso.secure_sum.client_state import keep, restore
-from consenso.secure_sum.columns import columns
+from consenso.secure_sum.columns import integers_of
 from consenso.secure_sum.messages import Hello, row
 from consenso.secure_sum.sharing import SHARE_BYTES
 from consenso.secure_sum.terms import Occasion, SumTerms
@@ -96,28 +94,9 @@ class SecureContributor:
             client.check(call)  # before anything is released
         form, taking_part = turn.form(), turn.takes_part()
         message = (turn.step if taking_part else turn.silent)(turn.body[size:])
-        integers, costs = self._integers(turn.facts.round, form, message, taking_part=taking_part)
+        integers, costs = integers_of(self.plan, turn.facts.round, form, message, taking_part=taking_part)
         masked = client.mask(call, integers)
         return self.wire.write_advert(client.advertise(following)) + self.wire.write_masked(masked, costs)
-
-    def _integers(
-        self, round_: int, form: MessageSchema, message: bytes, *, taking_part: bool
-    ) -> tuple[Words, dict[str, float]]:
-        """A message as integers, with the public costs that it names.
-
-        A party that was not sampled adds zero and its noise share: nothing at all where noise is the party's own.
-        """
-        values = decode_values(message, form.schema)
-        told = {name: (values[name + BOUND], values[name + SHARE]) for name in form.sealed}
-        table = columns(self.plan.spec, self.plan.algorithm.releases, round_, form, told)
-        parts = [
-            encode(values[column.name], column)
-            if taking_part or column.name in form.sealed
-            else np.zeros(column.size, dtype=np.uint64)
-            for column in table
-        ]
-        costs = {name: value for name, value in values.items() if name.endswith((BOUND, SHARE))}
-        return np.concatenate([*parts, np.zeros(0, dtype=np.uint64)]), costs
 
     def _tell_agreed(self, client: Client, round_: int) -> bytes:
         """The survivors that were agreed to in this round, or nobody; no shares."""

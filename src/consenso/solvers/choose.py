@@ -6,12 +6,12 @@ import difflib
 from dataclasses import replace
 
 from consenso import registry
+from consenso.conventions import Trust
 from consenso.errors import InputError, PreconditionError
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import Target
 from consenso.privacy.count import Count
 from consenso.privacy.observers import Observer
-from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Sampler
 from consenso.problem import Problem
 from consenso.schedules import Schedule

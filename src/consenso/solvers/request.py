@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from consenso.conventions import Trust
 from consenso.errors import InputError
 from consenso.privacy.calibrate import Mu, PureEpsilon, Target, calibrate_noise
 from consenso.privacy.events import Gaussian
-from consenso.privacy.release import Trust
 from consenso.problem import Problem
 from consenso.schedules import Everyone, Schedule
 

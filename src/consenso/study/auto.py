@@ -1,8 +1,9 @@
 """What "auto" means: an algorithm, its parameters and its rounds by rules from public facts and the budget.
 
 Around a hub the rules of `consenso.solvers` decide, but for local trust with so many parties that their noise drowns
-the second moment of a preconditioner: then plain gradient steps are taken. On a graph it is IPADMM with the options
-that are free post-processing and a clip; the length of the run is set so that the noise walks a fixed distance, in
+the second moment of a preconditioner: then plain gradient steps are taken. On a graph the same rules decide where peers
+sum, as they do unless local trust is asked for; peers that gossip take IPADMM with the options that are free
+post-processing and a clip; the length of the run is set so that the noise walks a fixed distance, in
 units of the row bound (the rule whose results docs/peers.md tells). REACH, CLIP and DROWNED were chosen by looking at
 Adult and digits.
 """
@@ -16,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from consenso.algorithms.shape import PeerAlgorithm
+from consenso.conventions import ON_GRAPH, Trust
 from consenso.errors import InputError, PreconditionError
 from consenso.privacy.calibrate import EpsilonDelta, Mu, PureEpsilon, Rho, Target
-from consenso.privacy.observers import Observer
-from consenso.privacy.release import Trust
+from consenso.privacy.observers import Observer, Server
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.schedules import Everyone, Schedule
@@ -85,7 +86,8 @@ def choose(given: PlanningInputs, *, algorithm: Any | None, rounds: int | None) 
             'setting.algorithm = "auto": the rules choose algorithms with Gaussian noise, which needs a delta; state '
             "privacy.delta, or name the algorithm."
         )
-    choice = _on_graph(given) if given.topology is not None else _around_hub(given)
+    gossips = given.topology is not None and given.trust not in ON_GRAPH
+    choice = _on_graph(given) if gossips else _around_hub(given)
     return choice if rounds is None else replace(choice, rounds=rounds)
 
 
@@ -93,12 +95,23 @@ def _around_hub(given: PlanningInputs) -> Choice:
     from consenso.solvers import prepare
 
     assert given.target is not None
-    made = prepare(given.problem, given.target, observer=given.observer, trust=given.trust, schedule=given.schedule)
-    if given.trust == "local" and made.solver == "preconditioned":
+    trust, observer, told = given.trust, given.observer, ""
+    if trust == "masked-sum":
+        # The noise of a secure sum, and every observer of a graph learns what its server learns.
+        trust, observer = "secure-sum", Server()
+        told = (
+            f" Sums on the graph under masks: all peers together add the noise of one curator, and gossip would add "
+            f"{math.sqrt(given.problem.parties):.3g} times as much."
+        )
+    elif trust == "tree":
+        trust, told = "local", " Sums along a tree: every peer adds its own noise, and each step is made of all."
+    made = prepare(given.problem, given.target, observer=observer, trust=trust, schedule=given.schedule)
+    if trust == "local" and made.solver == "preconditioned":
         drowned = moment_noise_ratio(given.problem, zcdp_of(given.target))
         if drowned > DROWNED:
-            return _with_own_noise(given, drowned)
-    return Choice(algorithm=made.algorithm, rounds=made.rounds, schedule=given.schedule, reason=made.reason)
+            choice = _with_own_noise(given, drowned)
+            return replace(choice, reason=choice.reason + told)
+    return Choice(algorithm=made.algorithm, rounds=made.rounds, schedule=given.schedule, reason=made.reason + told)
 
 
 def moment_noise_ratio(problem: Problem, rho: float) -> float:
@@ -171,7 +184,7 @@ def _without_noise(given: PlanningInputs) -> Choice:
     from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 
     loss = given.problem.loss
-    if given.topology is not None:
+    if given.topology is not None and given.trust not in ON_GRAPH:
         algorithm: Any = DistributedADMM()
     elif math.isfinite(loss.slope_bound + loss.curvature_bound):
         algorithm = PreconditionedFixedPoint(steps=EXACT_ROUNDS - 1, clip=1e6, averaging=False)

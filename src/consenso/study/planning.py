@@ -104,6 +104,8 @@ def plan_of(
         "sampler": sampler,
         "colluders": setting.colluders,
         "equal": setting.equal,
+        "trees": setting.trees,
+        "masks": topology if setting.masks == "graph" else None,
     }
     made = _plan(problem, choice.algorithm, privacy, observer, options)
     return Planned(plan=made, reason=choice.reason)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from consenso.algorithms.shape import PeerAlgorithm
-from consenso.conventions import TRUSTS
+from consenso.conventions import ON_GRAPH, TRUSTS, Trust
 from consenso.errors import InputError
-from consenso.privacy.release import Trust
+from consenso.privacy.run_spec import Trees
 from consenso.problem import Weighting
 from consenso.schedules import Cyclic, RandomOrder, RandomStopping, RandomWalk, Schedule
 from consenso.study.from_table import build, spell
@@ -55,6 +55,8 @@ class SettingSection:
     colluders: int
     weighting: Weighting
     equal: Literal["epsilon", "noise"]
+    trees: Trees
+    masks: Literal["added", "graph"]  # edges of the mask graph: with added ones, or the graph's own only
 
 
 def read_setting(keys: Keys) -> SettingSection | None:
@@ -63,24 +65,38 @@ def read_setting(keys: Keys) -> SettingSection | None:
     kind = keys.text("kind", choices=("central", "federated", "decentralized"))
     if "kind" not in keys:
         keys.wrong("kind", "say who holds the data: central, federated or decentralized")
-    trust = keys.text("trust", {"central": "curator"}.get(str(kind), "local"), choices=TRUSTS)
+    algorithm, schedule, parties, split = _algorithm(keys), _schedule(keys), _parties(keys), _split(keys)
+    many = len(parties) or (split.parties if split is not None else None) or MOST_PARTIES
+    trust = keys.text("trust", _usual_trust(kind, algorithm, schedule, many), choices=TRUSTS)
+    # In a masked sum a peer that looks is a member of its own coalition.
+    alone = 1 if trust == "masked-sum" else 0
     section = SettingSection(
         kind=kind or "central",  # type: ignore[arg-type]
         trust=trust or "local",  # type: ignore[arg-type]
-        algorithm=_algorithm(keys),
+        algorithm=algorithm,
         rounds=_rounds(keys),
-        schedule=_schedule(keys),
-        parties=_parties(keys),
-        split=_split(keys),
+        schedule=schedule,
+        parties=parties,
+        split=split,
         topology=read_graph(keys),
-        colluders=keys.whole("colluders", 0, least=0, what="how many parties may collude") or 0,
+        colluders=keys.whole("colluders", alone, least=alone, what="how many parties may collude") or 0,
         weighting=keys.text("weighting", "record", choices=("record", "party")) or "record",  # type: ignore[arg-type]
         equal=keys.text("equal", "epsilon", choices=("epsilon", "noise")) or "epsilon",  # type: ignore[arg-type]
+        trees=keys.text("trees", "one", choices=get_args(Trees)) or "one",  # type: ignore[arg-type]
+        masks=keys.text("masks", "added", choices=("added", "graph")) or "added",  # type: ignore[arg-type]
     )
     keys.finish()
     if kind is not None:
         _check(keys, section)
     return section if len(keys.faults.sentences) == before else None
+
+
+def _usual_trust(kind: str | None, algorithm: Any | None, schedule: Schedule | None, many: int) -> str:
+    """Who is trusted where nothing is said: peers that can sum do so under masks, which takes three of them."""
+    if kind != "decentralized":
+        return "curator" if kind == "central" else "local"
+    gossips = isinstance(algorithm, PeerAlgorithm) or isinstance(schedule, RandomWalk) or many < 3
+    return "local" if gossips else "masked-sum"
 
 
 def _check(keys: Keys, section: SettingSection) -> None:
@@ -99,14 +115,19 @@ def _check(keys: Keys, section: SettingSection) -> None:
             '[setting.split] such as kind = "equal", parties = 20; one of the two',
         )
     if section.kind == "decentralized":
-        if section.trust != "local":
-            keys.wrong("trust", 'peers trust nobody with their noise; write trust = "local"')
+        if section.trust in ("secure-sum", "curator"):
+            keys.wrong("trust", 'peers have no server; write trust = "masked-sum", "tree" or "local"')
         if section.topology is None and not isinstance(section.schedule, RandomWalk) and "topology" not in keys:
             keys.wrong("topology", 'peers talk along a graph; write topology = "ring", or a table with edges')
+    if section.kind != "decentralized" and section.trust in ON_GRAPH:
+        keys.wrong("trust", 'sums without a server go along a graph of peers; set kind = "decentralized"')
+    for name in ("trees", "masks"):
+        if name in keys and section.trust not in ON_GRAPH[name == "masks" :]:
+            keys.wrong(name, 'it is for sums along a graph; set trust = "masked-sum", or remove it')
     if section.kind == "federated" and section.topology is not None:
         keys.wrong("topology", 'a federation is a star around its server; remove it, or set kind = "decentralized"')
-    if section.colluders and section.trust != "secure-sum":
-        keys.wrong("colluders", 'only a secure sum shares its noise among parties; set trust = "secure-sum"')
+    if section.colluders and section.trust not in ("secure-sum", *ON_GRAPH):
+        keys.wrong("colluders", 'only sums share their noise among parties; set trust = "secure-sum" or "masked-sum"')
 
 
 def _check_shape(keys: Keys, section: SettingSection) -> None:
@@ -121,8 +142,14 @@ def _check_shape(keys: Keys, section: SettingSection) -> None:
     if isinstance(section.algorithm, PeerAlgorithm):
         if section.kind != "decentralized":
             keys.wrong("algorithm", f'{name} runs on a graph of peers; set kind = "decentralized", or take another')
-    elif section.kind == "decentralized" and not walks:
-        keys.wrong("algorithm", f'{name} has a hub, which peers have only as a token; set schedule = "random-walk"')
+        elif section.trust in ON_GRAPH:
+            keys.wrong("algorithm", f'{name} tells neighbours single values, not sums; set trust = "local"')
+    elif section.kind == "decentralized" and not walks and section.trust not in ON_GRAPH:
+        keys.wrong(
+            "algorithm",
+            f'{name} has a hub; peers have none, but can sum: set trust = "masked-sum" or "tree", or schedule = '
+            '"random-walk" for a token',
+        )
 
 
 _WALKERS = (

@@ -3,9 +3,9 @@
 1. Engines agree. 2. The ledger of a run is its plan. 3. Non-interference. 4. Measured sensitivity is within the
 declared one. 5. Without noise the optimum is reached. 7. Undeclared, extra and missing releases raise: the releaser
 enforces it on every run. 8. What is drawn has the law that the event states. 9. No attack beats what is reported to any
-observer. 10. For linear losses no reported value is below the exact one. 11. Whatever a hub or a neighbour sends, law 4
-holds, and rows do not decide what is refused. 12. Compiled rounds give the iterates of plain ones. Law 6 belongs to
-operators.
+observer. 10. For linear losses no reported value is below the exact one; 1 and 10 hold without a server, too. 11.
+Whatever a hub or a neighbour sends, law 4 holds, and rows do not decide what is refused. 12. Compiled rounds give the
+iterates of plain ones. Law 6 belongs to operators.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from consenso.testing.attacks import attacks_stay_below
 from consenso.testing.compiled import compiled_rounds_agree
 from consenso.testing.draws import noise_has_its_law
 from consenso.testing.exact_values import no_value_below_exact
+from consenso.testing.graph_sums import sums_need_no_server
 from consenso.testing.interference import messages_are_releases, non_interference, transcript
 from consenso.testing.lying_hub import lies_gain_nothing
 from consenso.testing.optimum import optimum
@@ -62,6 +63,7 @@ __all__ = [
     "plan_with_noise_scaled",
     "reaches_optimum",
     "settings_of",
+    "sums_need_no_server",
     "transcript",
 ]
 
@@ -139,6 +141,7 @@ EVERY: tuple[Law, ...] = (
     noise_has_its_law,
     attacks_stay_below,
     no_value_below_exact,
+    sums_need_no_server,
     lies_gain_nothing,
     compiled_rounds_agree,
 )

@@ -32,7 +32,10 @@ def plan_example(example: Example, **changes: Any) -> Plan:
         "topology": example.topology,
         "sampler": Seeded(7),
     }
-    return plan(example.problem, example.algorithm, **(settings | changes))
+    settings |= changes
+    if settings["trust"] == "masked-sum":
+        settings.setdefault("colluders", 1)  # a peer that looks counts
+    return plan(example.problem, example.algorithm, **settings)
 
 
 def settings_of(example: Example) -> Iterator[Plan]:

@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 
 from consenso.deployment import certs
+from consenso.deployment.engines import peer_kind
 from consenso.deployment.sum_protocols import parts_of
 from consenso.federation.disk import Disk
 from consenso.federation.hub import HubRun
-from consenso.federation.node import Node
 from consenso.federation.party import Party
-from consenso.federation.walker import Walker
 from consenso.planning.plan import Plan
-from consenso.schedules import RandomWalk
+from consenso.secure_sum.tree_peer import TreePeer
 from consenso.shards import Shards
 from consenso.testing.laws import execute
 from consenso.testing.worlds import draw
@@ -123,9 +122,9 @@ class World:
     # --- graph --------------------------------------------------------------------------------------------------
 
     def peer(self, party: int, *, run: str = RUN, kind: type[GraphPeer] = GraphPeer, **options: Any) -> GraphPeer:
-        works = Walker if isinstance(self.made.spec.schedule, RandomWalk) else Node
-        worker = works(self.made, self.shards(party), party, self.disk(f"p{party}"))
-        credentials = self.authority(self.names[party])
+        credentials, works = self.authority(self.names[party]), peer_kind(self.made)
+        more = {"signatures": credentials.signatures(self.names, run)} if works is TreePeer else {}
+        worker = works(self.made, self.shards(party), party, self.disk(f"p{party}"), **more)
         told = {"run": run, "credentials": credentials, "linger": 10.0} | options
         return self.spawn(kind(worker, self.names, self.addresses, **told))
 

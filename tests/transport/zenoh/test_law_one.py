@@ -5,12 +5,15 @@ Every discovered algorithm, in every schedule and under every trust of its examp
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from consenso.algorithms import discover
+from consenso.algorithms.dp_sgd import DPSGD
 from consenso.deployment.engines import ENGINES, refusal
-from consenso.schedules import FixedSubset, RandomWalk
+from consenso.schedules import FixedSubset, PoissonSubset, RandomWalk
 from consenso.testing.laws import plan_example, settings_of
 from consenso.topology import Topology
 
@@ -86,6 +89,13 @@ def test_a_walk_on_a_graph_agrees_with_the_local_engine(world, name):
     check_peers(
         world, plan_example(discover()[name].example(), schedule=RandomWalk(topology=Topology.star(6)), rounds=25)
     )
+
+
+@pytest.mark.parametrize("trust", ["masked-sum", "tree"])
+def test_sums_on_a_graph_agree_with_the_local_engine(world, trust):
+    example = replace(DPSGD.example(), rounds=3)
+    graph = Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (1, 4)])
+    check_peers(world, plan_example(example, schedule=PoissonSubset(0.7), trust=trust, topology=graph))
 
 
 def check_peers(world, made) -> None:

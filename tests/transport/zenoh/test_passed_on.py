@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from consenso.algorithms.consensus import ConsensusADMM
+from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.ipadmm import IPADMM
 from consenso.engine.codec import decode_values, encode_values
 from consenso.federation.node import Node
@@ -173,3 +175,24 @@ def test_an_own_item_that_comes_from_others_is_not_believed(world, authority):
     with pytest.raises(Exception, match="of an earlier start"):
         peer._take_item(1, "model-0", signed)
     assert peer.worker.disk.read_bytes("item/model-0") is None
+
+
+def test_a_key_that_its_owner_has_not_signed_is_refused_and_who_handed_it_over_is_named(world, authority):
+    """A key of the liar's in another's place would open that one's masks; the true keys come around the ring."""
+    graph = Topology.ring(6)
+    here = world(plan_example(replace(DPSGD.example(), rounds=2), schedule=None, trust="masked-sum", topology=graph))
+
+    def lie(liar: Liar, name: str, body: bytes, signature: bytes) -> bytes:
+        if not name.startswith("key-"):
+            return signature + body
+        own = liar.worker.disk.read_bytes(f"item/key-{LIAR}")
+        return liar._signatures.sign(f"item {name}", own) + own
+
+    peers = Peers(here, authority, lie)
+    here.join()
+    assert not here.errors
+    expected = here.local()
+    assert all(np.array_equal(peer.worker.model(), expected) for party, peer in enumerate(peers.all) if party != LIAR)
+    refusals = [(who, why) for party, seen in peers.refused.items() if party != LIAR for who, why in seen]
+    assert {who for who, why in refusals if "refused what" in why} == {LIAR}
+    assert any("'s, and 'p1' signed it" in why for _, why in refusals)

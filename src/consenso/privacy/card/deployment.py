@@ -24,10 +24,18 @@ if TYPE_CHECKING:
     from consenso.privacy.card.document import Card
 
 OPEN = "To be stated by the curator"
-MODELS = {"curator": "Central", "secure-sum": "Federated", "local": "Local"}
+MODELS = {
+    "curator": "Central",
+    "secure-sum": "Federated",
+    "local": "Local",
+    "tree": "Local",
+    "masked-sum": "Federated",
+}
 TRUSTED = {
     "curator": "Whoever adds up the parties' values is trusted with the records and adds the noise.",
     "secure-sum": "Only sums of what the parties send can be read; each party adds a share of the noise.",
+    "tree": "There is no server: sums go along a tree of peers, each of whom adds its own noise.",
+    "masked-sum": "There is no server: masked sums go along a tree of peers, each of whom adds a share of the noise.",
     "local": "Nobody is trusted: every party adds noise to what it sends.",
 }
 NEIGHBOURS = {

@@ -7,9 +7,11 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from consenso.conventions import ON_GRAPH
 from consenso.privacy.card.depths import Overview, epsilon_text, observer_name
 from consenso.privacy.card.entry import Entry, round_up
 from consenso.privacy.guarantee import LARGEST_USEFUL, is_useful
+from consenso.privacy.release import sums_in_steps
 from consenso.privacy.threshold import least_threshold
 
 if TYPE_CHECKING:
@@ -62,7 +64,9 @@ def spread_text(entry: Entry) -> str | None:
 
 
 def threat_text(card: Card) -> str:
-    """Against whom a secure sum protects, and what it needs."""
+    """Against whom sums protect, and what they need."""
+    if card.trust in ON_GRAPH:
+        return _graph_threat(card)
     semi_honest = "the server follows the protocol but looks at everything it receives (semi-honest)"
     if "sizes" not in card.data or "colluders" not in card.parameters:
         return f"{semi_honest}."
@@ -76,6 +80,21 @@ def threat_text(card: Card) -> str:
     )
 
 
+def _graph_threat(card: Card) -> str:
+    if card.trust == "tree":
+        return (
+            "no server; each peer adds its own noise and learns the sum over each of its branches in the tree and "
+            "nothing else of the others (docs/peers.md)."
+        )
+    parties, coalition = len(card.data["sizes"]), int(card.parameters["colluders"])
+    return (
+        "no server; peers follow the protocol but look at everything that they see (semi-honest); at most "
+        f"{coalition} of {parties} peers, the one that looks counted, pool what they know; masks hide everything but "
+        "the total, and a peer that is away stops the round until it is back (docs/peers.md)."
+    )
+
+
+BLANKED = "blanked: one record blanked, n public; its row adds zero to every sum"
 # What people read for a unit.
 UNIT_NAMES = {"record": "record", "party": "party"}
 
@@ -131,7 +150,7 @@ def _lines(card: Card) -> Iterator[str]:
     yield from _wrap(f"data: {facts_text(card.data)}")
     yield from _wrap(f"parameters: {facts_text(card.parameters)}")
     yield from _wrap(f"trust: {card.trust}; sampler: {card.sampler}; delta: {card.delta:g}")
-    if card.trust == "secure-sum":
+    if sums_in_steps(card.trust):
         yield from _wrap(f"threat model: {threat_text(card)}")
     yield from _wrap(f"versions: {facts_text(card.versions)}")
 

@@ -20,6 +20,7 @@ from consenso.privacy.theorems.gradient_admm import (
     contraction,
     pair_constant,
 )
+from consenso.privacy.theorems.graph_sum import SumsOnGraph
 from consenso.privacy.theorems.inexact import inexact_energy, prox_gap
 from consenso.privacy.theorems.sampling import FixedSizeWithoutMemory
 from consenso.privacy.theorems.strongest import strongest
@@ -38,6 +39,7 @@ __all__ = [
     "GradientVisits",
     "MeanOfNoisyStates",
     "PerturbedObjective",
+    "SumsOnGraph",
     "Theorem",
     "Unit",
     "WalkWithoutStates",

@@ -12,7 +12,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.audit.neighbours import Neighbours, extremes, neighbours, unkind
-from consenso.conventions import LARGEST_DELTA, UNITS
+from consenso.conventions import LARGEST_DELTA, ON_GRAPH, UNITS
 from consenso.errors import ConsensoError
 from consenso.planning.plan import Plan
 from consenso.privacy import accountants, relations
@@ -115,7 +115,8 @@ def observers_of(plan: Plan, attacked: int) -> list[Observer]:
     outside = [observer for observer in plan.observers() if not members(observer)]
     if only_places_matter(plan.spec.schedule, plan.spec.parties):
         return outside
-    inside: list[Observer] = [Peer(party=party) for party in others[:1]]
+    on_graph = plan.spec.policy.trust in ON_GRAPH  # where every node is another observer
+    inside: list[Observer] = [Peer(party=party) for party in (others if on_graph else others[:1])]
     if len(others) > 1:
         inside.append(Coalition(parties=tuple(others[:2])))
     return outside + inside
@@ -258,7 +259,7 @@ class _Run:
             assert self._base is not None
             knows = noise_owners_known(self.plan, observer, self.attacked)
             hidden = np.array([owner not in knows for owner in self.sampler.owners], dtype=bool)
-            self._views[observer] = self._base.positions(self.plan, observer), hidden
+            self._views[observer] = self._base.positions(self.plan, observer, self.attacked), hidden
         return self._views[observer]
 
     def _mean(self, world: Shards, tails: frozenset[Coin] = frozenset()) -> Array:

@@ -5,17 +5,23 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from consenso.arrays import Array
+from consenso.arrays import Array, IntArray
+from consenso.conventions import ON_GRAPH
 from consenso.engine.in_process import InProcessEngine
 from consenso.engine.run import coins_of, get_model
+from consenso.engine.step import RoundContext
+from consenso.engine.sums import RoundSum
 from consenso.planning.plan import Plan
+from consenso.privacy.graph_views import find_coalition
 from consenso.privacy.observers import Eavesdropper, Observer, Public, Server, members
+from consenso.privacy.release import sums_in_steps
 from consenso.privacy.releaser import SumToken
+from consenso.privacy.run_spec import PrivacyQuery
 from consenso.shards import Shards
 from consenso.testing.exact_values.scripted import Scripted
 
@@ -24,7 +30,10 @@ Active = tuple[frozenset[int], ...]  # who took part, by round
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """One value of a run: a message of a party, the sum that the hub opened, what it sent, or the final model."""
+    """One value of a run: a message of a party, the sum that the hub opened, what it sent, or the final model.
+
+    On a graph a "link" is what a node sends to its parent in the tree: the sum over its subtree.
+    """
 
     kind: str
     round: int
@@ -44,10 +53,11 @@ class Observed:
         """All numbers one after the other."""
         return np.concatenate([seen.value for seen in self.values])
 
-    def positions(self, plan: Plan, observer: Observer) -> Array:
+    def positions(self, plan: Plan, observer: Observer, attacked: int) -> Array:
         """Which of the numbers are in an observer's view, as a mask."""
+        inside = noise_owners_known(plan, observer, attacked)
         return np.concatenate(
-            [np.full(len(seen.value), _sees(plan, observer, seen, self.active)) for seen in self.values]
+            [np.full(len(seen.value), _sees(plan, observer, inside, seen, self.active)) for seen in self.values]
         )
 
 
@@ -56,7 +66,8 @@ def observe(plan: Plan, shards: Shards, sampler: Scripted) -> Observed:
     log: list[Seen] = []
     active: list[frozenset[int]] = []
     plan = replace(plan, algorithm=_recording(plan.algorithm, log), sampler=sampler)
-    engine = InProcessEngine()
+    on_tree = plan.trust == "tree"
+    engine = InProcessEngine(make_sum=partial(_LinkSums, log)) if on_tree else InProcessEngine()
     progress = engine.start(plan.algorithm, plan.spec, shards)
 
     def watch(round_: int, total: Any, hub: Any) -> None:
@@ -71,6 +82,30 @@ def observe(plan: Plan, shards: Shards, sampler: Scripted) -> Observed:
     # Where nobody was sampled the engine lets party 0 take a step that is not sent.
     sent = [seen for seen in log if seen.kind != "up" or seen.party in active[seen.round]]
     return Observed(tuple(sent), tuple(active))
+
+
+class _LinkSums(RoundSum):
+    """The sum of a round, writing down what each node of a tree sends to its parent."""
+
+    def __init__(self, log: list[Seen], context: RoundContext) -> None:
+        super().__init__(context, on_grid=True)
+        self._log, self._rows = log, dict[str, dict[int, Array]]()
+
+    def add_row_values(self, name: str, values: Array, cohort: IntArray, weight: float = 1.0) -> None:
+        """Note each node's contribution."""
+        super().add_row_values(name, values, cohort, weight)
+        if weight:
+            self._rows.setdefault(name, {}).update(zip(cohort.tolist(), np.array(values), strict=True))
+
+    def open(self) -> Any:
+        """The total, once every link is written down."""
+        round_ = self.context.facts.round
+        tree = self.context.spec.tree(round_)
+        for rows in self._rows.values():
+            for node in tree.upwards[:-1]:
+                rows[tree.parents[node]] = rows[tree.parents[node]] + rows[node]
+                self._log.append(Seen("link", round_, node, rows[node].ravel()))
+        return super().open()
 
 
 def _recording(algorithm: Any, log: list[Seen]) -> Any:
@@ -107,7 +142,14 @@ def _numbers(message: Any) -> list[Array]:
     return [np.array(value).ravel() for value in values if isinstance(value, np.ndarray) and value.dtype.kind == "f"]
 
 
-def _sees(plan: Plan, observer: Observer, seen: Seen, active: Active) -> bool:
+def _sees(plan: Plan, observer: Observer, inside: frozenset[int], seen: Seen, active: Active) -> bool:
+    trust = plan.spec.policy.trust
+    if seen.kind == "link":
+        # Planned colluders tell whoever looks what is on their own links, the public, too.
+        ends = {seen.party, plan.spec.tree(seen.round).parents[seen.party]}
+        return isinstance(observer, Eavesdropper) or bool(ends & inside)
+    if trust in ON_GRAPH and seen.kind != "model":
+        return not isinstance(observer, Public) or bool(inside)  # every node learns the total
     if seen.kind == "model" or isinstance(observer, Public):
         return seen.kind == "model"
     insiders = members(observer)
@@ -116,7 +158,7 @@ def _sees(plan: Plan, observer: Observer, seen: Seen, active: Active) -> bool:
         assert graph is not None
         return not insiders or any(seen.party == i or seen.party in graph.neighbors(i) for i in insiders)
     if not insiders:
-        return seen.kind != "up" or plan.spec.policy.trust != "secure-sum"
+        return seen.kind != "up" or trust != "secure-sum"
     return bool(insiders & active[seen.round]) if seen.kind == "down" else seen.party in insiders
 
 
@@ -127,13 +169,20 @@ def known_coins(plan: Plan, observer: Observer, active: Active) -> Hashable:
     were), its own rounds for a party, nothing for the public.
     """
     if isinstance(observer, Eavesdropper | Server):
-        return len(active) if plan.spec.policy.trust == "secure-sum" else active
+        return len(active) if sums_in_steps(plan.spec.policy.trust) else active
     insiders = members(observer)
     return tuple((round_, insiders & there) for round_, there in enumerate(active) if insiders & there)
 
 
 def noise_owners_known(plan: Plan, observer: Observer, attacked: int) -> frozenset[int]:
-    """The parties whose noise an observer knows: its members, and for the server those that collude with it."""
+    """The parties whose noise an observer knows: its members, and for the server those that collude with it.
+
+    On a graph the planned colluders are with every observer.
+    """
+    if plan.spec.policy.trust in ON_GRAPH:
+        unit, adjacency = plan.problem.unit, plan.problem.adjacency
+        query = PrivacyQuery(observer=observer, unit=unit, adjacency=adjacency, party=attacked)
+        return find_coalition(plan.spec, query, 0)
     if not isinstance(observer, Server):
         return members(observer)
     others = [party for party in range(plan.spec.parties) if party != attacked]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 
 from consenso.engine.codec import MessageEnvelope, MessageError
 from consenso.errors import ConsensoError, InputError
-from consenso.federation.node import Node
+from consenso.federation.exchange import Exchanger
 from consenso.federation.signatures import SIGNATURE_BYTES
 from consenso.federation.walker import START, Walker
 from consenso.transport.zenoh.access import graph_node
@@ -39,7 +39,7 @@ class GraphPeer:
 
     def __init__(
         self,
-        worker: Node | Walker,
+        worker: Exchanger | Walker,
         names: Mapping[int, str],
         addresses: Mapping[int, str],
         *,
@@ -74,7 +74,7 @@ class GraphPeer:
         self._identity = Identity(run=run, me=me, name=names[me], others=others)
         self._changed, self._refused = changed, refused
         self._stop, self._failure = threading.Event(), list[Exception]()
-        self._inbox: dict[tuple[int, int], bytes] = {}  # by neighbour and round
+        self._inbox: dict[tuple[int, int], bytes] = {}  # by neighbour and exchange
         self._calls: dict[tuple[object, ...], OpenQuestion] = {}
         self._told: set[tuple[int, str]] = set()  # neighbours that have an item
         self._delivered = -1  # number of the last token that was acknowledged
@@ -151,20 +151,22 @@ class GraphPeer:
         worker = self.worker
         if self._unsent():
             return True
-        if isinstance(worker, Node):
-            return not worker.done and self._has_heard_everybody(worker)
+        if not isinstance(worker, Walker):
+            return self._can_advance(worker)
         hop = worker.hop()
         return hop is not None and hop.number > self._delivered and ("token", hop.number) not in self._calls
 
-    def _has_heard_everybody(self, node: Node) -> bool:
-        return all((other, node.round) in self._inbox for other in node.neighbours)
+    def _can_advance(self, node: Exchanger) -> bool:
+        if node.done or not node.ready:
+            return False
+        return all((other, node.hears) in self._inbox for other in node.sources)
 
     def _work(self) -> None:
         worker = self.worker
-        if not isinstance(worker, Node) or worker.done or not self._has_heard_everybody(worker):
+        if isinstance(worker, Walker) or not self._can_advance(worker):
             return
-        round_ = worker.round
-        worker.advance({other: self._inbox.pop((other, round_)) for other in worker.neighbours})
+        number = worker.hears
+        worker.advance({other: self._inbox.pop((other, number)) for other in worker.sources})
         self._note_progress()
 
     def _note_progress(self) -> None:
@@ -177,9 +179,9 @@ class GraphPeer:
         worker = self.worker
         for other, name in self._unsent():
             self._hand_over(other, name)
-        if isinstance(worker, Node):
-            if not worker.done:
-                for other in worker.neighbours:
+        if not isinstance(worker, Walker):
+            if not worker.done and worker.ready:
+                for other in worker.sources:
                     self._ask_for(worker, other)
             return
         hop = worker.hop()
@@ -216,9 +218,9 @@ class GraphPeer:
             disk.commit({f"signature/{name}": kept})
         return kept
 
-    def _ask_for(self, node: Node, other: int) -> None:
+    def _ask_for(self, node: Exchanger, other: int) -> None:
         assert self.lines is not None
-        round_ = node.round
+        round_ = node.hears
         if (other, round_) in self._inbox or ("said", other, round_) in self._calls:
             return
 
@@ -227,7 +229,7 @@ class GraphPeer:
                 return False
             if envelope.kind != "said" or envelope.round != round_:
                 raise MessageError("an answer to another question came.")
-            node.check(round_, envelope.body)
+            node.check(round_, other, envelope.body)
             self._inbox[other, round_] = envelope.body
             return True
 
@@ -260,7 +262,7 @@ class GraphPeer:
     def _handle(self, other: int, envelope: MessageEnvelope) -> MessageEnvelope:
         assert self.lines is not None
         worker = self.worker
-        if envelope.kind == "said" and isinstance(worker, Node):
+        if envelope.kind == "said" and not isinstance(worker, Walker):
             return self._tell(worker, other, envelope.round)
         if envelope.kind == "token" and isinstance(worker, Walker):
             worker.receive(envelope.round, envelope.body)
@@ -273,13 +275,13 @@ class GraphPeer:
             raise MessageError("a neighbour sent something that there is not on this graph.")
         return self.lines.envelope(other, kind="done")
 
-    def _tell(self, node: Node, other: int, round_: int) -> MessageEnvelope:
-        """What was said in a round, or that it is still to come."""
+    def _tell(self, node: Exchanger, other: int, round_: int) -> MessageEnvelope:
+        """What was said in an exchange, or that it is still to come."""
         assert self.lines is not None
-        if not 0 <= round_ < node.plan.spec.rounds:
+        if not 0 <= round_ < node.exchanges:
             raise MessageError("a round was asked for that the plan does not have.")
-        self.lines.pause(lambda: self._ended or node.round >= round_, HELD)
-        blob = node.get_message(round_)
+        self.lines.pause(lambda: self._ended or node.says >= round_, HELD)
+        blob = node.get_message(round_, other)
         if blob is None:
             return self.lines.envelope(other, kind="later")
         return self.lines.envelope(other, kind="said", round=round_, body=blob)
