@@ -45,16 +45,11 @@ def figures(grid: Any, results: Results) -> tuple[Figure, ...]:
 def _errors(grid: Any, results: Results) -> Figure:
     panels = []
     for data in grid.sets:
-        curves = [
-            curve(
-                LABELS.get(method, method),
-                grid.epsilons,
-                [last(results, data, method, epsilon) for epsilon in grid.epsilons],
-                hue=HUES[method],
-            )
-            for method in methods(results, data)
-            if all(runs(results, data, method, epsilon) for epsilon in grid.epsilons)
-        ]
+        curves = []
+        for method in methods(results, data):
+            at = [epsilon for epsilon in grid.epsilons if runs(results, data, method, epsilon)]
+            found = [last(results, data, method, epsilon) for epsilon in at]
+            curves.append(curve(LABELS.get(method, method), at, found, hue=HUES[method]))
         for label, told in (("Trust, as reported", reported.TRUST), ("OutP, as reported", reported.OUTPUT)):
             at = sorted(told[data])
             hue = HUES["Trust" if label.startswith("Trust") else "OutP, its code"]

@@ -171,10 +171,8 @@ def _add(target: Any, rng: np.random.Generator, scale: float, draw: Any) -> floa
 
 
 def _laplace(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
-    """Exponential lengths with random signs, 64 of them from one draw of bits."""
     drawn = rng.standard_exponential(shape, dtype=np.float32)
-    bits = np.unpackbits(rng.integers(0, 256, size=-(-drawn.size // 8), dtype=np.uint8), count=drawn.size)
-    np.negative(drawn, where=bits.reshape(shape).view(bool), out=drawn)
+    drawn -= rng.standard_exponential(shape, dtype=np.float32)
     return drawn
 
 
