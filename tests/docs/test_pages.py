@@ -15,7 +15,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("tutorials/one-table", "tutorials/federation", "tutorials/peers", "which-guarantee", "which-algorithm")
+PAGES = (
+    "tutorials/one-table",
+    "tutorials/federation",
+    "tutorials/peers",
+    "which-guarantee",
+    "which-algorithm",
+    "comparison",
+)
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```", re.M | re.S)
 
 

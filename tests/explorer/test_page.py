@@ -197,7 +197,7 @@ def test_moving_a_slider_in_a_browser_changes_the_numbers_to_what_the_library_co
             # The live view of a run that another process writes.
             status = {"state": "training", "done": 3, "planned": 40, "parties": 20, "movement": [3.0, 2.0, 1.0]}
             (study.parent / "run").mkdir()
-            (tmp_path / "run" / "status.json").write_text(json.dumps(status))
+            (study.parent / "run" / "status.json").write_text(json.dumps(status))
             page.wait_for_function("() => document.getElementById('livetext').textContent.includes('round 3 of 40')")
             assert page.locator("#livechart polyline").count() == 1
             if "CONSENSO_SCREENSHOTS" in os.environ:
