@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint docs bench bench-utility audit exact faults release clean
+.PHONY: demo test lint docs pictures bench bench-utility audit exact faults release clean
 .DEFAULT_GOAL := test
 
 $(INSTALLED): pyproject.toml
@@ -39,7 +39,12 @@ lint: $(INSTALLED)
 	$(BIN)/lint-imports
 
 docs: $(INSTALLED)
+	$(BIN)/python docs/algorithm_pages.py
 	$(BIN)/mkdocs build --strict --quiet --site-dir site
+
+# Screenshots of every page at two widths, in light and dark; needs Debian's chromium.
+pictures: $(INSTALLED)
+	$(BIN)/python docs/pictures/take.py
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks

@@ -7,6 +7,8 @@ at all of them with a real browser.
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ FOLDER = Path(__file__).parent
 CHROMIUM = "/usr/bin/chromium"
 WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 TALLEST = {1280: 1500, 390: 2200}  # pixels of a picture
-COLOURS = 48  # of a picture, which keeps it small
+COLOURS = 96  # of a picture, which keeps it small
 
 
 @contextmanager
@@ -64,6 +66,71 @@ def list_pages(folder: Path, stack: ExitStack) -> Iterator[tuple[str, str, str |
     yield "demo", made.as_uri(), None
     for name in ("central", "decentralized", "ward"):
         yield f"report-{name}", (folder / name / "report.html").as_uri(), None
+    yield from _simulated(folder)
+    yield "live", stack.enter_context(_live()), "#parties tr"
+    yield "explorer", stack.enter_context(_explorer(folder)), "#picture svg"
+
+
+def _simulated(folder: Path) -> Iterator[tuple[str, str, str | None]]:
+    """A forecast, and the three settings compared over five budgets: the picture of the README."""
+    from consenso.cli.compare import draw, plan_or_train
+    from consenso.report.expected import forecast_html
+    from consenso.study import Study
+    from consenso.study.forecast import forecast
+
+    made = folder / "forecast.html"
+    made.write_text(forecast_html(forecast(Study.load(folder / "central.toml"))), encoding="utf-8")
+    yield "forecast", made.as_uri(), None
+    studies = [
+        (f"{name}-{epsilon:g}", Study.load(folder / f"{name}.toml").with_epsilon(epsilon))
+        for name in ("central", "federated", "decentralized")
+        for epsilon in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+    ]
+    rows = [plan_or_train(name, study, folder / "compare" / name) for name, study in studies]
+    drawn = draw(rows, [study for _, study in studies])
+    assert drawn is not None
+    page, picture, *_ = drawn.write(folder / "compare", "compare")
+    (FOLDER / "settings.svg").write_text(picture.read_text(encoding="utf-8"), encoding="utf-8")
+    yield "compare", page.as_uri(), None
+
+
+@contextmanager
+def _live() -> Iterator[str]:
+    """A status as a federation of five clinics has it."""
+    from consenso.deployment.status import LiveStatus, StatusPort
+
+    status = LiveStatus(
+        role="server",
+        name="server",
+        run="5f0c" * 16,
+        rounds=81,
+        delta=1e-5,
+        simulation=False,
+        budget={"eavesdropper": 2.0, "server": 2.0, "peer:0": 2.062, "public": 2.0},
+    )
+    for place, name in enumerate(("clinic-a", "clinic-b", "clinic-c", "clinic-d", "clinic-e")):
+        status.note_presence(name, place != 3)
+    status.note_round(1)
+    status.note_round(34, missing=("clinic-d",))
+    port = StatusPort(0)
+    port.show(status)
+    try:
+        yield f"http://127.0.0.1:{port.port}/"
+    finally:
+        port.close()
+
+
+@contextmanager
+def _explorer(folder: Path) -> Iterator[str]:
+    """The explorer of the demo's federation."""
+    command = [sys.executable, "-m", "consenso", "explore", str(folder / "federated.toml"), "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().split(" at ")[1].split()[0]
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def main() -> None:

@@ -13,7 +13,14 @@ import pytest
 from tests import forks
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("tutorials/one-table", "tutorials/federation", "tutorials/peers", "which-guarantee", "which-algorithm")
+PAGES = (
+    "tutorials/one-table",
+    "tutorials/federation",
+    "tutorials/peers",
+    "which-guarantee",
+    "which-algorithm",
+    "comparison",
+)
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```", re.M | re.S)
 
 

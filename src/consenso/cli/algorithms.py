@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
         Example: consenso algorithms --json
         """
-        found = [_describe(name, definition) for name, definition in _list_algorithms()]
+        found = [describe(name, definition) for name, definition in _list_algorithms()]
         if as_json:
             typer.echo(json.dumps(found, indent=2))
             return
@@ -34,7 +34,8 @@ def _list_algorithms() -> list[tuple[str, Any]]:
     return list(discover().items())
 
 
-def _describe(name: str, definition: Any) -> dict[str, Any]:
+def describe(name: str, definition: Any) -> dict[str, Any]:
+    """What is known of an algorithm: what it does, where it is from, and the theorem by setting and observer."""
     from consenso.algorithms.shape import HubAlgorithm
     from consenso.planning.plan import plan
 

@@ -50,7 +50,7 @@ def show(
         if study is None:
             rows.append(_of_run(name, path))
         else:
-            rows.append(_of_study(name, study, out / name if train else None))
+            rows.append(plan_or_train(name, study, out / name if train else None))
     drawn = draw(rows, [study for _, study, _ in studies if study is not None])
     written = [] if drawn is None else drawn.write(out, "compare")
     if as_json:
@@ -126,7 +126,8 @@ def _references(studies: list[Study], measured: list[dict[str, Any]], measure: s
     return {"without privacy": float(value), **found}
 
 
-def _of_study(name: str, study: Study, out: Path | None) -> dict[str, Any]:
+def plan_or_train(name: str, study: Study, out: Path | None) -> dict[str, Any]:
+    """What is compared of a study: its plan, and with a folder for its run what it reached."""
     from consenso.study.plan_summary import outlook
 
     found = outlook(study)

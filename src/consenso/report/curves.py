@@ -73,7 +73,7 @@ class Curves:
     def html(self) -> str:
         """A page of its own."""
         rows = [
-            [curve.name, number_text(epsilon), self.show(mean), f"{self.show(low)} to {self.show(high)}"]
+            [curve.name, number_text(epsilon), self.show(mean), self._band(low, high)]
             for curve in self.curves
             for epsilon, mean, low, high in zip(curve.epsilons, curve.means, curve.lows, curve.highs, strict=True)
         ] + [[name, "without privacy", self.show(value), ""] for name, value in self.references.items()]
@@ -96,6 +96,9 @@ class Curves:
         made = [folder / f"{name}.{kind}" for kind in texts]
         drawn = self._png(folder / f"{name}.png")
         return [*made, drawn] if drawn is not None else made
+
+    def _band(self, low: float, high: float) -> str:
+        return "one run" if low == high else f"{self.show(low)} to {self.show(high)}"
 
     def _repr_html_(self) -> str:
         return f"<style>{STYLE}</style>{self.svg()}"
