@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.regularizers import L2, NoPenalty, Regularizer, Unpenalized
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Unpenalized
 
 # Over-relaxation and the balance of the two residuals of ADMM, as Boyd et al. 2011 (3.4) advise.
 RELAXATION, UNBALANCED, CORRECTION = 1.6, 10.0, 2.0
@@ -110,6 +110,22 @@ class Metric:
                 factor = CORRECTION if apart > moved else 1 / CORRECTION
                 penalty, dual = penalty * factor, dual / factor
         return y
+
+
+def prox_in_diagonal(regularizer: Regularizer, v: Array, steps: Array) -> Array:
+    """argmin_x r(x) + sum of (x - v)^2 / (2 steps); a prox that couples coordinates takes the shortest step for all."""
+    match regularizer:
+        case NoPenalty() | Box():
+            return regularizer.prox(v, 1.0)
+        case L1(strength=strength):
+            return v - np.clip(v, -steps * strength, steps * strength)
+        case L2(strength=strength):
+            return v / (1.0 + steps * strength)
+        case ElasticNet(l1=l1, l2=l2):
+            return (v - np.clip(v, -steps * l1, steps * l1)) / (1.0 + steps * l2)
+        case Unpenalized(inner=inner, last=last):
+            return np.append(prox_in_diagonal(inner, v[:-last], steps[:-last]), v[-last:])
+    return regularizer.prox(v, float(steps.min()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from consenso.arrays import Array, IntArray
 BLOCK_NUMBERS = 1 << 18
 # Rows whose products are added up in double precision before they are added as integers.
 MOMENT_ROWS = 1 << 13
+SQUARED_ROWS = 1 << 12
 # Matrix products treat the last rows of a table apart unless their number is a multiple of this.
 LANES = 8
 
@@ -197,6 +198,21 @@ class Rows:
                 rows = rows.astype(np.float64, copy=False)
                 cut = np.trunc((rows if change is None else change(rows, block)) / step)
                 out[party] += (cut.T @ cut).astype(np.int64)
+        return out
+
+    def exact_squares(self, step: float) -> IntArray:
+        """Sums over each party's rows of squared entries in whole steps, each cut towards zero, (parties, features)."""
+        out = np.zeros((self.parties, self.features), dtype=np.int64)
+        for party, (start, stop) in enumerate(zip(self.layout.offsets[:-1], self.layout.offsets[1:], strict=True)):
+            if self.is_sparse:
+                for first in range(int(start), int(stop), SQUARED_ROWS):
+                    entries = slice(*self.matrix.indptr[[first, min(first + SQUARED_ROWS, stop)]])
+                    cut = np.trunc(np.square(self.matrix.data[entries], dtype=np.float64) / step)
+                    out[party] += np.bincount(self.matrix.indices[entries], cut, self.features).astype(np.int64)
+                continue
+            for block in self._blocks(int(start), int(stop)):
+                cut = np.trunc(np.square(self.matrix[block], dtype=np.float64) / step)
+                out[party] += cut.sum(axis=0).astype(np.int64)
         return out
 
     def transformed_squared_norms(self, transform: Array) -> Array:

@@ -183,6 +183,10 @@ class Cohort:
         """Sums of row times its transpose in whole squared steps, (parties, features, features)."""
         return self._rows.exact_moments(step, change)
 
+    def exact_squares(self, step: float) -> IntArray:
+        """Sums of squared entries of rows in whole steps, (parties, features); the cost is that of the non-zeros."""
+        return self._rows.exact_squares(step)
+
     def transformed_squared_norms(self, transform: Array) -> Array:
         """Squared lengths of the rows after multiplication with a (features, k) matrix, (rows,)."""
         return self._rows.transformed_squared_norms(transform)
