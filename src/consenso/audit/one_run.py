@@ -1,10 +1,14 @@
-"""Auditing a real training run, once, with many canaries (Steinke, Nasr and Jagielski 2023).
+"""Auditing a real training run, once, with many canaries.
 
 Each of m canaries is a record of which one of two versions is in the data, by a fair coin of its own. After one run the
 attacker guesses some of the coins and passes on the others. If the run is (epsilon, delta) private, the number of right
-guesses among r is hardly more than that of r tosses of a coin with chance exp(epsilon) / (1 + exp(epsilon)):
+guesses among r is hardly more than that of r tosses of a coin with chance exp(epsilon) / (1 + exp(epsilon)) (Steinke,
+Nasr and Jagielski 2023):
 
     P[right >= v] <= P[B >= v] + 2 m delta max over i of P[v > B >= v - i] / i,     B ~ Binomial(r, that chance).
+
+That holds for any mechanism. Guesses prove more about a claim whose shape is taken for granted: see
+`consenso.audit.guesses`. Each of the two bounds holds with the stated confidence.
 
 One run replaces thousands, at a price: canaries hide each other, so the bound is far below the truth when they are many
 and the model is small. It is for plans that are too costly to run often; its score sees the model of every round.
@@ -21,18 +25,20 @@ from scipy.stats import binom
 
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
+from consenso.audit.guesses import bound_within, plan_guesses
 from consenso.audit.neighbours import extremes, silence
 from consenso.conventions import LARGEST_DELTA
 from consenso.engine.in_process import InProcessEngine
 from consenso.engine.run import coins_of, get_model
 from consenso.errors import InputError
 from consenso.planning.plan import Plan
+from consenso.privacy.events import Event
 from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.shards import Shards
 
-# Shares of the canaries that are guessed; the confidence is divided among them.
+# Shares of the canaries that are guessed; the error probability is divided among them.
 GUESSED = (0.1, 0.25, 0.5, 1.0)
 LARGEST_EPSILON = 100.0
 
@@ -60,9 +66,14 @@ class OneRun:
     guesses: int
     right: int
     delta: float
-    confidence: float
-    lower: float  # bound on epsilon
+    confidence: float  # that either bound holds
+    lower: float  # bound on epsilon, of any mechanism
+    within: float  # bound on epsilon, of the same mechanism with less noise
     view: Literal["model", "rounds"]
+
+    def refutes(self, epsilon: float) -> bool:
+        """Whether one of the two bounds lies above a claim."""
+        return max(self.lower, self.within) > epsilon
 
 
 def canaries(problem: Problem, count: int, *, seed: int) -> Canaries:
@@ -97,36 +108,50 @@ def one_run(
     confidence: float = 0.95,
     seed: int = 0,
     view: Literal["model", "rounds"] = "rounds",
+    claim: Event | None = None,
 ) -> OneRun:
     """Train once on `data`, rows and targets of each party, with the first records of each replaced by canaries.
 
     view: "model" scores the final model only, "rounds" what the model does in every round. The noise is simulated.
+    claim: whose shape `within` takes for granted; left out, that of a Gaussian mechanism.
     """
     rng = np.random.default_rng(seed)
     coins = rng.integers(2, size=len(chosen)).astype(bool)
     shards = Shards.from_parties(plan.problem, _plant(data, chosen, coins))
     scores = _scores(plan, shards, chosen, seed=seed, every_round=view == "rounds")
-    best = OneRun(canaries=len(chosen), guesses=0, right=0, delta=delta, confidence=confidence, lower=0.0, view=view)
     # Under add-remove an absent canary scores about nothing, not minus what a present one does.
     scores = scores - np.median(scores) if plan.problem.adjacency == "add-remove" else scores
-    order = np.argsort(-np.abs(scores))
+    return weigh(scores, coins, delta=delta, confidence=confidence, view=view, claim=claim)
+
+
+def weigh(
+    scores: Array,
+    coins: Array,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+    view: Literal["model", "rounds"] = "model",
+    claim: Event | None = None,
+) -> OneRun:
+    """What scores, positive where version one is believed in, prove about the run that they come from."""
+    count, order = len(coins), np.argsort(-np.abs(scores))
+    hits = np.cumsum((scores[order] > 0) == coins[order])
+    each, lower = 1 - (1 - confidence) / len(GUESSED), 0.0
     for share in GUESSED:
-        guessed = order[: max(1, int(share * len(chosen)))]
-        right = int(np.sum((scores[guessed] > 0) == coins[guessed]))
-        found = lower_bound(
-            len(chosen), len(guessed), right, delta=delta, confidence=1 - (1 - confidence) / len(GUESSED)
-        )
-        if found > best.lower:
-            best = OneRun(
-                canaries=len(chosen),
-                guesses=len(guessed),
-                right=right,
-                delta=delta,
-                confidence=confidence,
-                lower=found,
-                view=view,
-            )
-    return best
+        some = max(1, int(share * count))
+        lower = max(lower, lower_bound(count, some, int(hits[some - 1]), delta=delta, confidence=each))
+    guesses = plan_guesses(claim, count, delta=delta, confidence=confidence)
+    right = int(hits[guesses - 1])
+    return OneRun(
+        canaries=count,
+        guesses=guesses,
+        right=right,
+        delta=delta,
+        confidence=confidence,
+        lower=lower,
+        within=bound_within(claim, count, guesses, right, delta=delta, confidence=confidence),
+        view=view,
+    )
 
 
 def audit_once(
@@ -141,10 +166,19 @@ def audit_once(
     chosen = canaries(plan.problem, count, seed=seed)
     found = []
     for view, observers in (("rounds", [each for each in plan.observers() if each != Public()]), ("model", [Public()])):
-        claims = {each.key: plan.guarantee(each, delta).epsilon(delta) for each in observers}
-        observer = min(claims, key=lambda key: claims[key])
-        run = one_run(plan, data, chosen, delta=delta, confidence=confidence, seed=seed, view=view)  # type: ignore[arg-type]
-        found.append((observer, claims[observer], run))
+        claims = [plan.guarantee(each, delta) for each in observers]
+        strongest = min(claims, key=lambda claim: claim.epsilon(delta))
+        run = one_run(
+            plan,
+            data,
+            chosen,
+            delta=delta,
+            confidence=confidence,
+            seed=seed,
+            view=view,  # type: ignore[arg-type]
+            claim=strongest.event,
+        )
+        found.append((strongest.observer, strongest.epsilon(delta), run))
     return found
 
 
