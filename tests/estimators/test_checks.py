@@ -62,6 +62,13 @@ def test_every_check_passes_with_privacy(name) -> None:
     assert found == {}
 
 
+@pytest.mark.parametrize("name", ["PrivateLinearSVC", "PrivateRidge"])
+def test_every_check_passes_with_bounds_that_are_found(name) -> None:
+    found = outcomes(private(name, row_bound=None, **({} if name in CLASSIFIERS else {"target_bound": None})))
+    assert found.pop("skipped", SKIPPED) == SKIPPED
+    assert set(found) == {"passed"}
+
+
 def test_every_check_passes_under_add_remove() -> None:
     found = outcomes(private("PrivateLogisticRegression", epsilon=0.1, adjacency="add-remove", records=1000))
     assert found.pop("skipped", SKIPPED) == SKIPPED

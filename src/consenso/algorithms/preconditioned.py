@@ -114,6 +114,7 @@ class PreconditionedFixedPoint:
     sources: ClassVar[tuple[Source, ...]] = (
         Source(paper="000", algorithm="Algorithm 1, preconditioned", names=("preconditioned fixed point",)),
     )
+    takes_weights: ClassVar[bool] = True
 
     looks: int = 1
     share: float = 0.1
@@ -240,8 +241,10 @@ class PreconditionedFixedPoint:
         # The size of slopes is measured at their first width, whatever the hub says.
         slopes = self._slopes(facts, f, f.linear_predictor(down.x), 1.0 if kind == "scale" else down.width)
         if kind == "scale":
-            return state, Up(total=release("scale", f.sums((slopes / slope_limit(facts.problem)) ** 2)[:, None]))
-        pulled = pull(f, slopes * (state.factor if slopes.ndim == 1 else state.factor[:, None]))
+            return state, Up(
+                total=release("scale", f.sums(f.weigh((slopes / slope_limit(facts.problem)) ** 2))[:, None])
+            )
+        pulled = pull(f, f.weigh(slopes * (state.factor if slopes.ndim == 1 else state.factor[:, None])))
         bound = down.clip * (1.0 if self.smoothing else down.width)
         return state, Up(total=release("gradient", metric.apply(pulled, -0.5), bound=bound, share=down.share))
 

@@ -61,8 +61,9 @@ class Hub:
 
 def moment_release(facts: PublicFacts, *, several: bool) -> Release:
     """Second moments; `several` share one cost."""
-    p, one = facts.problem.features, facts.problem.row_bound**2
-    rounding = sum_rounding(facts.problem.row_cap, one * facts.problem.row_cap)
+    problem = facts.problem
+    p, one = problem.features, problem.weight_bound * problem.row_bound**2
+    rounding = sum_rounding(problem.row_cap, one * float(problem.unit_caps.sum()))
     return Release(
         name="second moment",
         size=p * (p + 1) // 2,
@@ -82,24 +83,25 @@ def moment_release(facts: PublicFacts, *, several: bool) -> Release:
 
 def gradient_release(facts: PublicFacts) -> Release:
     """Gradients over whitened rows, which share one cost."""
-    slope, records = slope_limit(facts.problem) * (1 + rounding(facts)), facts.problem.row_cap
+    problem = facts.problem
+    slope = problem.weight_bound * slope_limit(problem) * (1 + rounding(facts))
+    total = sum_rounding(problem.row_cap, slope * float(problem.unit_caps.sum()))
     return Release(
         name="gradient",
         size=facts.dim,
         at="sum",
         adaptive=True,
         parts=True,
-        bounds=Bounds.of_contributions(
-            record=slope, party=slope * facts.most, rounding=sum_rounding(records, slope * records)
-        ),
+        bounds=Bounds.of_contributions(record=slope, party=slope * facts.most, rounding=total),
         why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
     )
 
 
 def scale_release(facts: PublicFacts) -> Release:
     """The sum of squared slopes."""
-    rounding = sum_rounding(facts.problem.row_cap, facts.problem.row_cap)
-    one, users = 1.0 + rounding, facts.most + rounding
+    problem, most = facts.problem, facts.problem.weight_bound
+    rounding = sum_rounding(problem.row_cap, most * float(problem.unit_caps.sum()))
+    one, users = most + rounding, most * facts.most + rounding
     return Release(
         name="scale",
         size=1,
@@ -193,7 +195,9 @@ def pull(f: Cohort, coefficients: Array) -> Array:
 
 
 def sum_shortened_moments(f: Cohort, metric: Metric, factors: Array) -> Array:
-    """Sum over each party's whitened and shortened rows of row times its transpose, (parties, features, features).
+    """Sum over each party's whitened and shortened rows of weight times row times its transpose.
+
+    (parties, features, features).
 
     The rows whose lengths were checked are the ones that are summed. They are taken a block at a time, so that no
     second table is made.
@@ -208,5 +212,5 @@ def sum_shortened_moments(f: Cohort, metric: Metric, factors: Array) -> Array:
             part = part.toarray() if rows.is_sparse else part.astype(np.float64, copy=False)
             part = part * metric.values[0] ** -0.5 if root is None else part @ root
             part = part * factors[block, None]
-            out[party] += part.T @ part
+            out[party] += part.T @ (part if f.weights is None else part * f.weights[block, None])
     return out

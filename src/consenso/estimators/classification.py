@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Task, fit
-from consenso.estimators.linear import PrivateLinearModel
-from consenso.estimators.privacy_params import PrivacyParams, terms_of
+from consenso.estimators.fitting import Task
+from consenso.estimators.linear import PUBLIC, PrivateLinearModel
+from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
+from consenso.estimators.weights import ClassWeights, read_class_weights
 
-PUBLIC = "public"
 _LABELS_ARE_PUBLIC = "The set of labels that occur is public: it is the same in both data sets."
 
 
@@ -27,29 +28,40 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     """Labels, coefficients and predictions; not for direct use."""
 
     classes: ArrayLike | str | None
+    class_weight: Mapping[Any, float] | str | None
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit within the budget. X: (records, features), dense or sparse; y: labels."""
+    def fit(self, X: Any, y: Any, *, users: Any = None, rows_per_person: int = 1) -> Self:
+        """Fit within the budget. X: (records, features), dense or sparse; y: labels.
+
+        users: the id of the person of each row, where a person has several: the guarantee is then for all rows of a
+        person, each of whom counts like a person with rows_per_person rows at most, a public number.
+        """
         self._check_parameters()
         self._check_classes()
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
-            return self._fit(X, y)
+            self._fit(X, y, users, rows_per_person)
+        self._warn_of_shortening()
+        return self
 
-    def _fit(self, X: Any, y: Any) -> Self:
+    def _fit(self, X: Any, y: Any, users: Any, rows_per_person: int) -> None:
         X, y = read_records(self, X, y, real=False)
         classes, codes = self._encode_labels(y)
-        terms = terms_of(self, type(self).__name__, X.shape[0])
+        X, codes, terms, weights = self._group(X, codes, users, rows_per_person)
         targets = self._targets(codes, len(classes))
-        fitted = fit(lambda known: self._task(known, X.shape[1], len(classes)), terms, X, targets)
-        self._keep(fitted)
+        balance = None
+        if self.class_weight is not None:
+            given = read_class_weights(type(self).__name__, self.class_weight, classes)
+            balance = ClassWeights(weights=given, codes=codes, classes=len(classes))
+        fitted = self._learn(
+            lambda known: self._task(known, X.shape[1], len(classes)), terms, X, targets, weights, balance
+        )
         if isinstance(self.classes, str):
             texts = (*fitted.guarantee.assumptions, _LABELS_ARE_PUBLIC)
             self.guarantee_ = dataclasses.replace(fitted.guarantee, assumptions=texts)
         self.classes_ = classes
         self.coef_ = np.ascontiguousarray(fitted.coefficients.T)
         self.intercept_ = fitted.intercepts
-        return self
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the second class, (records,), or of every class, (records, classes)."""

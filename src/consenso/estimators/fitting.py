@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from consenso.arrays import Array
+from consenso.estimators.people import RowWeights
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Loss
 from consenso.planning.plan import Plan
@@ -71,9 +72,11 @@ class Task:
             sizes=np.array([terms.records]),
             row_bound=whole_bound(bound, self.constant),
             target_bound=targets,
-            unit="record",
+            unit=terms.unit,
             adjacency=terms.adjacency,
             capped=not terms.counts,
+            weight_bound=terms.weight_bound,
+            rows_per_unit=terms.rows_per_unit,
         )
 
 
@@ -107,22 +110,30 @@ class LazyCard:
         return bare_card(EXACT, told, self.delta)
 
 
-def fit(task_of: Callable[[PrivacyParams], Task], terms: PrivacyParams, X: Any, targets: Any) -> Fitted:
+def fit(
+    task_of: Callable[[PrivacyParams], Task],
+    terms: PrivacyParams,
+    X: Any,
+    targets: Any,
+    weights: RowWeights | None = None,
+) -> Fitted:
     """Fit a task to validated rows and encoded targets; what is learnt may depend on the public number of records."""
     if terms.counts:
-        return _fit_after_count(task_of, terms, X, targets)
+        return _fit_after_count(task_of, terms, X, targets, weights)
     task = task_of(terms)
     problem = task.problem(terms, X.shape[1])
     if terms.is_private:
         charge = None if terms.ledger is None else _charge(terms, terms.ledger)
-        return _private(task, terms, problem, X, targets, charge)
-    return _exact(task, terms, problem, X, targets)
+        return _private(task, terms, problem, X, targets, weights, charge)
+    return _exact(task, terms, problem, X, targets, weights)
 
 
-def _exact(task: Task, terms: PrivacyParams, problem: Problem, X: Any, targets: Any) -> Fitted:
+def _exact(
+    task: Task, terms: PrivacyParams, problem: Problem, X: Any, targets: Any, weights: RowWeights | None
+) -> Fitted:
     from consenso.solvers.exact import solve_exact
 
-    found = solve_exact(problem, _shards(task, problem, X, targets))
+    found = solve_exact(problem, _shards(task, problem, X, targets, weights))
     return _collect_fit(
         task,
         problem,
@@ -141,7 +152,13 @@ def _charge(terms: PrivacyParams, ledger: Ledger) -> LedgerCharge:
     return LedgerCharge(ledger=ledger, run_id=f"{terms.owner}-{uuid.uuid4()}")
 
 
-def _fit_after_count(task_of: Callable[[PrivacyParams], Task], terms: PrivacyParams, X: Any, targets: Any) -> Fitted:
+def _fit_after_count(
+    task_of: Callable[[PrivacyParams], Task],
+    terms: PrivacyParams,
+    X: Any,
+    targets: Any,
+    weights: RowWeights | None,
+) -> Fitted:
     """Release a noisy count of the rows, then fit with it: within one mu that is fixed, and reserved, before both."""
     from consenso.engine.ledger_charge import reserve
     from consenso.solvers import prepare
@@ -151,33 +168,42 @@ def _fit_after_count(task_of: Callable[[PrivacyParams], Task], terms: PrivacyPar
     first = task_of(terms)
     problem = first.problem(terms, X.shape[1])
     # Whatever cannot be planned is refused here, before anything is released.
-    prepare(problem, terms.target, solver=first.solver, sampler=terms.sampler)
+    prepare(problem, terms.target, solver=first.solver, sampler=terms.sampler, earlier=terms.earlier)
     released: list[ReleaseRecord] = []
     spending: AbstractContextManager[None] = nullcontext()
     if terms.ledger is not None:
         # Replacing a record is removing one and adding another, whatever the fit will be.
         whole = {
-            Scope(observer=Eavesdropper().key, unit="record", adjacency=adjacency): Gaussian(
+            Scope(observer=Eavesdropper().key, unit=terms.unit, adjacency=adjacency): Gaussian(
                 1 / mu, steps, terms.excess
             )
             for adjacency, steps in _STEPS.items()
         }
-        what = f"{terms.owner}: a noisy count of the records, and a fit"
+        what = f"{terms.owner}: a noisy count of the {terms.unit}s, and a fit"
         spending = reserve(_charge(terms, terms.ledger), whole, what, lambda: bool(released))
     with spending:
-        known = terms.after_count(release_count(X.shape[0], mu, terms.excess, problem, terms.sampler, released.append))
+        units = X.shape[0] if weights is None else weights.units
+        known = terms.after_count(release_count(units, mu, terms.excess, problem, terms.sampler, released.append))
         task = task_of(known)
-        return _private(task, known, task.problem(known, X.shape[1]), X, targets, None)
+        return _private(task, known, task.problem(known, X.shape[1]), X, targets, weights, None)
 
 
 def _private(
-    task: Task, terms: PrivacyParams, problem: Problem, X: Any, targets: Any, charge: LedgerCharge | None
+    task: Task,
+    terms: PrivacyParams,
+    problem: Problem,
+    X: Any,
+    targets: Any,
+    weights: RowWeights | None,
+    charge: LedgerCharge | None,
 ) -> Fitted:
     from consenso.engine.run import run
     from consenso.solvers import prepare
 
-    prepared = prepare(problem, terms.target, solver=task.solver, sampler=terms.sampler, count=terms.count)
-    result = run(prepared.plan, _shards(task, problem, X, targets), charge=charge)
+    prepared = prepare(
+        problem, terms.target, solver=task.solver, sampler=terms.sampler, count=terms.count, earlier=terms.earlier
+    )
+    result = run(prepared.plan, _shards(task, problem, X, targets, weights), charge=charge)
     return _collect_fit(
         task,
         problem,
@@ -198,11 +224,12 @@ def _without_seed(plan: Plan) -> Plan:
     return replace(plan, spec=replace(plan.spec, policy=replace(policy, sampler=Seeded(0))))
 
 
-def _shards(task: Task, problem: Problem, X: Any, targets: Any) -> Shards:
+def _shards(task: Task, problem: Problem, X: Any, targets: Any, weights: RowWeights | None) -> Shards:
     if task.constant is not None:
         bound = NO_BOUND if task.row_bound is None else task.row_bound
         X = with_constant(X, bound, task.constant, "fit")
-    return Shards.build(problem, X, targets, np.array([0, X.shape[0]]))
+    values = None if weights is None else weights.values
+    return Shards.build(problem, X, targets, np.array([0, X.shape[0]]), weights=values)
 
 
 def _collect_fit(task: Task, problem: Problem, model: Array, **rest: Any) -> Fitted:

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Task, fit, penalty, telling_level
-from consenso.estimators.linear import PrivateLinearModel, check_size
-from consenso.estimators.privacy_params import PrivacyParams, terms_of
+from consenso.estimators.fitting import Fitted, Task, penalty, telling_level
+from consenso.estimators.linear import PUBLIC, PrivateLinearModel, check_size
+from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.losses import Huber, Loss, Squared
 
@@ -30,14 +30,19 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     target_bound: float | None
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit within the budget. X: (records, features), dense or sparse; y: real targets."""
+    def fit(self, X: Any, y: Any, *, users: Any = None, rows_per_person: int = 1) -> Self:
+        """Fit within the budget. X: (records, features), dense or sparse; y: real targets.
+
+        users: the id of the person of each row, where a person has several: the guarantee is then for all rows of a
+        person, each of whom counts like a person with rows_per_person rows at most, a public number.
+        """
         self._check_parameters()
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
             X, y = read_records(self, X, y, real=True)
-            terms = terms_of(self, type(self).__name__, X.shape[0])
-            self._keep(fit(lambda known: self._task(known, X.shape[1]), terms, X, y))
+            X, y, terms, weights = self._group(X, y, users, rows_per_person)
+            self._keep(self._learn(lambda known: self._task(known, X.shape[1]), terms, X, y, weights))
+        self._warn_of_shortening()
         return self
 
     def predict(self, X: Any) -> Array:
@@ -45,18 +50,18 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         check_is_fitted(self)
         return self._scores(X, self.coef_, self.intercept_)
 
-    def _keep(self, fitted: Any) -> None:
-        super()._keep(fitted)
+    def _keep(self, fitted: Fitted) -> None:
         self.coef_ = np.array(fitted.coefficients[:, 0])
         self.intercept_ = float(fitted.intercepts[0])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         owner = type(self).__name__
-        if math.isfinite(self.epsilon) and self.target_bound is None:
+        if math.isfinite(self.epsilon) and self.bounds == PUBLIC and self.target_bound is None:
             raise InputError(
-                f"{owner}(target_bound=None): with a finite epsilon targets need a public bound, to which they are "
-                "clipped; choose it from public knowledge, or spend budget with private_bounds(X, y, epsilon=...)."
+                f"{owner}(target_bound=None, bounds='public'): with a finite epsilon targets need a public bound, to "
+                "which they are clipped; choose it from public knowledge, or leave bounds out to have it found within "
+                "the budget."
             )
         check_size(owner, "target_bound", self.target_bound, "a bound on the size of targets")
 
@@ -65,9 +70,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return Task(
             loss=loss,
             penalty=penalty(self._strength(loss, factor, terms, features), self._l1_ratio()),
-            row_bound=self.row_bound if terms.is_private else None,
-            target_bound=self.target_bound if terms.is_private else None,
-            constant=self._constant(),
+            row_bound=terms.row_bound,
+            target_bound=terms.target_bound,
+            constant=self._constant(terms),
             solver=self.solver,
         )
 
@@ -75,14 +80,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         """The loss that is minimised, and what it is a multiple of: by default squares, clipped under privacy."""
         if not terms.is_private:
             return Squared(), 1.0
-        return Huber(threshold=self._share(getattr(self, "residual_bound", None), RESIDUAL_SHARE)), 1.0
-
-    def _share(self, given: float | None, share: float) -> float:
-        """A number in the units of the targets: as given, or under privacy a share of their public bound."""
-        if given is not None:
-            return float(given)
-        assert self.target_bound is not None, "checked with the parameters"
-        return share * float(self.target_bound)
+        return Huber(threshold=share_of(getattr(self, "residual_bound", None), RESIDUAL_SHARE, terms.target_bound)), 1.0
 
     def _l1_ratio(self) -> float:
         return 0.0
@@ -91,8 +89,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         """The penalty asked for; else scikit-learn's default, or under privacy with an L1 share the telling level."""
         if self.alpha is not None:
             return factor * float(self.alpha)
-        if terms.is_private and self.row_bound is not None and self._l1_ratio() > 0:
-            return telling_level(loss.slope_bound, self.row_bound, features, 1, terms)
+        if terms.row_bound is not None and self._l1_ratio() > 0:
+            return telling_level(loss.slope_bound, terms.row_bound, features, 1, terms)
         return factor * (1.0 / terms.records if terms.is_private else self._usual_alpha(terms.records))
 
     def _usual_alpha(self, records: int) -> float:
@@ -103,3 +101,11 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = math.isfinite(self.epsilon)
         return tags
+
+
+def share_of(given: float | None, share: float, target_bound: float | None) -> float:
+    """A number in the units of the targets: as given, or under privacy a share of their bound."""
+    if given is not None:
+        return float(given)
+    assert target_bound is not None, "declared, or found before the fit"
+    return share * target_bound

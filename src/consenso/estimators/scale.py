@@ -9,16 +9,17 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.estimators.fitting import Fitted, Task, fit
+from consenso.estimators.people import RowWeights
 from consenso.estimators.privacy_params import PrivacyParams
 
 # HuberRegressor keeps its scale above this; and below a billionth of the targets there is nothing but rounding.
 LEAST_SCALE, LEAST_SHARE = 10 * float(np.finfo(np.float64).eps), 1e-9
 
 
-def fit_with_scale(
-    task: Callable[[float], Task], threshold: float, terms: PrivacyParams, X: Any, y: Array
-) -> tuple[Fitted, float]:
-    """The minimiser over model and scale of mean of scale * h(r / scale) + scale/2 + penalty.
+def find_scale(
+    task: Callable[[float], Task], threshold: float, terms: PrivacyParams, X: Any, y: Array, weights: RowWeights | None
+) -> float:
+    """The scale of the minimiser over model and scale of mean of scale * h(r / scale) + scale/2 + penalty.
 
     That is jointly convex, so its minimum over models is convex in the scale, with the derivative
     (1 - mean of min(r / scale, threshold)^2) / 2 at the best model of a scale: one root is looked for.
@@ -26,14 +27,15 @@ def fit_with_scale(
     from scipy.optimize import brentq
 
     found: dict[float, Fitted] = {}
+    own = None if weights is None else weights.values
 
     def derivative(log_scale: float) -> float:
         scale = float(np.exp(log_scale))
         if log_scale not in found:
-            found[log_scale] = fit(lambda _: task(scale), terms, X, y)
+            found[log_scale] = fit(lambda _: task(scale), terms, X, y, weights)
         fitted = found[log_scale]
         residuals = y - (np.asarray(X @ fitted.coefficients[:, 0]).reshape(-1) + fitted.intercepts[0])
-        return 0.5 * (1.0 - float(np.mean(np.minimum(np.abs(residuals) / scale, threshold) ** 2)))
+        return 0.5 * (1.0 - float(np.average(np.minimum(np.abs(residuals) / scale, threshold) ** 2, weights=own)))
 
     largest = max(float(np.max(np.abs(y))), LEAST_SCALE)
     high = float(np.log(2 * largest))
@@ -43,5 +45,4 @@ def fit_with_scale(
     while low > least and derivative(low) > 0:
         high, low = low, low - 1.0
     best = max(low, least) if low <= least else float(brentq(derivative, low, high, xtol=1e-12, rtol=1e-14))
-    derivative(best)
-    return found[best], float(np.exp(best))
+    return float(np.exp(best))

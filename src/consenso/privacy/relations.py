@@ -16,7 +16,7 @@ from consenso.problem import Adjacency, Unit
 
 Relation = Literal["add-remove", "replace-one", "blanked"]
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
-UNITS: tuple[Unit, ...] = get_args(Unit)
+UNITS: tuple[Unit, ...] = ("record", "party")
 
 
 def bounds_of(relation: Relation) -> Adjacency:

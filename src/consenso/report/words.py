@@ -8,7 +8,7 @@ import numpy as np
 
 from consenso.privacy.accountants import tradeoff
 from consenso.privacy.card.entry import Entry, round_up
-from consenso.privacy.guarantee import is_useful
+from consenso.privacy.guarantee import UNITS_IN_WORDS, is_useful
 from consenso.privacy.observers import parse
 from consenso.report.reading import events_of
 
@@ -23,7 +23,7 @@ def observer_name(key: str) -> str:
 
 def unit_phrase(entry: Entry) -> str:
     """What is protected, as a noun."""
-    return "one record" if entry.unit == "record" else "all data of one party"
+    return UNITS_IN_WORDS[entry.unit]
 
 
 def change_phrase(entry: Entry) -> str:

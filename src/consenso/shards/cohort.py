@@ -33,6 +33,7 @@ class Cohort:
     squared_norms: Array  # of the rows, (rows,)
     _rows: Rows
     _targets: NDArray[Any]
+    weights: Array | None = None  # of the rows, (rows,); private
 
     def __repr__(self) -> str:
         return f"Cohort({len(self.parties)} of {self.problem.parties} parties, {self.problem.features} features)"
@@ -57,7 +58,8 @@ class Cohort:
         matrix = self._rows.matrix
         parts = [matrix.data, matrix.indices, matrix.indptr] if self._rows.is_sparse else [matrix]
         found = hmac.new(key, digestmod="sha256")
-        for each in (*parts, self._targets, self._rows.layout.offsets):
+        weights = () if self.weights is None else (self.weights,)
+        for each in (*parts, self._targets, self._rows.layout.offsets, *weights):
             found.update(f"{each.dtype.str}{each.shape};".encode())
             for start in range(0, max(len(each), 1), DIGEST_ROWS):
                 found.update(np.ascontiguousarray(each[start : start + DIGEST_ROWS]).tobytes())
@@ -74,7 +76,7 @@ class Cohort:
 
     def value(self, x: Array) -> Array:
         """f_i(x), (parties,)."""
-        return self.scales * self.sums(self.problem.loss.value(self.linear_predictor(x), self._targets))
+        return self.scales * self.sums(self.weigh(self.problem.loss.value(self.linear_predictor(x), self._targets)))
 
     def gradient(self, x: Array) -> Array:
         """Gradients of the f_i, (parties, dim); subgradients where the loss has kinks."""
@@ -106,6 +108,8 @@ class Cohort:
         One step, or one per party. Where rounding keeps the tolerance out of reach, `residual` says what was reached;
         `consenso.subproblems.certified` turns that into an error.
         """
+        if self.weights is not None:
+            raise InputError("prox(...): it is that of rows without weights; use gradients.")
         steps = np.asarray(step, dtype=np.float64)
         if steps.shape not in ((), (len(self.parties),)) or not np.all((steps > 0) & np.isfinite(steps)):
             raise InputError("prox(step=...): step is a positive finite number, or one for each party of the cohort.")
@@ -155,8 +159,19 @@ class Cohort:
         return self._rows.total(coefficients)
 
     def second_moment(self) -> Array:
-        """Sum over each party's rows of row times its transpose, (parties, features, features)."""
-        return self._rows.second_moments()
+        """Sum over each party's rows of weight times row times its transpose, (parties, features, features)."""
+        if self.weights is None:
+            return self._rows.second_moments()
+        roots = np.sqrt(self.weights)
+        matrix = self._rows.matrix
+        part = matrix.multiply(roots[:, None]).tocsr() if self._rows.is_sparse else matrix * roots[:, None]
+        return Rows(part, self._rows.layout, self._rows.outputs).second_moments()
+
+    def weigh(self, per_row: Array) -> Array:
+        """Numbers of each row, (rows,) or (rows, outputs), times its weight."""
+        if self.weights is None:
+            return per_row
+        return per_row * (self.weights if per_row.ndim == 1 else self.weights[:, None])
 
     def transformed_squared_norms(self, transform: Array) -> Array:
         """Squared lengths of the rows after multiplication with a (features, k) matrix, (rows,)."""
@@ -194,7 +209,7 @@ class Cohort:
         return scores, slopes, totals.sum(axis=0)[None]
 
     def _weight(self, coefficients: Array) -> Array:
-        pulled = self.rmatvec(coefficients)
+        pulled = self.rmatvec(self.weigh(coefficients))
         pulled *= self.scales[:, None]
         return pulled
 

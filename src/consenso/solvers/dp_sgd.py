@@ -9,6 +9,7 @@ from consenso.solvers.request import Recipe, Request
 
 NAME = "dp-sgd"
 PLACE = 9
+TAKES_WEIGHTS = True
 
 
 def refusal(request: Request) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from consenso.privacy.card.entry import Entry, round_up
-from consenso.privacy.guarantee import LARGEST_USEFUL, is_useful
+from consenso.privacy.guarantee import LARGEST_USEFUL, UNITS_IN_WORDS, is_useful
 from consenso.privacy.threshold import least_threshold
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def threat_text(card: Card) -> str:
 
 BLANKED = "blanked: one record blanked, n public; its row adds zero to every sum"
 # What people read for a unit.
-UNIT_NAMES = {"record": "record", "party": "party"}
+UNIT_NAMES = {"record": "record", "person": "person", "party": "party"}
 
 
 def scopes(card: Card) -> list[tuple[str, str]]:
@@ -114,9 +114,8 @@ def _head(card: Card) -> Iterator[str]:
     yield f"epsilon at delta {card.delta:g}, by who looks and by what is protected ('none': no guarantee, or"
     yield f"one above {LARGEST_USEFUL:,.0f})"
     claimed = scopes(card)
-    headings = {"record": "one record", "party": "all data of one party"}
     widths = {unit: 14 * sum(of == unit for of, _ in claimed) for unit, _ in claimed}
-    yield f"{'':14}" + "".join(f"{headings[unit]:^{max(width, 22)}}" for unit, width in widths.items())
+    yield f"{'':14}" + "".join(f"{UNITS_IN_WORDS[unit]:^{max(width, 22)}}" for unit, width in widths.items())
     yield f"{'':14}" + "".join(f"{relation:>14}" for _, relation in claimed)
     for who, figures in overview(card):
         yield f"{who:14}" + "".join(f"{figure:>14}" for figure in figures)

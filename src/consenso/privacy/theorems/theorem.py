@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from consenso.privacy.events import Adjacency, Event, Gaussian, compose
 
-Unit: TypeAlias = Literal["record", "party"]
+Unit: TypeAlias = Literal["record", "person", "party"]
 
 
 @dataclass(frozen=True)
