@@ -197,7 +197,23 @@ class Study:
             read = [file_records(self.data, self.folder / files[name]) for name in self.parties]
             return Shards.from_parties(self._problem, [(self._rows(records.X), records.y) for records in read])
         records = self._records()
+        if self.privacy.unit == "person":
+            return self._shards_of_people(records)
         return Shards.from_table(self._problem, self._rows(records.X), records.y, self._split(records))
+
+    def _shards_of_people(self, records: Records) -> Shards:
+        """Rows with weights, so that every person counts once."""
+        from consenso.estimators.people import read_people
+
+        people, declared = read_people("Study", records.users, len(records.y), 1), int(self.sizes.sum())
+        if people.count > declared or (people.count != declared and self.privacy.adjacency == "replace-one"):
+            raise InputError(
+                f"data.rows: {declared} people are declared and the file has another number; it is exact under "
+                'replace-one and an upper bound under privacy.adjacency = "add-remove"; correct it.'
+            )
+        kept = people.kept
+        rows, targets = self._rows(records.X[kept]), records.y[kept]
+        return Shards.build(self._problem, rows, targets, [0, len(kept)], weights=people.contributions)
 
     def party_shards(self, name: str, path: str | Path | None = None) -> Shards:
         """The records of one party, from its own file or, in a simulation, its part of the table. Private."""
