@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import Task
+from consenso.estimators.frames import bound_of
 from consenso.estimators.linear import PUBLIC, PrivateLinearModel
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
@@ -45,9 +46,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return self
 
     def _fit(self, X: Any, y: Any, users: Any, rows_per_person: int) -> None:
+        bound = bound_of(X)
         X, y = read_records(self, X, y, real=False)
         classes, codes = self._encode_labels(y)
-        X, codes, terms, weights = self._group(X, codes, users, rows_per_person)
+        X, codes, terms, weights = self._group(X, codes, users, rows_per_person, bound)
         targets = self._targets(codes, len(classes))
         balance = None
         if self.class_weight is not None:

@@ -84,14 +84,22 @@ class PrivateLinearModel(PrivateEstimator):
         return 1.0 if terms.row_bound is None else constant_for(terms.row_bound)
 
     def _group(
-        self, X: Any, y: Any, users: Any, rows_per_person: int
+        self, X: Any, y: Any, users: Any, rows_per_person: int, bound: float | None = None
     ) -> tuple[Any, Any, PrivacyParams, RowWeights | None]:
-        """The rows that are kept of every person, the terms of the fit, and the weights of the rows."""
+        """The rows that are kept of every person, the terms of the fit, and the weights of the rows.
+
+        bound: that of rows that a schema made, for a model without one of its own.
+        """
         owner = type(self).__name__
+
+        def terms_for(units: int) -> PrivacyParams:
+            terms = terms_of(self, owner, units)
+            return replace(terms, row_bound=bound) if terms.is_private and self.row_bound is None else terms
+
         if users is None:
-            return X, y, terms_of(self, owner, X.shape[0]), None
+            return X, y, terms_for(X.shape[0]), None
         people = read_people(owner, users, X.shape[0], rows_per_person)
-        terms = replace(terms_of(self, owner, people.count), unit="person", rows_per_unit=KEPT * int(rows_per_person))
+        terms = replace(terms_for(people.count), unit="person", rows_per_unit=KEPT * int(rows_per_person))
         weights = RowWeights(values=people.contributions, contributions=people.contributions, units=people.count)
         return X[people.kept], y[people.kept], terms, weights
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import Fitted, Task, penalty, telling_level
+from consenso.estimators.frames import bound_of
 from consenso.estimators.linear import PUBLIC, PrivateLinearModel, check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
@@ -39,8 +40,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         self._check_parameters()
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
+            bound = bound_of(X)
             X, y = read_records(self, X, y, real=True)
-            X, y, terms, weights = self._group(X, y, users, rows_per_person)
+            X, y, terms, weights = self._group(X, y, users, rows_per_person, bound)
             self._keep(self._learn(lambda known: self._task(known, X.shape[1]), terms, X, y, weights))
         self._warn_of_shortening()
         return self

@@ -30,6 +30,7 @@ from consenso.estimators.privacy_params import EXCESS_SHARE, PrivacyParams, is_n
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.quantiles import _Promise
 from consenso.estimators.reading import read_records, without_warnings
+from consenso.estimators.stages import facts_of
 from consenso.planning.replan import compare
 from consenso.privacy.accountants import epsilon as epsilon_of
 from consenso.privacy.accountants import gdp
@@ -42,8 +43,7 @@ from consenso.privacy.ledger import Ledger, charges_of
 from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Key, Safe, Sampler, Seeded
 from consenso.privacy.theorems import Composition
-from consenso.problem import Adjacency, Problem
-from consenso.regularizers import NoPenalty
+from consenso.problem import Adjacency
 
 SEARCH = "search"  # what a card says the algorithm is
 # The most draws that are looked for; more have a probability below 1e-60 at the largest mean that is allowed.
@@ -216,7 +216,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             if cost is None or cost > plan.mu:
                 raise PrivacyError("PrivateSearchCV: a fit cost more than its share; this is a fault to report.")
             right = self._count_right(model, X[held], y[held])
-            noisy = scorer.release(number, np.array([right]), _facts_of(terms), sampler, lambda record: None)
+            noisy = scorer.release(number, np.array([right]), facts_of(terms), sampler, lambda record: None)
             yield float(noisy[0]) / len(held), params, model
 
     def _count_right(self, model: Any, X: Any, y: Any) -> float:
@@ -296,16 +296,3 @@ class _charge:  # noqa: N801 - a context like a function
     def __exit__(self, *failure: object) -> None:
         if self.ledger is not None and failure[0] is None:
             self.ledger.commit(self.run_id)
-
-
-def _facts_of(terms: PrivacyParams) -> Problem:
-    from consenso.losses import Absolute
-
-    return Problem(
-        loss=Absolute(),
-        regularizer=NoPenalty(),
-        features=1,
-        sizes=np.array([terms.records]),
-        row_bound=1.0,
-        target_bound=1.0,
-    )

@@ -45,7 +45,7 @@ class Stages:
     def release(self, planned: Earlier, time: int, exact: Array) -> Array:
         """Counts with noise."""
         assert self.terms.sampler is not None
-        return planned.release(time, exact, _facts_of(self.terms), self.terms.sampler, self.released.append)
+        return planned.release(time, exact, facts_of(self.terms), self.terms.sampler, self.released.append)
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def open_stages(terms: PrivacyParams, share: float, what: str) -> Iterator[Stage
         yield stages
 
 
-def _facts_of(terms: PrivacyParams) -> Problem:
+def facts_of(terms: PrivacyParams) -> Problem:
     """What the releaser asks for: who protects what. Nothing is learnt."""
     return Problem(
         loss=Absolute(),

@@ -96,7 +96,7 @@ class Model:
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities (rows, classes) in the order of `classes`, for the logistic and the softmax loss."""
-        return self._probabilities(self.scores(X))
+        return self.probabilities(self.scores(X))
 
     @property
     def has_probabilities(self) -> bool:
@@ -126,7 +126,7 @@ class Model:
 
     def _score(self, rows: IntArray, X: Array) -> Scored:
         scores = self.scores(X)
-        chances = self._probabilities(scores) if self.has_probabilities else None
+        chances = self.probabilities(scores) if self.has_probabilities else None
         return Scored(rows, self._decide(scores), chances)
 
     def estimator(self) -> Any:
@@ -171,7 +171,8 @@ class Model:
         named: NDArray[Any] = np.asarray(self.classes)[chosen]
         return named
 
-    def _probabilities(self, scores: Array) -> Array:
+    def probabilities(self, scores: Array) -> Array:
+        """Probabilities (rows, classes) of scores (rows, outputs)."""
         from scipy.special import expit, softmax
 
         if not self.has_probabilities:
