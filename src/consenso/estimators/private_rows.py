@@ -1,7 +1,7 @@
 """Bounds that nobody declared, found within the budget of a fit (docs/estimators.md#bounds-that-nobody-knows).
 
     1. histograms of the columns, and of the targets       [low, high] and the median of each
-    2. x -> (clip(x, low, high) - median) / half width     post-processing
+    2. x -> (clip(x, low, high) - median) / half width     post-processing, with a width of room at either end
     3. histograms of the lengths of these rows             row_bound
 
 The median of a column of indicators is where most of them are, so that rows of many indicators stay short. Sparse rows
@@ -27,6 +27,9 @@ from consenso.shards.intake import shrink_factors, squared_norms
 COLUMNS_SHARE, LENGTHS_SHARE, TARGETS_SHARE = 0.04, 0.01, 0.01
 # At epsilon 1 and delta 1e-5 the number of shortened rows then has a standard deviation of 117 records.
 SHORTENED_SHARE = 0.001
+# Of the width of a range: how far beyond it a cell is left where it is. More helps where a score grows with cells far
+# out, less where rare values lie far out, as those of indicators do.
+ROOM = 1.0
 # Share of the records beyond either end of a column, of rows beyond the bound, and of targets beyond either end.
 COLUMN_TAIL, LENGTH_TAIL, TARGET_TAIL = 0.005, 0.05, 0.005
 
@@ -80,7 +83,9 @@ def _find_columns(X: Array, stages: Stages, weights: Array | None, *, centers: b
         center, size = found.middle, found.high / 2 - found.low / 2
     else:
         center, size = np.zeros(len(found.low)), np.maximum(np.abs(found.low), np.abs(found.high))
-    return Columns(low=found.low, high=found.high, center=center, scale=np.where(size > 0, size, 1.0))
+    room = ROOM * (found.high - found.low)
+    scale = np.where(size > 0, size, 1.0)
+    return Columns(low=found.low - room, high=found.high + room, center=center, scale=scale)
 
 
 def _search(
