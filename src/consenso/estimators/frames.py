@@ -102,4 +102,6 @@ def _names_of(X: Any) -> list[str]:
 
 def _values(column: Any) -> NDArray[Any]:
     found: NDArray[Any] = column.to_numpy()
+    if found.dtype.kind == "M":
+        found = np.where(np.isnat(found), "", found.astype("datetime64[D]").astype(np.str_))
     return found
