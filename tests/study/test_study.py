@@ -295,7 +295,7 @@ def test_a_central_study_is_the_fit_of_the_estimator(tmp_path: Path) -> None:
     model = train(study, tmp_path / "run").model
     records = study._records()
     same = PrivateLogisticRegression(
-        epsilon=2.0, delta=1e-5, row_bound=1.0, alpha=0.001, classes=[-1, 1], random_state=0
+        epsilon=2.0, delta=1e-5, row_bound=1.0, bounds="public", alpha=0.001, classes=[-1, 1], random_state=0
     ).fit(records.X, records.y)
     np.testing.assert_allclose(model.coefficients.T, same.coef_, rtol=1e-6)
     np.testing.assert_allclose(model.intercept, same.intercept_, rtol=1e-6)

@@ -45,9 +45,13 @@ def learn(
     weights: RowWeights | None = None,
     *,
     centers: bool,
+    counts_long_rows: bool = True,
     class_weights: ClassWeights | None = None,
 ) -> Learnt:
-    """Find what is not known within a share of the budget, then fit. centers: whether there is an intercept."""
+    """Find what is not known within a share of the budget, then fit. centers: whether there is an intercept.
+
+    counts_long_rows: whether the number of rows that a given bound shortens may be paid for.
+    """
     loss = task_of(_guess(terms)).loss
     seeks_rows = terms.is_private and terms.row_bound is None
     seeks_targets = terms.is_private and loss.targets == "real" and terms.target_bound is None
@@ -56,7 +60,7 @@ def learn(
         share += class_weights.share(terms)
     if share:
         _check_plan(task_of, replace(_guess(terms), share=share), X.shape[1])
-    counts_rows = _counts_rows(terms)
+    counts_rows = counts_long_rows and _counts_rows(terms)
     share += SHORTENED_SHARE if counts_rows else 0.0
     own = None if weights is None else weights.contributions
     rows, middle, target_bound, notes = RowMap(row_bound=terms.row_bound), 0.0, terms.target_bound, []

@@ -113,7 +113,16 @@ class PrivateLinearModel(PrivateEstimator):
         class_weights: ClassWeights | None = None,
     ) -> Fitted:
         """Find the bounds that are not known, then fit; what all models keep of it."""
-        learnt = learn(task_of, terms, X, targets, weights, centers=self.fit_intercept, class_weights=class_weights)
+        learnt = learn(
+            task_of,
+            terms,
+            X,
+            targets,
+            weights,
+            centers=self.fit_intercept,
+            counts_long_rows=self.bounds == PRIVATE,
+            class_weights=class_weights,
+        )
         self.row_map_, self.notes_ = learnt.rows, learnt.notes
         self._shortened = learnt.shortened
         self.row_bound_, self.target_bound_ = learnt.rows.row_bound, learnt.target_bound

@@ -15,6 +15,7 @@ import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -271,9 +272,15 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
 
 def _draw_count(gamma: float, sampler: Sampler) -> int:
     """A logarithmic number of draws."""
+    return int(np.searchsorted(_law_of_count(gamma), _uniforms(sampler, 0, 1)[0])) + 1
+
+
+@lru_cache(maxsize=1)
+def _law_of_count(gamma: float) -> Array:
+    """Probabilities of at most 1, 2, ... draws."""
     many = np.arange(1, MOST_DRAWS + 1)
     below: Array = np.cumsum(np.exp(many * math.log1p(-gamma)) / many) / -math.log(gamma)
-    return int(np.searchsorted(below, _uniforms(sampler, 0, 1)[0])) + 1
+    return below
 
 
 def _uniforms(sampler: Sampler, which: int, many: int) -> Array:
