@@ -101,7 +101,7 @@ def test_equality_and_hash_are_by_facts() -> None:
         ({"loss": Huber()}, r"target_bound=None.*huber loss has real targets"),
         ({"loss": Huber(), "target_bound": 0.0}, r"target_bound=0.0.*positive finite"),
         ({"loss": Squared(), "target_bound": math.inf}, r"target_bound=inf.*positive finite"),
-        ({"unit": "user"}, r"unit='user'.*'record' or 'party'"),
+        ({"unit": "user"}, r"unit='user'.*'record' or 'person' or 'party'"),
         ({"adjacency": "replace"}, r"adjacency='replace'.*'add-remove' or 'replace-one'"),
         ({"weighting": "equal"}, r"weighting='equal'.*'record' or 'party'"),
     ],

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-# What is protected: one record, or all that a party holds.
-Unit = Literal["record", "party"]
+# What is protected: one record, all records of one person, or all that a party holds.
+Unit = Literal["record", "person", "party"]
 # How neighbouring data sets differ: a unit is there or not, or is another one.
 Adjacency = Literal["add-remove", "replace-one"]
 # Where noise is added: by each party, in shares that make up the noise of a sum, or by whoever sees the sums; without a
 # server, by each party along a tree, or in shares under masks.
 Trust = Literal["local", "secure-sum", "curator", "tree", "masked-sum"]
 
-UNITS: tuple[Unit, ...] = get_args(Unit)
+# Units of runs that know nothing of people; see `Problem.units`.
+UNITS: tuple[Unit, ...] = ("record", "party")
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
 TRUSTS: tuple[Trust, ...] = get_args(Trust)
 # Without a server: sums along a spanning tree, plain or under masks.

@@ -41,10 +41,13 @@ class Problem:
         and the weights do not change.
     row_bound: every row is scaled to this 2-norm if it is longer, the constant column of an intercept included.
     target_bound: regression targets are clipped to [-target_bound, target_bound]; losses of labels have none.
-    unit: what one guarantee protects, a record or all records of a party ("party").
+    unit: what one guarantee protects: a record, all records of a person ("person") or all records of a party ("party").
+        With persons `sizes` are numbers of persons, and rows have weights that are at most 1 together for a person.
     adjacency: which data sets are neighbours.
     capped: whether no party holds more records than its size. False for a size that is a noisy count, which bounds
         nothing (docs/privacy.md#noisy-count): one party, records, add-remove.
+    weight_bound: the most that the weights of one unit's rows are together; rows without weights weigh 1.
+    rows_per_unit: the most rows that a unit has.
     weighting: "record" makes the objective the mean over all records, "party" the mean over parties of their means.
     """
 
@@ -58,6 +61,8 @@ class Problem:
     adjacency: Adjacency = "replace-one"
     weighting: Weighting = "record"
     capped: bool = True
+    weight_bound: float = 1.0
+    rows_per_unit: int = 1
 
     def __post_init__(self) -> None:
         if not _is_whole(self.features) or self.features < 1:
@@ -77,10 +82,15 @@ class Problem:
                 allowed = " or ".join(repr(choice) for choice in get_args(choices))
                 raise InputError(f"Problem({name}={given!r}): {name} is {allowed}.")
 
-        if not self.capped and (self.parties, self.unit, self.adjacency) != (1, "record", "add-remove"):
+        if not self.capped and (self.parties, self.unit == "party", self.adjacency) != (1, False, "add-remove"):
             raise InputError(
-                "Problem(capped=False): a size that bounds nothing goes with one party, unit='record' and "
+                "Problem(capped=False): a size that bounds nothing goes with one party, unit='record' or 'person' and "
                 "adjacency='add-remove'; declare sizes that no party exceeds."
+            )
+        if not 0 < self.weight_bound < math.inf or not _is_whole(self.rows_per_unit) or self.rows_per_unit < 1:
+            raise InputError(
+                f"Problem(weight_bound={self.weight_bound!r}, rows_per_unit={self.rows_per_unit!r}): weights have a "
+                "positive finite bound, and a unit has a whole number of rows."
             )
 
     def _check_target_bound(self) -> None:
@@ -105,10 +115,19 @@ class Problem:
         return len(self.sizes)
 
     @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.unit == "person" or self.weight_bound != 1
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """Units that something can be proved for."""
+        return ("person",) if self.unit == "person" else ("record", "party")
+
+    @property
     def stated_units(self) -> tuple[Unit, ...]:
         """Units of which a card speaks. All data of the only party are the whole table: nobody asks to hide that."""
-        units: tuple[Unit, ...] = get_args(Unit)
-        return units if self.parties > 1 or self.unit == "party" else ("record",)
+        return self.units if self.parties > 1 or self.unit == "party" else self.units[:1]
 
     @property
     def outputs(self) -> int:
@@ -136,6 +155,11 @@ class Problem:
 
         Behind a noisy count it is the largest table for which such a count is taken (docs/privacy.md#noisy-count).
         """
+        return self.unit_caps * self.rows_per_unit
+
+    @cached_property
+    def unit_caps(self) -> IntArray:
+        """Public bounds on the records, or persons, that each party's sums are over, (parties,)."""
         return self.sizes if self.capped else np.full(self.parties, LARGEST_COUNTED, dtype=np.int64)
 
     @cached_property
@@ -169,6 +193,7 @@ class Problem:
         return (
             *(self.loss, self.regularizer, self.features, self.sizes.tobytes(), self.row_bound),
             *(self.target_bound, self.unit, self.adjacency, self.weighting, self.capped),
+            *(self.weight_bound, self.rows_per_unit),
         )
 
     def __eq__(self, other: object) -> bool:

@@ -46,7 +46,7 @@ FAMILIES = {
     # An algorithm has an example; sequences and subproblems that are its parameters have `at` or `solve`.
     "algorithms": Family(("consenso.algorithms",), ("example", "at", "solve"), is_open=True),
     "operators": Family(("consenso.operators",), ("apply", "active", "averagedness")),
-    "facts": Family(("consenso.topology", "consenso.privacy.count")),
+    "facts": Family(("consenso.topology", "consenso.privacy.count", "consenso.privacy.earlier")),
     "theorems": Family(("consenso.privacy.theorems",), ("citation",)),
     "events": Family(("consenso.privacy.events",)),
     "solvers": Family(("consenso.solvers",), ("recipe",), is_open=True),

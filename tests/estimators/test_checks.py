@@ -54,6 +54,8 @@ def test_every_check_passes_without_privacy(name) -> None:
     assert found == {}
 
 
+# Of the checks one sets weights of classes on clones, as a search does.
+@pytest.mark.filterwarnings("ignore::consenso.estimators.SpendingWarning")
 @pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
 def test_every_check_passes_with_privacy(name) -> None:
     found = outcomes(private(name))
@@ -62,12 +64,22 @@ def test_every_check_passes_with_privacy(name) -> None:
     assert found == {}
 
 
+@pytest.mark.filterwarnings("ignore::consenso.estimators.SpendingWarning")
+@pytest.mark.parametrize("name", ["PrivateLinearSVC", "PrivateRidge"])
+def test_every_check_passes_with_bounds_that_are_found(name) -> None:
+    found = outcomes(private(name, row_bound=None, **({} if name in CLASSIFIERS else {"target_bound": None})))
+    assert found.pop("skipped", SKIPPED) == SKIPPED
+    assert set(found) == {"passed"}
+
+
+@pytest.mark.filterwarnings("ignore::consenso.estimators.SpendingWarning")
 def test_every_check_passes_under_add_remove() -> None:
     found = outcomes(private("PrivateLogisticRegression", epsilon=0.1, adjacency="add-remove", records=1000))
     assert found.pop("skipped", SKIPPED) == SKIPPED
     assert set(found) == {"passed"}
 
 
+@pytest.mark.filterwarnings("ignore::consenso.estimators.SpendingWarning")
 def test_with_declared_labels_exactly_the_listed_checks_fail() -> None:
     failed = set()
     for epsilon in (0.1, 1.0):  # whether a check of predictions fails depends on the noise

@@ -272,6 +272,36 @@ def test_sums_on_a_graph_that_cannot_be_are_refused(setting: dict[str, Any], sai
         digits(setting={name: value for name, value in told.items() if value is not None}).plan()
 
 
+def test_metrics_are_those_of_scikit_learn() -> None:
+    from sklearn import metrics
+
+    from consenso.losses import Logistic
+    from consenso.models import Model
+    from consenso.study.metrics import compute_metrics
+    from consenso.study.sources import Records
+
+    rng = np.random.default_rng(0)
+    rows = np.round(rng.normal(size=(400, 1)), 1)  # with ties
+    y = np.where(rng.random(400) < 1 / (1 + np.exp(-2 * rows[:, 0])), 1, -1)
+    model = Model(
+        loss=Logistic(),
+        coefficients=np.array([[2.0]]),
+        intercept=np.array([0.0]),
+        features=("a",),
+        classes=("no", "yes"),
+        row_bound=9.0,
+    )
+    found = compute_metrics(model, Records(rows, y, None))
+    scores = model.scores(rows)[:, 0]
+    chosen = np.where(scores > 0, 1, -1)
+    assert found["auc"] == pytest.approx(metrics.roc_auc_score(y, scores))
+    assert found["confusion"] == metrics.confusion_matrix(y, chosen).tolist()
+    assert found["precision"]["yes"] == pytest.approx(metrics.precision_score(y, chosen))
+    assert found["recall"]["yes"] == pytest.approx(metrics.recall_score(y, chosen))
+    # Labels were drawn with the probabilities that the model states: about 0.03 is left by chance.
+    assert found["calibration error"] < 0.1
+
+
 def test_without_privacy_auto_reaches_the_exact_model(tmp_path: Path) -> None:
     from sklearn.linear_model import LogisticRegression
 
@@ -296,7 +326,7 @@ def test_a_central_study_is_the_fit_of_the_estimator(tmp_path: Path) -> None:
     model = train(study, tmp_path / "run").model
     records = study._records()
     same = PrivateLogisticRegression(
-        epsilon=2.0, delta=1e-5, row_bound=1.0, alpha=0.001, classes=[-1, 1], random_state=0
+        epsilon=2.0, delta=1e-5, row_bound=1.0, bounds="public", alpha=0.001, classes=[-1, 1], random_state=0
     ).fit(records.X, records.y)
     np.testing.assert_allclose(model.coefficients.T, same.coef_, rtol=1e-6)
     np.testing.assert_allclose(model.intercept, same.intercept_, rtol=1e-6)

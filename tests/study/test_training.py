@@ -159,3 +159,48 @@ def test_a_run_that_was_charged_and_lost_its_model_is_not_charged_again(table: P
     train(study, table / "run", resume=True)
     assert ledger.head().count == rows
     assert load_model(table / "run").card is not None
+
+
+def test_people_with_several_records_in_a_central_study(tmp_path) -> None:
+    schema = """
+[columns.age]
+kind = "numeric"
+low = 0
+high = 100
+[columns.patient]
+kind = "user"
+[columns.ill]
+kind = "label"
+classes = ["no", "yes"]
+"""
+    (tmp_path / "schema.toml").write_text(schema)
+    stays = [f"{30 + number},patient-{number % 20},{'yes' if number % 2 else 'no'}" for number in range(50)]
+    (tmp_path / "table.csv").write_text("\n".join(["age,patient,ill", *stays]) + "\n")
+    text = """
+[data]
+table = "table.csv"
+schema = "schema.toml"
+rows = 20
+[model]
+loss = "logistic"
+regularizer = {kind = "l2", strength = 0.1}
+[privacy]
+epsilon = 1.0
+delta = 1e-5
+unit = "person"
+seed = 0
+[setting]
+kind = "central"
+"""
+    (tmp_path / "study.toml").write_text(text)
+    study = Study.load(tmp_path / "study.toml")
+    trained = train(study, tmp_path / "out")
+    card = trained.card
+    assert {entry.unit for entry in card.entries} == {"person"}
+    assert "patient-" not in (tmp_path / "out" / "card.json").read_text()
+    (tmp_path / "study.toml").write_text(text.replace("rows = 20", "rows = 50"))
+    with pytest.raises(InputError, match="50 people are declared"):
+        train(Study.load(tmp_path / "study.toml"), tmp_path / "other")
+    (tmp_path / "schema.toml").write_text(schema.replace('"user"', '"ignore"'))
+    with pytest.raises(InputError, match='kind = "user"'):
+        Study.load(tmp_path / "study.toml")

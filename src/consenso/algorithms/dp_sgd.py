@@ -94,6 +94,11 @@ class DPSGD:
             require_positive(self, step=self.step)
         check_averaging(self, self.averaging)
 
+    @property
+    def takes_weights(self) -> bool:
+        """Whether rows may have weights: coins of rows are not those of units."""
+        return self.rate == 1
+
     def check(self, spec: RunSpec) -> None:
         """Without a clip the gradients are bounded by the Lipschitz constant only."""
         problem = spec.facts.problem
@@ -135,7 +140,9 @@ class DPSGD:
     ) -> tuple[Forgetful, Up]:
         """Sums of shortened gradients of sampled records."""
         coefficients = shorten_slopes(f.slopes(f.linear_predictor(down.u)), f.squared_norms, self.clip)
-        sums = f.rmatvec(sample_records(coefficients, f, release, "gradient", self.rate)) * facts.scales[:, None]
+        sums = (
+            f.rmatvec(f.weigh(sample_records(coefficients, f, release, "gradient", self.rate))) * facts.scales[:, None]
+        )
         return state, Up(gradient=release("gradient", sums))
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:

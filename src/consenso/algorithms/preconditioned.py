@@ -113,6 +113,7 @@ class PreconditionedFixedPoint:
     sources: ClassVar[tuple[Source, ...]] = (
         Source(paper="000", algorithm="Algorithm 1, preconditioned", names=("preconditioned fixed point",)),
     )
+    takes_weights: ClassVar[bool] = True
 
     #: Rows are touched by `Cohort.add_up` alone, so that they may stay in storage.
     adds_up_only: ClassVar[bool] = True

@@ -42,8 +42,10 @@ def sum_bounds(facts: PublicFacts, contribution: float) -> Bounds:
 
     The sums of parties may be added up before noise is added, so that the rows of all of them are rounded.
     """
-    problem, one = facts.problem, contribution * facts.scales
-    rounding = sum_rounding(problem.row_cap, contribution * float(problem.scales @ problem.row_caps))
+    problem = facts.problem
+    contribution = contribution * problem.weight_bound
+    one, total = contribution * facts.scales, contribution * float(problem.scales @ problem.unit_caps)
+    rounding = sum_rounding(problem.row_cap, total)
     return Bounds.of_contributions(record=one, party=one * facts.most, rounding=rounding)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,8 +60,9 @@ class Hub:
 
 def moment_release(facts: PublicFacts, *, several: bool) -> Release:
     """Second moments; `several` share one cost."""
-    p, one = facts.problem.features, facts.problem.row_bound**2
-    rounding = sum_rounding(facts.problem.parties, one * facts.problem.row_cap)
+    problem = facts.problem
+    p, one = problem.features, problem.weight_bound * problem.row_bound**2
+    rounding = sum_rounding(problem.parties, one * float(problem.unit_caps.sum()))
     return Release(
         name="second moment",
         size=p * (p + 1) // 2,
@@ -80,24 +82,25 @@ def moment_release(facts: PublicFacts, *, several: bool) -> Release:
 
 def gradient_release(facts: PublicFacts) -> Release:
     """Gradients over whitened rows, which share one cost."""
-    slope, records = slope_limit(facts.problem) * (1 + rounding(facts)), facts.problem.row_cap
+    problem = facts.problem
+    slope = problem.weight_bound * slope_limit(problem) * (1 + rounding(facts))
+    total = sum_rounding(problem.parties, slope * float(problem.unit_caps.sum()))
     return Release(
         name="gradient",
         size=facts.dim,
         at="sum",
         adaptive=True,
         parts=True,
-        bounds=Bounds.of_contributions(
-            record=slope, party=slope * facts.most, rounding=sum_rounding(facts.problem.parties, slope * records)
-        ),
+        bounds=Bounds.of_contributions(record=slope, party=slope * facts.most, rounding=total),
         why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
     )
 
 
 def scale_release(facts: PublicFacts) -> Release:
     """The sum of squared slopes."""
-    rounding = sum_rounding(facts.problem.parties, facts.problem.row_cap)
-    one, users = 1.0 + rounding, facts.most + rounding
+    problem, most = facts.problem, facts.problem.weight_bound
+    rounding = sum_rounding(problem.parties, most * float(problem.unit_caps.sum()))
+    one, users = most + rounding, most * facts.most + rounding
     return Release(
         name="scale",
         size=1,
@@ -148,11 +151,12 @@ def rounding(facts: PublicFacts) -> float:
     """What rounding adds to how far a whitened gradient moves, relative to one contribution of full length.
 
     Shortened rows are at most R C long before whitening (R the row bound, C the clip). Sums over rows are exact, of
-    contributions that are rounded to a grid of `sum_step`; whitening a sum over n records is off by 2 p^1.5 u times its
-    length, in both worlds; and it makes either CONDITION / R times longer at most.
+    contributions that are rounded to a grid of `sum_step`, each of a unit's rows by itself; whitening a sum over n
+    records is off by 2 p^1.5 u times its length, in both worlds; and it makes either CONDITION / R times longer at
+    most.
     """
     p, n = facts.problem.features, facts.problem.row_cap
-    grid = float(np.sqrt(facts.dim)) * sum_step(1.0, n)
+    grid = facts.problem.rows_per_unit * float(np.sqrt(facts.dim)) * sum_step(1.0, n)
     return float(CONDITION * (grid + 4 * n * (8 + 2 * p**1.5) * ROUNDOFF))
 
 
@@ -205,35 +209,42 @@ class Slopes:
 
 def sum_moments(f: Cohort) -> Array:
     """Sum over each party's rows of row times its transpose, (parties, features, features)."""
-    step = moment_step(f.problem.row_bound, f.problem.row_cap)
+    problem = f.problem
+    step = moment_step(problem.row_bound * math.sqrt(problem.weight_bound), problem.row_cap)
     return f.add_up(_moments, step**2, step)
 
 
 def sum_shortened_moments(f: Cohort, whitening: Whitening) -> Array:
     """The same over whitened and shortened rows."""
-    step = moment_step(whitening.clip, f.problem.row_cap)
+    step = moment_step(whitening.clip * math.sqrt(f.problem.weight_bound), f.problem.row_cap)
     return f.add_up(_shortened_moments, step**2, whitening, step)
 
 
 def sum_squared_slopes(f: Cohort, x: Array, slopes: Slopes) -> Array:
     """Sum over each party's rows of squared slopes over their squared bound, (parties, 1)."""
-    step = moment_step(1.0, f.problem.row_cap) ** 2
+    step = moment_step(math.sqrt(f.problem.weight_bound), f.problem.row_cap) ** 2
     return f.add_up(_squared_slopes, step, x, slopes, step)
 
 
 def sum_gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Whitening) -> Array:
     """Sum over each party's rows of slope times shortened row, before whitening, (parties, dim)."""
     problem = f.problem
-    step = sum_step(slope_limit(problem) * problem.row_bound * whitening.clip, problem.row_cap)
+    longest = problem.weight_bound * slope_limit(problem) * problem.row_bound * whitening.clip
+    step = sum_step(longest, problem.row_cap)
     return f.add_up(_gradients, step, x, slopes, whitening, step)
 
 
 def _moments(f: Cohort, step: float) -> IntArray:
-    return f.exact_moments(step)
+    if f.weights is None:
+        return f.exact_moments(step)
+    roots = np.sqrt(f.weights)
+    return f.exact_moments(step, lambda rows, block: rows * roots[block, None])
 
 
 def _shortened_moments(f: Cohort, whitening: Whitening, step: float) -> IntArray:
     metric, shortened = whitening.metric, whitening.factors(f)
+    if f.weights is not None:
+        shortened = shortened * np.sqrt(f.weights)
     root = None if metric.is_round else metric.power(-0.5)
 
     def change(rows: Array, block: slice) -> Array:
@@ -247,10 +258,10 @@ def _squared_slopes(f: Cohort, x: Array, slopes: Slopes, step: float) -> IntArra
     squares = (slopes.at(f, x) / slope_limit(f.problem)) ** 2
     each: Array = squares if squares.ndim == 1 else squares.sum(axis=1)
     # Towards zero: no square grows.
-    sums: IntArray = f.sums(np.trunc(np.minimum(each, 1.0) / step).astype(np.int64))[:, None]  # type: ignore[assignment]
+    sums: IntArray = f.sums(np.trunc(f.weigh(np.minimum(each, 1.0)) / step).astype(np.int64))[:, None]  # type: ignore[assignment]
     return sums
 
 
 def _gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Whitening, step: float) -> IntArray:
     found, shortened = slopes.at(f, x), whitening.factors(f)
-    return f.exact_sums(found * (shortened if found.ndim == 1 else shortened[:, None]), step)
+    return f.exact_sums(f.weigh(found * (shortened if found.ndim == 1 else shortened[:, None])), step)

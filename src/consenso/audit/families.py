@@ -17,6 +17,7 @@ from consenso.privacy import accountants
 from consenso.privacy.accountants import gaussian
 from consenso.privacy.events import (
     ZCDP,
+    BestOf,
     Bounded,
     Composed,
     Event,
@@ -67,6 +68,8 @@ def louder(event: Event, factor: float) -> Event:
             return Mixture(weights, tuple(louder(each, factor) for each in events))
         case TokenWalk(rho, parties, steps, observers, final_model):
             return TokenWalk(rho * factor**2, parties, steps, observers, final_model)
+        case BestOf(rho, gamma, excess):
+            return BestOf(rho * factor**2, gamma, excess)
         case ObjectivePerturbation(ratio, share):
             return ObjectivePerturbation(ratio * factor, share)
         case Repeated(inner, count):

@@ -57,13 +57,14 @@ def check(
 
 def _first_difference(path: Path) -> str | None:
     from consenso.errors import TamperError
-    from consenso.estimators import quantiles
+    from consenso.estimators import quantiles, search
     from consenso.planning import replan
     from consenso.privacy.card import Card
 
     try:
         card = Card.load(path)
-        differences = quantiles.differences if card.algorithm == quantiles.HISTOGRAMS else replan.differences
+        known = {quantiles.HISTOGRAMS: quantiles.differences, search.SEARCH: search.differences}
+        differences = known.get(card.algorithm, replan.differences)
         found = next(iter(differences(card)), None)
     except TamperError as error:
         return str(error)

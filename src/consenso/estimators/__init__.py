@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from consenso.estimators.bounds import PrivateBounds, private_bounds
 from consenso.estimators.least_squares import PrivateElasticNet, PrivateLasso, PrivateRidge
+from consenso.estimators.linear import ShorteningWarning
 from consenso.estimators.logistic import PrivateLogisticRegression
 from consenso.estimators.private import SpendingWarning
 from consenso.estimators.robust import PrivateHuberRegressor, PrivateLADRegressor
@@ -20,6 +21,7 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivateRidge",
     "PrivateScaler",
+    "ShorteningWarning",
     "SpendingWarning",
     "private_bounds",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -14,13 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.linear import PrivateLinearModel
-from consenso.estimators.privacy_params import PrivacyParams, terms_of
+from consenso.estimators.fitting import Task
+from consenso.estimators.frames import bound_of
+from consenso.estimators.linear import PUBLIC, PrivateLinearModel
+from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
-from consenso.estimators.stored import open_rows, opens
-from consenso.problem import Problem
+from consenso.estimators.stored import opens, require_memory
+from consenso.estimators.weights import ClassWeights, read_class_weights
 
-PUBLIC = "public"
 _LABELS_ARE_PUBLIC = "The set of labels that occur is public: it is the same in both data sets."
 
 
@@ -28,38 +30,50 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     """Labels, coefficients and predictions; not for direct use."""
 
     classes: ArrayLike | str | None
+    class_weight: Mapping[Any, float] | str | None
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, users: Any = None, rows_per_person: int = 1) -> Self:
         """Fit within the budget. X: (records, features), dense or sparse; y: labels.
 
+        users: the id of the person of each row, where a person has several: the guarantee is then for all rows of a
+        person, each of whom counts like a person with rows_per_person rows at most, a public number.
+
         X may also be a table that stays in storage (a path or a pattern of Parquet, Arrow or CSV files, a Polars
-        LazyFrame, a DuckDB relation) with y the name of its target, or a NumPy memory map.
+        LazyFrame, a DuckDB relation, a Dask data frame) with y the name of its target, or a NumPy memory map.
         """
         self._check_parameters()
         self._check_classes()
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
-            return self._fit(X, y)
-
-    def _fit(self, X: Any, y: Any) -> Self:
-        if opens(X):
-            classes = self._declared_classes()
-            X, targets = open_rows(self, X, y, classes), None
-        else:
-            X, y = read_records(self, X, y, real=False)
-            classes, codes = self._encode_labels(y)
-            targets = self._targets(codes, len(classes))
-        terms = terms_of(self, type(self).__name__, X.shape[0])
-        self._learn(lambda known: self._make_problem(known, X.shape[1], len(classes)), terms, X, targets)
-        if isinstance(self.classes, str):
-            texts = (*self.guarantee_.assumptions, _LABELS_ARE_PUBLIC)
-            self.guarantee_ = dataclasses.replace(self.guarantee_, assumptions=texts)
-        self.classes_ = classes
+            self._fit(X, y, users, rows_per_person)
+        self._warn_of_shortening()
         return self
 
-    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
-        self.coef_ = np.ascontiguousarray(coefficients.T)
-        self.intercept_ = intercepts
+    def _fit(self, X: Any, y: Any, users: Any, rows_per_person: int) -> None:
+        if opens(X):
+            classes = self._declared_classes()
+            X, terms = self._open(X, y, classes, users)
+            targets, weights = None, None
+        else:
+            bound = bound_of(X)
+            X, y = read_records(self, X, y, real=False)
+            classes, codes = self._encode_labels(y)
+            X, codes, terms, weights = self._group(X, codes, users, rows_per_person, bound)
+            targets = self._targets(codes, len(classes))
+        balance = None
+        if self.class_weight is not None:
+            require_memory(self, X, "class_weight")
+            given = read_class_weights(type(self).__name__, self.class_weight, classes)
+            balance = ClassWeights(weights=given, codes=codes, classes=len(classes))
+        fitted = self._learn(
+            lambda known: self._task(known, X.shape[1], len(classes)), terms, X, targets, weights, balance
+        )
+        if isinstance(self.classes, str):
+            texts = (*fitted.guarantee.assumptions, _LABELS_ARE_PUBLIC)
+            self.guarantee_ = dataclasses.replace(fitted.guarantee, assumptions=texts)
+        self.classes_ = classes
+        self.coef_ = np.ascontiguousarray(fitted.coefficients.T)
+        self.intercept_ = fitted.intercepts
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the second class, (records,), or of every class, (records, classes)."""
@@ -75,7 +89,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return labels
 
     @abstractmethod
-    def _make_problem(self, terms: PrivacyParams, features: int, classes: int) -> Problem:
+    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
         """What is learnt, with this many columns and classes."""
 
     @staticmethod

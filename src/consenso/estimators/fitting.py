@@ -1,4 +1,4 @@
-"""One private fit: a problem of public facts, the rows, a plan and its run. And what a fit without privacy promises."""
+"""One fit: a problem of public facts, the rows, and either the exact minimiser or a private solver."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from consenso.arrays import Array
+from consenso.estimators.people import RowWeights
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Loss
 from consenso.planning.plan import Plan
@@ -19,7 +22,7 @@ from consenso.privacy.count import release_count
 from consenso.privacy.events import Adjacency, Gaussian, Unbounded
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Ledger, Scope
-from consenso.privacy.observers import Eavesdropper, Public
+from consenso.privacy.observers import Eavesdropper, Public, choose_observer
 from consenso.privacy.relations import bounds_of, claims_of
 from consenso.privacy.releaser import ReleaseRecord
 from consenso.privacy.samplers import Seeded
@@ -33,7 +36,6 @@ from consenso.shards.stored import RowBatches
 
 if TYPE_CHECKING:
     from consenso.engine.ledger_charge import LedgerCharge
-    from consenso.engine.run import Result
 
 EXACT = "exact"
 _BARE = Unbounded("the exact minimiser is released")
@@ -41,65 +43,109 @@ _BARE = Unbounded("the exact minimiser is released")
 _STEPS: dict[Adjacency, float] = {"add-remove": 1.0, "replace-one": 2.0}
 
 
-def make_problem(
-    terms: PrivacyParams,
-    features: int,
-    *,
-    loss: Loss,
-    penalty: Regularizer,
-    row_bound: float | None,
-    target_bound: float | None = None,
-    constant: float | None,
-    penalizes_constant: bool = False,
-) -> Problem:
-    """The problem of a fit to rows with so many columns.
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What a model learns: everything but the rows, and all of it public.
 
     constant: value of the column for the intercept, None for no intercept. penalizes_constant: as LinearSVC does.
     """
-    regularizer = penalty
-    if constant is not None and not penalizes_constant and not isinstance(penalty, NoPenalty):
-        regularizer = Unpenalized(inner=penalty, last=loss.outputs)
-    targets = None
-    if loss.targets == "real":
-        targets = NO_BOUND if target_bound is None else target_bound
-    return Problem(
-        loss=loss,
-        regularizer=regularizer,
-        features=features + (constant is not None),
-        sizes=np.array([terms.records]),
-        row_bound=whole_bound(NO_BOUND if row_bound is None else row_bound, constant),
-        target_bound=targets,
-        unit="record",
-        adjacency=terms.adjacency,
-        capped=not terms.counts,
-    )
+
+    loss: Loss
+    penalty: Regularizer
+    row_bound: float | None
+    target_bound: float | None = None
+    constant: float | None
+    penalizes_constant: bool = False
+    solver: str = "auto"
+
+    def problem(self, terms: PrivacyParams, features: int) -> Problem:
+        """The problem of a fit to rows with so many columns."""
+        bound = NO_BOUND if self.row_bound is None else self.row_bound
+        regularizer = self.penalty
+        if self.constant is not None and not self.penalizes_constant and not isinstance(self.penalty, NoPenalty):
+            regularizer = Unpenalized(inner=self.penalty, last=self.loss.outputs)
+        targets = None
+        if self.loss.targets == "real":
+            targets = NO_BOUND if self.target_bound is None else self.target_bound
+        return Problem(
+            loss=self.loss,
+            regularizer=regularizer,
+            features=features + (self.constant is not None),
+            sizes=np.array([terms.records]),
+            row_bound=whole_bound(bound, self.constant),
+            target_bound=targets,
+            unit=terms.unit,
+            adjacency=terms.adjacency,
+            capped=not terms.counts,
+            weight_bound=terms.weight_bound,
+            rows_per_unit=terms.rows_per_unit,
+        )
 
 
-def make_shards(problem: Problem, X: Any, targets: Any, *, row_bound: float | None, constant: float | None) -> Shards:
-    """Validated rows, with the column for the intercept, and encoded targets, as the one party of a problem.
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """What a fit leaves."""
 
-    Rows in storage, whose batches have their targets, stay there.
-    """
-    if isinstance(X, RowBatches):
-        return hold_batches(problem, X, bound=row_bound, constant=constant)
-    if constant is not None:
-        X = with_constant(X, NO_BOUND if row_bound is None else row_bound, constant, "fit")
-    return Shards.build(problem, X, targets, np.array([0, X.shape[0]]))
+    coefficients: Array  # (features, outputs)
+    intercepts: Array  # (outputs,)
+    solver: str
+    reason: str
+    steps: int
+    guarantee: Guarantee
+    claims: LazyCard
+
+
+@dataclass(frozen=True, kw_only=True)
+class LazyCard:
+    """What a card is made of, which takes longer than a small fit and is made when it is looked at."""
+
+    plan: Plan | None
+    problem: Problem
+    delta: float
+
+    @cached_property
+    def card(self) -> Card:
+        """The privacy card."""
+        if self.plan is not None:
+            return self.plan.card(self.delta)
+        told = {name: getattr(self.problem, name) for name in ("loss", "regularizer", "features", "adjacency")}
+        return bare_card(EXACT, told, self.delta)
 
 
 def fit(
-    problem_of: Callable[[PrivacyParams], Problem],
+    task_of: Callable[[PrivacyParams], Task],
     terms: PrivacyParams,
-    shards_of: Callable[[Problem], Shards],
-    *,
-    records: int,
-    solver: str,
-) -> Result:
-    """Fit within the budget of the terms; the problem may depend on the public number of records."""
+    X: Any,
+    targets: Any,
+    weights: RowWeights | None = None,
+) -> Fitted:
+    """Fit a task to validated rows and encoded targets; what is learnt may depend on the public number of records."""
     if terms.counts:
-        return _fit_after_count(problem_of, terms, shards_of, records=records, solver=solver)
-    charge = None if terms.ledger is None else _charge(terms, terms.ledger)
-    return _fit(problem_of(terms), terms, shards_of, solver, charge)
+        return _fit_after_count(task_of, terms, X, targets, weights)
+    task = task_of(terms)
+    problem = task.problem(terms, X.shape[1])
+    if terms.is_private:
+        charge = None if terms.ledger is None else _charge(terms, terms.ledger)
+        return _private(task, terms, problem, X, targets, weights, charge)
+    return _exact(task, terms, problem, X, targets, weights)
+
+
+def _exact(
+    task: Task, terms: PrivacyParams, problem: Problem, X: Any, targets: Any, weights: RowWeights | None
+) -> Fitted:
+    from consenso.solvers.exact import solve_exact
+
+    found = solve_exact(problem, _shards(task, problem, X, targets, weights))
+    return _collect_fit(
+        task,
+        problem,
+        found.model,
+        solver=EXACT,
+        reason="exact: there is no budget to keep to.",
+        steps=found.steps,
+        guarantee=bare_guarantee(terms.adjacency),
+        claims=LazyCard(plan=None, problem=problem, delta=terms.delta),
+    )
 
 
 def _charge(terms: PrivacyParams, ledger: Ledger) -> LedgerCharge:
@@ -109,55 +155,89 @@ def _charge(terms: PrivacyParams, ledger: Ledger) -> LedgerCharge:
 
 
 def _fit_after_count(
-    problem_of: Callable[[PrivacyParams], Problem],
+    task_of: Callable[[PrivacyParams], Task],
     terms: PrivacyParams,
-    shards_of: Callable[[Problem], Shards],
-    *,
-    records: int,
-    solver: str,
-) -> Result:
+    X: Any,
+    targets: Any,
+    weights: RowWeights | None,
+) -> Fitted:
     """Release a noisy count of the rows, then fit with it: within one mu that is fixed, and reserved, before both."""
     from consenso.engine.ledger_charge import reserve
     from consenso.solvers import prepare
 
     assert terms.sampler is not None
-    mu, problem = terms.mu, problem_of(terms)
+    mu = terms.mu
+    first = task_of(terms)
+    problem = first.problem(terms, X.shape[1])
     # Whatever cannot be planned is refused here, before anything is released.
-    prepare(problem, terms.target, solver=solver, sampler=terms.sampler)
+    prepare(problem, terms.target, solver=first.solver, sampler=terms.sampler, earlier=terms.earlier)
     released: list[ReleaseRecord] = []
     spending: AbstractContextManager[None] = nullcontext()
     if terms.ledger is not None:
         # Replacing a record is removing one and adding another, whatever the fit will be.
         whole = {
-            Scope(observer=Eavesdropper().key, unit="record", adjacency=adjacency): Gaussian(
+            Scope(observer=Eavesdropper().key, unit=terms.unit, adjacency=adjacency): Gaussian(
                 1 / mu, steps, terms.excess
             )
             for adjacency, steps in _STEPS.items()
         }
-        what = f"{terms.owner}: a noisy count of the records, and a fit"
+        what = f"{terms.owner}: a noisy count of the {terms.unit}s, and a fit"
         spending = reserve(_charge(terms, terms.ledger), whole, what, lambda: bool(released))
     with spending:
-        known = terms.after_count(release_count(records, mu, terms.excess, problem, terms.sampler, released.append))
-        return _fit(problem_of(known), known, shards_of, solver, None)
+        units = X.shape[0] if weights is None else weights.units
+        known = terms.after_count(release_count(units, mu, terms.excess, problem, terms.sampler, released.append))
+        task = task_of(known)
+        return _private(task, known, task.problem(known, X.shape[1]), X, targets, weights, None)
 
 
-def _fit(
-    problem: Problem,
+def _private(
+    task: Task,
     terms: PrivacyParams,
-    shards_of: Callable[[Problem], Shards],
-    solver: str,
+    problem: Problem,
+    X: Any,
+    targets: Any,
+    weights: RowWeights | None,
     charge: LedgerCharge | None,
-) -> Result:
+) -> Fitted:
     from consenso.engine.run import run
     from consenso.solvers import prepare
 
-    plan = prepare(problem, terms.target, solver=solver, sampler=terms.sampler, count=terms.count)
-    return run(plan, shards_of(problem), charge=charge)
+    plan = prepare(
+        problem, terms.target, solver=task.solver, sampler=terms.sampler, count=terms.count, earlier=terms.earlier
+    )
+    result = run(plan, _shards(task, problem, X, targets, weights), charge=charge)
+    return _collect_fit(
+        task,
+        problem,
+        result.model,
+        solver=plan.solver,
+        reason=plan.reason,
+        steps=result.rounds,
+        guarantee=plan.guarantee(choose_observer(plan.trust), terms.delta),
+        claims=LazyCard(plan=_without_seed(plan), problem=problem, delta=terms.delta),
+    )
 
 
-def without_seed(plan: Plan) -> Plan:
+def _without_seed(plan: Plan) -> Plan:
     """The plan with any seed instead of the one that the noise came from: what it promises is the same."""
     return replace(plan, sampler=Seeded(0)) if isinstance(plan.sampler, Seeded) else plan
+
+
+def _shards(task: Task, problem: Problem, X: Any, targets: Any, weights: RowWeights | None) -> Shards:
+    if isinstance(X, RowBatches):
+        return hold_batches(problem, X, bound=task.row_bound, constant=task.constant)
+    if task.constant is not None:
+        bound = NO_BOUND if task.row_bound is None else task.row_bound
+        X = with_constant(X, bound, task.constant, "fit")
+    values = None if weights is None else weights.values
+    return Shards.build(problem, X, targets, np.array([0, X.shape[0]]), weights=values)
+
+
+def _collect_fit(task: Task, problem: Problem, model: Array, **rest: Any) -> Fitted:
+    table = model.reshape(problem.features, problem.outputs)
+    if task.constant is None:
+        return Fitted(coefficients=table, intercepts=np.zeros(problem.outputs), **rest)
+    return Fitted(coefficients=table[:-1], intercepts=task.constant * table[-1], **rest)
 
 
 def penalty(alpha: float, l1_ratio: float) -> Regularizer:

@@ -31,6 +31,7 @@ class PrivateRidge(PrivateRegressor):
         target_bound: float | None = None,
         alpha: float | None = None,
         residual_bound: float | None = None,
+        bounds: str = "private",
         fit_intercept: bool = True,
         solver: str = "auto",
         adjacency: Adjacency = "replace-one",
@@ -44,6 +45,7 @@ class PrivateRidge(PrivateRegressor):
         self.target_bound = target_bound
         self.alpha = alpha
         self.residual_bound = residual_bound
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.adjacency = adjacency
@@ -78,6 +80,7 @@ class PrivateElasticNet(PrivateRegressor):
         alpha: float | None = None,
         l1_ratio: float = 0.5,
         residual_bound: float | None = None,
+        bounds: str = "private",
         fit_intercept: bool = True,
         solver: str = "auto",
         adjacency: Adjacency = "replace-one",
@@ -92,6 +95,7 @@ class PrivateElasticNet(PrivateRegressor):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.residual_bound = residual_bound
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.adjacency = adjacency
@@ -124,6 +128,7 @@ class PrivateLasso(PrivateRegressor):
         target_bound: float | None = None,
         alpha: float | None = None,
         residual_bound: float | None = None,
+        bounds: str = "private",
         fit_intercept: bool = True,
         solver: str = "auto",
         adjacency: Adjacency = "replace-one",
@@ -137,6 +142,7 @@ class PrivateLasso(PrivateRegressor):
         self.target_bound = target_bound
         self.alpha = alpha
         self.residual_bound = residual_bound
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.adjacency = adjacency

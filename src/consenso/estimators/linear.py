@@ -4,37 +4,42 @@ from __future__ import annotations
 
 import difflib
 import math
-from abc import abstractmethod
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
-from sklearn.utils.extmath import safe_sparse_dot
+from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import EXACT, bare_card, bare_guarantee, fit, make_shards, without_seed
-from consenso.estimators.privacy_params import PrivacyParams, is_number
+from consenso.estimators.fitting import Fitted, Task
+from consenso.estimators.learning import learn
+from consenso.estimators.people import KEPT, RowWeights, read_people
+from consenso.estimators.privacy_params import PrivacyParams, is_number, terms_of
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows
-from consenso.planning.plan import Plan
-from consenso.privacy.card import Card
-from consenso.privacy.observers import choose_observer
-from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Problem
-from consenso.shards import Shards
+from consenso.estimators.stored import open_rows
+from consenso.estimators.weights import ClassWeights
+from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.cluster import ASSUMPTION, ClusterBatches
 from consenso.shards.constant import constant_for
+from consenso.shards.stored import RowBatches
 
-if TYPE_CHECKING:
-    from consenso.solvers.exact import Exact
+PUBLIC, PRIVATE = "public", "private"
+# Of the rows: more are not shortened by a bound that was chosen near the usual length.
+MANY = 0.5
+
+
+class ShorteningWarning(UserWarning):
+    """A bound on rows that shortens many of them."""
 
 
 class PrivateLinearModel(PrivateEstimator):
     """Checks, the intercept's column, attributes and scores; not for direct use."""
 
     row_bound: float | None
+    bounds: str
     fit_intercept: bool
     solver: str
     alpha: float | None
@@ -44,11 +49,16 @@ class PrivateLinearModel(PrivateEstimator):
         owner = type(self).__name__
         self._check_privacy()
         private = math.isfinite(self.epsilon)
-        if private and self.row_bound is None:
+        if self.bounds not in (PUBLIC, PRIVATE):
             raise InputError(
-                f"{owner}(row_bound=None): with a finite epsilon the 2-norm of every row needs a public bound, to "
-                "which longer rows are shortened; choose it from public knowledge (sqrt(features) for columns in "
-                "[-1, 1]), or spend budget with private_bounds(X, epsilon=...) or PrivateScaler."
+                f"{owner}(bounds={self.bounds!r}): bounds that are not given are found within the budget ('private'), "
+                "or have to be given ('public')."
+            )
+        if private and self.bounds == PUBLIC and self.row_bound is None:
+            raise InputError(
+                f"{owner}(row_bound=None, bounds='public'): with a finite epsilon the 2-norm of every row needs a "
+                "public bound, to which longer rows are shortened; choose it from public knowledge (sqrt(features) for "
+                "columns in [-1, 1]), or leave bounds out to have it found within the budget."
             )
         check_row_bound(owner, self.row_bound)
         if self.alpha is not None and not _is_strength(self.alpha):
@@ -70,74 +80,92 @@ class PrivateLinearModel(PrivateEstimator):
         hint = f"did you mean {near[0]!r}?" if near else f"use 'auto' or one of {', '.join(map(repr, names()))}."
         raise InputError(f"{type(self).__name__}(solver={self.solver!r}): there is no such solver; {hint}")
 
-    def _constant(self) -> float | None:
+    def _constant(self, terms: PrivacyParams) -> float | None:
         """The value of the column for the intercept: any is exact, one that is no waste is private."""
         if not self.fit_intercept:
             return None
-        return constant_for(self.row_bound) if math.isfinite(self.epsilon) and self.row_bound is not None else 1.0
+        return 1.0 if terms.row_bound is None else constant_for(terms.row_bound)
+
+    def _group(
+        self, X: Any, y: Any, users: Any, rows_per_person: int, bound: float | None = None
+    ) -> tuple[Any, Any, PrivacyParams, RowWeights | None]:
+        """The rows that are kept of every person, the terms of the fit, and the weights of the rows.
+
+        bound: that of rows that a schema made, for a model without one of its own.
+        """
+        owner = type(self).__name__
+
+        def terms_for(units: int) -> PrivacyParams:
+            terms = terms_of(self, owner, units)
+            return replace(terms, row_bound=bound) if terms.is_private and self.row_bound is None else terms
+
+        if users is None:
+            return X, y, terms_for(X.shape[0]), None
+        people = read_people(owner, users, X.shape[0], rows_per_person)
+        terms = replace(terms_for(people.count), unit="person", rows_per_unit=KEPT * int(rows_per_person))
+        weights = RowWeights(values=people.contributions, contributions=people.contributions, units=people.count)
+        return X[people.kept], y[people.kept], terms, weights
+
+    def _open(self, X: Any, y: Any, classes: Any, users: Any) -> tuple[Any, PrivacyParams]:
+        """A table in storage, and the terms of the fit."""
+        if users is not None:
+            raise InputError(
+                f"{type(self).__name__}.fit(users=...): people are not looked for in a table that is read in batches."
+            )
+        batches = open_rows(self, X, y, classes)
+        return batches, terms_of(self, type(self).__name__, batches.shape[0])
 
     def _learn(
-        self, problem_of: Callable[[PrivacyParams], Problem], terms: PrivacyParams, X: Any, targets: Any
-    ) -> None:
-        """Fit a problem to validated rows and encoded targets, within the budget if there is one."""
-        shards_of = partial(self._shards, X=X, targets=targets)
-        if not terms.is_private:
-            from consenso.solvers.exact import solve_exact
-
-            problem = problem_of(terms)
-            self._keep_exact(problem, solve_exact(problem, shards_of(problem)), terms)
-            return
-        result = fit(problem_of, terms, shards_of, records=X.shape[0], solver=self.solver)
-        plan = result.plan
-        self.guarantee_ = plan.guarantee(choose_observer(plan.trust), terms.delta)
+        self,
+        task_of: Callable[[PrivacyParams], Task],
+        terms: PrivacyParams,
+        X: Any,
+        targets: Any,
+        weights: RowWeights | None = None,
+        class_weights: ClassWeights | None = None,
+    ) -> Fitted:
+        """Find the bounds that are not known, then fit; what all models keep of it."""
+        learnt = learn(
+            task_of,
+            terms,
+            X,
+            targets,
+            weights,
+            centers=self.fit_intercept,
+            counts_long_rows=self.bounds == PRIVATE and not isinstance(X, RowBatches),
+            class_weights=class_weights,
+        )
+        self.row_map_, self.notes_ = learnt.rows, learnt.notes
+        self._shortened = learnt.shortened
+        self.row_bound_, self.target_bound_ = learnt.rows.row_bound, learnt.target_bound
+        fitted = learnt.fitted
         if isinstance(X, ClusterBatches):
-            self.guarantee_ = replace(self.guarantee_, assumptions=(*self.guarantee_.assumptions, ASSUMPTION))
-        self.solver_, self.solver_reason_, self.n_iter_ = plan.solver, plan.reason, result.rounds
-        self._keep(without_seed(plan), plan.problem, result.model, terms)
+            told = replace(fitted.guarantee, assumptions=(*fitted.guarantee.assumptions, ASSUMPTION))
+            fitted = replace(fitted, guarantee=told)
+        self.guarantee_ = fitted.guarantee
+        self.solver_ = fitted.solver
+        self.solver_reason_ = fitted.reason
+        self.n_iter_ = fitted.steps
+        self._claims = fitted.claims
+        return fitted
 
-    def _shards(self, problem: Problem, X: Any, targets: Any) -> Shards:
-        bound = self.row_bound if math.isfinite(self.epsilon) else None
-        return make_shards(problem, X, targets, row_bound=bound, constant=self._constant())
-
-    def _keep_exact(self, problem: Problem, found: Exact, terms: PrivacyParams) -> None:
-        """The attributes of a fit without privacy."""
-        self.guarantee_ = bare_guarantee(terms.adjacency)
-        self.solver_, self.solver_reason_, self.n_iter_ = EXACT, "exact: there is no budget to keep to.", found.steps
-        self._keep(None, problem, found.model, terms)
-
-    def _keep(self, plan: Plan | None, problem: Problem, model: Array, terms: PrivacyParams) -> None:
-        self._plan, self._problem, self._delta = plan, problem, terms.delta
-        self.__dict__.pop("_card", None)
-        self._set_model(*self._split(problem, model))
-
-    def _split(self, problem: Problem, model: Array) -> tuple[Array, Array]:
-        """Coefficients (features, outputs) and intercepts (outputs,)."""
-        table, constant = model.reshape(problem.features, problem.outputs), self._constant()
-        if constant is None:
-            return table, np.zeros(problem.outputs)
-        return table[:-1], constant * table[-1]
-
-    @abstractmethod
-    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
-        """Keep coefficients (features, outputs) and intercepts (outputs,) in scikit-learn's shapes."""
-
-    @property
-    def card_(self) -> Card:
-        """The privacy card of the fit, for every observer; it takes longer than a small fit, and is made when it is
-        first looked at.
-        """
-        if "_card" not in vars(self):
-            if "_delta" not in vars(self):
-                raise AttributeError(f"{type(self).__name__}.card_: there is no card before fit.")
-            told = {name: getattr(self._problem, name) for name in ("loss", "regularizer", "features", "adjacency")}
-            plan, delta = self._plan, self._delta
-            self._card: Card = bare_card(EXACT, told, delta) if plan is None else plan.card(delta)
-        return self._card
+    def _warn_of_shortening(self) -> None:
+        """Warn where, by a noisy count that the fit paid for, a bound shortened many rows."""
+        if self._shortened > MANY:
+            warnings.warn(
+                f"{type(self).__name__}(row_bound={self.row_bound:g}): by a noisy count about {self._shortened:.0%} of "
+                "the rows are longer and were shortened, here and in predict; scale the columns, choose a larger "
+                "bound, or leave row_bound out to have bounds found within the budget.",
+                ShorteningWarning,
+                stacklevel=3,
+            )
 
     def _scores(self, X: Any, coefficients: Array, intercepts: Any) -> Array:
-        """Rows times coefficients (features,) or (features, outputs), plus intercepts."""
+        """Rows as the fit saw them times coefficients (features,) or (features, outputs), plus intercepts."""
         X = read_rows(self, X, accept_sparse="csr", reset=False)
-        return np.asarray(safe_sparse_dot(X, coefficients, dense_output=True) + intercepts, dtype=np.float64)
+        if self.row_map_.columns is not None and sparse.issparse(X):
+            X = X.toarray()  # columns that are moved are full
+        return self.row_map_.score(X, coefficients, intercepts)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

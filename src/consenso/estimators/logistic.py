@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ from scipy.special import expit, log_softmax, softmax
 
 from consenso.arrays import Array
 from consenso.estimators.classification import PrivateClassifier
-from consenso.estimators.fitting import make_problem, penalty, telling_level
+from consenso.estimators.fitting import Task, penalty, telling_level
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Logistic, Loss, Softmax
 from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency, Problem
+from consenso.problem import Adjacency
 
 
 class PrivateLogisticRegression(PrivateClassifier):
@@ -26,13 +27,15 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     epsilon: the budget of a fit, inf for none. delta: None for min(1e-5, 0.1 / records). row_bound: public bound on the
     2-norm of rows; longer rows are shortened to it. classes: the public labels, or "public" to declare those in y
-    public. alpha: None for 1 / records (scikit-learn's C=1), or with an L1 share and privacy the level below which
-    nothing can be told from noise. solver: "auto" or one of consenso.solvers.names(). adjacency: "replace-one" (the
-    number of records is public) or "add-remove" (it is not: `records` is a public upper bound, None for a noisy count).
-    ledger: a Ledger or its path, charged for every fit. random_state: None for noise that protects, a seed for a
-    simulation.
+    public. class_weight: public weights of labels, as in scikit-learn, or "balanced", for which noisy numbers of
+    records are released. alpha: None for 1 / records (scikit-learn's C=1), or with an L1 share and privacy the level
+    below which nothing can be told from noise. bounds: "private" to find bounds that are not given within the budget,
+    "public" to refuse that. solver: "auto" or one of consenso.solvers.names(). adjacency: "replace-one" (the number of
+    records is public) or "add-remove" (it is not: `records` is a public upper bound, None for a noisy count). ledger: a
+    Ledger or its path, charged for every fit. random_state: None for noise that protects, a seed for a simulation.
 
-    Fitted: coef_, intercept_, classes_, guarantee_, card_, solver_, solver_reason_, n_iter_, n_features_in_.
+    Fitted: coef_, intercept_, classes_, guarantee_, card_, notes_, row_bound_, solver_, solver_reason_, n_iter_,
+    n_features_in_.
     """
 
     def __init__(
@@ -42,8 +45,10 @@ class PrivateLogisticRegression(PrivateClassifier):
         delta: float | None = None,
         row_bound: float | None = None,
         classes: ArrayLike | str | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
         alpha: float | None = None,
         l1_ratio: float = 0.0,
+        bounds: str = "private",
         fit_intercept: bool = True,
         solver: str = "auto",
         adjacency: Adjacency = "replace-one",
@@ -55,8 +60,10 @@ class PrivateLogisticRegression(PrivateClassifier):
         self.delta = delta
         self.row_bound = row_bound
         self.classes = classes
+        self.class_weight = class_weight
         self.alpha = alpha
         self.l1_ratio = l1_ratio
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.adjacency = adjacency
@@ -78,20 +85,19 @@ class PrivateLogisticRegression(PrivateClassifier):
             return -np.stack([np.logaddexp(0.0, scores), np.logaddexp(0.0, -scores)], axis=1)
         return np.asarray(log_softmax(scores, axis=1))
 
-    def _make_problem(self, terms: PrivacyParams, features: int, classes: int) -> Problem:
+    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
         loss: Loss = Logistic() if classes == 2 else Softmax(classes=classes)
-        return make_problem(
-            terms,
-            features,
+        return Task(
             loss=loss,
-            penalty=penalty(self._strength(loss, terms, features), self.l1_ratio),
-            row_bound=self.row_bound if terms.is_private else None,
-            constant=self._constant(),
+            penalty=penalty(self._strength(loss, terms, features) / terms.mean_weight, self.l1_ratio),
+            row_bound=terms.row_bound,
+            constant=self._constant(terms),
+            solver=self.solver,
         )
 
     def _strength(self, loss: Loss, terms: PrivacyParams, features: int) -> float:
         if self.alpha is not None:
             return float(self.alpha)
-        if self.l1_ratio == 0 or not terms.is_private or self.row_bound is None:
+        if self.l1_ratio == 0 or terms.row_bound is None:
             return 1.0 / terms.records
-        return telling_level(loss.slope_bound, self.row_bound, features, loss.outputs, terms)
+        return telling_level(loss.slope_bound, terms.row_bound, features, loss.outputs, terms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from consenso.conventions import LARGEST_DELTA, default_delta
 from consenso.errors import InputError, PrivacyError
 from consenso.privacy.calibrate import EpsilonDelta, Mu, calibrate_noise
 from consenso.privacy.count import Count
+from consenso.privacy.earlier import Earlier
 from consenso.privacy.events import Gaussian
 from consenso.privacy.ledger import Ledger
 from consenso.privacy.samplers import Safe, Sampler, Seeded
@@ -27,7 +28,10 @@ class PrivacyParams:
     """What a fit may cost and how it is noised. `records` is the public number that rules divide by.
 
     counts: no number of records is public, so that a noisy count is released before the fit. `count` is that count;
-    until it is there, `records` is 1.
+    until it is there, `records` is 1. row_bound, target_bound: as declared, or as they were released before the fit;
+    None where there is none. share: of the squared budget, what the releases before the fit have; `earlier` are those.
+    unit: of what a guarantee speaks; `records` are numbers of them. rows_per_unit, weight_bound: as in Problem.
+    mean_weight: what weights, and penalties with them, were divided by.
     """
 
     owner: str
@@ -39,6 +43,14 @@ class PrivacyParams:
     ledger: Ledger | None
     counts: bool = False
     count: Count | None = None
+    row_bound: float | None = None
+    target_bound: float | None = None
+    share: float = 0.0
+    earlier: tuple[Earlier, ...] = ()
+    unit: Literal["record", "person"] = "record"
+    rows_per_unit: int = 1
+    weight_bound: float = 1.0
+    mean_weight: float = 1.0
 
     @property
     def is_private(self) -> bool:
@@ -50,10 +62,17 @@ class PrivacyParams:
         """The budget of the fit; after a count what the count leaves, one mu, whatever the count is."""
         if self.counts:
             return Mu(mu=self.mu if self.count is None else self.count.rest)
+        if self.share:
+            return Mu(mu=self.mu)
         return EpsilonDelta(epsilon=self.epsilon, delta=self.delta)
 
     @property
     def mu(self) -> float:
+        """The budget of the fit and of a count of its records as one mu; less a little, for the rounding of squares."""
+        return self.whole_mu * (math.sqrt(1 - self.share) * (1 - 1e-9) if self.share else 1.0)
+
+    @property
+    def whole_mu(self) -> float:
         """The whole budget as one mu."""
         asked = EpsilonDelta(epsilon=self.epsilon, delta=self.delta)
         return 1 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0, self.excess), asked)
@@ -139,6 +158,8 @@ def terms_of(asked: Asked, owner: str, rows: int, *, divides: bool = True) -> Pr
         sampler=sampler_of(asked.random_state) if private else None,
         ledger=open_ledger(asked.ledger),
         counts=unknown and divides,
+        row_bound=_bound(asked, "row_bound") if private else None,
+        target_bound=_bound(asked, "target_bound") if private else None,
     )
 
 
@@ -171,6 +192,11 @@ def _public_records(asked: Asked, owner: str, rows: int) -> int:
             "declare a larger number, or leave records out for a noisy count."
         )
     return rows if declared is None else int(declared)
+
+
+def _bound(asked: Asked, name: str) -> float | None:
+    given = getattr(asked, name, None)
+    return None if given is None else float(given)
 
 
 def is_number(value: object) -> bool:

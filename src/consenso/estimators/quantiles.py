@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -163,7 +163,7 @@ class Counter:
     def count(self, stage: int, values: Array, edges: Array) -> Array:
         """Noisy counts (quantities, bins) of values (records, quantities) between edges (quantities, bins + 1)."""
         bins = edges.shape[1] - 1
-        exact = np.stack([_counts(values[:, which], edges[which]) for which in range(self.quantities)])
+        exact = count_exactly(values, edges)
         release = Release(
             name=_COUNTS,
             bounds=self.bounds,
@@ -222,17 +222,50 @@ def private_range(
     quantities = values.shape[1]
     counter = Counter.plan(quantities, 2 if ranges is None else 1, terms)
     with counter.charge():
-        if ranges is None:
-            edges = np.tile(POSITIVE_EDGES if positive else SIGNED_EDGES, (quantities, 1))
-            coarse = _zero_out_noise(counter.count(0, values, edges), counter.scale)
-            ranges = np.stack([_support(coarse[k], edges[k], tails) for k in range(quantities)])
-            if positive:
-                ranges[:, 0] = 0.0
-        steps = np.linspace(0.0, 1.0, FINE_BINS + 1)
-        edges = ranges[:, :1] + (ranges[:, 1:] - ranges[:, :1]) * steps
-        counts = counter.count(counter.stages - 1, values, edges)
-    found = np.stack([_quantiles(counts[k], edges[k], tails, counter.scale) for k in range(quantities)])
-    return found[:, 0], found[:, 1], counter
+        found = search(
+            lambda stage, edges: counter.count(stage, values, edges),
+            counter.scale,
+            quantities,
+            tails,
+            ranges=ranges,
+            positive=positive,
+        )
+    return found.low, found.high, counter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantiles:
+    """Noisy quantiles of several quantities, and their medians, each (quantities,)."""
+
+    low: Array
+    high: Array
+    middle: Array
+
+
+def search(
+    count: Callable[[int, Array], Array],
+    scale: float,
+    quantities: int,
+    tails: tuple[float, float],
+    *,
+    ranges: Array | None,
+    positive: bool,
+) -> Quantiles:
+    """Quantiles from noisy histograms; `count` gives the counts of a stage between edges (quantities, bins + 1)."""
+    stage = 0
+    if ranges is None:
+        edges = np.tile(POSITIVE_EDGES if positive else SIGNED_EDGES, (quantities, 1))
+        coarse = _zero_out_noise(count(stage, edges), scale)
+        ranges = np.stack([_support(coarse[k], edges[k], tails) for k in range(quantities)])
+        if positive:
+            ranges[:, 0] = 0.0
+        stage += 1
+    steps = np.linspace(0.0, 1.0, FINE_BINS + 1)
+    edges = ranges[:, :1] + (ranges[:, 1:] - ranges[:, :1]) * steps
+    counts = count(stage, edges)
+    found = np.stack([_quantiles(counts[k], edges[k], tails, scale) for k in range(quantities)])
+    middles = np.array([_middle(counts[k], edges[k]) for k in range(quantities)])
+    return Quantiles(low=found[:, 0], high=found[:, 1], middle=np.clip(middles, found[:, 0], found[:, 1]))
 
 
 def differences(card: Card) -> list[str]:
@@ -259,10 +292,27 @@ def exact_range(values: Array, tails: tuple[float, float]) -> tuple[Array, Array
     return low, high
 
 
-def _counts(values: Array, edges: Array) -> Array:
+def count_exactly(values: Array, edges: Array, weights: Array | None = None) -> Array:
+    """How many of values (records, quantities) lie between edges (quantities, bins + 1): not private.
+
+    weights: what each record counts, (records,).
+    """
+    return np.stack([_counts(values[:, which], edges[which], weights) for which in range(len(edges))])
+
+
+def _middle(counts: Array, edges: Array) -> float:
+    """The median; where it lies in an outermost bin, the outer edge, which is where zeros of indicators lie."""
+    below = np.cumsum(np.maximum(counts, 0.0))
+    place = int(np.searchsorted(below, below[-1] / 2)) if below[-1] > 0 else len(counts) // 2
+    if place == 0:
+        return float(edges[0])
+    return float(edges[-1] if place == len(counts) - 1 else edges[place] / 2 + edges[place + 1] / 2)
+
+
+def _counts(values: Array, edges: Array, weights: Array | None = None) -> Array:
     """How many values lie between edges; what lies beyond is put into the outermost bins."""
     place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-    return np.bincount(place, minlength=len(edges) - 1).astype(np.float64)
+    return np.bincount(place, weights, minlength=len(edges) - 1).astype(np.float64)
 
 
 def _zero_out_noise(counts: Array, scale: float) -> Array:

@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import make_problem, penalty, telling_level
-from consenso.estimators.linear import PrivateLinearModel, check_size
-from consenso.estimators.privacy_params import PrivacyParams, terms_of
+from consenso.estimators.fitting import Fitted, Task, penalty, telling_level
+from consenso.estimators.frames import bound_of
+from consenso.estimators.linear import PUBLIC, PrivateLinearModel, check_size
+from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
-from consenso.estimators.stored import open_rows, opens
+from consenso.estimators.stored import opens
 from consenso.losses import Huber, Loss, Squared
-from consenso.problem import Problem
 
 # The clip of residuals over the bound of targets.
 RESIDUAL_SHARE = 0.5
@@ -32,18 +32,27 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     target_bound: float | None
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, *, users: Any = None, rows_per_person: int = 1) -> Self:
         """Fit within the budget. X: (records, features), dense or sparse; y: real targets.
 
+        users: the id of the person of each row, where a person has several: the guarantee is then for all rows of a
+        person, each of whom counts like a person with rows_per_person rows at most, a public number.
+
         X may also be a table that stays in storage (a path or a pattern of Parquet, Arrow or CSV files, a Polars
-        LazyFrame, a DuckDB relation) with y the name of its target, or a NumPy memory map.
+        LazyFrame, a DuckDB relation, a Dask data frame) with y the name of its target, or a NumPy memory map.
         """
         self._check_parameters()
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
-            X, y = (open_rows(self, X, y, None), None) if opens(X) else read_records(self, X, y, real=True)
-            terms = terms_of(self, type(self).__name__, X.shape[0])
-            self._learn(lambda known: self._make_problem(known, X.shape[1]), terms, X, y)
+            if opens(X):
+                X, terms = self._open(X, y, None, users)
+                y, weights = None, None
+            else:
+                bound = bound_of(X)
+                X, y = read_records(self, X, y, real=True)
+                X, y, terms, weights = self._group(X, y, users, rows_per_person, bound)
+            self._keep(self._learn(lambda known: self._task(known, X.shape[1]), terms, X, y, weights))
+        self._warn_of_shortening()
         return self
 
     def predict(self, X: Any) -> Array:
@@ -51,44 +60,37 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         check_is_fitted(self)
         return self._scores(X, self.coef_, self.intercept_)
 
-    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
-        self.coef_ = np.array(coefficients[:, 0])
-        self.intercept_ = float(intercepts[0])
+    def _keep(self, fitted: Fitted) -> None:
+        self.coef_ = np.array(fitted.coefficients[:, 0])
+        self.intercept_ = float(fitted.intercepts[0])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         owner = type(self).__name__
-        if math.isfinite(self.epsilon) and self.target_bound is None:
+        if math.isfinite(self.epsilon) and self.bounds == PUBLIC and self.target_bound is None:
             raise InputError(
-                f"{owner}(target_bound=None): with a finite epsilon targets need a public bound, to which they are "
-                "clipped; choose it from public knowledge, or spend budget with private_bounds(X, y, epsilon=...)."
+                f"{owner}(target_bound=None, bounds='public'): with a finite epsilon targets need a public bound, to "
+                "which they are clipped; choose it from public knowledge, or leave bounds out to have it found within "
+                "the budget."
             )
         check_size(owner, "target_bound", self.target_bound, "a bound on the size of targets")
 
-    def _make_problem(self, terms: PrivacyParams, features: int) -> Problem:
+    def _task(self, terms: PrivacyParams, features: int) -> Task:
         loss, factor = self._loss(terms)
-        return make_problem(
-            terms,
-            features,
+        return Task(
             loss=loss,
             penalty=penalty(self._strength(loss, factor, terms, features), self._l1_ratio()),
-            row_bound=self.row_bound if terms.is_private else None,
-            target_bound=self.target_bound if terms.is_private else None,
-            constant=self._constant(),
+            row_bound=terms.row_bound,
+            target_bound=terms.target_bound,
+            constant=self._constant(terms),
+            solver=self.solver,
         )
 
     def _loss(self, terms: PrivacyParams) -> tuple[Loss, float]:
         """The loss that is minimised, and what it is a multiple of: by default squares, clipped under privacy."""
         if not terms.is_private:
             return Squared(), 1.0
-        return Huber(threshold=self._share(getattr(self, "residual_bound", None), RESIDUAL_SHARE)), 1.0
-
-    def _share(self, given: float | None, share: float) -> float:
-        """A number in the units of the targets: as given, or under privacy a share of their public bound."""
-        if given is not None:
-            return float(given)
-        assert self.target_bound is not None, "checked with the parameters"
-        return share * float(self.target_bound)
+        return Huber(threshold=share_of(getattr(self, "residual_bound", None), RESIDUAL_SHARE, terms.target_bound)), 1.0
 
     def _l1_ratio(self) -> float:
         return 0.0
@@ -97,8 +99,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         """The penalty asked for; else scikit-learn's default, or under privacy with an L1 share the telling level."""
         if self.alpha is not None:
             return factor * float(self.alpha)
-        if terms.is_private and self.row_bound is not None and self._l1_ratio() > 0:
-            return telling_level(loss.slope_bound, self.row_bound, features, 1, terms)
+        if terms.row_bound is not None and self._l1_ratio() > 0:
+            return telling_level(loss.slope_bound, terms.row_bound, features, 1, terms)
         return factor * (1.0 / terms.records if terms.is_private else self._usual_alpha(terms.records))
 
     def _usual_alpha(self, records: int) -> float:
@@ -109,3 +111,11 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = math.isfinite(self.epsilon)
         return tags
+
+
+def share_of(given: float | None, share: float, target_bound: float | None) -> float:
+    """A number in the units of the targets: as given, or under privacy a share of their bound."""
+    if given is not None:
+        return float(given)
+    assert target_bound is not None, "declared, or found before the fit"
+    return share * target_bound

@@ -9,24 +9,18 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-import numpy as np
-
-from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import make_problem, penalty
+from consenso.estimators.fitting import Task, penalty
 from consenso.estimators.linear import check_size
-from consenso.estimators.privacy_params import PrivacyParams, terms_of
+from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records
-from consenso.estimators.regression import PrivateRegressor
-from consenso.estimators.scale import fit_with_scale
+from consenso.estimators.regression import PrivateRegressor, share_of
+from consenso.estimators.scale import find_scale
 from consenso.losses import Absolute, Huber, Loss
 from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency, Problem
-
-if TYPE_CHECKING:
-    from consenso.solvers.exact import Exact
+from consenso.problem import Adjacency
 
 # The spread of residuals, and the rounded corner of absolute values, over the bound of targets.
 SCALE_SHARE, SMOOTHING_SHARE = 0.25, 0.2
@@ -54,6 +48,7 @@ class PrivateHuberRegressor(PrivateRegressor):
         alpha: float | None = None,
         threshold: float = 1.35,
         scale: float | None = None,
+        bounds: str = "private",
         fit_intercept: bool = True,
         solver: str = "auto",
         adjacency: Adjacency = "replace-one",
@@ -68,6 +63,7 @@ class PrivateHuberRegressor(PrivateRegressor):
         self.alpha = alpha
         self.threshold = threshold
         self.scale = scale
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.adjacency = adjacency
@@ -75,29 +71,17 @@ class PrivateHuberRegressor(PrivateRegressor):
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit within the budget. X: (records, features), dense or sparse; y: real targets."""
+    def fit(self, X: Any, y: Any, *, users: Any = None, rows_per_person: int = 1) -> Self:
+        """Fit within the budget. X: (records, features), dense or sparse; y: real targets; users as in PrivateRidge."""
         self._check_parameters()
         if math.isfinite(self.epsilon) or self.scale is not None:
-            super().fit(X, y)
-            self.scale_ = self._public_scale()
+            super().fit(X, y, users=users, rows_per_person=rows_per_person)
+            self.scale_ = self._public_scale(self.target_bound_)
             return self
         X, y = read_records(self, X, y, real=True)
-        return self._fit_with_scale(terms_of(self, type(self).__name__, X.shape[0]), X, y)
-
-    def _fit_with_scale(self, terms: PrivacyParams, X: Any, y: Array) -> Self:
-        from consenso.solvers.exact import solve_exact
-
-        def solve(scale: float) -> tuple[Problem, Exact]:
-            problem = self._problem_of_scale(terms, X.shape[1], scale)
-            return problem, solve_exact(problem, self._shards(problem, X, y))
-
-        def residuals(problem: Problem, found: Exact) -> Array:
-            coefficients, intercepts = self._split(problem, found.model)
-            return np.asarray(y - (np.asarray(X @ coefficients[:, 0]).reshape(-1) + intercepts[0]))
-
-        self.scale_, problem, found = fit_with_scale(solve, residuals, self.threshold, float(np.max(np.abs(y))))
-        self._keep_exact(problem, found, terms)
+        X, y, terms, weights = self._group(X, y, users, rows_per_person)
+        self.scale_ = find_scale(lambda scale: self._scale_task(terms, scale), self.threshold, terms, X, y, weights)
+        self._keep(self._learn(lambda known: self._scale_task(known, self.scale_), terms, X, y, weights))
         return self
 
     def _check_parameters(self) -> None:
@@ -108,23 +92,22 @@ class PrivateHuberRegressor(PrivateRegressor):
         if self.threshold is None:
             raise InputError(f"{owner}(threshold=None): give a positive number; 1.35 loses 5 % on Gaussian residuals.")
 
-    def _public_scale(self) -> float:
-        return self._share(self.scale, SCALE_SHARE)
+    def _public_scale(self, target_bound: float | None) -> float:
+        return share_of(self.scale, SCALE_SHARE, target_bound)
 
-    def _make_problem(self, terms: PrivacyParams, features: int) -> Problem:
-        return self._problem_of_scale(terms, features, self._public_scale())
+    def _task(self, terms: PrivacyParams, features: int) -> Task:
+        return self._scale_task(terms, self._public_scale(terms.target_bound))
 
-    def _problem_of_scale(self, terms: PrivacyParams, features: int, scale: float) -> Problem:
+    def _scale_task(self, terms: PrivacyParams, scale: float) -> Task:
         """The objective times the scale: Huber's loss in the units of the targets."""
         alpha = 1e-4 / terms.records if self.alpha is None else float(self.alpha)
-        return make_problem(
-            terms,
-            features,
+        return Task(
             loss=Huber(threshold=float(self.threshold) * scale),
             penalty=penalty(alpha * scale, 0.0),
-            row_bound=self.row_bound if terms.is_private else None,
-            target_bound=self.target_bound if terms.is_private else None,
-            constant=self._constant(),
+            row_bound=terms.row_bound,
+            target_bound=terms.target_bound,
+            constant=self._constant(terms),
+            solver=self.solver,
         )
 
 
@@ -150,6 +133,7 @@ class PrivateLADRegressor(PrivateRegressor):
         alpha: float | None = None,
         l1_ratio: float = 1.0,
         smoothing: float | None = None,
+        bounds: str = "private",
         fit_intercept: bool = True,
         solver: str = "auto",
         adjacency: Adjacency = "replace-one",
@@ -164,6 +148,7 @@ class PrivateLADRegressor(PrivateRegressor):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.smoothing = smoothing
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.adjacency = adjacency
@@ -184,5 +169,5 @@ class PrivateLADRegressor(PrivateRegressor):
     def _loss(self, terms: PrivacyParams) -> tuple[Loss, float]:
         if not terms.is_private:
             return Absolute(), 1.0
-        width = self._share(self.smoothing, SMOOTHING_SHARE)
+        width = share_of(self.smoothing, SMOOTHING_SHARE, terms.target_bound)
         return Huber(threshold=width), width

@@ -3,45 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.problem import Problem
-
-if TYPE_CHECKING:
-    from consenso.solvers.exact import Exact
+from consenso.estimators.fitting import Fitted, Task, fit
+from consenso.estimators.people import RowWeights
+from consenso.estimators.privacy_params import PrivacyParams
 
 # HuberRegressor keeps its scale above this; and below a billionth of the targets there is nothing but rounding.
 LEAST_SCALE, LEAST_SHARE = 10 * float(np.finfo(np.float64).eps), 1e-9
 
 
-def fit_with_scale(
-    solve: Callable[[float], tuple[Problem, Exact]],
-    residuals: Callable[[Problem, Exact], Array],
-    threshold: float,
-    largest: float,
-) -> tuple[float, Problem, Exact]:
-    """The scale of the minimum, with the problem and the model at that scale; `largest` is the largest target.
-
-    Minimised over model and scale is the mean of scale * h(r / scale) + scale/2 + penalty.
+def find_scale(
+    task: Callable[[float], Task], threshold: float, terms: PrivacyParams, X: Any, y: Array, weights: RowWeights | None
+) -> float:
+    """The scale of the minimiser over model and scale of mean of scale * h(r / scale) + scale/2 + penalty.
 
     That is jointly convex, so its minimum over models is convex in the scale, with the derivative
     (1 - mean of min(r / scale, threshold)^2) / 2 at the best model of a scale: one root is looked for.
     """
     from scipy.optimize import brentq
 
-    found: dict[float, tuple[Problem, Exact]] = {}
+    found: dict[float, Fitted] = {}
+    own = None if weights is None else weights.values
 
     def derivative(log_scale: float) -> float:
         scale = float(np.exp(log_scale))
         if log_scale not in found:
-            found[log_scale] = solve(scale)
-        sizes = np.abs(residuals(*found[log_scale]))
-        return 0.5 * (1.0 - float(np.mean(np.minimum(sizes / scale, threshold) ** 2)))
+            found[log_scale] = fit(lambda _: task(scale), terms, X, y, weights)
+        fitted = found[log_scale]
+        residuals = y - (np.asarray(X @ fitted.coefficients[:, 0]).reshape(-1) + fitted.intercepts[0])
+        return 0.5 * (1.0 - float(np.average(np.minimum(np.abs(residuals) / scale, threshold) ** 2, weights=own)))
 
-    largest = max(largest, LEAST_SCALE)
+    largest = max(float(np.max(np.abs(y))), LEAST_SCALE)
     high = float(np.log(2 * largest))
     while derivative(high) < 0:
         high += 1.0
@@ -49,5 +45,4 @@ def fit_with_scale(
     while low > least and derivative(low) > 0:
         high, low = low, low - 1.0
     best = max(low, least) if low <= least else float(brentq(derivative, low, high, xtol=1e-12, rtol=1e-14))
-    derivative(best)
-    return float(np.exp(best)), *found[best]
+    return float(np.exp(best))

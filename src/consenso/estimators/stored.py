@@ -143,6 +143,11 @@ def open_rows(estimator: Any, X: Any, y: Any, classes: NDArray[Any] | None) -> R
     """A table in storage as rows and targets; sets what scikit-learn keeps of the columns."""
     owner = type(estimator).__name__
     coding = TargetCoding(owner, classes)
+    if estimator.row_bound is None or (classes is None and estimator.target_bound is None):
+        raise InputError(
+            f"{owner}(row_bound=None): bounds are not looked for in a table that is read in batches; give row_bound, "
+            "and target_bound to a regressor."
+        )
     if not np.isfinite(estimator.epsilon):
         raise InputError(f"{owner}(epsilon=inf): the exact fit needs its rows in memory; read the table first.")
     if isinstance(X, np.memmap):
@@ -173,6 +178,12 @@ def open_rows(estimator: Any, X: Any, y: Any, classes: NDArray[Any] | None) -> R
     if frames is None:
         return DaskBatches(X, features, y, coding)
     return _checked(FrameBatches(frames, features, y, coding))
+
+
+def require_memory(estimator: Any, X: Any, what: str) -> None:
+    """Refuse what needs rows in memory for a table in storage."""
+    if isinstance(X, RowBatches):
+        raise InputError(f"{type(estimator).__name__}({what}=...): a table that is read in batches has none; read it.")
 
 
 def _dask_kinds(frame: Any) -> dict[str, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from consenso.errors import InputError
 from consenso.estimators.classification import PrivateClassifier
-from consenso.estimators.fitting import make_problem, penalty
+from consenso.estimators.fitting import Task, penalty
 from consenso.estimators.linear import check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Hinge, SmoothedHinge
 from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency, Problem
+from consenso.problem import Adjacency
 
 # The rounded corner of the hinge under privacy, in units of margin.
 SMOOTHING = 0.5
@@ -40,7 +41,9 @@ class PrivateLinearSVC(PrivateClassifier):
         delta: float | None = None,
         row_bound: float | None = None,
         classes: ArrayLike | str | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
         alpha: float | None = None,
+        bounds: str = "private",
         fit_intercept: bool = True,
         intercept_scaling: float | None = None,
         smoothing: float | None = None,
@@ -54,7 +57,9 @@ class PrivateLinearSVC(PrivateClassifier):
         self.delta = delta
         self.row_bound = row_bound
         self.classes = classes
+        self.class_weight = class_weight
         self.alpha = alpha
+        self.bounds = bounds
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.smoothing = smoothing
@@ -76,21 +81,20 @@ class PrivateLinearSVC(PrivateClassifier):
                 f"two classes, and there are {classes}; use PrivateLogisticRegression."
             )
 
-    def _constant(self) -> float | None:
+    def _constant(self, terms: PrivacyParams) -> float | None:
         if self.fit_intercept and self.intercept_scaling is not None:
             return float(self.intercept_scaling)
-        return super()._constant()
+        return super()._constant(terms)
 
-    def _make_problem(self, terms: PrivacyParams, features: int, classes: int) -> Problem:
+    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
         alpha = 1.0 / terms.records if self.alpha is None else float(self.alpha)
-        return make_problem(
-            terms,
-            features,
+        return Task(
             loss=SmoothedHinge(smoothing=float(self.smoothing or SMOOTHING)) if terms.is_private else Hinge(),
-            penalty=penalty(alpha, 0.0),
-            row_bound=self.row_bound if terms.is_private else None,
-            constant=self._constant(),
+            penalty=penalty(alpha / terms.mean_weight, 0.0),
+            row_bound=terms.row_bound,
+            constant=self._constant(terms),
             penalizes_constant=True,
+            solver=self.solver,
         )
 
     def __sklearn_tags__(self) -> Any:

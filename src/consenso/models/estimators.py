@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from consenso.errors import InputError
+from consenso.estimators.row_map import RowMap
 from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
 from consenso.models.model import Model
 from consenso.privacy.accountants import epsilon
@@ -30,6 +31,7 @@ def to_estimator(model: Model) -> Any:
         made.coef_, made.intercept_ = np.ascontiguousarray(model.coefficients.T), intercept
         made.classes_ = np.asarray(model.classes)
     made.n_features_in_ = len(model.features)
+    made.row_map_, made.row_bound_ = RowMap(row_bound=model.row_bound), model.row_bound
     made.solver_ = "loaded"
     made.solver_reason_ = "The coefficients were read from a model file."
     made.n_iter_ = 0

@@ -17,6 +17,7 @@ from consenso.errors import InputError
 from consenso.losses import Loss
 from consenso.privacy.card import Card
 from consenso.schema import Ignore, Label, Schema, TargetColumn, User
+from consenso.shards.intake import shrink_factors
 from consenso.tables import Table, column_of, read_table
 
 ROW = "(row)"  # a column of row numbers, to know which records a schema left out
@@ -84,12 +85,8 @@ class Model:
     def scores(self, X: Any) -> Array:
         """Scores (rows, outputs) of rows (rows, features), dense or sparse, without a constant column."""
         matrix = self._check_rows(X)
-        squared = np.asarray(
-            matrix.multiply(matrix).sum(axis=1) if sparse.issparse(matrix) else np.einsum("ij,ij->i", matrix, matrix),
-            dtype=np.float64,
-        ).reshape(-1)
         # Training scaled longer rows to the bound, so the model is a model of scaled rows.
-        shrink = np.minimum(1.0, self.row_bound / np.sqrt(np.maximum(squared, np.finfo(float).tiny)))
+        shrink = shrink_factors(matrix, self.row_bound)
         scores = np.asarray(matrix @ self.coefficients, dtype=np.float64) * shrink[:, None]
         return scores if self.intercept is None else scores + self.intercept
 
@@ -99,7 +96,7 @@ class Model:
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities (rows, classes) in the order of `classes`, for the logistic and the softmax loss."""
-        return self._probabilities(self.scores(X))
+        return self.probabilities(self.scores(X))
 
     @property
     def has_probabilities(self) -> bool:
@@ -129,7 +126,7 @@ class Model:
 
     def _score(self, rows: IntArray, X: Array) -> Scored:
         scores = self.scores(X)
-        chances = self._probabilities(scores) if self.has_probabilities else None
+        chances = self.probabilities(scores) if self.has_probabilities else None
         return Scored(rows, self._decide(scores), chances)
 
     def estimator(self) -> Any:
@@ -174,7 +171,8 @@ class Model:
         named: NDArray[Any] = np.asarray(self.classes)[chosen]
         return named
 
-    def _probabilities(self, scores: Array) -> Array:
+    def probabilities(self, scores: Array) -> Array:
+        """Probabilities (rows, classes) of scores (rows, outputs)."""
         from scipy.special import expit, softmax
 
         if not self.has_probabilities:

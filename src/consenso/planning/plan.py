@@ -20,6 +20,7 @@ from consenso.privacy.card.html import DELTAS
 from consenso.privacy.composition import Uses, amplify, compose_all
 from consenso.privacy.count import Count
 from consenso.privacy.declarations import Declaration, Declarations
+from consenso.privacy.earlier import Earlier
 from consenso.privacy.events import compose
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.noise import GaussianNoise, Noise, NoNoise
@@ -65,6 +66,7 @@ class Plan(RunSpec):
 
     algorithm: Any
     count: Count | None = None  # the noisy number of records that was released before, and is paid for with the run
+    earlier: tuple[Earlier, ...] = ()  # other releases that were made before, and are paid for with the run
     sampler_chosen: bool = True  # planning needs no source of noise, running does
     solver: str = ""  # whose rules chose the algorithm, if any did
     reason: str = ""  # why, in one sentence, from public facts only
@@ -112,6 +114,8 @@ class Plan(RunSpec):
         theorem, refusals = strongest(candidates, compose_all(spec, query, declaration), delta)
         if self.count is not None:
             theorem = self._after_count(self.count, theorem)
+        if self.earlier:
+            theorem = self._after_others(theorem)
         guarantee = Guarantee(
             event=theorem.event(),
             adjacency=relation,
@@ -125,7 +129,7 @@ class Plan(RunSpec):
 
     def _after_count(self, count: Count, theorem: Theorem) -> Theorem:
         """What holds for every count, of the count and of the run together."""
-        if (theorem.unit, theorem.adjacency) == ("record", "add-remove"):
+        if theorem.unit != "party" and theorem.adjacency == "add-remove":
             together = compose(count.event(self.spec.policy.sampler), theorem.event())
             mu = gdp(together)
             if mu is None or mu > count.mu or excess(together) > count.excess:
@@ -136,6 +140,18 @@ class Plan(RunSpec):
         return Composition(
             released=count.promise(theorem.unit, theorem.adjacency),
             why=f"{_COUNTED} ({type(theorem).__name__})",
+            adjacency=theorem.adjacency,
+            unit=theorem.unit,
+        )
+
+    def _after_others(self, theorem: Theorem) -> Theorem:
+        """The run and what was released before it, composed."""
+        sampler, run = self.spec.policy.sampler, self.problem.adjacency
+        before = [each.event(sampler, run, theorem.unit, theorem.adjacency) for each in self.earlier]
+        names = ", ".join(each.name for each in self.earlier)
+        return Composition(
+            released=compose(*before, theorem.event()),
+            why=f"{names} and every release of the run, composed (docs/privacy.md#releases-before-a-fit)",
             adjacency=theorem.adjacency,
             unit=theorem.unit,
         )
@@ -185,7 +201,7 @@ class Plan(RunSpec):
         return [
             promise
             for observer in self.observers()
-            for unit in UNITS
+            for unit in self.problem.units
             for relation in claims_of(self.problem.adjacency, unit)
             for promise in self.prove_each(observer, delta, unit=unit, adjacency=relation)
         ]
@@ -207,6 +223,7 @@ class Plan(RunSpec):
                 "equal": "noise" if spec.policy.equal_noise else "epsilon",
                 "colluders": spec.colluders,
                 **({} if self.count is None else {"count": self.count}),
+                **({"earlier": list(self.earlier)} if self.earlier else {}),
                 "edges": None if spec.topology is None else [list(edge) for edge in spec.topology.edges],
                 **describe(spec),
             },
@@ -221,6 +238,8 @@ class Plan(RunSpec):
                 "adjacency": problem.adjacency,
                 "weighting": problem.weighting,
                 **({} if problem.capped else {"capped": False}),
+                **({"weight_bound": problem.weight_bound} if problem.weight_bound != 1 else {}),
+                **({"rows_per_unit": problem.rows_per_unit} if problem.rows_per_unit != 1 else {}),
             },
             trust=spec.policy.trust,
             sampler=spec.policy.sampler,
@@ -306,6 +325,7 @@ def plan(
     count: Count | None = None,
     trees: Trees = "one",
     masks: Topology | None = None,
+    earlier: tuple[Earlier, ...] = (),
 ) -> Plan:
     """Plan a run: with explicit `noise`, or with the least noise that meets `target` for `observer`.
 
@@ -318,7 +338,8 @@ def plan(
     the noise.
 
     `count` is a noisy number of records that was released before and that the problem's size was taken from. The target
-    is then the mu that it leaves, and what is promised is the whole mu of the count.
+    is then the mu that it leaves, and what is promised is the whole mu of the count. `earlier` are other releases that
+    were made before: they are composed with the run.
 
     `trees` and `masks` are for sums on a graph: one spanning tree or another in each round, and which nodes share
     masks (None: the graph's own edges, and as many more as `colluders` asks for).
@@ -329,6 +350,11 @@ def plan(
     if (noise is None) == (target is None):
         raise InputError("plan(noise=..., target=...): give the noise or the target, one of the two.")
     shape = _shape(algorithm)
+    if problem.is_weighted and not getattr(algorithm, "takes_weights", False):
+        raise PreconditionError(
+            f"plan({type(algorithm).__name__}): its bounds are proved for rows without weights; take "
+            "PreconditionedFixedPoint, or DPSGD with every record in every round."
+        )
     if shape == "peer" and topology is None:
         raise InputError(f"plan(topology=None): {type(algorithm).__name__} runs on a graph; give its topology.")
     if topology is not None and topology.parties != problem.parties:
@@ -378,7 +404,7 @@ def plan(
     _check_bounded(algorithm, planned)
     if target is not None:
         planned = _calibrate(planned, target, observer or choose_observer(trust))
-    planned = replace(_with_noise_levels(planned), count=count)
+    planned = replace(_with_noise_levels(planned), count=count, earlier=tuple(earlier))
     planned.check()
     return planned
 

@@ -91,7 +91,7 @@ class Count:
         Replacing a record is removing one and adding another: two steps, and twice mu. Of a party nothing is promised,
         because nothing bounds by how many records a party moves their number.
         """
-        if unit != "record":
+        if unit == "party":
             return Unbounded("nothing bounds by how many records a party moves their number")
         return Gaussian(1 / self.mu, 1.0 if adjacency == "add-remove" else 2.0, self.excess)
 

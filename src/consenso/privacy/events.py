@@ -164,6 +164,18 @@ class ObjectivePerturbation:
 
 
 @dataclass(frozen=True)
+class BestOf:
+    """The best of K runs of a rho-zCDP mechanism with fresh noise; K stays hidden (docs/privacy.md#private-search).
+
+    K is logarithmic: P(K = k) is proportional to (1 - gamma)^k / k, k = 1, 2, ...
+    """
+
+    rho: float
+    gamma: float
+    excess: float = 0.0
+
+
+@dataclass(frozen=True)
 class Repeated:
     """`count` adaptive uses of the same event, with fresh noise each time."""
 
@@ -193,6 +205,7 @@ Event: TypeAlias = (
     | Mixture
     | TokenWalk
     | ObjectivePerturbation
+    | BestOf
     | Repeated
     | Composed
 )

@@ -14,6 +14,7 @@ from consenso.privacy.events import Event
 from consenso.privacy.observers import parse
 from consenso.privacy.relations import Relation, bounds_of
 
+UNITS_IN_WORDS = {"record": "one record", "person": "all records of one person", "party": "all data of one party"}
 SIMULATED = "Simulation, not private (the noise has a seed); with noise that nobody can draw again:"
 # An epsilon above this bounds a factor of exp(1000): it is told in words, because a number would look like a promise.
 LARGEST_USEFUL = 1000.0
@@ -125,7 +126,7 @@ class Guarantee:
         return guarantee_html(self)
 
     def _bound(self, delta: float | None) -> str:
-        what = {"record": "one record", "party": "all data of one party"}[self.unit]
+        what = UNITS_IN_WORDS[self.unit]
         change = {
             "add-remove": f"adding or removing {what}",
             "replace-one": f"replacing {what}",

@@ -6,7 +6,7 @@ import math
 
 from consenso.privacy.card.entry import Entry, round_up
 from consenso.privacy.card.odds import ALARM, event_of, most_caught, odds_text
-from consenso.privacy.guarantee import is_useful
+from consenso.privacy.guarantee import UNITS_IN_WORDS, is_useful
 from consenso.privacy.observers import parse
 from consenso.report.charts import number_text
 
@@ -19,7 +19,7 @@ def observer_heading(key: str) -> str:
 
 def unit_phrase(entry: Entry) -> str:
     """What is protected, as a noun."""
-    return "one record" if entry.unit == "record" else "all data of one party"
+    return UNITS_IN_WORDS[entry.unit]
 
 
 def change_phrase(entry: Entry) -> str:

@@ -7,12 +7,14 @@ privacy. `draft_schema` writes a first version from a file; it is private until 
 from __future__ import annotations
 
 from consenso.schema.columns import Binary, Category, Ignore, Label, Numeric, TargetColumn, User
+from consenso.schema.dates import Date
 from consenso.schema.description import Features, Schema
 from consenso.schema.draft import draft_schema
 
 __all__ = [
     "Binary",
     "Category",
+    "Date",
     "Features",
     "Ignore",
     "Label",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.schema.cells import Cells, Mask, Scale, missing, unknown
+from consenso.schema.dates import Date
 
 #: The name of the feature that stands for every category that the schema does not list.
 OTHER = "(other)"
@@ -215,9 +216,9 @@ class Ignore:
     name: str
 
 
-ColumnKind = Numeric | Category | Binary | Label | TargetColumn | User | Ignore
+ColumnKind = Numeric | Date | Category | Binary | Label | TargetColumn | User | Ignore
 KINDS: dict[str, type[ColumnKind]] = {
-    kind.kind: kind for kind in (Numeric, Category, Binary, Label, TargetColumn, User, Ignore)
+    kind.kind: kind for kind in (Numeric, Date, Category, Binary, Label, TargetColumn, User, Ignore)
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import difflib
 import json
 import tomllib
@@ -50,7 +51,10 @@ def _column(name: str, entry: Any, strict: bool) -> ColumnKind:
     _require_known(entry, ("kind", *sorted(fields)), where=f"{where}.")
     given: dict[str, Any] = {"strict": strict} if "strict" in fields else {}
     for key, value in entry.items():
-        if key in {"low", "high"}:
+        if key in {"low", "high"} and kind == "date":
+            # TOML has days of its own, written without quotes.
+            given[key] = value.isoformat() if isinstance(value, datetime.date) else str(value)
+        elif key in {"low", "high"}:
             given[key] = _number(value, f"{where}.{key}")
         elif key in {"categories", "classes"}:
             given[key] = _texts(value, f"{where}.{key}")

@@ -35,6 +35,7 @@ class Cohort:
     squared_norms: Array  # of the rows, (rows,)
     _rows: Rows
     _targets: NDArray[Any]
+    weights: Array | None = None  # of the rows, (rows,); private
     _remembered: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -60,7 +61,8 @@ class Cohort:
         matrix = self._rows.matrix
         parts = [matrix.data, matrix.indices, matrix.indptr] if self._rows.is_sparse else [matrix]
         found = hmac.new(key, digestmod="sha256")
-        for each in (*parts, self._targets, self._rows.layout.offsets):
+        weights = () if self.weights is None else (self.weights,)
+        for each in (*parts, self._targets, self._rows.layout.offsets, *weights):
             found.update(f"{each.dtype.str}{each.shape};".encode())
             for start in range(0, max(len(each), 1), DIGEST_ROWS):
                 found.update(np.ascontiguousarray(each[start : start + DIGEST_ROWS]).tobytes())
@@ -77,7 +79,7 @@ class Cohort:
 
     def value(self, x: Array) -> Array:
         """f_i(x), (parties,)."""
-        return self.scales * self.sums(self.problem.loss.value(self.linear_predictor(x), self._targets))
+        return self.scales * self.sums(self.weigh(self.problem.loss.value(self.linear_predictor(x), self._targets)))
 
     def gradient(self, x: Array) -> Array:
         """Gradients of the f_i, (parties, dim); subgradients where the loss has kinks."""
@@ -107,6 +109,8 @@ class Cohort:
         One step, or one per party. Where rounding keeps the tolerance out of reach, `residual` says what was reached;
         `consenso.subproblems.certified` turns that into an error.
         """
+        if self.weights is not None:
+            raise InputError("prox(...): it is that of rows without weights; use gradients.")
         steps = np.asarray(step, dtype=np.float64)
         if steps.shape not in ((), (len(self.parties),)) or not np.all((steps > 0) & np.isfinite(steps)):
             raise InputError("prox(step=...): step is a positive finite number, or one for each party of the cohort.")
@@ -187,6 +191,12 @@ class Cohort:
         """Sums of squared entries of rows in whole steps, (parties, features); the cost is that of the non-zeros."""
         return self._rows.exact_squares(step)
 
+    def weigh(self, per_row: Array) -> Array:
+        """Numbers of each row, (rows,) or (rows, outputs), times its weight."""
+        if self.weights is None:
+            return per_row
+        return per_row * (self.weights if per_row.ndim == 1 else self.weights[:, None])
+
     def transformed_squared_norms(self, transform: Array) -> Array:
         """Squared lengths of the rows after multiplication with a (features, k) matrix, (rows,)."""
         return self._rows.transformed_squared_norms(transform)
@@ -226,7 +236,7 @@ class Cohort:
         return scores, slopes, totals.sum(axis=0)[None]
 
     def _weight(self, coefficients: Array) -> Array:
-        pulled = self.rmatvec(coefficients)
+        pulled = self.rmatvec(self.weigh(coefficients))
         pulled *= self.scales[:, None]
         return pulled
 

@@ -46,7 +46,7 @@ def bound_rows(matrix: Any, bound: float, owner: str) -> tuple[Any, Array, int]:
 
     No row is longer than the bound, in exact arithmetic.
     """
-    squared = _squared_norms(matrix)
+    squared = squared_norms(matrix)
     odd = np.flatnonzero(~np.isfinite(squared))
     if odd.size:
         _refuse_non_finite(matrix, odd, owner)
@@ -54,7 +54,7 @@ def bound_rows(matrix: Any, bound: float, owner: str) -> tuple[Any, Array, int]:
     if not long.size:
         return matrix, squared, 0
     part = _shortened(matrix[long], bound)
-    squared[long] = _squared_norms(part)
+    squared[long] = squared_norms(part)
     if not (squared[long] <= bound**2).all():
         raise PrivacyError(f"{owner}: a row could not be shortened to row_bound={bound:g}; this is a fault to report.")
     return _replace(matrix, long, part), squared, int(long.size)
@@ -110,7 +110,7 @@ def _shortened(part: Any, bound: float) -> Any:
     peaks = abs(part).max(axis=1)
     peaks = np.asarray(peaks.toarray() if sparse.issparse(part) else peaks, dtype=np.float64).reshape(-1)
     flat = _map_rows(part, lambda values, spread: values / spread(peaks), np.float64)
-    norms = np.sqrt(_squared_norms(flat))
+    norms = np.sqrt(squared_norms(flat))
     # Every rounding may go up, so the aim is a little below the bound.
     aim = bound * (1.0 - 4 * float(np.finfo(part.dtype).eps) - (_entries(part) + 8) * EPS)
     return _map_rows(flat, lambda values, spread: values * spread(aim / norms), part.dtype)
@@ -154,7 +154,12 @@ def check_offsets(offsets: Any, rows: int, names: IntArray, owner: str) -> IntAr
     return given.astype(np.int64)
 
 
-def _squared_norms(matrix: Any) -> Array:
+def shrink_factors(matrix: Any, bound: float) -> Array:
+    """What each row is multiplied with to be no longer than the bound, (rows,): 1 for those that are not."""
+    return np.minimum(1.0, bound / np.sqrt(np.maximum(squared_norms(matrix), np.finfo(np.float64).tiny)))
+
+
+def squared_norms(matrix: Any) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         return Rows(matrix, Layout(np.array([0, matrix.shape[0]]))).squared_norms()
 

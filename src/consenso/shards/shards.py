@@ -36,23 +36,35 @@ class Shards:
     _squared_norms: Array
     _scaled_rows: int
     _clipped_targets: int
+    _weights: Array | None = None
 
     @classmethod
     def build(
-        cls, problem: Problem, X: Any, targets: ArrayLike, offsets: ArrayLike, *, parties: ArrayLike | None = None
+        cls,
+        problem: Problem,
+        X: Any,
+        targets: ArrayLike,
+        offsets: ArrayLike,
+        *,
+        parties: ArrayLike | None = None,
+        weights: Array | None = None,
     ) -> Shards:
         """Shards of a table in which rows offsets[k]:offsets[k + 1] belong to the k-th of `parties`.
 
         parties: ascending indices into the problem's parties; all of them if left out. A deployed party passes its own.
+        weights: of the rows, (rows,), where the problem has weights; those of one unit are at most its weight_bound.
         """
         owner = "Shards.build"
         names = _check_parties(problem, parties, owner)
         matrix = check_matrix(X, problem.features, owner)
         offsets = check_offsets(offsets, matrix.shape[0], names, owner)
-        _check_sizes(problem, names, np.diff(offsets), owner)
+        if problem.unit != "person":
+            _check_sizes(problem, names, np.diff(offsets), owner)
+        _check_weights(problem, weights, matrix.shape[0], owner)
         values, clipped = bound_targets(targets, problem, matrix.shape[0], owner)
         matrix, squared, scaled = bound_rows(matrix, problem.row_bound, owner)
-        return cls(problem, names, Rows(matrix, Layout(offsets), problem.outputs), values, squared, scaled, clipped)
+        rows = Rows(matrix, Layout(offsets), problem.outputs)
+        return cls(problem, names, rows, values, squared, scaled, clipped, weights)
 
     @classmethod
     def from_parties(
@@ -126,11 +138,13 @@ class Shards:
         if np.array_equal(found, np.arange(len(self.parties))):
             return self._everyone
         place = self._rows.layout.place(found)
-        return Cohort(self.problem, chosen, self._squared_norms[place], self._rows.take(found), self._targets[place])
+        weights = None if self._weights is None else self._weights[place]
+        rows = self._rows.take(found)
+        return Cohort(self.problem, chosen, self._squared_norms[place], rows, self._targets[place], weights)
 
     @cached_property
     def _everyone(self) -> Cohort:
-        return Cohort(self.problem, self.parties, self._squared_norms, self._rows, self._targets)
+        return Cohort(self.problem, self.parties, self._squared_norms, self._rows, self._targets, self._weights)
 
     @property
     def offsets(self) -> IntArray:
@@ -161,6 +175,20 @@ def _check_parties(problem: Problem, parties: ArrayLike | None, owner: str) -> I
             "leave the argument out for all of them."
         )
     return given.astype(np.int64)
+
+
+def _check_weights(problem: Problem, weights: Array | None, rows: int, owner: str) -> None:
+    if (weights is not None) != problem.is_weighted:
+        raise InputError(f"{owner}(weights=...): rows have weights where the problem says so, and only there.")
+    if weights is None:
+        return
+    bound = problem.weight_bound
+    if weights.shape != (rows,) or not ((weights >= 0) & (weights <= bound)).all():
+        raise InputError(f"{owner}(weights=...): every row has a weight between 0 and {bound:g}, and one has not.")
+    # Of one record each row is its own; who has which rows is known to whoever made the weights.
+    most = float(problem.sizes.sum()) * bound
+    if problem.unit == "person" and problem.capped and (rows > problem.row_cap or weights.sum() > most * (1 + 1e-9)):
+        raise InputError(f"{owner}(weights=...): there are more rows or weights than the declared persons can have.")
 
 
 def _check_sizes(problem: Problem, names: IntArray, sizes: IntArray, owner: str) -> None:

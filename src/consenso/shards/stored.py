@@ -113,7 +113,7 @@ class Intake:
         targets, _ = bound_targets(given, self.problem, matrix.shape[0], "batch")
         matrix, squared, _ = bound_rows(matrix, self.problem.row_bound, "batch")
         rows = Rows(matrix, Layout(np.array([0, matrix.shape[0]])), self.problem.outputs)
-        return Cohort(self.problem, np.array([self.party]), squared, rows, targets, remembered)
+        return Cohort(self.problem, np.array([self.party]), squared, rows, targets, _remembered=remembered)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

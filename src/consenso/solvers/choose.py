@@ -11,6 +11,7 @@ from consenso.errors import InputError, PreconditionError
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import Target
 from consenso.privacy.count import Count
+from consenso.privacy.earlier import Earlier
 from consenso.privacy.observers import Observer
 from consenso.privacy.samplers import Sampler
 from consenso.problem import Problem
@@ -38,6 +39,7 @@ def prepare(
     trust: Trust | None = None,
     schedule: Schedule | None = None,
     count: Count | None = None,
+    earlier: tuple[Earlier, ...] = (),
 ) -> Plan:
     """Plan the fit of a problem within a target for an observer, by rules from public facts only.
 
@@ -45,7 +47,7 @@ def prepare(
 
     observer: whoever is not trusted, unless another one is named (`choose_observer`).
     solver: "auto", or one of `names()`, which is refused where its assumptions do not hold. count: a noisy number of
-    records that was released before and is paid for with the fit.
+    records that was released before and is paid for with the fit. earlier: other releases that were.
     """
     request = Request(problem=problem, target=target, trust=trust, schedule=schedule)
     rules, reason = _automatic(request) if solver == "auto" else _choose_named(solver, request)
@@ -60,6 +62,7 @@ def prepare(
         trust=trust,
         sampler=sampler,
         count=count,
+        earlier=earlier,
     )
     return replace(planned, solver=rules.NAME, reason=reason)
 
@@ -67,7 +70,7 @@ def prepare(
 def _automatic(request: Request) -> tuple[Rules, str]:
     passed: list[str] = []
     for rules in discover():
-        refusal, weakness = rules.refusal(request), rules.weakness(request)
+        refusal, weakness = _refusal(rules, request), rules.weakness(request)
         if refusal is None and weakness is None:
             because = "; ".join(passed)
             return rules, f"{rules.NAME}: chosen because {because}." if because else f"{rules.NAME}: the first choice."
@@ -75,10 +78,16 @@ def _automatic(request: Request) -> tuple[Rules, str]:
     raise PreconditionError(f"prepare(solver='auto'): no solver applies: {'; '.join(passed)}.")
 
 
+def _refusal(rules: Rules, request: Request) -> str | None:
+    if request.problem.is_weighted and not getattr(rules, "TAKES_WEIGHTS", False):
+        return "its bounds are proved for rows without weights"
+    return rules.refusal(request)
+
+
 def _choose_named(solver: str, request: Request) -> tuple[Rules, str]:
     for rules in discover():
         if solver == rules.NAME:
-            refusal = rules.refusal(request)
+            refusal = _refusal(rules, request)
             if refusal is not None:
                 raise PreconditionError(
                     f"prepare(solver={solver!r}): this solver does not apply, because {refusal}; use solver='auto'."

@@ -10,6 +10,7 @@ from consenso.solvers.request import Request
 
 NAME = "dp-sgd"
 PLACE = 9
+TAKES_WEIGHTS = True
 
 
 def refusal(request: Request) -> str | None:

@@ -110,7 +110,7 @@ class _Work:
         f = shards.cohort()
         # The exact fit is no release: it works with the rows themselves.
         rows, targets = f._rows, f._targets
-        weights = f.repeat_per_row(f.scales) / problem.parties
+        weights = f.weigh(f.repeat_per_row(f.scales) / problem.parties)
         squares = np.repeat(_mean_squares(rows, weights), problem.outputs)
         kinked = math.isinf(problem.loss.curvature_bound)
         return cls(

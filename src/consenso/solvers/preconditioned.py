@@ -19,6 +19,7 @@ from consenso.solvers.request import Request
 
 NAME = "preconditioned"
 PLACE = 1
+TAKES_WEIGHTS = True
 FEWEST_STEPS, MOST_STEPS = 6, 80
 # A second moment of more columns costs more time than the fit.
 MOST_FEATURES = 1200

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from consenso.arrays import Array
+from consenso.arrays import Array, IntArray
 from consenso.models import Model
 from consenso.study.folder import finite
 from consenso.study.sources import Records
@@ -37,7 +37,42 @@ def _classification(model: Model, scores: Array, y: Any) -> dict[str, Any]:
             name: float(np.mean(chosen[places == place] == place)) if share[place] else None
             for place, name in enumerate(model.classes)
         },
+        "precision": {
+            name: float(np.mean(places[chosen == place] == place)) if (chosen == place).any() else None
+            for place, name in enumerate(model.classes)
+        },
+        "confusion": _confusion(places, chosen, len(model.classes)),
+        "auc": _auc(scores[:, 0], places) if model.outputs == 1 else None,
+        "calibration error": _calibration_error(model, scores, places),
     }
+
+
+def _confusion(places: IntArray, chosen: IntArray, classes: int) -> list[list[int]]:
+    """Records by their class, a row each, and by the class that was predicted."""
+    found = np.zeros((classes, classes), dtype=np.int64)
+    np.add.at(found, (places, chosen), 1)
+    return [[int(many) for many in row] for row in found]
+
+
+def _auc(scores: Array, places: IntArray) -> float | None:
+    """How often a record of the second class has the higher score than one of the first; ties count half."""
+    positive, negative = scores[places == 1], np.sort(scores[places == 0])
+    if not len(positive) or not len(negative):
+        return None
+    below = np.searchsorted(negative, positive, "left") + np.searchsorted(negative, positive, "right")
+    return float(below.sum() / (2 * len(positive) * len(negative)))
+
+
+def _calibration_error(model: Model, scores: Array, places: IntArray) -> float | None:
+    """How far stated probabilities of the predicted class are from how often it is right, over tenths."""
+    if not model.has_probabilities:
+        return None
+    chances = model.probabilities(scores)
+    chosen = chances.argmax(axis=1)
+    stated, right = chances.max(axis=1), chosen == places
+    tenth = np.minimum((stated * 10).astype(np.int64), 9)
+    gaps = np.bincount(tenth, stated - right, minlength=10)
+    return float(np.abs(gaps).sum() / len(places))
 
 
 def _regression(predicted: Array, y: Array) -> dict[str, Any]:

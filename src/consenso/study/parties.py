@@ -95,12 +95,21 @@ def check_parties(data: DataSection, privacy: PrivacySection, setting: SettingSe
             "dealing records by their place in the file moves the others when one is removed; use replace-one, deal by "
             "a column, or set privacy.seed for a simulation",
         )
+    if privacy.unit == "person" and (
+        setting.kind != "central" or data.schema is None or data.schema.user_column is None
+    ):
+        faults.add_value(
+            "privacy.unit",
+            "person",
+            'people with several records are protected in one table, setting.kind = "central", whose schema has a '
+            'column of kind = "user"',
+        )
     if privacy.unit == "party" and setting.kind == "central":
         faults.add_value(
             "privacy.unit",
             "party",
-            'one curator with one table has one user; set setting.kind = "federated", trust = "curator" and '
-            'setting.split.kind = "column"',
+            'one curator with one table is one party; protect people with unit = "person", or set setting.kind = '
+            '"federated", trust = "curator" and setting.split.kind = "column"',
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from consenso.arrays import IntArray
+from consenso.estimators.people import KEPT
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import PureEpsilon, Target, calibrate_noise
 from consenso.privacy.noise import Noise, NoNoise
@@ -52,6 +53,7 @@ def problem_of(
         unit=privacy.unit,
         adjacency=privacy.adjacency,
         weighting=setting.weighting,
+        rows_per_unit=KEPT if privacy.unit == "person" else 1,
     )
 
 

@@ -212,7 +212,23 @@ class Study:
         if self.setting.split is None and self.data.table and (client is not None or is_stored(self.data.table)):
             return self._stored(self.folder / self.data.table, 0, client)
         records = self._records()
+        if self.privacy.unit == "person":
+            return self._shards_of_people(records)
         return Shards.from_table(self._problem, self._rows(records.X), records.y, self._split(records))
+
+    def _shards_of_people(self, records: Records) -> Shards:
+        """Rows with weights, so that every person counts once."""
+        from consenso.estimators.people import read_people
+
+        people, declared = read_people("Study", records.users, len(records.y), 1), int(self.sizes.sum())
+        if people.count > declared or (people.count != declared and self.privacy.adjacency == "replace-one"):
+            raise InputError(
+                f"data.rows: {declared} people are declared and the file has another number; it is exact under "
+                'replace-one and an upper bound under privacy.adjacency = "add-remove"; correct it.'
+            )
+        kept = people.kept
+        rows, targets = self._rows(records.X[kept]), records.y[kept]
+        return Shards.build(self._problem, rows, targets, [0, len(kept)], weights=people.contributions)
 
     def party_shards(self, name: str, path: str | Path | None = None, client: Any = None) -> Shards:
         """The records of one party, from its own file or, in a simulation, its part of the table. Private.

@@ -16,6 +16,7 @@ from consenso.errors import InputError
 from consenso.privacy.accountants.gamma_norm import MOST_DIM
 from consenso.privacy.events import (
     ZCDP,
+    BestOf,
     Bounded,
     Composed,
     Event,
@@ -46,6 +47,7 @@ Part: TypeAlias = (
     | Mixture
     | TokenWalk
     | ObjectivePerturbation
+    | BestOf
     | Unbounded
 )
 Parts: TypeAlias = tuple[tuple[Part, int], ...]
@@ -209,6 +211,14 @@ def _(event: ObjectivePerturbation) -> Event:
         )
     cost = max(ratio, share)
     return _finite(ObjectivePerturbation(ratio, share), math.inf if math.isinf(ratio) else cost)
+
+
+@_simple.register
+def _(event: BestOf) -> Event:
+    rho, gamma = _not_negative(event, "rho", event.rho), _not_negative(event, "gamma", event.gamma)
+    if not 0 < gamma < 1:
+        raise InputError(f"BestOf(gamma={gamma}): it lies between 0 and 1; a small one makes many draws likely.")
+    return _finite(BestOf(rho, gamma), rho)
 
 
 @_simple.register

@@ -17,6 +17,7 @@ from consenso.privacy.accountants.series import exp_less_line, log_weighted_exp
 from consenso.privacy.accountants.walk import walk_rdp
 from consenso.privacy.events import (
     ZCDP,
+    BestOf,
     Bounded,
     Event,
     GammaNorm,
@@ -122,6 +123,15 @@ def _(part: ObjectivePerturbation, orders: Array) -> Array:
     swing = math.log(2) + log_ndtr((orders - 1) * part.ratio)
     total = -math.log1p(-part.smoothness_share) + orders * part.ratio**2 / 2 + swing / (orders - 1)
     return np.asarray(total, dtype=np.float64)
+
+
+@_cost.register
+def _(part: BestOf, orders: Array) -> Array:
+    """Papernot and Steinke 2022, Theorem 2 with eta = 0; its second order is the best one, sqrt(log(1/gamma) / rho)."""
+    tail = -math.log(part.gamma)
+    chosen = 2 * math.sqrt(tail * part.rho) - part.rho if tail > part.rho else tail
+    mean = (1 / part.gamma - 1) / tail
+    return np.asarray(orders * part.rho + chosen + math.log(mean) / (orders - 1), dtype=np.float64)
 
 
 @_cost.register

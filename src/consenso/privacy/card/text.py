@@ -96,7 +96,7 @@ def _graph_threat(card: Card) -> str:
 
 BLANKED = "blanked: one record blanked, n public; its row adds zero to every sum"
 # What people read for a unit.
-UNIT_NAMES = {"record": "record", "party": "party"}
+UNIT_NAMES = {"record": "record", "person": "person", "party": "party"}
 
 
 def summary_text(card: Card) -> str:

@@ -1,9 +1,9 @@
 """Budgets, and which stated cost may be charged to which of them.
 
 A cost is stated for one observer, one unit and one adjacency (its scope). It may be charged to the budget of the same
-scope, of an observer who sees less, or of the record when the unit of the cost is the whole party. Adjacencies never
-stand in for each other: replace-one is not add-remove twice over once sampling or a pathwise bound is involved, and a
-replace-one run states no add-remove cost at all (docs/privacy.md#blanked).
+scope, of an observer who sees less, or of the record when the unit of the cost is a whole person or party. Adjacencies
+never stand in for each other: replace-one is not add-remove twice over once sampling or a pathwise bound is involved,
+and a replace-one run states no add-remove cost at all (docs/privacy.md#blanked).
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Scope:
         if self.adjacency != other.adjacency:
             return False
         # Replacing one record replaces its party's data; removing one record does not remove its party.
-        return self.unit == other.unit or (self.unit == "party" and self.adjacency == "replace-one")
+        # A person may have records with several parties: what is stated of a party is not stated of a person.
+        return self.unit == other.unit or (other.unit == "record" and self.adjacency == "replace-one")
 
 
 @dataclass(frozen=True, kw_only=True)

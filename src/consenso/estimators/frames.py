@@ -1,0 +1,107 @@
+"""Frames as features of a public schema: a scikit-learn transformer that looks at no second record."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.schema import Ignore, Label, Schema, TargetColumn, User
+from consenso.tables import Table
+
+
+class BoundedRows(np.ndarray[Any, np.dtype[np.float64]]):
+    """Rows whose 2-norm is at most `row_bound` by the public rule that made them; what is computed of them has none."""
+
+    row_bound: float | None = None
+
+    def __array_finalize__(self, made_of: object) -> None:
+        self.row_bound = None
+
+
+class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Maps a frame to features by a schema (docs/data.md): public bounds and categories, rules for missing values.
+
+    schema: a Schema, or the path of one; a draft is refused. Columns that the schema calls a label, a target or a user
+    may be absent and become no features. A private model after it, in a pipeline or not, takes its row bound over, so
+    that nothing has to be found or declared. Rows cannot be dropped here: fill missing values by a rule.
+
+    Fitted: schema_, row_bound_, n_features_in_, feature_names_in_. No cell is looked at in fit.
+    """
+
+    def __init__(self, schema: Schema | str | Path) -> None:
+        self.schema = schema
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Read the schema and compare the names of the columns."""
+        read = self.schema if isinstance(self.schema, Schema) else Schema.load(self.schema)
+        schema = read.require_public()
+        rules = [column.name for column in schema.feature_columns if getattr(column, "missing", None) == "drop-row"]
+        if rules:
+            raise InputError(
+                f"SchemaTransformer(schema=...): columns.{rules[0]}.missing = 'drop-row' drops records, and a "
+                "transformer keeps them; name a value that fills in."
+            )
+        kept = tuple(
+            Ignore(name=column.name) if isinstance(column, User | Label | TargetColumn) else column
+            for column in schema.columns
+        )
+        self.schema_ = dataclasses.replace(schema, columns=kept, intercept=False)
+        self.row_bound_ = self.schema_.bound
+        names = _names_of(X)
+        self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
+        return self
+
+    def transform(self, X: Any) -> BoundedRows:
+        """Features (records, names) of at most row_bound_."""
+        check_is_fitted(self)
+        schema = self.schema_
+        absent = {column.name for column in schema.columns if isinstance(column, Ignore)} - set(_names_of(X))
+        present = dataclasses.replace(
+            schema, columns=tuple(column for column in schema.columns if column.name not in absent)
+        )
+        table = Table.from_arrays({name: _values(X[name]) for name in _names_of(X)}, source="SchemaTransformer")
+        found = present.features(table, targets=False)
+        rows = _shorten(found.X, self.row_bound_).view(BoundedRows)
+        rows.row_bound = self.row_bound_
+        return rows
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """A name for each feature."""
+        check_is_fitted(self)
+        return np.array(self.schema_.feature_names, dtype=object)
+
+
+def bound_of(X: Any) -> float | None:
+    """The bound of rows that a schema made; None for all others."""
+    return X.row_bound if isinstance(X, BoundedRows) else None
+
+
+def _shorten(X: Array, bound: float) -> Array:
+    from consenso.shards.intake import bound_rows
+
+    rows: Array = bound_rows(np.ascontiguousarray(X), bound, "SchemaTransformer")[0]
+    return rows
+
+
+def _names_of(X: Any) -> list[str]:
+    if not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
+        raise InputError(
+            f"SchemaTransformer(X=...): a frame with named columns is needed, and a {type(X).__name__} was given; use "
+            "pandas or polars."
+        )
+    return [str(name) for name in X.columns]
+
+
+def _values(column: Any) -> NDArray[Any]:
+    found: NDArray[Any] = column.to_numpy()
+    if found.dtype.kind == "M":
+        found = np.where(np.isnat(found), "", found.astype("datetime64[D]").astype(np.str_))
+    return found

@@ -1,0 +1,61 @@
+"""Rows as a model sees them: the same map in `fit` and in `predict`, so that the model that is fitted predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from consenso.arrays import Array
+from consenso.shards.intake import shrink_factors
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Columns:
+    """How columns are brought to one scale: x is moved into [low, high] and becomes (x - center) / scale.
+
+    low, high, center, scale: (features,). scale is positive.
+    """
+
+    low: Array
+    high: Array
+    center: Array
+    scale: Array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowMap:
+    """Columns on one scale, if there is one, then rows of at most the bound; None for a fit without privacy."""
+
+    row_bound: float | None
+    columns: Columns | None = None
+
+    def scale(self, X: Any) -> Any:
+        """Rows before they are shortened, in the type that they have."""
+        if self.columns is None:
+            return X
+        low, high = self.columns.low, self.columns.high
+        scaled = (np.clip(X, low, high) - self.columns.center) / self.columns.scale
+        return scaled.astype(X.dtype, copy=False)
+
+    def score(self, X: Any, coefficients: Array, intercepts: Any) -> Array:
+        """Scores of rows in their own units, for coefficients (features,) or (features, outputs) in these units."""
+        rows: Any = sparse.csr_array(X) if sparse.issparse(X) else X
+        if self.columns is not None:
+            rows = self.scale(rows)
+            intercepts = intercepts + self.columns.center @ coefficients
+            coefficients = (coefficients.T * self.columns.scale).T
+        scores = np.asarray(rows @ coefficients, dtype=np.float64)
+        if self.row_bound is not None:
+            shrink = shrink_factors(rows, self.row_bound)
+            scores = scores * (shrink if scores.ndim == 1 else shrink[:, None])
+        return np.asarray(scores + intercepts, dtype=np.float64)
+
+    def restore(self, coefficients: Array, intercepts: Array) -> tuple[Array, Array]:
+        """Coefficients (features, outputs) and intercepts of scaled rows, in the units of the columns."""
+        if self.columns is None:
+            return coefficients, intercepts
+        own = coefficients / self.columns.scale[:, None]
+        return own, intercepts - self.columns.center @ own

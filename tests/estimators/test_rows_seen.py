@@ -1,0 +1,190 @@
+"""The model that is fitted is the model that predicts, and bounds that nobody knows are found within the budget."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import consenso
+from consenso.errors import BudgetError, ConsensoError
+from consenso.estimators import ShorteningWarning
+from consenso.planning.replan import differences
+from consenso.privacy.earlier import Earlier
+from consenso.privacy.ledger import Budget, Ledger
+from consenso.privacy.verify import first_failure, verify
+
+RNG = np.random.default_rng(3)
+CENTER, SPREAD = np.array([40.0, 5000.0, 0.0]), np.array([1.0, 900.0, 0.02])
+X = RNG.normal(size=(3000, 3)) * SPREAD + CENTER
+SCORES = ((X - CENTER) / SPREAD) @ [1.0, -1.0, 0.5]
+LABELS = (SCORES > 0).astype(int)
+TARGETS = 70.0 + 3 * SCORES
+NAMES = (
+    "PrivateLogisticRegression",
+    "PrivateLinearSVC",
+    "PrivateRidge",
+    "PrivateLasso",
+    "PrivateElasticNet",
+    "PrivateHuberRegressor",
+    "PrivateLADRegressor",
+)
+
+
+def made(name="PrivateLogisticRegression", **rest):
+    kind = getattr(consenso, name)
+    known = {"classes": [0, 1]} if "classes" in kind().get_params() else {}
+    return kind(**{"epsilon": 1.0, "delta": 1e-5, "random_state": 0, **known, **rest})
+
+
+def targets_of(name):
+    return LABELS if name in NAMES[:2] else TARGETS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_long_rows_are_shortened_in_predict_as_in_fit(name) -> None:
+    rows = RNG.normal(size=(400, 3)) * [1.0, 3.0, 1.0]
+    extra = {"target_bound": 5.0} if name not in NAMES[:2] else {}
+    model = made(name, row_bound=4.0, **extra).fit(rows, targets_of(name)[:400] % 5)
+    long = rows * 1e3
+    short = long * (4.0 / np.linalg.norm(long, axis=1))[:, None]
+    ask = getattr(model, "decision_function", model.predict)
+    np.testing.assert_allclose(ask(long), ask(short), rtol=1e-9)
+    np.testing.assert_allclose(ask(sparse.csr_matrix(long)), ask(short), rtol=1e-9)
+    np.testing.assert_allclose(ask(long), short @ model.coef_.reshape(-1) + model.intercept_, rtol=1e-9)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(getattr(again, ask.__name__)(long), ask(long))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_raw_table_is_fitted_within_the_budget(name) -> None:
+    model = made(name, **({"alpha": 1e-3} if name in NAMES[3:5] else {})).fit(X, targets_of(name))
+    assert model.score(X, targets_of(name)) > 0.8
+    assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
+    card = model.card_
+    assert card.parameters["earlier"][0]["name"] == "histograms of columns"
+    assert first_failure(verify(json.loads(json.dumps(card.to_json())))) is None
+    assert differences(card) == []
+    assert "No row_bound was given" in model.notes_[0]
+    assert len(model.notes_) == (1 if name in NAMES[:2] else 2)
+
+
+def test_coefficients_are_in_the_units_of_the_columns() -> None:
+    model = made("PrivateRidge", epsilon=20.0).fit(X, TARGETS)
+    np.testing.assert_allclose(model.coef_ * SPREAD, [3.0, -3.0, 1.5], atol=0.3)
+    inside = X[(model.row_map_.columns.low < X).all(1) & (model.row_map_.columns.high > X).all(1)]
+    shrink = np.linalg.norm(model.row_map_.scale(inside), axis=1) <= model.row_bound_
+    expected = inside @ model.coef_ + model.intercept_
+    np.testing.assert_allclose(model.predict(inside)[shrink], expected[shrink], rtol=1e-9)
+    through = made("PrivateRidge", fit_intercept=False).fit(X - CENTER, TARGETS - 70)
+    assert through.intercept_ == 0.0
+    np.testing.assert_allclose(through.predict(np.zeros((1, 3))), 0.0, atol=1e-12)
+
+
+def test_sparse_rows_are_not_filled() -> None:
+    rows = sparse.random_array((2000, 30), density=0.1, random_state=np.random.default_rng(0), format="csr")
+    labels = np.asarray(rows @ np.linspace(-1, 1, 30) > 0).astype(int)
+    model = made().fit(rows, labels)
+    assert model.row_map_.columns is None
+    assert [each["name"] for each in model.card_.parameters["earlier"]] == ["lengths of rows"]
+
+
+def _counted(monkeypatch, fit, answers):
+    """The exact counts of every earlier release of a fit; what is released is `answers`, or what noise gives."""
+    exact, told = [], []
+    release = Earlier.release
+
+    def spy(self, time, values, *rest):
+        exact.append((self, values.copy()))
+        told.append(release(self, time, values, *rest) if answers is None else answers[len(told)])
+        return told[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Earlier, "release", spy)
+        fit()
+    return exact, told
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("bound", [None, 2.0])
+def test_one_record_moves_earlier_releases_by_no_more_than_declared(monkeypatch, adjacency, bound) -> None:
+    def fit(rows, targets):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ShorteningWarning)
+            made("PrivateRidge", adjacency=adjacency, row_bound=bound).fit(rows, targets)
+
+    rows, targets = X[:200], TARGETS[:200]
+    exact, told = _counted(monkeypatch, lambda: fit(rows, targets), None)
+    reached = 0.0
+    for far in (1e-12, 1.0, -1e6, 1e300):
+        if adjacency == "replace-one":
+            other = np.vstack([rows[:-1], np.full((1, 3), far)]), np.append(targets[:-1], far)
+        else:
+            other = rows[:-1], targets[:-1]
+        moved, _ = _counted(monkeypatch, lambda other=other: fit(*other), told)
+        for (planned, here), (_, there) in zip(exact, moved, strict=True):
+            most = planned.add_remove if adjacency == "add-remove" else planned.replace_one
+            distance = float(np.linalg.norm(here - there))
+            assert distance <= most * (1 + 1e-12)
+            reached = max(reached, distance / most)
+    assert reached == pytest.approx(1.0), "the bounds are tight"
+
+
+def test_the_whole_fit_is_charged_before_anything_is_released(tmp_path) -> None:
+    budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=1.0, delta=1e-5)
+    ledger = Ledger.create(tmp_path / "a.ledger", dataset="a", budgets=[budget])
+    model = made(epsilon=0.9, random_state=None, ledger=ledger)
+    model.fit(X[:300], LABELS[:300])
+    (balance,) = ledger.balances()
+    assert balance.spent == pytest.approx(0.9, rel=1e-3)
+    assert [run.state for run in ledger.runs()] == ["committed"]
+    head = ledger.head()
+    with pytest.raises(BudgetError):
+        model.fit(X[:300], LABELS[:300])
+    for refused in ({"solver": "objective-perturbation"}, {"classes": [2, 3]}):
+        with pytest.raises(ConsensoError):
+            made(epsilon=0.05, random_state=None, ledger=ledger, **refused).fit(X[:300], LABELS[:300])
+    assert ledger.head() == head, "what cannot be planned is refused before anything is reserved"
+
+
+def test_a_failure_after_a_release_stays_charged(tmp_path, monkeypatch) -> None:
+    budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=1.0, delta=1e-5)
+    ledger = Ledger.create(tmp_path / "b.ledger", dataset="b", budgets=[budget])
+
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("consenso.estimators.learning.fit", stop)
+    with pytest.raises(KeyboardInterrupt):
+        made(epsilon=0.5, random_state=None, ledger=ledger).fit(X[:300], LABELS[:300])
+    assert ledger.balances()[0].spent == pytest.approx(0.5, rel=1e-3)
+
+
+def test_many_shortened_rows_give_a_warning_and_few_do_not() -> None:
+    with pytest.warns(ShorteningWarning, match=r"row_bound=1\).*\d+% of the rows"):
+        made(row_bound=1.0).fit(X, LABELS)
+    standard = (X - CENTER) / SPREAD
+    model = made(row_bound=3.0).fit(standard, LABELS)  # a percent of the rows is longer
+    (count,) = model.card_.parameters["earlier"]
+    assert count["name"] == "number of rows that were shortened"
+    assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
+
+
+def test_a_model_file_predicts_as_its_estimator() -> None:
+    from consenso.losses import Logistic
+    from consenso.models import Model
+
+    model = Model(
+        loss=Logistic(),
+        coefficients=np.array([[1.0], [-2.0]]),
+        intercept=np.array([0.5]),
+        features=("a", "b"),
+        classes=("0", "1"),
+        row_bound=1.5,
+    )
+    rows = RNG.normal(size=(50, 2)) * 10
+    np.testing.assert_allclose(model.estimator().decision_function(rows), model.scores(rows)[:, 0], rtol=1e-12)
