@@ -137,7 +137,14 @@ def test_a_dask_data_frame_is_fitted_where_it_is(client, table) -> None:
     import dask.dataframe as dd
 
     path, X, y = table
-    settings = {"epsilon": 1.0, "delta": 1e-6, "row_bound": 1.0, "classes": [-1, 1], "random_state": 1}
+    settings = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "row_bound": 1.0,
+        "classes": [-1, 1],
+        "random_state": 1,
+        "bounds": "public",
+    }
     expected = PrivateLogisticRegression(**settings).fit(X, y.astype(int))
     frame = dd.read_parquet(path).repartition(npartitions=3)
     found = PrivateLogisticRegression(**settings).fit(frame, "y")

@@ -38,7 +38,14 @@ def folder(table, tmp_path):
 
 
 def model(**changes):
-    settings = {"epsilon": 1.0, "delta": 1e-6, "row_bound": 3.0, "classes": [0, 1], "random_state": 1}
+    settings = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "row_bound": 3.0,
+        "classes": [0, 1],
+        "random_state": 1,
+        "bounds": "public",
+    }
     return PrivateLogisticRegression(**{**settings, **changes})
 
 
@@ -84,7 +91,14 @@ def test_a_query_whose_order_changes_from_pass_to_pass_gives_the_same_model(tabl
 
 
 def test_a_regression(table, folder) -> None:
-    settings = {"epsilon": 1.0, "delta": 1e-6, "row_bound": 3.0, "target_bound": 5.0, "random_state": 1}
+    settings = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "row_bound": 3.0,
+        "target_bound": 5.0,
+        "random_state": 1,
+        "bounds": "public",
+    }
     expected = PrivateRidge(**settings).fit(table.drop("x0").to_numpy(), table["x0"].to_numpy())
     found = PrivateRidge(**settings).fit(folder / "*.parquet", "x0")
     np.testing.assert_array_equal(found.coef_, expected.coef_)

@@ -75,5 +75,5 @@ def test_noise_that_one_node_leaves_out_is_seen() -> None:
     made, attacked, _ = next(iter(plans_of(EXAMPLE)))
     assert not any(finding.below for finding in compare(made, attacked))
     noise = {name: LeftOutByOne(multiplier=each.multiplier) for name, each in made.spec.policy.noise.items()}
-    faulty = replace(made, spec=replace(made.spec, policy=replace(made.spec.policy, noise=noise), colluders=0))
+    faulty = replace(made, noise=noise, colluders=0)
     assert any(finding.below for finding in compare(faulty, attacked))

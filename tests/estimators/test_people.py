@@ -81,7 +81,7 @@ def test_all_rows_of_a_person_move_no_release_by_more_than_declared(loss, solver
         adjacency=adjacency,
         rows_per_unit=KEPT * cap,
     )
-    planned = prepare(problem, Mu(mu=2.0), solver=solver).plan
+    planned = prepare(problem, Mu(mu=2.0), solver=solver)
     many = RNG.integers(1, 4, size=people)
     ids, size = np.repeat(np.arange(people), many), int(many.sum())
     rows = RNG.normal(size=(size, 3))

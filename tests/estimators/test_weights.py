@@ -77,7 +77,7 @@ def test_one_record_with_the_largest_weight_moves_no_release_by_more_than_declar
         adjacency=adjacency,
         weight_bound=bound,
     )
-    planned = prepare(problem, Mu(mu=2.0), solver=solver).plan
+    planned = prepare(problem, Mu(mu=2.0), solver=solver)
     rows, weights = RNG.normal(size=(size, 3)) * 5, np.where(np.arange(size) == size - 1, bound, 0.5)
     one = Shards.build(problem, rows, np.ones(size), [0, size], weights=weights)
     if adjacency == "replace-one":
