@@ -21,11 +21,10 @@ def _quickest(run: Any, *, times: int) -> float:
     return min(found)
 
 
-def test_help_answers_in_half_a_second(program: Any) -> None:
-    shown = program("--help")
+def test_help_names_the_first_steps(answers: Any) -> None:
+    _, shown, _ = answers("--help")
     for text in ("study new", "plan", "train", "verify", "Exit codes", "--install-completion"):
-        assert text in shown.stdout
-    assert _quickest(lambda: program("--help"), times=3) < 0.5
+        assert text in shown
 
 
 def test_plan_answers_in_two_seconds(patients: Path, program: Any) -> None:
