@@ -12,6 +12,8 @@ Adjacency = Literal["add-remove", "replace-one"]
 # server, by each party along a tree, or in shares under masks.
 Trust = Literal["local", "secure-sum", "curator", "tree", "masked-sum"]
 
+# What a budget may be kept for.
+PROTECTED: tuple[Unit, ...] = get_args(Unit)
 # Units of runs that know nothing of people; see `Problem.units`.
 UNITS: tuple[Unit, ...] = ("record", "party")
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)

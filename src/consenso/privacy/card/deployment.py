@@ -43,7 +43,7 @@ NEIGHBOURS = {
     "add-remove": "one is made from the other by adding or removing {unit}",
     "blanked": "one is made from the other by blanking {unit}; the number of records is public",
 }
-UNITS = {"record": "one record", "party": "all data of one party"}
+UNITS = {"record": "one record", "person": "all records of one person", "party": "all data of one party"}
 
 
 def registry_record(card: Card, *, name: str | None = None, published: datetime.date | None = None) -> dict[str, Any]:

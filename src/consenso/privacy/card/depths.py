@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SIMULATED = "Simulation, not private. With noise that nobody can draw again: "
 NOBODY = "Nobody is protected: no observer has a useful guarantee."
-UNITS = {"record": "one record", "party": "one party"}
+UNITS = {"record": "one record", "person": "one person", "party": "one party"}
 CHANGES = {"replace-one": "replaced", "add-remove": "there or not", "blanked": "blanked, n public"}
 NAMES = {"public": "readers of the model", "server": "the server", "eavesdropper": "who sees every message"}
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from consenso import registry
-from consenso.conventions import ADJACENCIES, UNITS, Adjacency, Unit
+from consenso.conventions import ADJACENCIES, PROTECTED, Adjacency, Unit
 from consenso.errors import InputError
 from consenso.privacy.events import Event
 from consenso.privacy.ledger.chain import canonical
@@ -32,8 +32,8 @@ class Scope:
     def __post_init__(self) -> None:
         """Refuse what no guarantee could be stated for."""
         parse(self.observer)
-        if self.unit not in UNITS:
-            raise InputError(f"Scope(unit={self.unit!r}): a unit is one of {', '.join(UNITS)}; name one of them.")
+        if self.unit not in PROTECTED:
+            raise InputError(f"Scope(unit={self.unit!r}): a unit is one of {', '.join(PROTECTED)}; name one of them.")
         if self.adjacency not in ADJACENCIES:
             raise InputError(
                 f"Scope(adjacency={self.adjacency!r}): an adjacency is one of {', '.join(ADJACENCIES)}; name one."
