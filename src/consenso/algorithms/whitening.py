@@ -43,10 +43,13 @@ class Hub:
     width: float  # of slopes, relative to where they started
     step: float  # relative to the inverse curvature
     variance: float  # of scores that the first gradient spoke for
+    origin: Array  # the constant model, from which steps start and to which the model is shrunk
+    spread: float  # of real targets around the constant model, over the slope limit; 1 where nothing is known
+    bend: float  # share of the residuals that are not clipped, which all of the curvature comes from
     gradient: Array  # the last one, whitened
     x: Array
     total: Array  # sum of the late points before the prox
-    late: int
+    averaged: int
 
     @property
     def metric(self) -> Metric:
@@ -93,19 +96,6 @@ def gradient_release(facts: PublicFacts) -> Release:
             record=slope, party=slope * facts.most, rounding=sum_rounding(records, slope * records)
         ),
         why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
-    )
-
-
-def scale_release(facts: PublicFacts) -> Release:
-    """The sum of squared slopes."""
-    rounding = sum_rounding(facts.problem.row_cap, facts.problem.row_cap)
-    one, users = 1.0 + rounding, facts.most + rounding
-    return Release(
-        name="scale",
-        size=1,
-        at="sum",
-        bounds=Bounds(record_add_remove=one, record_replace_one=one, party_add_remove=users, party_replace_one=users),
-        why="squared slopes over their squared bound lie in [0, 1] (docs/privacy.md#adaptive-bounds)",
     )
 
 

@@ -11,8 +11,8 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Fitted
-from consenso.estimators.privacy_params import is_number
+from consenso.estimators.fitting import Fitted, usual_strength
+from consenso.estimators.privacy_params import PrivacyParams, is_number
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
@@ -63,6 +63,12 @@ class PrivateLinearModel(PrivateEstimator):
         if not self.fit_intercept:
             return None
         return constant_for(self.row_bound) if math.isfinite(self.epsilon) and self.row_bound is not None else 1.0
+
+    def _usual_strength(self, terms: PrivacyParams, features: int) -> float:
+        """The L2 penalty by default: scikit-learn's without privacy, else in the units of the rows."""
+        if not terms.is_private or self.row_bound is None:
+            return 1.0 / terms.records
+        return usual_strength(float(self.row_bound), features, terms.records)
 
     def _keep(self, fitted: Fitted) -> None:
         """The attributes of a fit that all models have."""

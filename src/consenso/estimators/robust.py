@@ -78,7 +78,9 @@ class PrivateHuberRegressor(PrivateRegressor):
             return self
         X, y = read_records(self, X, y, real=True)
         terms = terms_of(self, type(self).__name__, X.shape[0])
-        fitted, self.scale_ = fit_with_scale(lambda scale: self._scale_task(terms, scale), self.threshold, terms, X, y)
+        fitted, self.scale_ = fit_with_scale(
+            lambda scale: self._scale_task(terms, scale, X.shape[1]), self.threshold, terms, X, y
+        )
         self._keep(fitted)
         return self
 
@@ -94,14 +96,17 @@ class PrivateHuberRegressor(PrivateRegressor):
         return self._share(self.scale, SCALE_SHARE)
 
     def _task(self, terms: PrivacyParams, features: int) -> Task:
-        return self._scale_task(terms, self._public_scale())
+        return self._scale_task(terms, self._public_scale(), features)
 
-    def _scale_task(self, terms: PrivacyParams, scale: float) -> Task:
+    def _scale_task(self, terms: PrivacyParams, scale: float, features: int) -> Task:
         """The objective times the scale: Huber's loss in the units of the targets."""
-        alpha = 1e-4 / terms.records if self.alpha is None else float(self.alpha)
+        if self.alpha is not None:
+            strength = float(self.alpha) * scale
+        else:
+            strength = self._usual_strength(terms, features) if terms.is_private else 1e-4 / terms.records * scale
         return Task(
             loss=Huber(threshold=float(self.threshold) * scale),
-            penalty=penalty(alpha * scale, 0.0),
+            penalty=penalty(strength, 0.0),
             row_bound=self.row_bound if terms.is_private else None,
             target_bound=self.target_bound if terms.is_private else None,
             constant=self._constant(),

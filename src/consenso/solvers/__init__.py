@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from consenso.solvers.choose import Prepared, names, prepare
 from consenso.solvers.exact import Exact, fit_exact, solve_exact
+from consenso.solvers.forecast import Forecast, expected_excess
 
-__all__ = ["Exact", "Prepared", "fit_exact", "names", "prepare", "solve_exact"]
+__all__ = ["Exact", "Forecast", "Prepared", "expected_excess", "fit_exact", "names", "prepare", "solve_exact"]

@@ -33,7 +33,7 @@ def names() -> tuple[str, ...]:
 
 
 def discover() -> list[Rules]:
-    """The solvers of this package and of entry points `consenso.solvers`, in the order in which "auto" asks."""
+    """The solvers of this package and of entry points `consenso.solvers`, in the order of their places."""
     return sorted(registry.kinds("solvers").values(), key=lambda rules: (rules.PLACE, rules.NAME))
 
 
@@ -47,14 +47,25 @@ def prepare(
     trust: Trust | None = None,
     schedule: Schedule | None = None,
     count: Count | None = None,
+    constant: float | None = None,
+    threshold: float | None = None,
+    penalty_follows: bool = False,
 ) -> Prepared:
     """Plan the fit of a problem within a target for an observer, by rules from public facts only.
 
     observer: whoever is not trusted, unless another one is named (`choose_observer`).
     solver: "auto", or one of `names()`, which is refused where its assumptions do not hold. count: a noisy number of
-    records that was released before and is paid for with the fit.
+    records that was released before and is paid for with the fit. constant, threshold, penalty_follows: see Request.
     """
-    request = Request(problem=problem, target=target, trust=trust, schedule=schedule)
+    request = Request(
+        problem=problem,
+        target=target,
+        trust=trust,
+        schedule=schedule,
+        constant=constant,
+        threshold=threshold,
+        penalty_follows=penalty_follows,
+    )
     rules, reason = _automatic(request) if solver == "auto" else _choose_named(solver, request)
     recipe = rules.recipe(request)
     planned = plan(
@@ -72,14 +83,19 @@ def prepare(
 
 
 def _automatic(request: Request) -> tuple[Rules, str]:
-    passed: list[str] = []
-    for rules in discover():
-        refusal, weakness = rules.refusal(request), rules.weakness(request)
-        if refusal is None and weakness is None:
-            because = "; ".join(passed)
-            return rules, f"{rules.NAME}: chosen because {because}." if because else f"{rules.NAME}: the first choice."
-        passed.append(f"{rules.NAME} " + (f"does not apply ({refusal})" if refusal else f"is weak here ({weakness})"))
-    raise PreconditionError(f"prepare(solver='auto'): no solver applies: {'; '.join(passed)}.")
+    """The solver of the least expected excess risk."""
+    refusals = {rules.NAME: rules.refusal(request) for rules in discover()}
+    able = sorted(
+        ((rules.excess(request), rules) for rules in discover() if refusals[rules.NAME] is None),
+        key=lambda each: each[0],
+    )
+    told = [f"{name} does not apply ({refusal})" for name, refusal in refusals.items() if refusal is not None]
+    if not able:
+        raise PreconditionError(f"prepare(solver='auto'): no solver applies: {'; '.join(told)}.")
+    (least, chosen), others = able[0], able[1:]
+    told = [f"{rules.NAME} is expected to lose {excess:.2g}" for excess, rules in others] + told
+    because = f" ({'; '.join(told)})" if told else ""
+    return chosen, f"{chosen.NAME}: the least expected excess risk, {least:.2g}{because}."
 
 
 def _choose_named(solver: str, request: Request) -> tuple[Rules, str]:
