@@ -201,8 +201,8 @@ PLACE = 5
 def refusal(request):
     return None
 
-def weakness(request):
-    return "others are better"
+def excess(request):
+    return 1e9
 
 def recipe(request):
     return HalfSteps(clip=1.0), 3

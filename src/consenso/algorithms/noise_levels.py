@@ -30,23 +30,32 @@ from consenso.arrays import Array
 from consenso.losses import Loss
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, ElasticNet, Regularizer, Unpenalized
+from consenso.regularizers import L1, L2, ElasticNet, Regularizer, Unpenalized
 
 # Steps are this much of the inverse curvature at the start. Losses of labels flatten as models learn, to about this.
 STEP, FLATTENED = 1.2, 0.4
 # The score noise at which the clip begins to rise, and how far the clip goes, in typical lengths of whitened rows.
 # Rows that a second moment is made of are not reweighed that much: it is to show the lengths that rows have.
-QUIET, SHORTEST, LONGEST, LOOKED_AT = 0.05, 0.4, 2.0, 0.8
+QUIET, QUIET_RESIDUAL, SHORTEST, LONGEST, LOOKED_AT = 0.05, 0.01, 0.4, 2.0, 0.8
 # How much of the slopes of labels is given up where noise is loud, and the score noise at which half of that is.
-GIVEN_UP, HALF_WAY = 0.35, 0.05
+GIVEN_UP, HALF_WAY = 0.5, 0.05
 # Variance that the iterates may add to a score; residuals are soon much smaller than the targets.
-WANDERING, WANDERING_RESIDUAL = 0.5, 0.1
+WANDERING, WANDERING_RESIDUAL = 3.0, 0.05
 # Steps in which the distance to the optimum falls by a factor of e in most directions.
 CONVERGED = 16
-# Residuals matter on this share of the bound on the targets.
+# Residuals matter on this share of their bound.
 RESIDUAL = 0.2
-# Residuals are clipped at this many times their root mean square, kinks of absolute residuals smoothed over so many.
-CLIPPED, CLIPPED_LESS, SMOOTHED, NARROWEST = 1.5, 2.5, 1.0, 0.05
+# The median of the sizes of Gaussian residuals of unit variance.
+GAUSSIAN_MEDIAN = 0.6745
+# Kinks of absolute residuals are smoothed over as much as iterates wander, in spreads of the residuals: this many
+# times the score noise, from the narrowest to one spread.
+KINKS_PER_NOISE, NARROWEST = 7.0, 0.05
+# The score noise below which a clip may be wider than the spread of targets suggests.
+WIDER = 0.01
+# A clip leaves at least this share of the records unclipped, as far as steps count on it.
+LEAST_BEND = 0.2
+# Scores of labels beyond this are seldom called for.
+LARGEST_SCORE = 4.0
 # A hinge bends where records are, not everywhere: as much as this on average.
 HINGE = 0.5
 
@@ -58,14 +67,16 @@ class NoiseLevels:
     floor: ClassVar[float] = 0.5  # of the noise of a second moment's spectrum, under its eigenvalues
 
     score: float
+    quiet: float = QUIET
 
     @classmethod
     def of(cls, facts: PublicFacts, curvature: float, effective: float) -> NoiseLevels:
         """From the noise of the gradients."""
         problem = facts.problem
-        unit = 1.0 if problem.target_bound is None else RESIDUAL * problem.target_bound
+        real = problem.loss.targets == "real"
         noise = facts.noise.get("gradient", 0.0)  # not known yet while a plan is made
-        return cls(score=noise * effective / (problem.records * late_curvature(problem.loss) * curvature * unit))
+        score = noise * effective / (problem.records * curvature * (slope_limit(problem) if real else 1.0))
+        return cls(score=score, quiet=QUIET_RESIDUAL if real else QUIET)
 
     @property
     def slopes(self) -> float:
@@ -82,13 +93,7 @@ class NoiseLevels:
     @property
     def clip(self) -> float:
         """In units of a whitened row's typical length."""
-        return LONGEST if self.score == 0 else min(max(SHORTEST * QUIET / self.score, SHORTEST), LONGEST)
-
-    def width(self, mean_square: float, noise: float, *, kinks: bool) -> float:
-        """The width of slopes after the pilot, relative to that before; noise is added, never subtracted."""
-        quiet = HALF_WAY / (self.score + HALF_WAY)
-        times = SMOOTHED if kinks else CLIPPED + quiet * (CLIPPED_LESS - CLIPPED)
-        return min(1.0, times * math.sqrt(max(mean_square + noise, NARROWEST**2)))
+        return LONGEST if self.score == 0 else min(max(SHORTEST * self.quiet / self.score, SHORTEST), LONGEST)
 
 
 def curvature_of(loss: Loss, smoothing: float) -> float:
@@ -119,11 +124,16 @@ def clip_slopes(slopes: Array, limit: float) -> Array:
     return short
 
 
-def score_variance(gradient: Array, noise: float, curvature: float, outputs: int) -> float:
-    """Variance of the scores that the first gradient speaks for, its noise subtracted."""
+def score_variance(gradient: Array, noise: float, curvature: float, outputs: int, largest: float) -> float:
+    """Variance of the scores that the first gradient speaks for, its noise subtracted.
+
+    Where noise hides it, it is what noise can hide, but no more than the square of the largest scores that are called
+    for: a larger variance must stand out by three standard deviations. Else noise would argue for less damping.
+    """
     power, dim = float(gradient @ gradient), len(gradient)
-    signal = max(power - dim * noise**2, math.sqrt(2 * dim) * noise**2)
-    return signal / curvature**2 / max(outputs - 1, 1)
+    scale = curvature**2 * max(outputs - 1, 1)
+    signal, hidden = (power - dim * noise**2) / scale, math.sqrt(2 * dim) * noise**2 / scale
+    return max(min(max(signal, hidden), largest**2), signal - 3 * hidden)
 
 
 def damping(noise: float, curvature: float, variance: float) -> float:
@@ -144,6 +154,17 @@ def sparser(regularizer: Regularizer, noise: float) -> Regularizer:
         return ElasticNet(l1=regularizer.l1 + noise, l2=regularizer.l2)
     if isinstance(regularizer, Unpenalized):
         return Unpenalized(inner=sparser(regularizer.inner, noise), last=regularizer.last)
+    return regularizer
+
+
+def scale_regularizer(regularizer: Regularizer, factor: float) -> Regularizer:
+    """The regularizer times a factor, where it is a norm or a square."""
+    if isinstance(regularizer, L1 | L2):
+        return type(regularizer)(strength=regularizer.strength * factor)
+    if isinstance(regularizer, ElasticNet):
+        return ElasticNet(l1=regularizer.l1 * factor, l2=regularizer.l2 * factor)
+    if isinstance(regularizer, Unpenalized):
+        return Unpenalized(inner=scale_regularizer(regularizer.inner, factor), last=regularizer.last)
     return regularizer
 
 

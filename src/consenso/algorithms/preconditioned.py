@@ -18,7 +18,8 @@ order nor the batches in which they are read change a bit of the model.
 
     a loss with kinks     its slopes are those of its Moreau envelope: `smoothing` is the width of a kink
     a loss without bound  its slopes are clipped at the bound of the targets
-    both, targets real    after `pilot` steps the mean squared slope is released, and the width or the clip follows it
+    counts                the targets are counted first: steps start at the constant model, and shrink towards it
+    pilot                 after so many steps slopes are counted by size, and the width or the clip follows them
 
 Every release is a sum over records, so the model does not depend on how records are spread over parties.
 """
@@ -31,26 +32,27 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms import noise_levels
-from consenso.algorithms.noise_levels import NoiseLevels
+from consenso.algorithms import noise_levels, slope_sizes, target_counts
+from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
 from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.algorithms.slope_sizes import Sizes
 from consenso.algorithms.whitening import (
     DIGEST_WORDS,
     LEAST,
+    NARROWEST_WIDTH,
     SHORTEST_CLIP,
     Hub,
     Slopes,
     Whitening,
     check_cost,
     check_metric,
+    count_slopes,
     digest,
     gradient_release,
     moment_release,
-    scale_release,
     sum_gradients,
     sum_moments,
     sum_shortened_moments,
-    sum_squared_slopes,
     within_bounds,
 )
 from consenso.arrays import Array
@@ -64,14 +66,16 @@ from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
 
 # Of the budget of the second moments the first look gets this much: the second one is the one that counts.
 FIRST_LOOK = 1 / 3
-# Of the budget: the mean squared slope, one number; and, of that of the gradients, the steps before it is known.
-SCALE_SHARE, PILOT_SHARE = 0.02, 0.15
+# Of the budget: counts of targets, counts of slopes; and, of that of the gradients, the steps before the latter.
+TARGETS_SHARE, SIZES_SHARE, PILOT_SHARE = 0.02, 0.03, 0.15
+# Residuals of the constant model are clipped at this many spreads of the targets.
+FIRST_CLIP = 0.8
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class State:
 
 @dataclass(frozen=True)
 class Up:
-    """A party's share of the sum of the round: a second moment, a gradient or a squared slope."""
+    """A party's share of the sum of the round: counts, a second moment or a gradient."""
 
     total: Released
 
@@ -106,8 +110,11 @@ class PreconditionedFixedPoint:
 
     looks: how often the second moment is released; 0 for none. share: part of the squared budget that buys it.
     steps: None lets the released spectrum and the noise decide. clip: None lets them decide, too.
+    counts: whether targets are counted first. constant: value of the last column, 0 where it is not constant.
     pilot: steps before slopes are measured; 0 for never. smoothing: width of the kinks of the loss.
-    rounds of the plan: looks, the largest number of steps, and one if there is a pilot.
+    threshold: where residuals are clipped after the pilot, in standard deviations; None for the least expected excess.
+    follows: whether the regularizer is stated for slopes at their bound, and follows their clip.
+    rounds of the plan: looks, the largest number of steps, one for counts, and one if there is a pilot.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -123,8 +130,12 @@ class PreconditionedFixedPoint:
     steps: int | None = None
     fewest_steps: int = 6
     clip: float | None = None
+    counts: bool = False
+    constant: float = 0.0
     pilot: int = 0
     smoothing: float = 0.0
+    threshold: float | None = None
+    follows: bool = False
     damping: bool = True
     averaging: bool = True
 
@@ -141,20 +152,28 @@ class PreconditionedFixedPoint:
             raise InputError(f"PreconditionedFixedPoint(smoothing={self.smoothing}): a width is finite, 0 for none.")
         if (self.steps is not None and self.steps < 1) or self.fewest_steps < 1:
             raise InputError("PreconditionedFixedPoint(steps=..., fewest_steps=...): at least one step is taken.")
+        if self.threshold is not None:
+            require_positive(self, threshold=self.threshold)
+        if not np.isfinite(self.constant):
+            raise InputError(f"PreconditionedFixedPoint(constant={self.constant}): the value of a column is finite.")
         if not 0 <= self.pilot < (self.steps or self.fewest_steps):
             raise InputError(f"PreconditionedFixedPoint(pilot={self.pilot}): steps must follow; take a smaller pilot.")
 
     @property
     def noise_weights(self) -> Mapping[str, float]:
         """Multipliers of the releases relative to that of a single release with the whole budget."""
-        moment, scale = (self.share if self.looks else 0.0), (SCALE_SHARE if self.pilot else 0.0)
-        parts = {"second moment": moment, "scale": scale, "gradient": 1 - moment - scale}
+        parts = {
+            "targets": TARGETS_SHARE if self.counts else 0.0,
+            "second moment": self.share if self.looks else 0.0,
+            "slopes": SIZES_SHARE if self.pilot else 0.0,
+        }
+        parts["gradient"] = 1 - sum(parts.values())
         return {name: part**-0.5 for name, part in parts.items() if part}
 
     @property
     def other_rounds(self) -> int:
         """Rounds that are no steps."""
-        return self.looks + (self.pilot > 0)
+        return self.counts + self.looks + (self.pilot > 0)
 
     def check(self, spec: RunSpec) -> None:
         """Bounded slopes, a step size from the smoothness, everybody in every round."""
@@ -170,24 +189,32 @@ class PreconditionedFixedPoint:
         least = self.other_rounds + (self.steps or self.fewest_steps)
         if spec.rounds < least:
             raise InputError(
-                f"PreconditionedFixedPoint(rounds={spec.rounds}): one round for each second moment, for the pilot's "
-                f"scale and for each step are needed, {least} at least."
+                f"PreconditionedFixedPoint(rounds={spec.rounds}): one round for each second moment, for each kind of "
+                f"counts and for each step are needed, {least} at least."
             )
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
-        """Second moments, then a gradient a round, which share one cost, and among them the scale of slopes."""
+        """Counts of targets, second moments, then a gradient a round, which share one cost; among them slopes."""
         kind = self._kind(facts)
+        if kind == "targets":
+            return (target_counts.count_release(facts, kind, target_counts.bins_of(facts.problem)),)
+        if kind == "slopes":
+            return (target_counts.count_release(facts, kind, slope_sizes.BINS),)
         if kind == "second moment":
             return (moment_release(facts, several=self.looks > 1),)
-        if kind == "scale":
-            return (scale_release(facts),)
         return (gradient_release(facts),)
 
     def _kind(self, facts: PublicFacts) -> str:
-        if facts.is_before(self.looks):
+        if self.counts and facts.is_before(1):
+            return "targets"
+        if facts.is_before(self.counts + self.looks):
             return "second moment"
-        scale = self.looks + self.pilot
-        return "scale" if self.pilot and facts.is_before(scale + 1) and not facts.is_before(scale) else "gradient"
+        sizes = self.counts + self.looks + self.pilot
+        return "slopes" if self.pilot and facts.is_before(sizes + 1) and not facts.is_before(sizes) else "gradient"
+
+    def _looked(self, round_: int) -> int:
+        """How many second moments were released before a round."""
+        return round_ - self.counts
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None beyond composing Gaussian sums."""
@@ -208,12 +235,15 @@ class PreconditionedFixedPoint:
             width=1.0,
             step=noise_levels.STEP,
             variance=0.0,
+            origin=zero,
+            spread=1.0,
+            bend=1.0,
             gradient=zero,
             x=zero,
             total=zero,
-            late=0,
+            averaged=0,
         )
-        return hub if self.looks else self._ready(facts, hub)
+        return hub if self.looks or self.counts else self._ready(facts, hub)
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Nothing was heard yet."""
@@ -221,9 +251,10 @@ class PreconditionedFixedPoint:
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The model and the metric."""
-        if facts.round < self.looks:
-            share = 1.0 if self.looks == 1 else (FIRST_LOOK, 1 - FIRST_LOOK)[facts.round]
-        else:
+        kind, share = self._kind(facts), 1.0
+        if kind == "second moment" and self.looks > 1:
+            share = (FIRST_LOOK, 1 - FIRST_LOOK)[self._looked(facts.round)]
+        elif kind == "gradient":
             share = self._share(hub)
         return Down(x=hub.x, vectors=hub.vectors, values=hub.values, clip=hub.clip, width=hub.width, share=share)
 
@@ -231,7 +262,9 @@ class PreconditionedFixedPoint:
         """A second moment, a gradient over whitened and shortened rows, or squared slopes."""
         check_cost(down.clip, down.width, down.share)
         metric, kind = Metric(down.vectors, down.values), self._kind(facts)
-        if kind == "second moment" and facts.round == 0:
+        if kind == "targets":
+            return state, Up(total=release("targets", target_counts.count_targets(f)))
+        if kind == "second moment" and self._looked(facts.round) == 0:
             return state, Up(total=release("second moment", pack_symmetric(sum_moments(f)), share=down.share))
         told = digest(metric, down.clip)
         if not (state.told == told).all():
@@ -242,9 +275,9 @@ class PreconditionedFixedPoint:
             moment = pack_symmetric(sum_shortened_moments(f, whitening))
             bound = (down.clip / facts.problem.row_bound) ** 2
             return state, Up(total=release("second moment", moment, bound=bound, share=down.share))
-        if kind == "scale":
+        if kind == "slopes":
             # The size of slopes is measured at their first width, whatever the hub says.
-            return state, Up(total=release("scale", sum_squared_slopes(f, down.x, Slopes(self.smoothing, 1.0))))
+            return state, Up(total=release("slopes", count_slopes(f, down.x, Slopes(self.smoothing, 1.0))))
         pulled = sum_gradients(f, down.x, Slopes(self.smoothing, down.width), whitening)
         bound = down.clip * (1.0 if self.smoothing else down.width)
         return state, Up(total=release("gradient", metric.apply(pulled, -0.5), bound=bound, share=down.share))
@@ -252,17 +285,52 @@ class PreconditionedFixedPoint:
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """Read the metric off the second moment; then preconditioned proximal steps."""
         records, kind = facts.problem.records, self._kind(facts)
+        if kind == "targets":
+            return self._take_targets(facts, hub, total.total)
         if kind == "second moment":
             return self._take_moment(facts, hub, total.total / records)
-        if kind == "scale":
-            mean, noise = float(total.total[0]) / records, facts.noise["scale"] / records
-            return replace(hub, width=self._levels(facts, hub).width(mean, noise, kinks=self.smoothing > 0))
+        if kind == "slopes":
+            return self._take_sizes(facts, hub, total.total)
         return self._take_step(facts, hub, total.total / records)
+
+    def _take_targets(self, facts: PublicFacts, hub: Hub, counts: Array) -> Hub:
+        """Start at the constant model."""
+        problem = facts.problem
+        found = target_counts.read_constant_model(problem, counts, facts.noise["targets"])
+        origin, spread = hub.origin, found.spread
+        if self.constant:
+            origin = origin.copy()
+            origin[-problem.outputs :] = found.scores / self.constant
+        elif problem.loss.targets == "real":
+            spread = float(np.hypot(spread, found.scores[0]))  # around 0, where the model has no intercept
+        unit = self.smoothing or slope_limit(problem) if problem.loss.targets == "real" else 1.0
+        hub = replace(hub, origin=origin, x=origin, spread=min(1.0, spread / unit))
+        return hub if self.looks else self._ready(facts, hub)
+
+    def _take_sizes(self, facts: PublicFacts, hub: Hub, counts: Array) -> Hub:
+        """A clip, and how many steps are left, for slopes as large as they are."""
+        problem, noise = facts.problem, facts.noise["gradient"] * hub.effective / facts.problem.records
+        found = Sizes.read(problem, counts, facts.noise["slopes"])
+        if found is None:
+            return hub
+        noise /= slope_limit(problem)
+        spread = found.median() / noise_levels.GAUSSIAN_MEDIAN
+        if self.smoothing:
+            width = spread * min(1.0, max(noise_levels.NARROWEST, noise_levels.KINKS_PER_NOISE * noise))
+        elif self.threshold is not None:
+            width = spread * self.threshold
+        else:
+            width = found.best_clip(noise)
+        # What is cut off after few steps is also what is yet to be learnt: only little noise makes the clip wider.
+        width = min(width, FIRST_CLIP * hub.spread * max(1.0, noise_levels.WIDER / noise))
+        bend = max(found.curvature(width), noise_levels.LEAST_BEND)
+        hub = replace(hub, width=min(max(width, NARROWEST_WIDTH), 1.0), bend=bend)
+        return replace(hub, steps=self._count_steps(facts, hub))
 
     def _take_moment(self, facts: PublicFacts, hub: Hub, upper: Array) -> Hub:
         problem, least = facts.problem, LEAST
         moment, noise = unpack_symmetric(upper, problem.features), facts.noise["second moment"] / problem.records
-        if facts.round == 0:
+        if self._looked(facts.round) == 0:
             noise /= np.sqrt(FIRST_LOOK if self.looks > 1 else 1.0)
             seen = look(moment, noise, NoiseLevels.floor, least * problem.row_bound**2)
             hub = replace(hub, trace=max(seen.trace, 1e-3 * problem.row_bound**2))
@@ -277,19 +345,31 @@ class PreconditionedFixedPoint:
         levels = self._levels(facts, hub)
         longest = facts.problem.row_bound / float(np.sqrt(hub.values.min()))
         clip = levels.clip if self.clip is None else self.clip
-        if facts.round + 1 < self.looks:
+        if self._looked(facts.round) + 1 < self.looks:
             clip = max(clip, noise_levels.LOOKED_AT)
         clip *= float(np.sqrt(hub.effective))
-        # Real targets have residuals, whose size is measured or part of the loss.
+        if facts.problem.loss.targets == "real":
+            # A loss with slopes of its own keeps them; squares and kinks have none that privacy could use.
+            adapts = self.counts and (self.smoothing > 0 or np.isinf(facts.problem.loss.slope_bound))
+            width = min(1.0, FIRST_CLIP * hub.spread) if adapts else 1.0
+        else:
+            width = 1.0 if self.smoothing else levels.slopes
+        hub = replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width)
+        return replace(hub, steps=self._count_steps(facts, hub))
+
+    def _count_steps(self, facts: PublicFacts, hub: Hub) -> int:
         residuals = facts.problem.loss.targets == "real"
-        width = 1.0 if residuals or self.smoothing else levels.slopes
+        # Iterates walk in the directions that do not stand out, too, and residuals tell soon how far.
+        wide = float(np.sqrt(facts.problem.features / hub.effective)) if residuals else hub.width
+        worth = self._levels(facts, hub).steps(wide, residuals=residuals)
         most = facts.rounds - self.other_rounds
-        steps = self.steps or int(min(max(levels.steps(width, residuals=residuals), self.fewest_steps), most))
-        return replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width, steps=steps)
+        return self.steps or int(min(max(worth, self.fewest_steps), most))
 
     def _levels(self, facts: PublicFacts, hub: Hub) -> NoiseLevels:
-        curvature = noise_levels.curvature_of(facts.problem.loss, self.smoothing)
-        return NoiseLevels.of(facts, curvature, hub.effective)
+        real = facts.problem.loss.targets == "real"
+        curvature = hub.bend * (1.0 if real else noise_levels.curvature_of(facts.problem.loss, self.smoothing))
+        late = noise_levels.late_curvature(facts.problem.loss)
+        return NoiseLevels.of(facts, late * curvature, hub.effective)
 
     def _share(self, hub: Hub) -> float:
         """Equal parts, those of the pilot smaller."""
@@ -305,7 +385,7 @@ class PreconditionedFixedPoint:
 
     def _curvature(self, facts: PublicFacts, hub: Hub) -> float:
         """Of the loss over shortened rows, in the metric."""
-        return hub.weight * noise_levels.curvature_of(facts.problem.loss, self.smoothing * hub.width)
+        return hub.bend * hub.weight * noise_levels.curvature_of(facts.problem.loss, self.smoothing * hub.width)
 
     def _later_curvature(self, facts: PublicFacts, hub: Hub) -> float:
         return noise_levels.late_curvature(facts.problem.loss) * self._curvature(facts, hub)
@@ -324,19 +404,30 @@ class PreconditionedFixedPoint:
         noise = self._noise(facts, hub) / float(np.sqrt(self._share(hub)))
         if hub.taken == 0:
             curvature = self._later_curvature(facts, hub)
-            variance = noise_levels.score_variance(gradient, noise, curvature, facts.problem.outputs)
+            problem = facts.problem
+            variance = noise_levels.score_variance(
+                gradient, noise, curvature, problem.outputs, noise_levels.LARGEST_SCORE
+            )
+            if problem.loss.targets == "real":
+                # The gradient of clipped residuals understates what a model explains, which is at most all there is.
+                variance = (hub.spread * (self.smoothing or slope_limit(problem))) ** 2
             hub = replace(hub, variance=variance)
         hub = replace(hub, step=noise_levels.shorter(hub.step, gradient, hub.gradient, noise), gradient=gradient)
         bent, metric = self._bent(facts, hub), hub.metric
-        moved = hub.x - bent.apply(metric.apply(gradient, 0.5) + self._damping(facts, hub) * hub.x, -1.0)
+        damped = self._damping(facts, hub) * (hub.x - hub.origin)
+        moved = hub.x - bent.apply(metric.apply(gradient, 0.5) + damped, -1.0)
         late = hub.taken >= max(hub.steps // 2, self.pilot) if self.averaging else hub.taken == hub.steps - 1
         return replace(
             hub,
             taken=hub.taken + 1,
-            x=bent.prox(facts.problem.regularizer, moved, hub.weight),
+            x=bent.prox(self._regularizer(facts, hub), moved, hub.weight),
             total=hub.total + moved if late else hub.total,
-            late=hub.late + late,
+            averaged=hub.averaged + late,
         )
+
+    def _regularizer(self, facts: PublicFacts, hub: Hub) -> Regularizer:
+        regularizer = facts.problem.regularizer
+        return noise_levels.scale_regularizer(regularizer, hub.width) if self.follows else regularizer
 
     def finished(self, facts: PublicFacts, hub: Hub) -> bool:
         """All steps were taken."""
@@ -344,19 +435,24 @@ class PreconditionedFixedPoint:
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The prox of the average of the late points, which is as sparse as a prox is; or the last iterate."""
-        if not hub.late:
+        if not hub.averaged:
             return hub.x
-        regularizer = facts.problem.regularizer
+        regularizer = self._regularizer(facts, hub)
         if self.damping:
             # Noise of a coordinate of the averaged gradient: half of the steps are averaged.
             entry = self._noise(facts, hub) * float(np.sqrt(2 * hub.trace / facts.problem.features))
             regularizer = noise_levels.sparser(regularizer, entry / hub.weight)
-        x = self._bent(facts, hub).prox(regularizer, hub.total / hub.late, hub.weight)
+        x = self._bent(facts, hub).prox(regularizer, hub.total / hub.averaged, hub.weight)
         if not self.damping or regularizer.is_constraint:
             return x
-        size = float(np.sum(hub.metric.apply(x, 0.5) ** 2))
-        moved = self._noise(facts, hub) / self._later_curvature(facts, hub)
-        return x * noise_levels.shrinkage_factor(size, 2 * hub.effective * facts.problem.outputs * moved**2)
+        learnt = x - hub.origin
+        size = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
+        return hub.origin + learnt * noise_levels.shrinkage_factor(size, 2 * self._noise_size(facts, hub))
+
+    def _noise_size(self, facts: PublicFacts, hub: Hub) -> float:
+        """How much noise adds to the squared size of a model in the metric: in all directions where they are alike."""
+        directions = facts.problem.features if hub.metric.is_round else hub.effective
+        return directions * facts.problem.outputs * (self._noise(facts, hub) / self._later_curvature(facts, hub)) ** 2
 
     @classmethod
     def example(cls) -> Example:
@@ -385,6 +481,6 @@ class PreconditionedFixedPoint:
                 "pilot": 1,
                 "smoothing": 0.1,
                 "rounds": 10,
-                "noise": dict.fromkeys(("second moment", "scale", "gradient"), GaussianNoise(multiplier=2.0)),
+                "noise": dict.fromkeys(("second moment", "slopes", "gradient"), GaussianNoise(multiplier=2.0)),
             },
         )

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from consenso.algorithms import slope_sizes
 from consenso.algorithms.noise_levels import clip_slopes, slope_limit
+from consenso.algorithms.target_counts import count_rows
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
 from consenso.metric import Metric
@@ -42,10 +44,13 @@ class Hub:
     width: float  # of slopes, relative to where they started
     step: float  # relative to the inverse curvature
     variance: float  # of scores that the first gradient spoke for
+    origin: Array  # the constant model, from which steps start and to which the model is shrunk
+    spread: float  # of real targets around the constant model, over the slope limit; 1 where nothing is known
+    bend: float  # share of the residuals that are not clipped, which all of the curvature comes from
     gradient: Array  # the last one, whitened
     x: Array
     total: Array  # sum of the late points before the prox
-    late: int
+    averaged: int
 
     @property
     def metric(self) -> Metric:
@@ -93,20 +98,6 @@ def gradient_release(facts: PublicFacts) -> Release:
         parts=True,
         bounds=Bounds.of_contributions(record=slope, party=slope * facts.most, rounding=total),
         why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
-    )
-
-
-def scale_release(facts: PublicFacts) -> Release:
-    """The sum of squared slopes."""
-    problem, most = facts.problem, facts.problem.weight_bound
-    rounding = sum_rounding(problem.parties, most * float(problem.unit_caps.sum()))
-    one, users = most + rounding, most * facts.most + rounding
-    return Release(
-        name="scale",
-        size=1,
-        at="sum",
-        bounds=Bounds(record_add_remove=one, record_replace_one=one, party_add_remove=users, party_replace_one=users),
-        why="squared slopes over their squared bound lie in [0, 1] (docs/privacy.md#adaptive-bounds)",
     )
 
 
@@ -220,10 +211,9 @@ def sum_shortened_moments(f: Cohort, whitening: Whitening) -> Array:
     return f.add_up(_shortened_moments, step**2, whitening, step)
 
 
-def sum_squared_slopes(f: Cohort, x: Array, slopes: Slopes) -> Array:
-    """Sum over each party's rows of squared slopes over their squared bound, (parties, 1)."""
-    step = moment_step(math.sqrt(f.problem.weight_bound), f.problem.row_cap) ** 2
-    return f.add_up(_squared_slopes, step, x, slopes, step)
+def count_slopes(f: Cohort, x: Array, slopes: Slopes) -> Array:
+    """Rows of each party by sign and size of their slopes, (parties, bins)."""
+    return count_rows(f, slope_sizes.BINS, _slope_bins, x, slopes)
 
 
 def sum_gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Whitening) -> Array:
@@ -254,12 +244,8 @@ def _shortened_moments(f: Cohort, whitening: Whitening, step: float) -> IntArray
     return f.exact_moments(step, change)
 
 
-def _squared_slopes(f: Cohort, x: Array, slopes: Slopes, step: float) -> IntArray:
-    squares = (slopes.at(f, x) / slope_limit(f.problem)) ** 2
-    each: Array = squares if squares.ndim == 1 else squares.sum(axis=1)
-    # Towards zero: no square grows.
-    sums: IntArray = f.sums(np.trunc(f.weigh(np.minimum(each, 1.0)) / step).astype(np.int64))[:, None]  # type: ignore[assignment]
-    return sums
+def _slope_bins(f: Cohort, x: Array, slopes: Slopes) -> IntArray:
+    return slope_sizes.find_bins(slopes.at(f, x) / slope_limit(f.problem))
 
 
 def _gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Whitening, step: float) -> IntArray:

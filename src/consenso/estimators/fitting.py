@@ -48,6 +48,7 @@ class Task:
     """What a model learns: everything but the rows, and all of it public.
 
     constant: value of the column for the intercept, None for no intercept. penalizes_constant: as LinearSVC does.
+    threshold, penalty_follows: as in consenso.solvers.request.
     """
 
     loss: Loss
@@ -57,6 +58,8 @@ class Task:
     constant: float | None
     penalizes_constant: bool = False
     solver: str = "auto"
+    threshold: float | None = None
+    penalty_follows: bool = False
 
     def problem(self, terms: PrivacyParams, features: int) -> Problem:
         """The problem of a fit to rows with so many columns."""
@@ -203,7 +206,15 @@ def _private(
     from consenso.solvers import prepare
 
     plan = prepare(
-        problem, terms.target, solver=task.solver, sampler=terms.sampler, count=terms.count, earlier=terms.earlier
+        problem,
+        terms.target,
+        solver=task.solver,
+        sampler=terms.sampler,
+        count=terms.count,
+        earlier=terms.earlier,
+        constant=task.constant,
+        threshold=task.threshold,
+        penalty_follows=task.penalty_follows,
     )
     result = run(plan, _shards(task, problem, X, targets, weights), charge=charge)
     return _collect_fit(
@@ -249,6 +260,16 @@ def penalty(alpha: float, l1_ratio: float) -> Regularizer:
     if l1_ratio == 1:
         return L1(strength=alpha)
     return ElasticNet(l1=alpha * l1_ratio, l2=alpha * (1 - l1_ratio))
+
+
+def usual_strength(row_bound: float, features: int, records: int) -> float:
+    """The L2 strength that is left where none is asked for, in the units of the rows: row_bound^2 / (features records).
+
+    It is scikit-learn's default, 1 / records, for columns of unit variance, whose rows are sqrt(features) long. As a
+    prior it allows scores a variance of as many as there are columns, whatever the units of the rows, so that it fades
+    as records are added and only decides what no record speaks of.
+    """
+    return row_bound**2 / (features * records)
 
 
 def telling_level(slope_bound: float, row_bound: float, features: int, outputs: int, terms: PrivacyParams) -> float:

@@ -15,11 +15,12 @@ class PrivateRidge(PrivateRegressor):
     """Ridge regression with differential privacy.
 
     Minimises mean squared loss r^2/2 + alpha/2 |w|^2; the intercept is not penalized. At epsilon=inf it equals
-    Ridge(alpha=alpha * records). alpha=None is 1 / records, which is Ridge(alpha=1).
+    Ridge(alpha=alpha * records). alpha=None is 1 / records there, which is Ridge(alpha=1), and under privacy
+    row_bound^2 / (features * records): the same for columns of unit variance, whatever their units.
 
     target_bound: public bound on the size of targets; larger ones are clipped to it. residual_bound: under privacy,
-    residuals beyond this public number pull with this strength only (Huber's loss); None for target_bound / 2. The
-    other parameters and the attributes are those of PrivateLogisticRegression.
+    residuals beyond this public number pull with this strength only (Huber's loss); None lets noisy counts of targets
+    and residuals decide. The other parameters and the attributes are those of PrivateLogisticRegression.
     """
 
     def __init__(

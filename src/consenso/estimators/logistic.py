@@ -28,8 +28,9 @@ class PrivateLogisticRegression(PrivateClassifier):
     epsilon: the budget of a fit, inf for none. delta: None for min(1e-5, 0.1 / records). row_bound: public bound on the
     2-norm of rows; longer rows are shortened to it. classes: the public labels, or "public" to declare those in y
     public. class_weight: public weights of labels, as in scikit-learn, or "balanced", for which noisy numbers of
-    records are released. alpha: None for 1 / records (scikit-learn's C=1), or with an L1 share and privacy the level
-    below which nothing can be told from noise. bounds: "private" to find bounds that are not given within the budget,
+    records are released. alpha: None for 1 / records at epsilon=inf (scikit-learn's C=1), under privacy for
+    row_bound^2 / (features * records), and with an L1 share for the level below which nothing can be told from noise.
+    bounds: "private" to find bounds that are not given within the budget,
     "public" to refuse that. solver: "auto" or one of consenso.solvers.names(). adjacency: "replace-one" (the number of
     records is public) or "add-remove" (it is not: `records` is a public upper bound, None for a noisy count). ledger: a
     Ledger or its path, charged for every fit. random_state: None for noise that protects, a seed for a simulation.
@@ -99,5 +100,5 @@ class PrivateLogisticRegression(PrivateClassifier):
         if self.alpha is not None:
             return float(self.alpha)
         if self.l1_ratio == 0 or terms.row_bound is None:
-            return 1.0 / terms.records
+            return self._usual_strength(terms, features)
         return telling_level(loss.slope_bound, terms.row_bound, features, loss.outputs, terms)

@@ -1,7 +1,7 @@
 """What private regressors share: public bounds on targets and residuals, coefficients, predictions.
 
 *Squared losses.* One record can move the gradient of a squared loss without bound, so under privacy residuals are
-clipped: the loss is Huber's, with the public threshold `residual_bound`, and it is the squared loss up to there.
+clipped: where noisy counts of targets and residuals say, or at a public `residual_bound` (Huber's loss).
 """
 
 from __future__ import annotations
@@ -22,9 +22,6 @@ from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens
 from consenso.losses import Huber, Loss, Squared
-
-# The clip of residuals over the bound of targets.
-RESIDUAL_SHARE = 0.5
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -84,13 +81,15 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             target_bound=terms.target_bound,
             constant=self._constant(terms),
             solver=self.solver,
+            penalty_follows=self.alpha is None and self._l1_ratio() > 0,
         )
 
     def _loss(self, terms: PrivacyParams) -> tuple[Loss, float]:
         """The loss that is minimised, and what it is a multiple of: by default squares, clipped under privacy."""
         if not terms.is_private:
             return Squared(), 1.0
-        return Huber(threshold=share_of(getattr(self, "residual_bound", None), RESIDUAL_SHARE, terms.target_bound)), 1.0
+        given = getattr(self, "residual_bound", None)
+        return (Squared() if given is None else Huber(threshold=float(given))), 1.0
 
     def _l1_ratio(self) -> float:
         return 0.0
@@ -100,8 +99,11 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         if self.alpha is not None:
             return factor * float(self.alpha)
         if terms.row_bound is not None and self._l1_ratio() > 0:
-            return telling_level(loss.slope_bound, terms.row_bound, features, 1, terms)
-        return factor * (1.0 / terms.records if terms.is_private else self._usual_alpha(terms.records))
+            bound = min(loss.slope_bound, float(terms.target_bound or math.inf))
+            return telling_level(bound, terms.row_bound, features, 1, terms)
+        if terms.is_private:
+            return self._usual_strength(terms, features)  # every loss is r^2/2 where residuals are small
+        return factor * self._usual_alpha(terms.records)
 
     def _usual_alpha(self, records: int) -> float:
         """What scikit-learn takes by default, in this library's normalisation."""

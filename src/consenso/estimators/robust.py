@@ -80,8 +80,11 @@ class PrivateHuberRegressor(PrivateRegressor):
             return self
         X, y = read_records(self, X, y, real=True)
         X, y, terms, weights = self._group(X, y, users, rows_per_person)
-        self.scale_ = find_scale(lambda scale: self._scale_task(terms, scale), self.threshold, terms, X, y, weights)
-        self._keep(self._learn(lambda known: self._scale_task(known, self.scale_), terms, X, y, weights))
+        columns = X.shape[1]
+        self.scale_ = find_scale(
+            lambda scale: self._scale_task(terms, scale, columns), self.threshold, terms, X, y, weights
+        )
+        self._keep(self._learn(lambda known: self._scale_task(known, self.scale_, columns), terms, X, y, weights))
         return self
 
     def _check_parameters(self) -> None:
@@ -96,14 +99,17 @@ class PrivateHuberRegressor(PrivateRegressor):
         return share_of(self.scale, SCALE_SHARE, target_bound)
 
     def _task(self, terms: PrivacyParams, features: int) -> Task:
-        return self._scale_task(terms, self._public_scale(terms.target_bound))
+        return self._scale_task(terms, self._public_scale(terms.target_bound), features)
 
-    def _scale_task(self, terms: PrivacyParams, scale: float) -> Task:
+    def _scale_task(self, terms: PrivacyParams, scale: float, features: int) -> Task:
         """The objective times the scale: Huber's loss in the units of the targets."""
-        alpha = 1e-4 / terms.records if self.alpha is None else float(self.alpha)
+        if self.alpha is not None:
+            strength = float(self.alpha) * scale
+        else:
+            strength = self._usual_strength(terms, features) if terms.is_private else 1e-4 / terms.records * scale
         return Task(
             loss=Huber(threshold=float(self.threshold) * scale),
-            penalty=penalty(alpha * scale, 0.0),
+            penalty=penalty(strength, 0.0),
             row_bound=terms.row_bound,
             target_bound=terms.target_bound,
             constant=self._constant(terms),

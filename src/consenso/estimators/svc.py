@@ -87,7 +87,7 @@ class PrivateLinearSVC(PrivateClassifier):
         return super()._constant(terms)
 
     def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
-        alpha = 1.0 / terms.records if self.alpha is None else float(self.alpha)
+        alpha = self._usual_strength(terms, features) if self.alpha is None else float(self.alpha)
         return Task(
             loss=SmoothedHinge(smoothing=float(self.smoothing or SMOOTHING)) if terms.is_private else Hinge(),
             penalty=penalty(alpha / terms.mean_weight, 0.0),

@@ -25,7 +25,7 @@ def names() -> tuple[str, ...]:
 
 
 def discover() -> list[Rules]:
-    """The solvers of this package and of entry points `consenso.solvers`, in the order in which "auto" asks."""
+    """The solvers of this package and of entry points `consenso.solvers`, in the order of their places."""
     return sorted(registry.kinds("solvers").values(), key=lambda rules: (rules.PLACE, rules.NAME))
 
 
@@ -40,6 +40,9 @@ def prepare(
     schedule: Schedule | None = None,
     count: Count | None = None,
     earlier: tuple[Earlier, ...] = (),
+    constant: float | None = None,
+    threshold: float | None = None,
+    penalty_follows: bool = False,
 ) -> Plan:
     """Plan the fit of a problem within a target for an observer, by rules from public facts only.
 
@@ -47,9 +50,18 @@ def prepare(
 
     observer: whoever is not trusted, unless another one is named (`choose_observer`).
     solver: "auto", or one of `names()`, which is refused where its assumptions do not hold. count: a noisy number of
-    records that was released before and is paid for with the fit. earlier: other releases that were.
+    records that was released before and is paid for with the fit; earlier: other releases that were. constant,
+    threshold, penalty_follows: see Request.
     """
-    request = Request(problem=problem, target=target, trust=trust, schedule=schedule)
+    request = Request(
+        problem=problem,
+        target=target,
+        trust=trust,
+        schedule=schedule,
+        constant=constant,
+        threshold=threshold,
+        penalty_follows=penalty_follows,
+    )
     rules, reason = _automatic(request) if solver == "auto" else _choose_named(solver, request)
     algorithm, rounds = rules.recipe(request)
     planned = plan(
@@ -68,14 +80,19 @@ def prepare(
 
 
 def _automatic(request: Request) -> tuple[Rules, str]:
-    passed: list[str] = []
-    for rules in discover():
-        refusal, weakness = _refusal(rules, request), rules.weakness(request)
-        if refusal is None and weakness is None:
-            because = "; ".join(passed)
-            return rules, f"{rules.NAME}: chosen because {because}." if because else f"{rules.NAME}: the first choice."
-        passed.append(f"{rules.NAME} " + (f"does not apply ({refusal})" if refusal else f"is weak here ({weakness})"))
-    raise PreconditionError(f"prepare(solver='auto'): no solver applies: {'; '.join(passed)}.")
+    """The solver of the least expected excess risk."""
+    refusals = {rules.NAME: _refusal(rules, request) for rules in discover()}
+    able = sorted(
+        ((rules.excess(request), rules) for rules in discover() if refusals[rules.NAME] is None),
+        key=lambda each: each[0],
+    )
+    told = [f"{name} does not apply ({refusal})" for name, refusal in refusals.items() if refusal is not None]
+    if not able:
+        raise PreconditionError(f"prepare(solver='auto'): no solver applies: {'; '.join(told)}.")
+    (least, chosen), others = able[0], able[1:]
+    told = [f"{rules.NAME} is expected to lose {excess:.2g}" for excess, rules in others] + told
+    because = f" ({'; '.join(told)})" if told else ""
+    return chosen, f"{chosen.NAME}: the least expected excess risk, {least:.2g}{because}."
 
 
 def _refusal(rules: Rules, request: Request) -> str | None:

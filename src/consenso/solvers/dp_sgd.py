@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from consenso.algorithms.dp_sgd import DPSGD
+from consenso.solvers import forecast
 from consenso.solvers.request import Request
 
 NAME = "dp-sgd"
@@ -18,9 +19,10 @@ def refusal(request: Request) -> str | None:
     return None
 
 
-def weakness(request: Request) -> str | None:
-    """It is asked last."""
-    return None
+def excess(request: Request) -> float:
+    """That of plain steps, twice that where slopes jump."""
+    kinks = math.isinf(request.problem.loss.curvature_bound)
+    return (2.0 if kinks else 1.0) * forecast.plain_excess(request)
 
 
 def recipe(request: Request) -> tuple[Any, int]:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from consenso.algorithms.dual_consensus import DualConsensusADMM
+from consenso.solvers import forecast
 from consenso.solvers.request import Request
 
 NAME = "dual-admm"
@@ -22,10 +23,10 @@ def refusal(request: Request) -> str | None:
     return None
 
 
-def weakness(request: Request) -> str | None:
-    """Proxes beat gradients where slopes jump; elsewhere its steps are no better and cost more."""
-    loss = request.problem.loss
-    return None if math.isinf(loss.curvature_bound) else f"the {loss.name} loss has no kinks"
+def excess(request: Request) -> float:
+    """That of plain steps where slopes jump; elsewhere its proxes are no better and cost more."""
+    kinks = math.isinf(request.problem.loss.curvature_bound)
+    return (1.0 if kinks else 1.5) * forecast.plain_excess(request)
 
 
 def recipe(request: Request) -> tuple[Any, int]:

@@ -8,12 +8,11 @@ from typing import Any
 from consenso.algorithms.objective_perturbation import ObjectivePerturbation
 from consenso.errors import InputError
 from consenso.privacy.calibrate import EpsilonDelta
+from consenso.solvers import forecast
 from consenso.solvers.request import Request
 
 NAME = "objective-perturbation"
 PLACE = 2
-# Noise of a release of the whole model, per record: beyond it few noisy steps do better than an exact solution.
-LOUD = 0.3
 
 
 def refusal(request: Request) -> str | None:
@@ -36,10 +35,9 @@ def refusal(request: Request) -> str | None:
     return None
 
 
-def weakness(request: Request) -> str | None:
-    """Its noise is that of an exact solution in all directions at once."""
-    noise = request.problem.dim / (request.mu * request.problem.records)
-    return f"its noise would outweigh what {request.problem.records} records say" if noise > LOUD else None
+def excess(request: Request) -> float:
+    """That of an exact solution, with noise in all columns."""
+    return forecast.exact_excess(request)
 
 
 def recipe(request: Request) -> tuple[Any, int]:

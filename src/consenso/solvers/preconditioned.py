@@ -15,6 +15,7 @@ from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.losses import Squared
 from consenso.privacy.observers import choose_trust
 from consenso.public_facts import PublicFacts
+from consenso.solvers import forecast
 from consenso.solvers.request import Request
 
 NAME = "preconditioned"
@@ -30,9 +31,9 @@ CLEAR = 1.5
 # One look pays when its noise is at most this much of the largest direction that there can be.
 VISIBLE = 1.6
 # Steps before the size of residuals is measured, and at least so many after.
-PILOT, AFTER_PILOT = 1, 2
+PILOT, AFTER_PILOT = 2, 2
 # A pilot pays while the noise of all directions moves a score by less than so many residuals that matter.
-PILOT_PAYS = 1.8
+PILOT_PAYS = 0.3
 # How wide the kink of a hinge is made.
 HINGE_WIDTH = 0.5
 
@@ -47,10 +48,11 @@ def refusal(request: Request) -> str | None:
     return None
 
 
-def weakness(request: Request) -> str | None:
-    """Without a second moment it is plain gradient descent, with steps for the largest direction there could be."""
-    features = request.problem.features
-    return f"a second moment of {features} columns costs more than the fit" if features > MOST_FEATURES else None
+def excess(request: Request) -> float:
+    """That of whitened steps; without a second moment, which takes long beyond some columns, no better than plain."""
+    if request.problem.features > MOST_FEATURES:
+        return 1.01 * forecast.plain_excess(request)
+    return min(forecast.whitened_excess(request), forecast.plain_excess(request))
 
 
 def recipe(request: Request) -> tuple[Any, int]:
@@ -60,17 +62,30 @@ def recipe(request: Request) -> tuple[Any, int]:
     smoothing = 0.0
     if math.isinf(loss.curvature_bound):
         smoothing = HINGE_WIDTH if problem.target_bound is None else problem.target_bound
-    residuals = loss.targets == "real" and (math.isinf(loss.slope_bound) or smoothing > 0)
-    pilot = PILOT if residuals and residual_noise(request) < PILOT_PAYS else 0
+    residuals = loss.targets == "real"
+    pilot = _pilot(request)
     fewest = (pilot + AFTER_PILOT if pilot else 1) if residuals else FEWEST_STEPS
     algorithm = PreconditionedFixedPoint(
+        counts=residuals or (request.constant is not None and loss.is_likelihood),
+        constant=request.constant or 0.0,
         looks=looks,
         share=TWO_LOOKS if looks == 2 else ONE_LOOK,
         pilot=pilot,
         fewest_steps=fewest,
         smoothing=smoothing,
+        threshold=request.threshold,
+        follows=request.penalty_follows and not smoothing,
     )
     return algorithm, algorithm.other_rounds + MOST_STEPS
+
+
+def _pilot(request: Request) -> int:
+    """Steps before slopes are counted by size; none where noise would be all that they have learnt."""
+    loss = request.problem.loss
+    adapts = loss.targets == "real" and (math.isinf(loss.slope_bound) or math.isinf(loss.curvature_bound))
+    if adapts and residual_noise(request) < PILOT_PAYS:
+        return PILOT
+    return 0
 
 
 def _looks(request: Request) -> int:

@@ -22,6 +22,10 @@ class Request:
     target: Target
     trust: Trust | None = None
     schedule: Schedule | None = None
+    constant: float | None = None  # value of the last column where it is that of an intercept
+    threshold: float | None = None  # where residuals are clipped, in standard deviations; None for the least excess
+    effective: float | None = None  # how many directions rows fill, where that is public; None for all features
+    penalty_follows: bool = False  # the penalty is stated for slopes at their bound, and follows what they turn out
 
     @property
     def is_central(self) -> bool:
@@ -50,14 +54,14 @@ class Rules(Protocol):
     """The public rules of one solver; a module with these names, of this package or of an entry point."""
 
     NAME: str
-    PLACE: int  # "auto" asks the solvers in ascending order, and takes the first that is neither refused nor weak
+    PLACE: int  # the order in which solvers are listed, and chosen where they are expected to do alike
 
     def refusal(self, request: Request) -> str | None:
         """Why the solver cannot do this, as the end of a sentence; None when it can."""
         ...
 
-    def weakness(self, request: Request) -> str | None:
-        """Why another solver is the better choice here, or None; whoever asks by name gets this one all the same."""
+    def excess(self, request: Request) -> float:
+        """The expected excess risk (consenso.solvers.forecast), which "auto" minimises."""
         ...
 
     def recipe(self, request: Request) -> tuple[Any, int]:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from consenso.algorithms.dual_averaging import DualAveraging, looks
-from consenso.solvers import preconditioned
+from consenso.solvers import forecast, preconditioned
 from consenso.solvers.request import Request
 
 NAME = "wide"
@@ -20,10 +20,11 @@ def refusal(request: Request) -> str | None:
     return preconditioned.refusal(request)
 
 
-def weakness(request: Request) -> str | None:
-    """Where a second moment is cheap, it tells more than its diagonal."""
-    features = request.problem.features
-    return None if features > preconditioned.MOST_FEATURES else f"{features} columns have a second moment"
+def excess(request: Request) -> float:
+    """A diagonal metric beats none, by less than noise tells; a second moment, where it is cheap, tells more."""
+    if request.problem.features <= preconditioned.MOST_FEATURES:
+        return 2 * preconditioned.excess(request)
+    return 0.9 * min(forecast.plain_excess(request), forecast.exact_excess(request))
 
 
 def recipe(request: Request) -> tuple[Any, int]:

@@ -1,0 +1,145 @@
+"""The constant model, from noisy counts of the targets: where a fit starts, and what it falls back to.
+
+    counts      records by class, or real targets by bins of equal width over their public range
+    labels      the scores of the mean posterior shares of the classes (a flat prior, so that noise alone says "equal")
+    numbers     centre and spread of the bins that stand out of the noise, at the finest width at which half of the
+                records do; where they never do, nothing is known: centre 0, spread the bound
+
+A record is counted in one bin: counts move by 1 when it is added or removed, by sqrt 2 when it is replaced
+(docs/privacy.md#counts-of-targets-and-slopes). What follows from noisy counts is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consenso.arrays import Array, IntArray
+from consenso.privacy.release import Bounds, Release
+from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
+from consenso.rows import moment_step
+from consenso.shards import Cohort
+
+# Bins of real targets, a power of two; the coarsest that are still looked at.
+BINS, COARSEST = 64, 8
+# A bin stands out when it has so many standard deviations of noise.
+STANDS_OUT = 2.0
+# Points at which the posterior of a share is computed.
+GRID = 400
+
+
+@dataclass(frozen=True)
+class ConstantModel:
+    """What the targets say without the rows."""
+
+    scores: Array  # (outputs,)
+    spread: float  # of real targets around the score; 1 for labels
+
+
+def bins_of(problem: Problem) -> int:
+    """How many bins targets are counted in."""
+    return BINS if problem.loss.targets == "real" else max(problem.outputs, 2)
+
+
+def count_release(facts: PublicFacts, name: str, bins: int) -> Release:
+    """Counts, each record in one of the bins, times its weight: whole numbers, in which nothing is rounded."""
+    most, root = facts.problem.weight_bound, math.sqrt(2.0)
+    return Release(
+        name=name,
+        size=bins,
+        at="sum",
+        bounds=Bounds(
+            record_add_remove=most,
+            record_replace_one=root * most,
+            party_add_remove=most * facts.most,
+            # Two vectors of counts that add up to m at most are at most sqrt(2) m apart.
+            party_replace_one=root * most * facts.most,
+        ),
+        why="a record is counted in one bin (docs/privacy.md#counts-of-targets-and-slopes)",
+    )
+
+
+def count_rows(f: Cohort, bins: int, place: Callable[..., IntArray], *arguments: Any) -> Array:
+    """How many rows of each party are in each bin, times their weights, (parties, bins).
+
+    place(part, *arguments): the bins of the rows of a part, (rows,). A row of zeros is no row, as in every sum.
+    """
+    step = 1.0
+    if f.problem.is_weighted:
+        step = moment_step(math.sqrt(f.problem.weight_bound), f.problem.row_cap) ** 2
+    return f.add_up(_count, step, bins, step, place, *arguments)
+
+
+def count_targets(f: Cohort) -> Array:
+    """Records by target, (parties, bins)."""
+    return count_rows(f, bins_of(f.problem), _target_bins)
+
+
+def _count(f: Cohort, bins: int, step: float, place: Callable[..., IntArray], *arguments: Any) -> IntArray:
+    parties, there = len(f.sizes), f.squared_norms > 0
+    owner = f.repeat_per_row(np.arange(parties, dtype=np.float64)).astype(np.int64)
+    places = (owner * bins + place(f, *arguments))[there]
+    out = np.zeros(parties * bins, dtype=np.int64)
+    # Towards zero: no weight grows.
+    steps = np.ones(f.rows) / step if f.weights is None else np.trunc(f.weights / step)
+    np.add.at(out, places, steps[there].astype(np.int64))
+    return out.reshape(parties, bins)
+
+
+def _target_bins(f: Cohort) -> IntArray:
+    problem, bins = f.problem, bins_of(f.problem)
+    targets = f._targets
+    if problem.loss.targets == "real":
+        bound = float(problem.target_bound or 1.0)
+        return np.clip(np.floor((targets / bound + 1) / 2 * bins), 0, bins - 1).astype(np.int64)
+    return (targets > 0).astype(np.int64) if problem.loss.targets == "sign" else np.asarray(targets, np.int64)
+
+
+def read_constant_model(problem: Problem, counts: Array, noise: float) -> ConstantModel:
+    """The constant model of noisy counts whose noise has this standard deviation."""
+    if problem.loss.targets == "real":
+        return _read_numbers(problem, counts, noise)
+    shares = estimate_shares(counts / problem.records, noise / problem.records)
+    logs = np.log(shares)
+    if problem.loss.targets == "class":
+        return ConstantModel(logs - logs.mean(), 1.0)
+    if not problem.loss.is_likelihood:  # a hinge has the larger class as its constant model, and bends elsewhere
+        return ConstantModel(np.array([0.0]), 1.0)
+    return ConstantModel(np.array([logs[1] - logs[0]]), 1.0)
+
+
+def estimate_shares(seen: Array, noise: float) -> Array:
+    """Mean posterior shares of classes under flat priors, from noisy ones; positive, with sum 1."""
+    least = 1e-6
+    if noise < least:
+        shares = np.maximum(seen, least)
+    else:
+        points = (np.arange(GRID) + 0.5) / GRID
+        points = points ** max(1.0, math.log(len(seen), 2))  # as fine near 0 as the shares of many classes need
+        prior = (len(seen) - 2) * np.log1p(-points) + np.log(np.gradient(points))
+        fit = prior - 0.5 * ((seen[:, None] - points) / noise) ** 2
+        weights = np.exp(fit - fit.max(axis=1, keepdims=True))
+        shares = weights @ points / weights.sum(axis=1)
+    total: Array = shares / shares.sum()
+    return total
+
+
+def _read_numbers(problem: Problem, counts: Array, noise: float) -> ConstantModel:
+    bound = float(problem.target_bound or 1.0)
+    bins, level = len(counts), noise
+    while bins >= COARSEST:
+        clear = np.where(counts > STANDS_OUT * level, counts, 0.0)
+        if clear.sum() >= problem.records / 2:
+            middles = bound * ((2 * np.arange(bins) + 1) / bins - 1)
+            weights = clear / clear.sum()
+            centre = float(weights @ middles)
+            within = (2 * bound / bins) ** 2 / 12
+            spread = math.sqrt(float(weights @ (middles - centre) ** 2) + within)
+            return ConstantModel(np.array([centre]), spread)
+        counts, bins, level = counts.reshape(-1, 2).sum(axis=1), bins // 2, level * math.sqrt(2.0)
+    return ConstantModel(np.array([0.0]), bound)

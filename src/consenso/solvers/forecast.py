@@ -1,0 +1,151 @@
+"""The expected excess risk of each solver, from public facts: what "auto" minimises and what can be told before a run.
+
+    noise       what hides one record in a mean gradient over rows of length 1 and slopes at their bound:
+                g = factor / (mu n),   factor 1 (add-remove) or 2 (replace-one), times sqrt(parties) for own noise
+    score noise s = slope * g * d / curvature,   d = directions that rows fill (at most features; fewer if released)
+
+    preconditioned          curvature/2 * s^2            whitened steps end around the optimum
+    objective-perturbation  the same, 1.3 times the noise, all features as directions
+    plain gradient steps    slope * g * d * reach        they stop before noise outweighs what is left to learn
+    the constant model      curvature/2 * reach^2        nothing is learnt
+
+where `reach` is the size of scores that a model may call for: 2 for labels, the bound on targets times RESIDUAL for
+numbers. Excess risk is in the units of the loss, above the best model of the problem, on average over draws of noise;
+what sampling of the records costs is not in it. Nothing here reads data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from consenso.algorithms.noise_levels import FLATTENED, HINGE, LARGEST_SCORE, RESIDUAL, slope_limit
+from consenso.conventions import Trust
+from consenso.privacy.calibrate import Target
+from consenso.privacy.observers import choose_trust
+from consenso.problem import Problem
+from consenso.schedules import Schedule
+from consenso.solvers.request import Request
+
+# Noise of objective perturbation over that of one Gaussian release, at the published rule.
+OBJECTIVE = 1.3
+# Of the squared budget, what the gradients of the preconditioned solver have.
+GRADIENTS = 0.85
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What noise is expected to cost: `excess` above the exact model, in the units of the loss."""
+
+    solver: str
+    excess: float
+    score_noise: float  # standard deviation that noise gives to a typical score
+    constant: float  # the excess of the constant model, at most: beyond it nothing is lost by asking for less
+    candidates: tuple[tuple[str, float], ...]  # every solver that applies, best first
+
+    @property
+    def share_lost(self) -> float:
+        """The part of what could be learnt that noise takes, from 0 to 1."""
+        return min(1.0, self.excess / self.constant)
+
+
+def expected_excess(
+    problem: Problem,
+    target: Target,
+    *,
+    trust: Trust | None = None,
+    schedule: Schedule | None = None,
+    effective: float | None = None,
+) -> Forecast:
+    """The forecast of a fit of this problem within this target: records, features, bounds, unit, adjacency, parties.
+
+    effective: how many directions the rows fill, if that is public or was released; None for all features.
+    """
+    from consenso.solvers.choose import discover
+
+    request = Request(problem=problem, target=target, trust=trust, schedule=schedule, effective=effective)
+    found = [(rules.NAME, rules.excess(request)) for rules in discover() if rules.refusal(request) is None]
+    found.sort(key=lambda each: each[1])
+    noise, most = score_noise(request), constant_excess(request)
+    name, excess = found[0]
+    return Forecast(
+        solver=name,
+        excess=min(excess, most),
+        score_noise=min(noise, reach(request)),
+        constant=most,
+        candidates=tuple((name, min(excess, most)) for name, excess in found),
+    )
+
+
+def gradient_noise(request: Request) -> float:
+    """g: noise of a mean over records with the whole budget, for contributions of length 1."""
+    problem = request.problem
+    most = problem.most if problem.unit == "party" else np.ones(problem.parties)
+    factor = (1.0 if problem.adjacency == "add-remove" else 2.0) * float(np.max(most))
+    trust = request.trust or choose_trust(problem.parties)
+    own = math.sqrt(problem.parties) if trust == "local" and not request.is_central else 1.0
+    return factor * own / (request.mu * problem.records)
+
+
+def curvature(request: Request) -> float:
+    """Mean curvature of the loss at a model that has learnt, in the units of its slopes."""
+    loss = request.problem.loss
+    if loss.targets == "real":
+        kinks = math.isinf(loss.curvature_bound)
+        return 1.0 / reach(request) if kinks else 1.0
+    if loss.outputs > 1:
+        return FLATTENED / loss.outputs
+    return FLATTENED * min(loss.curvature_bound, HINGE if not loss.is_likelihood else math.inf)
+
+
+def reach(request: Request) -> float:
+    """The size of scores that a model may call for."""
+    problem = request.problem
+    if problem.loss.targets == "real":
+        return RESIDUAL * float(problem.target_bound or 1.0)
+    return LARGEST_SCORE
+
+
+def slope(request: Request) -> float:
+    """Where slopes are clipped once a model has learnt: their bound, or the size of residuals."""
+    limit = slope_limit(request.problem)
+    return min(limit, reach(request)) if request.problem.loss.targets == "real" else limit
+
+
+def directions(request: Request) -> float:
+    """How many directions rows fill, as far as is public."""
+    return float(request.effective or request.problem.features)
+
+
+def score_noise(request: Request) -> float:
+    """s: what noise does to a typical score at the optimum, with whitened rows."""
+    noise = gradient_noise(request) / math.sqrt(GRADIENTS)
+    return slope(request) * noise * directions(request) / curvature(request)
+
+
+def whitened_excess(request: Request) -> float:
+    """Of steps in whitened directions."""
+    return 0.5 * curvature(request) * request.problem.outputs * score_noise(request) ** 2
+
+
+def exact_excess(request: Request) -> float:
+    """Of an exact solution of a perturbed objective: noise in all columns, whether rows fill them or not."""
+    noise = OBJECTIVE * slope(request) * gradient_noise(request) * request.problem.features
+    return 0.5 * noise**2 / curvature(request)
+
+
+def plain_excess(request: Request) -> float:
+    """Of plain gradient steps that stop in time."""
+    problem = request.problem
+    each = slope(request) * gradient_noise(request) * directions(request) * math.sqrt(problem.outputs)
+    return each * reach(request)
+
+
+def constant_excess(request: Request) -> float:
+    """Of learning nothing, at most."""
+    loss, size = request.problem.loss, reach(request)
+    if loss.is_likelihood:
+        return math.log(max(loss.outputs, 2))
+    return size if math.isinf(loss.curvature_bound) else 0.5 * curvature(request) * size**2
