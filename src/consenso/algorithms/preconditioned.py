@@ -18,7 +18,7 @@ order nor the batches in which they are read change a bit of the model.
 
     a loss with kinks     its slopes are those of its Moreau envelope: `smoothing` is the width of a kink
     a loss without bound  its slopes are clipped at the bound of the targets
-    counts                the targets are counted first: steps start at the constant model, and shrink towards it
+    counts                the targets are counted first: models shrink towards the constant one, real ones start there
     pilot                 after so many steps slopes are counted by size, and the width or the clip follows them
 
 Every release is a sum over records, so the model does not depend on how records are spread over parties.
@@ -294,7 +294,7 @@ class PreconditionedFixedPoint:
         return self._take_step(facts, hub, total.total / records)
 
     def _take_targets(self, facts: PublicFacts, hub: Hub, counts: Array) -> Hub:
-        """Start at the constant model."""
+        """The constant model, and the spread of targets around it."""
         problem = facts.problem
         found = target_counts.read_constant_model(problem, counts, facts.noise["targets"])
         origin, spread = hub.origin, found.spread
@@ -304,7 +304,9 @@ class PreconditionedFixedPoint:
         elif problem.loss.targets == "real":
             spread = float(np.hypot(spread, found.scores[0]))  # around 0, where the model has no intercept
         unit = self.smoothing or slope_limit(problem) if problem.loss.targets == "real" else 1.0
-        hub = replace(hub, origin=origin, x=origin, spread=min(1.0, spread / unit))
+        # Losses of labels are flat at the constant model of a rare class, and steps from there are short.
+        start = origin if problem.loss.targets == "real" else hub.x
+        hub = replace(hub, origin=origin, x=start, spread=min(1.0, spread / unit))
         return hub if self.looks else self._ready(facts, hub)
 
     def _take_sizes(self, facts: PublicFacts, hub: Hub, counts: Array) -> Hub:
