@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -212,7 +212,7 @@ class MovesWithTheNumbersOfTheHub(DPSGD):
         def moved(name: str, value: Any, **rest: Any) -> Any:
             return release(name, value + stretched, **rest)
 
-        return super().local(facts, down, state, f, moved)
+        return super().local(facts, down, state, f, cast(Any, moved))
 
 
 def believes_its_hub(cls: Any, **changes: Any) -> Example:

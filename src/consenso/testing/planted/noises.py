@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from consenso.algorithms.consensus import ConsensusADMM
+from consenso.algorithms.consensus import ConsensusADMM, State, Up
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.dp_sgd import Up as GradientUp
 from consenso.algorithms.dual_consensus import DualConsensusADMM, PartyState
@@ -17,7 +17,7 @@ from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds
 from consenso.regularizers import NoPenalty
 from consenso.schedules import Everyone, FixedSubset, Independent
-from consenso.testing.planted.algorithms import State, Up, prox
+from consenso.testing.planted.algorithms import prox
 
 
 def attacked(
