@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,28 @@ def test_one_run_with_canaries(tmp_path: Path) -> None:
     assert all(finding["lower"] <= finding["claimed"] for finding in findings)
     plain = consenso(str(path), "--canaries", "30")
     assert plain.stdout.count("not refuted") == 2
+
+
+def test_planted_faults_are_caught_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from consenso.cli import build
+    from consenso.testing import planted
+    from consenso.testing.planted.suite import BEGIN, END
+
+    page = tmp_path / "page.md"
+    page.write_text(f"{BEGIN}\n{END}\n")
+    monkeypatch.setattr(planted, "FAULTS", planted.FAULTS[-3:])
+    done = CliRunner().invoke(build(), ["audit", "--self-test", "--quick", "--page", str(page)])
+    assert done.exit_code == 0, done.output
+    assert "3 of 3 faults caught" in done.output
+    assert "| a sum of too few | the client of the secure sum | refusal |" in page.read_text()
+    missed = replace(planted.FAULTS[-1], plant=lambda folder: None)
+    monkeypatch.setattr(planted, "FAULTS", (missed,))
+    done = CliRunner().invoke(build(), ["audit", "--self-test"])
+    assert done.exit_code == 1
+    assert "NOT CAUGHT (nothing was raised)" in done.output
+    assert consenso("--quick").returncode == 2
 
 
 WRONG = """

@@ -119,7 +119,8 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
             kinds.append(words[1])
             if words[1] == "head":
                 head = ran.stdout.strip()
-    assert set(kinds) == {"create", "show", "head", "verify", "export", "lease"}
+    assert set(kinds) == {"create", "show", "head", "verify", "export", "lease", "plot"}
+    assert (tmp_path / "adult-budget.svg").read_text().count("<path") > 5
     assert len(json.loads((tmp_path / "adult-ledger.json").read_text())["rows"]) == 3
 
 

@@ -47,6 +47,11 @@ def attack(
     own_loss: Annotated[
         bool, typer.Option("--own-loss", help="Attack an algorithm's example as it is, not with linear losses.")
     ] = False,
+    self_test: Annotated[
+        bool,
+        typer.Option("--self-test", help="Plant faults, and see that each is caught; with --page, list them there."),
+    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Of the planted faults those that take no attack.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Findings as JSON.")] = False,
     out: Annotated[Path | None, typer.Option(help="A folder for findings and figures.", show_default=False)] = None,
     page: Annotated[
@@ -61,14 +66,23 @@ def attack(
     refuted is attacked again with new noise, and the second attack decides. Its confidence is such that all claims of
     the command together are called refuted by chance with a probability of at most 0.05.
 
-    Exit codes: 0 no claim was refuted, 1 a claim was refuted, 2 bad input.
+    With --self-test faults are planted instead: wrong noise, wrong bounds, misuses of ledger and masks. Each must be
+    caught by the law, attack or refusal that is there for it.
+
+    Exit codes: 0 no claim was refuted, every planted fault was caught; 1 otherwise; 2 bad input.
 
     Example: consenso audit ConsensusADMM --observer server --trials 20000 --out audit/
     """
     from consenso.audit.attack import Effort, confirm
     from consenso.audit.table import markdown, write_into
+    from consenso.errors import InputError
 
     _check_options(unit, adjacency, delta)
+    if quick and not self_test:
+        raise InputError("audit --quick: it leaves out planted faults that need an attack; give --self-test, too.")
+    if self_test:
+        _plant(quick, page, as_json)
+        return
     if canaries is not None:
         _once(_plans(target, everything, own_loss), canaries, delta, confidence, seed, as_json)
         return
@@ -101,6 +115,31 @@ def attack(
     for finding in refuted:
         typer.secho(finding.sentence(), fg=typer.colors.RED, err=True)
     if refuted:
+        raise typer.Exit(1)
+
+
+def _plant(quick: bool, page: Path | None, as_json: bool) -> None:
+    """Plant every fault, and list them on a page if one is given."""
+    from consenso.audit.table import write_into
+    from consenso.testing.planted import FAULTS, catch, markdown
+    from consenso.testing.planted.suite import BEGIN, END
+
+    report = []
+    for fault in FAULTS:
+        if quick and fault.slow:
+            continue
+        found = catch(fault)
+        report.append({"fault": fault.name, "by": fault.catcher, "kind": fault.kind, "caught": found.caught})
+        if not as_json:
+            verdict = "caught" if found.caught else f"NOT CAUGHT ({found.said})"
+            typer.echo(f"{fault.name}: {verdict} by {fault.catcher}, {found.seconds:.1f} s")
+    missed = [each for each in report if not each["caught"]]
+    typer.echo(
+        json.dumps(report, indent=2) if as_json else f"{len(report) - len(missed)} of {len(report)} faults caught"
+    )
+    if page is not None:
+        write_into(page, markdown(FAULTS), (BEGIN, END))
+    if missed:
         raise typer.Exit(1)
 
 

@@ -41,6 +41,9 @@ def create(
     observer: Annotated[
         list[str] | None, typer.Option(help="Against whom; repeat for several observers with this budget.")
     ] = None,
+    renew: Annotated[
+        str | None, typer.Option(help="month: every calendar month (UTC) has this budget anew; left out, never.")
+    ] = None,
 ) -> None:
     """Make a ledger; an existing one is never replaced.
 
@@ -51,7 +54,7 @@ def create(
     from consenso.privacy.ledger import Budget, Ledger
 
     # Budgets check the texts that the command line hands over as they are.
-    scope: dict[str, Any] = {"unit": unit, "adjacency": adjacency}
+    scope: dict[str, Any] = {"unit": unit, "adjacency": adjacency, "renews": renew}
     budgets = [Budget(observer=name, epsilon=epsilon, delta=delta, **scope) for name in observer or ["public"]]
     ledger = Ledger.create(path, dataset=dataset, budgets=budgets)
     typer.echo(f"{path}: {len(budgets)} budget(s) for {ledger.dataset}; head {ledger.head().hash}")
@@ -114,22 +117,46 @@ def head(path: _Path) -> None:
 def export(
     path: _Path,
     out: Annotated[Path | None, typer.Option(help="The file to write; without it, standard output.")] = None,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="What was spent, as YAML for the public registry of deployments.")
+    ] = False,
 ) -> None:
-    """Every row with its hash, as JSON.
+    """Every row with its hash, as JSON; or what was spent in all, as a draft for the public registry.
 
     Exit codes: 0 fine, 1 the ledger cannot be believed, 2 bad input.
 
     Example: consenso ledger export patients.ledger --out rows.json
     """
     from consenso.privacy.ledger import Ledger
+    from consenso.privacy.ledger.deployment import spending_yaml
 
     with _report_tampering():
-        text = json.dumps(Ledger.open(path).export(), indent=2, sort_keys=True)
+        ledger = Ledger.open(path)
+        text = spending_yaml(ledger) if registry else json.dumps(ledger.export(), indent=2, sort_keys=True) + "\n"
     if out is None:
-        typer.echo(text)
+        typer.echo(text, nl=False)
     else:
-        out.write_text(text + "\n", encoding="utf-8")
+        out.write_text(text, encoding="utf-8")
         typer.echo(f"{out}: written")
+
+
+@group.command()
+def plot(
+    path: _Path,
+    out: Annotated[Path, typer.Option(help="The picture to write: .svg or .png.")] = Path("budget.svg"),
+) -> None:
+    """Draw what was spent of every budget over time, with its limit. Never writes to the ledger.
+
+    Exit codes: 0 fine, 1 the ledger cannot be believed, 2 bad input.
+
+    Example: consenso ledger plot patients.ledger --out budget.png
+    """
+    from consenso.privacy.ledger import Ledger
+    from consenso.report.spending import draw_spending
+
+    with _report_tampering():
+        draw_spending(Ledger.open(path), out)
+    typer.echo(f"{out}: written")
 
 
 @group.command()
@@ -188,6 +215,9 @@ def _describe_ledger(ledger: Ledger, runs: tuple[Run, ...], balances: tuple[Bala
                 "spent": balance.spent,
                 "left": balance.left,
                 "method": balance.method,
+                "renews": balance.budget.renews,
+                "period": balance.period,
+                "overall": balance.overall,
             }
             for balance in balances
         ],
@@ -213,13 +243,16 @@ def _show_tables(ledger: Ledger, runs: tuple[Run, ...], balances: tuple[Balance,
 
     console = Console()
     spending = Table(title=f"Budgets of {ledger.dataset}", title_justify="left")
-    for column in ("observer", "unit", "adjacency", "delta", "budget", "spent", "left"):
+    renewing = any(balance.period for balance in balances)
+    columns = ("observer", "unit", "adjacency", "delta", "budget", "spent", "left")
+    for column in (*columns, *(("month", "all months") if renewing else ())):
         spending.add_column(column, overflow="fold")
     for balance in balances:
         budget = balance.budget
         left = Text(f"{balance.left:.6g}", style="red" if balance.left < 0 else "")
         cells = [budget.observer, budget.unit, budget.adjacency, f"{budget.delta:.3g}", f"{budget.epsilon:.6g}"]
-        spending.add_row(*map(Text, cells), Text(f"{balance.spent:.6g}"), left)
+        since = [balance.period or "-", f"{balance.overall:.6g}"] if renewing else []
+        spending.add_row(*map(Text, cells), Text(f"{balance.spent:.6g}"), left, *map(Text, since))
     console.print(spending)
     history = Table(title="Runs", title_justify="left")
     for column in ("row", "run", "what", "state", "since"):

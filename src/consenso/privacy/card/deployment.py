@@ -66,9 +66,8 @@ def registry_record(card: Card, *, name: str | None = None, published: datetime.
         "description": f"A linear model, trained by {card.algorithm}. {card.sentence()}",
         "publication_date": date,
     }
-    slug = "-".join(_clean(part) for part in (title, OPEN, date.partition("-")[0]))
     return {
-        "url_slug": slug,
+        "url_slug": slug_of(title, date),
         "status": "Draft",
         "tier": 3,
         "deployment": {
@@ -85,7 +84,17 @@ def registry_record(card: Card, *, name: str | None = None, published: datetime.
 
 def registry_yaml(card: Card, *, name: str | None = None, published: datetime.date | None = None) -> str:
     """The record as YAML."""
-    return "\n".join(_yaml(registry_record(card, name=name, published=published))) + "\n"
+    return as_yaml(registry_record(card, name=name, published=published))
+
+
+def slug_of(title: str, date: str) -> str:
+    """The name of a record whose curator is still to be stated."""
+    return "-".join(_clean(part) for part in (title, OPEN, date.partition("-")[0]))
+
+
+def as_yaml(record: dict[str, Any]) -> str:
+    """A record as YAML."""
+    return "\n".join(_yaml(record)) + "\n"
 
 
 def neighbours_text(entry: Entry) -> str:

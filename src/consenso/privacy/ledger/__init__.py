@@ -7,6 +7,7 @@ from consenso.privacy.ledger.budgets import Budget, Scope
 from consenso.privacy.ledger.chain import Anchor, Fault
 from consenso.privacy.ledger.costs import charges_of
 from consenso.privacy.ledger.history import Run
+from consenso.privacy.ledger.timeline import Spending, follow_spending
 
 __all__ = [
     "Anchor",
@@ -17,7 +18,9 @@ __all__ = [
     "Receipt",
     "Run",
     "Scope",
+    "Spending",
     "Verdict",
     "charges_of",
+    "follow_spending",
     "verify_file",
 ]

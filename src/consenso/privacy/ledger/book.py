@@ -26,8 +26,10 @@ class Balance:
     """One budget and what all runs together have charged to it."""
 
     budget: Budget
-    spent: float
+    spent: float  # in this period, of a budget that renews
     method: str
+    period: str | None = None  # a month, of a budget that renews
+    overall: float = 0.0  # epsilon of all runs of all periods, composed
 
     @property
     def left(self) -> float:
@@ -119,10 +121,12 @@ class Ledger:
             known = history.runs.get(run_id)
             if known is not None:
                 return self._continue(known, asked, what, writer.rows)
+            now = _now()
             for budget in history.budgets:
-                refuse_overspending(run_id, history.list_charges(), asked, budget)
+                before = history.list_charges(budget, history.period_at(now))
+                refuse_overspending(run_id, before, asked, budget)
             row = writer.append(
-                {"kind": "reserve", "time": _now(), "run": run_id, "what": what, "charges": charges_json(asked)}
+                {"kind": "reserve", "time": now, "run": run_id, "what": what, "charges": charges_json(asked)}
             )
         return Receipt(run_id=run_id, row=row.number, head=row.hash)
 
@@ -198,11 +202,25 @@ class Ledger:
         from consenso.privacy.accountants import best
 
         history = self._history()
-        found = []
+        period, found = history.period_at(_now()), []
         for budget in history.budgets:
-            cost = best(together(history.list_charges(), budget), budget.delta)
-            found.append(Balance(budget=budget, spent=cost.epsilon, method=cost.method))
+            overall = best(together(history.list_charges(), budget), budget.delta)
+            if budget.renews is None:
+                found.append(
+                    Balance(budget=budget, spent=overall.epsilon, method=overall.method, overall=overall.epsilon)
+                )
+                continue
+            cost = best(together(history.list_charges(budget, period), budget), budget.delta)
+            found.append(
+                Balance(budget=budget, spent=cost.epsilon, method=cost.method, period=period, overall=overall.epsilon)
+            )
         return tuple(found)
+
+    def rows(self) -> tuple[Row, ...]:
+        """Every row, checked."""
+        snapshot = store.read(self.path, self.timeout)
+        _sound(self.path, snapshot)
+        return snapshot.rows
 
     def runs(self) -> tuple[Run, ...]:
         """Every run, in the order of their reservations."""
@@ -308,6 +326,8 @@ def _budget_json(budget: Budget) -> dict[str, Any]:
         "adjacency": budget.adjacency,
         "epsilon": budget.epsilon,
         "delta": budget.delta,
+        # Left out where it says nothing: ledgers that never renew stay readable by earlier versions.
+        **({} if budget.renews is None else {"renews": budget.renews}),
     }
 
 

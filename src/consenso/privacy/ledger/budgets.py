@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from consenso import registry
 from consenso.conventions import ADJACENCIES, PROTECTED, Adjacency, Unit
@@ -56,15 +56,23 @@ class Scope:
         return self.unit == other.unit or (other.unit == "record" and self.adjacency == "replace-one")
 
 
+Renewal = Literal["month"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """At most `epsilon` at `delta`, over all runs together, for one scope."""
+    """At most `epsilon` at `delta`, over all runs together, for one scope.
+
+    With `renews="month"` it holds for the runs that were reserved in one calendar month (UTC), and every month has its
+    own: what all months together cost is not bounded by it, and only shown.
+    """
 
     observer: str
     unit: Unit
     adjacency: Adjacency
     epsilon: float
     delta: float
+    renews: Renewal | None = None
 
     def __post_init__(self) -> None:
         """Refuse a budget that would not bound anything."""
@@ -73,6 +81,10 @@ class Budget:
             raise InputError(f"Budget(epsilon={self.epsilon}): a budget is positive and finite; give such an epsilon.")
         if not 0 <= self.delta < 1:
             raise InputError(f"Budget(delta={self.delta}): a delta lies in [0, 1); take one far below 1 / records.")
+        if self.renews not in (None, "month"):
+            raise InputError(
+                f"Budget(renews={self.renews!r}): a budget renews every month, or never; give one of both."
+            )
 
     @property
     def scope(self) -> Scope:
@@ -80,7 +92,8 @@ class Budget:
         return Scope(observer=self.observer, unit=self.unit, adjacency=self.adjacency)
 
     def __str__(self) -> str:
-        return f"epsilon {self.epsilon:.6g} at delta {self.delta:.3g} ({self.scope})"
+        every = "" if self.renews is None else f" a {self.renews}"
+        return f"epsilon {self.epsilon:.6g}{every} at delta {self.delta:.3g} ({self.scope})"
 
 
 Charges = Mapping[Scope, Event]

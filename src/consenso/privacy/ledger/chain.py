@@ -25,6 +25,11 @@ class Row:
     content: bytes
     hash: str
 
+    @property
+    def time(self) -> str:
+        """When it was written, by the clock of whoever wrote it; only of a row that was checked."""
+        return str(json.loads(self.content)["time"])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Anchor:

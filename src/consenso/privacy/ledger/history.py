@@ -34,6 +34,7 @@ class Run:
     row: int  # of the reservation
     closed: int | None  # row of the commit or release
     time: str
+    period: str  # the month (UTC) of a budget that renews: that of the reservation, never before that of an earlier run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +45,25 @@ class History:
     budgets: tuple[Budget, ...]
     runs: dict[str, Run]
 
-    def list_charges(self) -> list[Charges]:
-        """Costs of the runs that count: committed, or reserved and never heard of again."""
-        return [run.charged for run in self.runs.values() if run.state != "released"]
+    def list_charges(self, budget: Budget | None = None, period: str = "") -> list[Charges]:
+        """Costs of the runs that count: committed, or reserved and never heard of again.
+
+        Of a budget that renews, those of one period.
+        """
+        every = budget is None or budget.renews is None
+        return [
+            run.charged for run in self.runs.values() if run.state != "released" and (every or run.period == period)
+        ]
+
+    def period_at(self, time: str) -> str:
+        """The period of a run that is reserved now: a clock that was set back opens no period a second time."""
+        return max([time[:7], *(run.period for run in self.runs.values())])
 
 
 def replay(rows: tuple[Row, ...]) -> History | Fault:
     """The history that sound rows tell, or the first row that does not fit what came before it."""
     dataset, budgets, runs = "", (), {}  # type: str, tuple[Budget, ...], dict[str, Run]
+    latest = ""
     for row in rows:
         try:
             content = _content(row)
@@ -62,7 +74,8 @@ def replay(rows: tuple[Row, ...]) -> History | Fault:
                     for budget in content["budgets"]
                 )
             else:
-                run = _run_after(runs.get(content["run"]), row, content)
+                run = _run_after(runs.get(content["run"]), row, content, latest)
+                latest = max(latest, run.period)
                 _check_cover(run, budgets)
                 runs[run.run_id] = run
         except (ConsensoError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -82,7 +95,7 @@ def _content(row: Row) -> dict[str, Any]:
     return content
 
 
-def _run_after(run: Run | None, row: Row, content: dict[str, Any]) -> Run:
+def _run_after(run: Run | None, row: Row, content: dict[str, Any], latest: str) -> Run:
     if content["kind"] == "reserve":
         if run is not None:
             raise ValueError(f"the run {run.run_id!r} is reserved a second time")
@@ -97,6 +110,7 @@ def _run_after(run: Run | None, row: Row, content: dict[str, Any]) -> Run:
             row=row.number,
             closed=None,
             time=content["time"],
+            period=max(latest, content["time"][:7]),
         )
     if run is None or run.state != "reserved":
         raise ValueError(f"the run {content['run']!r} has no open reservation")
