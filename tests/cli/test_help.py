@@ -19,8 +19,8 @@ def test_plan_shows_what_is_known(patients: Path, program: Any) -> None:
     shown = " ".join(program("plan", "study.toml", at=patients).stdout.split())
     for text in (
         "Who learns what",
-        "public",
-        "eavesdropper",
+        "readers of the model",
+        "who sees every message",
         "expected",
         "predicted loss",
         "Nothing was read or spent",

@@ -46,5 +46,5 @@ def test_nothing_found_is_exit_code_0(tmp_path) -> None:
 def test_bad_input_is_one_line_and_exit_code_2(arguments) -> None:
     done = lint(*arguments)
     assert done.returncode == 2
-    assert done.stderr.startswith("consenso: lint")
+    assert done.stderr.startswith("consenso: ")
     assert done.stderr.count("\n") == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +176,7 @@ def test_another_epsilon_on_the_command_line(patients: Path, answers: Any) -> No
 
 def test_ctrl_c_ends_any_command_with_130(answers: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def interrupt(*_: Any, **__: Any) -> None:
-        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt
 
     monkeypatch.setattr("consenso.datasets.describe", interrupt)
     code, out, told = answers("data", "describe", "digits")

@@ -282,6 +282,6 @@ def test_cards_with_these_events_are_verified(name: str) -> None:
     card = plan_example(discover()[name].example()).card(DELTA)
     assert first_failure(verify(json.loads(json.dumps(card.to_json())))) is None
     assert differences(card) == []
-    assert {"SampledGroup", "GammaNorm"} & {
+    assert {"events.SampledGroup", "events.GammaNorm"} & {
         word for entry in card.entries for word in json.dumps(entry.event).split('"')
     }
