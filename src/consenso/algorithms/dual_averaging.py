@@ -226,7 +226,7 @@ class DualAveraging:
 
     def _measure(self, facts: PublicFacts, hub: Hub, squares: Array, noise: float) -> Hub:
         """Variances around the mean, the length of a typical row, and what follows from both."""
-        problem, bound = facts.problem, facts.problem.row_bound
+        _problem, bound = facts.problem, facts.problem.row_bound
         last = float(np.clip(squares[-1], 0.0, bound**2))
         around = squares - (np.square(hub.shift) * last if hub.shift.size else 0.0)
         variances = np.clip(around, max(noise, EMPTIEST * bound**2), bound**2)

@@ -201,7 +201,7 @@ def _flat(problem: Any, unit: Unit, adjacency: Adjacency, rng: np.random.Generat
     for pair in pairs(problem, unit, adjacency, rng):
         one = table(pair.one, 0)
         other = [
-            (rows, targets) if party != pair.party else _changed(one[party], rows, targets, unit)
+            (rows, targets) if party != pair.party else _changed(one[party], rows, targets, unit, adjacency)
             for party, (rows, targets) in enumerate(table(pair.other, 0))
         ]
         yield Pair(
@@ -209,10 +209,14 @@ def _flat(problem: Any, unit: Unit, adjacency: Adjacency, rng: np.random.Generat
         )
 
 
-def _changed(before: tuple[Array, Any], rows: Array, targets: Any, unit: Unit) -> tuple[Array, Any]:
-    """The other world's rows: the same but for the last record, or opposite ones."""
-    rows = -rows if unit == "party" else np.array(rows)
-    if unit == "record" and len(rows) == len(before[0]):
+def _changed(
+    before: tuple[Array, Any], rows: Array, targets: Any, unit: Unit, adjacency: Adjacency
+) -> tuple[Array, Any]:
+    """The other world's rows: the same but for the last record; of a party opposite ones, or zeros where it is gone."""
+    if unit == "party":
+        return (-rows if adjacency == "replace-one" else np.zeros_like(rows)), targets
+    rows = np.array(rows)
+    if len(rows) == len(before[0]):
         rows[-1] = -rows[-1]
     return rows, targets
 
