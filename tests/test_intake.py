@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -78,3 +79,15 @@ def test_bounds_to_which_rows_cannot_be_shortened_are_refused(bound) -> None:
     for kind in (PrivateLogisticRegression(row_bound=bound, classes=[0, 1]), PrivateScaler(row_bound=bound)):
         with pytest.raises(InputError, match=r"row_bound=.*lies between"):
             kind.fit(None, None)
+
+
+def test_entries_in_any_order_stay_in_their_columns() -> None:
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(40, 6)) * (rng.random((40, 6)) < 0.6)
+    dense /= np.maximum(np.linalg.norm(dense, axis=1, keepdims=True), 1e-9) / 1.5
+    sorted_ = sparse.csr_array(dense)
+    order = np.concatenate([np.arange(b - 1, a - 1, -1) for a, b in itertools.pairwise(sorted_.indptr)])
+    given = sparse.csr_array((sorted_.data[order], sorted_.indices[order], sorted_.indptr), shape=dense.shape)
+    bounded = bound_rows(given, 1.0, "rows")[0]
+    np.testing.assert_allclose(bounded.toarray(), bound_rows(dense, 1.0, "rows")[0], rtol=1e-12)
+    np.testing.assert_array_equal(given.toarray(), dense)

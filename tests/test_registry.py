@@ -292,7 +292,7 @@ made = plan(small, half, noise=GaussianNoise(multiplier=1.0), **options)
 findings = audit(made, Effort(trials=200))
 assert findings and not any(finding.refuted for finding in findings)
 
-assert choose.names() == ("preconditioned", "objective-perturbation", "dual-admm", "half-steps", "dp-sgd")
+assert choose.names() == ("preconditioned", "wide", "objective-perturbation", "dual-admm", "half-steps", "dp-sgd")
 target = EpsilonDelta(epsilon=1.0, delta=1e-5)
 named = choose.prepare(small, target, solver="half-steps", sampler=Seeded(0), trust="curator")
 assert type(named.algorithm).__name__ == "HalfSteps"

@@ -21,7 +21,9 @@ def learn(zero: Array, one: Array) -> tuple[Array, Array]:
     """Scores of the runs that were not trained on, from what was seen in each run, (runs, numbers)."""
     cut0, cut1 = (max(10, int(TRAINING * len(world))) for world in (zero, one))
     known = np.concatenate([zero[:cut0], one[:cut1]])
-    centre, spread = known.mean(axis=0), np.maximum(known.std(axis=0), np.finfo(float).tiny)
+    centre, spread = known.mean(axis=0), known.std(axis=0)
+    # A number that was the same in all known runs, such as a coefficient that is left out, has no scale of its own.
+    spread = np.where(spread > 0, spread, 1.0)
     middles = zero[:cut0].mean(axis=0), one[:cut1].mean(axis=0)
 
     def features(seen: Array) -> Array:

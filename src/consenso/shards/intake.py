@@ -35,9 +35,15 @@ def check_matrix(X: Any, features: int, owner: str) -> Any:
         matrix = matrix.astype(np.float64)
     if not compressed:
         return np.ascontiguousarray(matrix)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
+    return _sort_entries(matrix)
+
+
+def _sort_entries(matrix: Any) -> Any:
+    """Compressed rows with their entries in order, each once; the given ones are left as they are."""
+    if matrix.has_canonical_format:
+        return matrix
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
     return matrix
 
 
@@ -46,6 +52,8 @@ def bound_rows(matrix: Any, bound: float, owner: str) -> tuple[Any, Array, int]:
 
     No row is longer than the bound, in exact arithmetic.
     """
+    if sparse.issparse(matrix):
+        matrix = _sort_entries(matrix)
     squared = squared_norms(matrix)
     odd = np.flatnonzero(~np.isfinite(squared))
     if odd.size:

@@ -233,7 +233,7 @@ def require_adding_up(algorithm: object, shards: Shards) -> None:
     if isinstance(shards, StoredShards) and not getattr(algorithm, "adds_up_only", False):
         raise InputError(
             f"{type(algorithm).__name__} needs its rows in memory, and they are in storage; read the table first, or "
-            "take PreconditionedFixedPoint (solver='preconditioned')."
+            "take PreconditionedFixedPoint or DualAveraging (solver='auto')."
         )
 
 

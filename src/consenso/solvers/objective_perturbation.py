@@ -8,7 +8,9 @@ from typing import Any
 from consenso.algorithms.objective_perturbation import ObjectivePerturbation
 from consenso.errors import InputError
 from consenso.privacy.calibrate import EpsilonDelta
+from consenso.regularizers import L2, NoPenalty
 from consenso.solvers import forecast
+from consenso.solvers.preconditioned import MOST_FEATURES
 from consenso.solvers.request import Request
 
 NAME = "objective-perturbation"
@@ -30,6 +32,11 @@ def refusal(request: Request) -> str | None:
         return f"the slope of the {problem.loss.name} loss jumps"
     if not isinstance(request.target, EpsilonDelta):
         return f"its rule needs an epsilon and a delta, and the target is {type(request.target).__name__}"
+    if problem.features > MOST_FEATURES and not isinstance(problem.regularizer, L2 | NoPenalty):
+        return (
+            f"its bound needs an exact minimiser, which beyond {MOST_FEATURES} columns is found for a square on all "
+            "coefficients only, without an intercept"
+        )
     if not request.takes_everyone:
         return "it has one round, in which everybody takes part"
     return None

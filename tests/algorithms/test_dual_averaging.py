@@ -1,0 +1,220 @@
+"""Dual averaging follows its definition, costs what the non-zeros cost, and learns from tables with many columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of, silos, soft, with_and_without_noise
+
+from consenso import PrivateLasso, PrivateLogisticRegression
+from consenso.algorithms.centring import Centring
+from consenso.algorithms.dual_averaging import DualAveraging
+from consenso.errors import InputError, PreconditionError
+from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
+from consenso.planning.plan import plan
+from consenso.privacy.noise import GaussianNoise, NoNoise
+from consenso.privacy.samplers import Seeded
+from consenso.problem import Problem
+from consenso.regularizers import L1, L2, Unpenalized
+from consenso.rows import Layout, Rows, sum_step
+from consenso.shards import Shards
+from consenso.shards.stored import ArrayBatches, StoredShards
+from consenso.testing import laws
+from consenso.testing.plans import execute
+
+
+@with_and_without_noise
+def test_iterates_follow_the_paper(multiplier) -> None:
+    """The opening of the module: centre by the released mean, measure columns, average gradients, leave out noise."""
+    steps, clip, strength = 5, 0.6, 0.05
+    problem, shards, parties = silos(Squared(), Unpenalized(inner=L2(strength=strength), last=1))
+    rows, targets = (np.concatenate([part[place] for part in parties]) for place in (0, 1))
+    rows[:, 2], n = np.abs(rows[:, 2]), len(rows)
+    sizes = np.cumsum([len(part[0]) for part in parties])[:-1]
+    shards = Shards.from_parties(problem, list(zip(np.split(rows, sizes), (part[1] for part in parties), strict=True)))
+    made = plan(
+        problem,
+        DualAveraging(clip=clip),
+        rounds=2 + steps,
+        noise={name: noise_of(multiplier) for name in ("mean", "squares", "gradient")},
+        sampler=Seeded(SEED),
+        trust="curator",
+    )
+    model, _ = execute(made, shards)
+
+    # Replacing a row moves the sum of rows by 2, that of nonnegative squares by sqrt 2.
+    mean = (rows.sum(axis=0) + drawn_on_sum(0, 3, 2 * multiplier)) / n
+    t = np.where(np.abs(mean) > 3 * 2 * multiplier / n, mean / mean[2], 0.0)
+    t = np.zeros(3) if abs(mean[2]) <= 3 * 2 * multiplier / n else t * np.array([1, 1, 0])
+    noise = np.sqrt(2) * multiplier / n
+    squares = (np.square(rows).sum(axis=0) + drawn_on_sum(1, 3, noise * n)) / n
+    around = squares - t**2 * np.clip(squares[2], 0, 1)
+    v = np.clip(around, max(noise, 1e-8), 1.0)
+    length = np.sqrt(np.clip(around.sum() + 2 * noise * np.sqrt(3), 1e-4, 1.0))
+    centred = rows - t * rows[:, 2:]
+    short = centred * np.minimum(1, clip / np.linalg.norm(centred, axis=1))[:, None]
+    weight, u, before, factor = min(1, clip / length), np.zeros(3), np.zeros(3), 1.0
+    std = multiplier * 2 * 3 * clip * np.sqrt(steps) / n  # slopes are clipped at the bound of the targets, 3
+
+    def rates():
+        found = factor / (weight * v)  # the curvature of a square is 1
+        if multiplier:
+            found[:2] = np.minimum(found[:2], factor * 2.0 * 0.2 * 3.0 / (std * np.sqrt(steps)))
+        return found
+
+    def kept(k):
+        return np.append(soft(u[:2], rates()[:2] * std * np.sqrt(k)), u[2])
+
+    for k in range(steps):
+        slopes = np.clip(centred @ kept(k) - targets, -3, 3)
+        gradient = (slopes @ short + drawn_on_sum(2 + k, 3, std * n)) / n
+        root, step = np.sqrt(rates()), rates()
+        one, other, explained = gradient * root, before * root, std * np.sqrt(np.mean(step))
+        lengths = np.linalg.norm(one), np.linalg.norm(other)
+        turned = one @ other < -3 * explained * sum(lengths) - 3 * explained**2 * np.sqrt(3)
+        shrunk = 0.5 if turned and lengths[0] > 0.8 * lengths[1] > 0 else 1.0
+        factor *= shrunk
+        u = shrunk * (u - step * gradient)
+        u[:2] /= 1 + shrunk * step[:2] * weight * strength
+        before = gradient
+    w = kept(steps)
+    np.testing.assert_allclose(model, w - np.array([0, 0, t @ w]), rtol=1e-6, atol=1e-8)
+
+
+FORMS = {
+    "residuals": (Squared(), {}),
+    "robust": (Huber(), {}),
+    "kinks": (Hinge(), {"smoothing": 0.5}),
+    "absolute": (Absolute(), {"smoothing": 2.0}),
+    "classes": (Softmax(classes=3), {}),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_keeps_to_its_sensitivity(name: str) -> None:
+    loss, parameters = FORMS[name]
+    given = DualAveraging.example()
+    problem = replace(
+        given.problem,
+        loss=loss,
+        regularizer=Unpenalized(inner=L2(strength=0.1), last=loss.outputs),
+        target_bound=2.0 if loss.targets == "real" else None,
+    )
+    laws.check_sensitivity(replace(given, algorithm=DualAveraging(**parameters), problem=problem, rounds=4))
+
+
+def test_centred_scores_and_lengths_are_those_of_centred_rows() -> None:
+    rng = np.random.default_rng(0)
+    X, shift = np.abs(rng.normal(size=(50, 4))), np.array([0.3, -2.0, 0.0, 0.0])
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    problem = Problem(loss=Logistic(), regularizer=L2(strength=0.1), features=4, sizes=np.array([50]), row_bound=1.0)
+    for rows in (X, sparse.csr_array(X)):
+        cohort = Shards.from_parties(problem, [(rows, np.ones(50))]).cohort()
+        centring, w = Centring(shift, 0.5), rng.normal(size=4)
+        centred = X - shift * X[:, 3:]
+        np.testing.assert_allclose(cohort.linear_predictor(centring.model(w)), centred @ w)
+        lengths = centring.factors(cohort) * np.linalg.norm(centred, axis=1)
+        assert lengths.max() <= 0.5
+        assert lengths.max() == pytest.approx(0.5)
+        np.testing.assert_allclose(centring.center(cohort.rmatvec(np.ones(50)))[0], centred.sum(axis=0))
+
+
+def test_sums_of_squares_are_those_of_fractions() -> None:
+    X = np.random.default_rng(2).normal(size=(10_000, 3)) * np.array([1.0, 0.0, 1e-3])
+    step, layout = sum_step(64.0, len(X)), Layout(np.array([0, 4000, 10_000]))
+    cut = np.trunc(np.square(X) / step).astype(np.int64)
+    expected = np.stack([cut[:4000].sum(axis=0), cut[4000:].sum(axis=0)])
+    for matrix in (X, sparse.csr_array(X)):
+        np.testing.assert_array_equal(Rows(matrix, layout).exact_squares(step), expected)
+
+
+def text(records: int, features: int, *, seed: int = 0):
+    """Rows of 40 words each, the common ones more often, of length 1; labels from 60 of the words."""
+    rng = np.random.default_rng(seed)
+    share = 1 / np.arange(1, features + 1)
+    share /= share.sum()
+    words = rng.choice(features, size=records * 40, p=share)
+    X = sparse.csr_array((np.ones(words.size), (np.repeat(np.arange(records), 40), words)), (records, features))
+    X.sum_duplicates()
+    X = sparse.csr_array(X.multiply(1 / np.sqrt(X.multiply(X).sum(axis=1))[:, None]))
+    truth = np.zeros(features)
+    truth[rng.choice(features, size=60, p=share, replace=False)] = rng.normal(size=60)
+    scores = X @ truth
+    return X, ((scores - scores.mean()) / scores.std() * 3 + 0.5 > rng.logistic(size=records)).astype(int)
+
+
+def fit(X, y, epsilon: float, **settings):
+    given = {"epsilon": epsilon, "delta": 1e-5, "row_bound": 1.0, "classes": [0, 1], "random_state": 0}
+    return PrivateLogisticRegression(**(given | settings)).fit(X, y)
+
+
+def test_a_wide_table_is_learnt_and_more_budget_gives_more() -> None:
+    X, y = text(12_000, 1500)
+    half = 8000
+    majority = max(np.mean(y[half:]), 1 - np.mean(y[half:]))
+    scores = []
+    for epsilon in (0.05, 1.0, 5.0):
+        model = fit(X[:half], y[:half], epsilon)
+        assert model.solver_ == "wide"
+        scores.append(model.score(X[half:], y[half:]))
+    assert scores[0] > majority - 0.02
+    assert majority + 0.01 < scores[1] < scores[2] - 0.01
+
+
+def test_dense_and_compressed_rows_and_rows_in_storage_give_one_model() -> None:
+    X, y = text(600, 1300)
+    problem = Problem(
+        loss=Logistic(),
+        regularizer=Unpenalized(inner=L2(strength=1e-4), last=1),
+        features=1300,
+        sizes=np.array([600]),
+        row_bound=1.0,
+    )
+    signs = np.where(y > 0, 1.0, -1.0)
+    names = ("mean", "squares", "gradient")
+    made = plan(
+        problem,
+        DualAveraging(),
+        rounds=5,
+        noise={name: GaussianNoise(multiplier=1.0) for name in names},
+        sampler=Seeded(0),
+        trust="curator",
+    )
+    dense, _ = execute(made, Shards.from_parties(problem, [(X.toarray(), signs)]))
+    compressed, _ = execute(made, Shards.from_parties(problem, [(X, signs)]))
+    np.testing.assert_allclose(compressed, dense, rtol=1e-9, atol=1e-12)
+    stored, _ = execute(made, StoredShards.open(problem, ArrayBatches(X.toarray(), signs)))
+    np.testing.assert_array_equal(stored, dense)
+
+
+def test_a_hundred_thousand_columns_take_the_memory_of_a_few_vectors() -> None:
+    X, y = text(300, 100_000)
+    problem = Problem(
+        loss=Logistic(),
+        regularizer=Unpenalized(inner=L1(strength=1e-3), last=1),
+        features=100_000,
+        sizes=np.array([300]),
+        row_bound=1.0,
+    )
+    noise = {name: NoNoise() for name in ("mean", "squares", "gradient")}
+    made = plan(problem, DualAveraging(), rounds=4, noise=noise, sampler=Seeded(0), trust="curator")
+    model, _ = execute(made, Shards.from_parties(problem, [(X, np.where(y > 0, 1.0, -1.0))]))
+    assert 0 < np.count_nonzero(model) < 20_000
+
+
+def test_an_answer_with_absolute_values_stays_sparse() -> None:
+    X, y = text(2000, 1500)
+    assert np.mean(fit(X, y, 1.0, l1_ratio=1.0).coef_ == 0) > 0.9
+    lasso = PrivateLasso(epsilon=1.0, delta=1e-5, row_bound=1.0, target_bound=1.0, random_state=0)
+    assert np.mean(lasso.fit(X, y.astype(float)).coef_ == 0) > 0.9
+
+
+def test_parameters_are_checked() -> None:
+    for bad in ({"clip": 0.0}, {"width": 2.0}, {"smoothing": -1.0}, {"hidden": np.inf}):
+        with pytest.raises(InputError, match=f"DualAveraging\\({next(iter(bad))}="):
+            DualAveraging(**bad)
+    with pytest.raises(PreconditionError, match="beyond 1200 columns"):
+        fit(*text(100, 1300), 1.0, solver="objective-perturbation", adjacency="add-remove", records=100)
