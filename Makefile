@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint docs pictures bench bench-utility audit exact faults release clean
+.PHONY: demo test lint docs pictures bench bench-utility audit exact self-test faults fuzz release clean
 .DEFAULT_GOAL := test
 
 $(INSTALLED): pyproject.toml
@@ -61,6 +61,16 @@ exact: $(INSTALLED)
 faults: $(INSTALLED)
 	CONSENSO_LONG=1 $(BIN)/python -m pytest tests/deployment/test_faults.py tests/algorithms/test_preconditioned.py \
 	  -k 'killed or attacks_on_a_form'
+
+# Plant every fault, see that it is caught, and list in docs/attacks.md by what; a minute or two.
+self-test: $(INSTALLED)
+	$(BIN)/consenso audit --self-test --page docs/attacks.md
+
+# Change everything that is read from others for SECONDS; what brings out anything but an error of the library is kept
+# in tests/corpus, where every run of the suite reads it again.
+SECONDS ?= 120
+fuzz: $(INSTALLED)
+	$(BIN)/python -W error -m tests.fuzz --seconds $(SECONDS)
 
 # Rivals need what the package does not: Opacus beside it, diffprivlib with the scikit-learn that it can import. A rival
 # that cannot be installed is left out, and the table says so by not naming it.

@@ -177,11 +177,12 @@ def _read_own_schema(kind: type[Any], blob: bytes) -> RecordSchema:
     try:
         told = json.loads(head)
         fields = tuple(Field(name=name, kind=which, shape=tuple(shape)) for name, which, shape in told["fields"])
+        record = str(told["record"])
     except (ValueError, TypeError, KeyError) as error:
         raise MessageError(f"{kind.__name__}: the head of a record cannot be read.") from error
     if [each.name for each in fields] != names or any(each.kind not in _TYPES for each in fields):
         raise MessageError(f"{kind.__name__}: a record has the fields {names}, and others were stored.")
-    return RecordSchema(record=told["record"], fields=fields)
+    return RecordSchema(record=record, fields=fields)
 
 
 # --- envelopes --------------------------------------------------------------------------------------------------------

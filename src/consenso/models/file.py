@@ -73,7 +73,7 @@ def load_model(path: str | Path) -> Model:
         raise
     except ConsensoError as error:
         raise InputError(f"{target}: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InputError(f"{target}: the fields are not those of a model ({error}); write it anew.") from None
 
 

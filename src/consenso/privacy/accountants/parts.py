@@ -125,7 +125,7 @@ def _(event: Unbounded) -> Event:
 @_simple.register
 def _(event: Gaussian) -> Event:
     ratio = _ratio(event, "sensitivity", event.sensitivity, "std", event.std)
-    return _bounded(0.5 * ratio**2)
+    return _bounded(0.5 * ratio * ratio)  # a product that is too large is infinite, a power raises
 
 
 @_simple.register
@@ -182,7 +182,8 @@ def _(event: Sampled) -> Event:
     if event.adjacency not in ("add-remove", "replace-one"):
         raise InputError(f"Sampled(adjacency={event.adjacency!r}): use 'add-remove' or 'replace-one'.")
     if event.rate == 1:
-        return _bounded(0.5 * (ratio if event.adjacency == "add-remove" else 2 * ratio) ** 2)
+        seen = ratio if event.adjacency == "add-remove" else 2 * ratio
+        return _bounded(0.5 * seen * seen)
     return _finite(Sampled(1.0, ratio, float(event.rate), event.adjacency), ratio)
 
 
@@ -196,7 +197,7 @@ def _(event: SampledFixedSize) -> Event:
             f"SampledFixedSize(size={size}, population={population}): a sample is at most the population; lower it."
         )
     if size == population:
-        return _bounded(0.5 * (2 * ratio) ** 2)
+        return _bounded(2.0 * ratio * ratio)
     return _finite(SampledFixedSize(1.0, ratio, size, population), ratio)
 
 

@@ -18,6 +18,7 @@ from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.html import card_html
 from consenso.privacy.card.plain import fields_of, plain
 from consenso.privacy.card.renamed import rename_card
+from consenso.privacy.card.shape import check_card
 from consenso.privacy.card.text import card_text, summary_text
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger.chain import canonical
@@ -142,6 +143,8 @@ class Card:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Card:
         """The card that `to_json` wrote; its digest is checked, its numbers are not (see `consenso.privacy.verify`)."""
+        if not isinstance(stored, Mapping):
+            raise TamperError("a card is a table of names and values, and this is none; write it anew.")
         content = {name: value for name, value in stored.items() if name != "digest"}
         if digest(content) != stored.get("digest"):
             raise TamperError(
@@ -154,8 +157,9 @@ class Card:
                     f"this version reads cards of formats {', '.join(map(str, FORMATS))}; use the one that wrote it."
                 )
             content = rename_card(content)
+            check_card(content)
             return cls(**{**content, "entries": tuple(read_entry(entry) for entry in content["entries"])})
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise TamperError(f"the fields are not those of a card ({error}); write it anew.") from error
 
     def save(self, path: str | Path) -> Path:

@@ -189,7 +189,7 @@ def _fact(name: str, value: Any) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, dict):
         inner = ", ".join(f"{name}={_value(item)}" for name, item in value.items() if name != "kind")
-        return f"{value.get('kind', '').rpartition('.')[2]}({inner})"
+        return f"{str(value.get('kind', '')).rpartition('.')[2]}({inner})"
     if isinstance(value, list):
         shown = [_value(item) for item in value[:5]]
         return "[" + ", ".join([*shown, "..."] if len(value) > 5 else shown) + "]"
