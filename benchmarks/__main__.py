@@ -8,7 +8,19 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-MODULES = ("prox", "parties", "noise", "planning", "accounting", "hub", "peers", "network", "secure_sum", "waiting")
+MODULES = (
+    "prox",
+    "parties",
+    "noise",
+    "planning",
+    "accounting",
+    "hub",
+    "peers",
+    "network",
+    "secure_sum",
+    "waiting",
+    "wide",
+)
 
 
 def main(names: list[str]) -> int:
