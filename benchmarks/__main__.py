@@ -21,6 +21,7 @@ MODULES = (
     "secure_sum",
     "storage",
     "waiting",
+    "wide",
 )
 
 

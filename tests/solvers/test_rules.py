@@ -208,7 +208,7 @@ def test_expected_excess_falls_with_budget_and_records_and_names_what_is_chosen(
         costs = [forecast(epsilon, loss=loss).excess for epsilon in (0.1, 1.0, 10.0)]
         assert costs[0] > costs[1] > costs[2] > 0
         assert forecast(1.0, loss=loss, records=1000).excess > forecast(1.0, loss=loss).excess
-        assert forecast(1.0, loss=loss).solver == prepare(problem(loss), EpsilonDelta(epsilon=1.0, delta=1e-5)).name
+        assert forecast(1.0, loss=loss).solver == prepare(problem(loss), EpsilonDelta(epsilon=1.0, delta=1e-5)).solver
     assert forecast(1e-4).share_lost == 1.0
     assert forecast(1.0, parties=100).excess > 50 * forecast(1.0).excess  # every party adds its own noise
     assert forecast(1.0, adjacency="replace-one").excess == pytest.approx(4 * forecast(1.0).excess)

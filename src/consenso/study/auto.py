@@ -49,6 +49,7 @@ class PlanningInputs:
     schedule: Schedule | None
     topology: Topology | None
     exact: bool = False  # no noise is added at all
+    constant: float | None = None  # value of the last column where it is that of an intercept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +106,14 @@ def _around_hub(given: PlanningInputs) -> Choice:
         )
     elif trust == "tree":
         trust, told = "local", " Sums along a tree: every peer adds its own noise, and each step is made of all."
-    made = prepare(given.problem, given.target, observer=observer, trust=trust, schedule=given.schedule)
+    made = prepare(
+        given.problem,
+        given.target,
+        observer=observer,
+        trust=trust,
+        schedule=given.schedule,
+        constant=given.constant,
+    )
     if trust == "local" and made.solver == "preconditioned":
         drowned = moment_noise_ratio(given.problem, zcdp_of(given.target))
         if drowned > DROWNED:

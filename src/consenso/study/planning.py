@@ -75,8 +75,12 @@ def plan_of(
     privacy: PrivacySection,
     setting: SettingSection,
     names: tuple[str, ...],
+    constant: float | None = None,
 ) -> Planned:
-    """The plan: the algorithm as named or chosen, with the least noise that meets the target."""
+    """The plan: the algorithm as named or chosen, with the least noise that meets the target.
+
+    constant: value of the last column where it is that of an intercept.
+    """
     from consenso.study.auto import PlanningInputs, choose
 
     topology = None if setting.topology is None else setting.topology.build(names)
@@ -94,6 +98,7 @@ def plan_of(
             schedule=schedule,
             topology=topology,
             exact=privacy.exact,
+            constant=constant,
         ),
         algorithm=setting.algorithm,
         rounds=setting.rounds,

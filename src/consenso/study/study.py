@@ -186,7 +186,8 @@ class Study:
     @cached_property
     def planned(self) -> Planned:
         """The plan with how its algorithm was chosen."""
-        return plan_of(self._problem, self.privacy, self.setting, self.parties)
+        constant = self.model.constant(self.data.bound) if self.model.intercept else None
+        return plan_of(self._problem, self.privacy, self.setting, self.parties, constant)
 
     @cached_property
     def _problem(self) -> Problem:

@@ -56,6 +56,14 @@ EXAMPLES = [
     package.GradientRandomOrder(iteration=ITERATION, users=9),
     package.GradientRandomStopping(iteration=ITERATION, users=9, position=3),
     package.PerturbedObjective(lipschitz=1.0, smoothness=0.25, strong_convexity=2.0, std=5.0),
+    package.SumsOnGraph(
+        released=Repeated(Gaussian(2.0, 1.0), 3),
+        hiding=2,
+        nodes=6,
+        masked=False,
+        adjacency="replace-one",
+        unit="record",
+    ),
     package.DualPerturbedRounds(lipschitz=1.0, smoothness=0.25, strong_convexity=2.0, scale=50.0, rounds=3),
 ]
 ORACLES = [

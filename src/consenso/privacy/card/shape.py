@@ -6,11 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from consenso.conventions import UNITS
+from consenso.conventions import PROTECTED, TRUSTS
 from consenso.privacy.observers import parse
 from consenso.privacy.relations import RELATIONS
 
-TRUSTS = ("local", "secure-sum", "curator")
 _CARD: dict[str, type] = {
     **dict.fromkeys(("algorithm", "trust", "sampler"), str),
     **dict.fromkeys(("parameters", "data", "versions"), dict),
@@ -35,7 +34,7 @@ def check_card(content: Mapping[str, Any]) -> None:
     for entry in content["entries"]:
         _require(entry, _ENTRY)
         parse(entry["observer"])
-        if entry["unit"] not in UNITS or entry["adjacency"] not in RELATIONS:
+        if entry["unit"] not in PROTECTED or entry["adjacency"] not in RELATIONS:
             raise ValueError("unit or adjacency")
         if not all(isinstance(text, str) for text in entry["refusals"]):
             raise ValueError("refusals")
