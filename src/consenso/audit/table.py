@@ -39,8 +39,8 @@ def markdown(attacked: Iterable[Attacked]) -> str:
     confidence = min(finding.confidence for finding in tried)
     lines = [
         f"Epsilon at delta {tried[0].delta:g}: claimed / proved, the latter with confidence {confidence:g} for each "
-        f"entry, and how much of the claim that is. {most:,} runs of either world, {fewest:,} where runs cannot be taken "
-        "together. A dash: there is no such observer. inf: nothing is claimed.",
+        f"entry, and how much of the claim that is. {most:,} runs of either world, {fewest:,} where runs cannot be "
+        "taken together. A dash: there is no such observer. inf: nothing is claimed.",
         "",
         "| algorithm | unit, adjacency | schedule, trust | eavesdropper | server | peer | public |",
         "| --- | --- | --- | --- | --- | --- | --- |",
