@@ -53,8 +53,9 @@ def test_the_table(attacked: Attacked) -> None:
     *_, row = markdown([attacked]).splitlines()
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert cells[:5] == ["DualConsensusADMM", "party, replace-one", "Everyone, curator", "inf", "inf"]
-    claimed, lower = map(float, cells[5].split(" / "))
-    assert 0 < lower <= claimed
+    claimed, proved, share = re.fullmatch(r"(\S+) / (\S+), (\d+)%", cells[5]).groups()
+    assert 0 < float(proved) <= float(claimed)
+    assert abs(float(proved) / float(claimed) - float(share) / 100) < 0.01
     assert "REFUTED" not in row
 
 

@@ -12,7 +12,7 @@ from consenso.audit.bounds import area, evidence
 from consenso.audit.copies import Stacking
 from consenso.audit.distinguisher import learn
 from consenso.audit.families import curve_of, rule_out
-from consenso.audit.findings import Finding
+from consenso.audit.findings import FAMILY, Finding
 from consenso.audit.neighbours import Neighbours, unkind
 from consenso.audit.simulate import Kind, Scores, Watch, simulate, stacking_of
 from consenso.audit.targets import SCORES, AuditTarget, Claim, target_of, victim
@@ -188,7 +188,7 @@ def _finding(
     if effort.family or refuted:
         ruled = rule_out(target.event, shown, target.delta)
         if ruled > lower:
-            lower, method = ruled, "trade-off curve"
+            lower, method = ruled, FAMILY
     return _of(
         plan,
         target,

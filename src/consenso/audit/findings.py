@@ -13,6 +13,8 @@ from consenso.problem import Unit
 
 # What is told of a first attack that was not the last one.
 FIRST = ("lower", "method", "confidence", "trials")
+# The method of a bound within the family of a claim.
+FAMILY = "trade-off curve"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,16 @@ class Finding:
         """How much of the claimed epsilon the attack did not reach."""
         return self.claimed - self.lower
 
+    @property
+    def share(self) -> float:
+        """How much of the claimed epsilon the attack reached; 1 where nothing was claimed to be lost."""
+        return self.lower / self.claimed if self.claimed > 0 else 1.0
+
+    @property
+    def sense(self) -> str:
+        """Of what the bound holds: a claim's trade-off curve is beaten as one of its family."""
+        return "if its shape holds" if self.method == FAMILY else "of any mechanism"
+
     def to_json(self) -> dict[str, Any]:
         """Numbers and names; an infinite claim is null."""
         names = (
@@ -54,6 +66,8 @@ class Finding:
         return {name: getattr(self, name) for name in names} | {
             "claimed": self.claimed if finite else None,
             "gap": self.gap if finite else None,
+            "share": self.share if finite else None,
+            "sense": self.sense if finite else None,
             "first": None if self.first is None else {name: getattr(self.first, name) for name in FIRST},
         }
 

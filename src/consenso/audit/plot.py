@@ -25,8 +25,20 @@ def draw(finding: Finding, path: Path) -> None:
         GRID, claimed, color="tab:red", label=f"claimed (epsilon {finding.claimed:.3g} at delta {finding.delta:g})"
     )
     axes.plot(shown.fpr, shown.fnr, color="tab:blue", label=f"attack, {finding.trials} runs of either world")
-    a, b = shown.errors.upper
-    axes.plot([a], [b], "o", color="tab:blue", label=f"at most, with confidence {shown.errors.confidence:g}")
+    counts, (a, b) = shown.errors, shown.errors.upper
+    seen = counts.false_positives / counts.negatives, counts.false_negatives / counts.positives
+    # Only the upper ends matter: an attack that errs more proves less.
+    ends = [[0.0], [max(0.0, a - seen[0])]], [[0.0], [max(0.0, b - seen[1])]]
+    axes.errorbar(
+        [seen[0]],
+        [seen[1]],
+        xerr=ends[0],
+        yerr=ends[1],
+        fmt="o",
+        color="tab:blue",
+        capsize=3,
+        label=f"errors counted, at most so many with confidence {counts.confidence:g}",
+    )
     axes.plot([0, 1], [1, 0], color="0.6", linestyle=":", label="guessing")
     axes.set(
         xlabel="false positive rate",

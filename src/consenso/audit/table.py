@@ -30,7 +30,7 @@ class Attacked:
 
 
 def markdown(attacked: Iterable[Attacked]) -> str:
-    """One row for each algorithm and spec: claimed epsilon / proved lower bound, by observer."""
+    """One row for each algorithm and spec: claimed epsilon / proved lower bound and their ratio, by observer."""
     rows = list(attacked)
     tried = [finding for row in rows for finding in row.findings if finding.trials]
     if not tried:
@@ -38,9 +38,9 @@ def markdown(attacked: Iterable[Attacked]) -> str:
     most, fewest = max(finding.trials for finding in tried), min(finding.trials for finding in tried)
     confidence = min(finding.confidence for finding in tried)
     lines = [
-        f"Epsilon at delta {tried[0].delta:g}: claimed / at least, the latter with confidence {confidence:g} "
-        f"for each entry. {most:,} runs of either world, {fewest:,} where runs cannot be taken together. A dash: there "
-        "is no such observer. inf: nothing is claimed.",
+        f"Epsilon at delta {tried[0].delta:g}: claimed / proved, the latter with confidence {confidence:g} for each "
+        f"entry, and how much of the claim that is. {most:,} runs of either world, {fewest:,} where runs cannot be "
+        "taken together. A dash: there is no such observer. inf: nothing is claimed.",
         "",
         "| algorithm | unit, adjacency | schedule, trust | eavesdropper | server | peer | public |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -59,7 +59,7 @@ def _cell(finding: Finding | None) -> str:
         return "-"
     if math.isinf(finding.claimed):
         return "inf"
-    text = f"{finding.claimed:.3g} / {finding.lower:.3g}"
+    text = f"{finding.claimed:.3g} / {finding.lower:.3g}, {finding.share:.0%}"
     return f"**{text} REFUTED**" if finding.refuted else text
 
 

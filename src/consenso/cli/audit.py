@@ -272,12 +272,12 @@ def _show(attacked: Attacked) -> None:
     first = attacked.findings[0]
     scope = f"{first.unit}, {first.adjacency}: epsilon at delta {first.delta:g}"
     table = Table(title=f"{first.algorithm} ({attacked.spec}), {scope}", title_justify="left")
-    for name in ("observer", "claimed", "at least", "gap", "verdict"):
+    for name in ("observer", "claimed", "proved", "share", "sense", "verdict"):
         table.add_column(name, no_wrap=True)
     for finding in attacked.findings:
         table.add_row(finding.observer, *_cells(finding))
     sure = sorted({finding.confidence for finding in attacked.findings if finding.trials})
-    table.caption = f"at least: with confidence {' or '.join(f'{each:.6g}' for each in sure)}" if sure else None
+    table.caption = f"proved: with confidence {' or '.join(f'{each:.6g}' for each in sure)}" if sure else None
     console = Console()
     console.print(table)
     for how in dict.fromkeys(_how(finding) for finding in attacked.findings if finding.trials):
@@ -294,6 +294,6 @@ def _how(finding: Finding) -> str:
 
 def _cells(finding: Finding) -> list[str]:
     if not finding.trials:
-        return ["inf", "-", "-", "nothing is claimed"]
-    numbers = [f"{value:.4g}" for value in (finding.claimed, finding.lower, finding.gap)]
-    return [*numbers, "REFUTED" if finding.refuted else "not refuted"]
+        return ["inf", "-", "-", "-", "nothing is claimed"]
+    numbers = [f"{finding.claimed:.4g}", f"{finding.lower:.4g}", f"{finding.share:.0%}"]
+    return [*numbers, finding.sense, "REFUTED" if finding.refuted else "not refuted"]
