@@ -276,7 +276,7 @@ def test_one_pass_of_scores_slopes_and_pull_is_the_three_of_them(
     cohort = Shards.build(make_problem(Logistic(), [rows]), X, y, [0, rows]).cohort()
     x, offsets, steps = 3.0 * rng.normal(size=FEATURES), 4.0 * rng.normal(size=rows), 10.0 ** rng.uniform(-6, 6, rows)
     steps[0] = 0.0
-    assert cohort._sweeps(x, offsets, steps)
+    assert cohort._can_sweep(x, offsets, steps)
     swept = cohort.prox_pull(x, 2.0, offsets, steps)
     scores = cohort.linear_predictor(x)
     slopes = cohort.prox_slopes(2.0 * scores + offsets, steps)
@@ -296,7 +296,7 @@ def test_several_parties_and_other_losses_are_pulled_all_the_same(loss: Loss) ->
     cohort, rng = shards.cohort(), np.random.default_rng(1)
     x, shape = rng.normal(size=cohort.problem.dim), cohort.linear_predictor(np.zeros(cohort.problem.dim)).shape
     offsets, steps = rng.normal(size=shape), rng.uniform(0.1, 2.0, len(X))
-    assert not cohort._sweeps(x, offsets, steps)
+    assert not cohort._can_sweep(x, offsets, steps)
     scores, slopes, pulled = cohort.prox_pull(x, 2.0, offsets, steps)
     close(scores, cohort.linear_predictor(x))
     close(slopes, loss.prox_slope(2.0 * scores + offsets, steps, y))

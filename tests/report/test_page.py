@@ -212,4 +212,4 @@ def test_the_page_tells_who_learns_how_much_of_whom(tmp_path: Path) -> None:
     assert page.count("<summary>as peer") == 6
     assert "party 3: epsilon its own data" in page
     (row,) = [line for line in page.split("<tr>") if "distance 4 or more" in line]
-    assert "<td class=number>6</td>" in row
+    assert "<td class='number'>6</td>" in row

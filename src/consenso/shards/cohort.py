@@ -95,6 +95,8 @@ class Cohort:
         slopes = self.slopes(self.linear_predictor(x))
         sizes = self._norms * (np.abs(slopes) if slopes.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", slopes, slopes)))
         # A margin loss has the gradient slope times row, so that clipping it rescales the slope.
+        if clip == np.inf:
+            return self._weight(slopes)
         factors = shorten(sizes, clip * (1.0 - 4 * np.finfo(np.float64).eps))
         return self._weight(slopes * (factors if slopes.ndim == 1 else factors[:, None]))
 

@@ -128,7 +128,8 @@ def test_every_theorem_is_stated_by_a_plan():
                     for candidate in made.algorithm.theorems(made.spec, query):
                         with contextlib.suppress(PreconditionError):
                             stated.add(names(candidate()))
-    assert stated | {"Composition"} == {names(theorem) for theorem in EXAMPLES}
+    # What is composed is stated for every plan, on a graph by the component that hides a node.
+    assert stated | {"Composition", "SumsOnGraph"} == {names(theorem) for theorem in EXAMPLES}
 
 
 @pytest.mark.parametrize("theorem", EXAMPLES + ORACLES, ids=names)

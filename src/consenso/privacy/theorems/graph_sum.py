@@ -48,7 +48,7 @@ class SumsOnGraph:
         require(
             1 <= self.hiding <= self.nodes,
             f"SumsOnGraph(hiding={self.hiding}, nodes={self.nodes}): a node is hidden among itself and the others, "
-            "from 1 to all of them.",
+            "from 1 to all of them; count those whose noise is added.",
         )
 
     def event(self) -> Event:
