@@ -18,7 +18,7 @@ from consenso.privacy.run_spec import PrivacyQuery
 from consenso.testing import laws
 from consenso.testing.plans import shards_of
 
-SLOW = {"GeneralADMM", "ObjectivePerturbation", "PreconditionedFixedPoint"}
+SLOW = {"DualAveraging", "GeneralADMM", "ObjectivePerturbation", "PreconditionedFixedPoint"}
 HUBS_ONE_BY_ONE = {"DPCD", "NoisyFixedPoint"}
 
 

@@ -317,7 +317,7 @@ class InexactADMM:
             ),
         ).vary(
             {"norm": 2, "row_bound_1": None, "region": Box(low=-1e9, high=1e9), "noise": GaussianNoise(multiplier=1.0)},
-            {"penalty": 1.0, "averaging": 0.5, "subproblem": Proximal(proximity=0.5)},
+            {"penalty": 1.0, "linearised": True, "averaging": 0.5, "subproblem": Proximal(proximity=0.5)},
         )
 
 

@@ -219,5 +219,5 @@ class IPADMM:
         ).vary(
             {"inner_steps": 2, "clip": 0.6, "at_average": False, "averaging": 0.0},
             {"penalty": 0.5, "proximity": 1.0, "inner_steps": 1, "radius": 1.0},
-            {"rate": 0.5, "inner_steps": 1},
+            {"rate": 0.5, "inner_steps": 1, "linearised": True},
         )

@@ -324,7 +324,8 @@ class PreconditionedFixedPoint:
         else:
             width = found.best_clip(noise)
         # What is cut off after few steps is also what is yet to be learnt: only little noise makes the clip wider.
-        width = min(width, FIRST_CLIP * hub.spread * max(1.0, noise_levels.WIDER / noise))
+        if noise > 0:
+            width = min(width, FIRST_CLIP * hub.spread * max(1.0, noise_levels.WIDER / noise))
         bend = max(found.curvature(width), noise_levels.LEAST_BEND)
         hub = replace(hub, width=min(max(width, NARROWEST_WIDTH), 1.0), bend=bend)
         return replace(hub, steps=self._count_steps(facts, hub))
@@ -484,5 +485,13 @@ class PreconditionedFixedPoint:
                 "smoothing": 0.1,
                 "rounds": 10,
                 "noise": dict.fromkeys(("second moment", "slopes", "gradient"), GaussianNoise(multiplier=2.0)),
+            },
+            {
+                "counts": True,
+                "constant": 0.3,
+                "threshold": 1.3,
+                "follows": True,
+                "noise": dict.fromkeys(("targets", "second moment", "gradient"), GaussianNoise(multiplier=2.0)),
+                "rounds": 9,
             },
         )
