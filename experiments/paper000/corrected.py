@@ -27,6 +27,7 @@ from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.algorithms.stateless_walk import StatelessWalk
+from consenso.conventions import Trust
 from consenso.datasets import Dataset
 from consenso.engine.run import run
 from consenso.losses import Huber
@@ -34,7 +35,6 @@ from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper, Observer, Peer, Public
-from consenso.privacy.release import Trust
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1

@@ -30,7 +30,7 @@ def list_commands() -> dict[str, Any]:
 COMMANDS = list_commands()
 # Those that wait for people or machines, and those that print a table: they answer in words only.
 WITHOUT_JSON = {"explore", "certs init", "certs issue", "flower build", "lint", "ledger create", "ledger verify"}
-WITHOUT_JSON |= {"ledger head", "ledger export", "ledger lease"}
+WITHOUT_JSON |= {"ledger head", "ledger export", "ledger lease", "ledger plot"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -91,6 +91,7 @@ ERRORS = [
     (["lint"], "name at least one file or folder"),
     (["ledger", "show", "nowhere.ledger"], "nowhere.ledger"),
     (["ledger", "head", "nowhere.ledger"], "nowhere.ledger': there is no such file"),
+    (["ledger", "plot", "nowhere.ledger"], "nowhere.ledger': there is no such file"),
     (["ledger", "export", "nowhere.ledger"], "nowhere.ledger': there is no such file"),
     (["ledger", "verify", "nowhere.ledger"], "nowhere.ledger': there is no such file"),
     (["ledger", "create", "n.ledger", "--dataset", "x", "--epsilon", "-1", "--delta", "0.1"], "epsilon"),

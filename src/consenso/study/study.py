@@ -158,6 +158,10 @@ class Study:
         }
         for section, name in LOCAL:
             said[section].pop(name)
+        # Keys that version 0.1.0 did not have count where they say something.
+        for name, usual in (("trees", "one"), ("masks", "added")):
+            if said["setting"][name] == usual:
+                said["setting"].pop(name)
         return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     @cached_property
