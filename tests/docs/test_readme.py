@@ -19,8 +19,9 @@ def test_the_example_trains_a_good_model_with_the_promised_epsilon(capsys: pytes
     (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
     accuracy = re.compile(r"accuracy (\d\.\d+)")
     assert float(accuracy.search(out)[1]) > 0.9
-    # The noise differs from fit to fit; what the fit promises does not.
-    assert accuracy.sub("", out).split() == accuracy.sub("", shown).split()
+    # The noise, and the bound that is found, differ from fit to fit; what the fit promises does not.
+    drawn = re.compile(r"accuracy \d\.\d+|2-norm [\d.]+")
+    assert drawn.sub("", out).split() == drawn.sub("", shown).split()
     assert "epsilon 1 at delta 1e-05" in out
 
 
