@@ -58,6 +58,7 @@ def expected(table):
 @pytest.mark.parametrize("kind", ["parquet", "folder", "csv", "lazy", "duckdb", "memmap"])
 def test_a_table_in_storage_gives_the_model_of_one_in_memory(kind, rows, table, folder, expected, monkeypatch) -> None:
     monkeypatch.setattr(frames, "BATCH_NUMBERS", rows * (FEATURES + 1))
+    monkeypatch.setattr("consenso.estimators.stored.IN_MEMORY", 0)
     stored = {
         "parquet": lambda: (str(folder / "*.parquet"), "y"),
         "folder": lambda: (folder / "[0-9].parquet", "y"),

@@ -21,6 +21,9 @@ from consenso.shards.cluster import connect, current_client
 from consenso.shards.stored import ArrayBatches, Batch, RowBatches, check_batch, check_batches
 from consenso.tables.frames import Frames, is_stored, open_frames
 
+# Numbers of a memory map that are read at once: 128 megabytes.
+IN_MEMORY = 1 << 24
+
 
 @dataclass(frozen=True, eq=False)
 class TargetCoding:
@@ -131,8 +134,8 @@ def _check_partition(batches: DaskBatches, place: int) -> int:
 
 
 def opens(X: Any) -> bool:
-    """Whether a fit would read this in batches."""
-    return is_stored(X) or isinstance(X, np.memmap) or _is_dask(X)
+    """Whether a fit would read this in batches; a small memory map is read as any array is."""
+    return is_stored(X) or (isinstance(X, np.memmap) and X.size > IN_MEMORY) or _is_dask(X)
 
 
 def _is_dask(X: Any) -> bool:
