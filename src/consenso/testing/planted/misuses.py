@@ -119,7 +119,8 @@ def charge_seeded_noise(folder: Path) -> None:
     """Deploy noise from a seed that others know."""
     example = DualConsensusADMM.example()
     noise = GaussianNoise(multiplier=4.0)
-    made = plan(example.problem, DualConsensusADMM(), rounds=4, noise=noise, trust="curator", sampler=Seeded(0))
+    sampler = Seeded(0)  # consenso: allow fixed-seed a planted fault, which is refused
+    made = plan(example.problem, DualConsensusADMM(), rounds=4, noise=noise, trust="curator", sampler=sampler)
     run(made, shards_of(example), charge=LedgerCharge(ledger=ledger_in(folder), run_id="r"))
 
 
