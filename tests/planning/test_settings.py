@@ -262,7 +262,7 @@ def replace_sampler(made, sampler):
             "sample records with rate",
         ),
         (lambda p: ConsensusADMM(step=-1.0), "positive finite"),
-        (lambda p: ConsensusADMM(relaxation=1.0), "lies in \\(0, 1\\)"),
+        (lambda p: ConsensusADMM(relaxation=1.5), "lies in \\(0, 1"),
         (lambda p: DualConsensusADMM(rate=0.0), "a rate lies in"),
         (lambda p: DualConsensusADMM(level="record", clip=1.0), "drop clip"),
     ],

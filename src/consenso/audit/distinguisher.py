@@ -43,7 +43,8 @@ def logistic(features: Array, truth: Array) -> Array:
         bend = (features * (chance * (1.0 - chance))[:, None]).T @ features + RIDGE * np.eye(len(weights))
         move = np.linalg.solve(bend, slope)
         # Worlds that a line separates have no finite optimum; short moves stay where the scores still rank.
-        weights = weights - move * min(1.0, LONGEST / max(float(np.linalg.norm(move)), np.finfo(float).tiny))
-        if np.linalg.norm(move) < 1e-8:
+        length = float(np.linalg.norm(move))
+        weights = weights - move * (LONGEST / length if length > LONGEST else 1.0)
+        if length < 1e-8:
             break
     return weights
