@@ -124,7 +124,6 @@ def test_what_another_has_not_signed_is_refused_and_who_handed_it_over_is_named(
 
 def test_two_models_of_one_owner_are_noticed(world):
     """Its neighbours get different ones, each signed; wherever they meet, the owner is named."""
-    here = world(PLANS["neighbours"]())
     seen: list[str] = []
 
     class TwoFaced(GraphPeer):
@@ -138,12 +137,17 @@ def test_two_models_of_one_owner_are_noticed(world):
             self._calls["item", other, name] = self.lines.call(other, item, lambda envelope: envelope.kind == "done")
             return None
 
-    for party in here.names:
-        kind = TwoFaced if party == LIAR else GraphPeer
-        here.peer(party, kind=kind, refused=lambda who, why: seen.append(why))
-    here.join()
-    assert not here.errors
-    assert any("'p1' signed two different ones" in why for why in seen)
+    # Two models meet only where one is passed on before the other came: in some of the runs.
+    for _ in range(8):
+        here = world(PLANS["neighbours"]())
+        for party in here.names:
+            kind = TwoFaced if party == LIAR else GraphPeer
+            here.peer(party, kind=kind, refused=lambda who, why: seen.append(why))
+        here.join()
+        assert not here.errors
+        if any("'p1' signed two different ones" in why for why in seen):
+            return
+    pytest.fail("nobody noticed")
 
 
 def test_a_second_model_of_a_walk_is_noticed_and_both_authors_are_named(world, authority):
