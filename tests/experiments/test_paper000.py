@@ -34,8 +34,6 @@ TINY = Grid(
     visits=60,
 )
 
-TABLES = "The grid of this paper changed with its objections; the tables that these tests read are to be made anew."
-
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> Results:
@@ -152,7 +150,8 @@ def test_the_time_follows_from_the_budget():
 
 
 def page(results: Results, folder, *, drawn: bool) -> str:
-    outcome = PAPER.gather(TINY, results)
+    objections = tuple(case.object_to(results) for case in PAPER.cases)
+    outcome = replace(PAPER.gather(TINY, results), objections=objections)
     shown = outcome if drawn else replace(outcome, figures=())
     return report.write(PAPER, shown, folder, made={"grid": "tiny"}).read_text() + repr(outcome.figures)
 
@@ -175,7 +174,6 @@ def changed(results: Results, group: str, factor: float) -> Results:
     )
 
 
-@pytest.mark.skip(reason=TABLES)
 def test_every_result_is_in_the_report(results, tmp_path):
     before = page(results, tmp_path / "before", drawn=False)
     assert page(results, tmp_path / "again", drawn=False) == before
@@ -183,7 +181,6 @@ def test_every_result_is_in_the_report(results, tmp_path):
         assert page(changed(results, group, 1.37), tmp_path / group, drawn=False) != before, group
 
 
-@pytest.mark.skip(reason=TABLES)
 def test_a_changed_result_changes_the_drawing(results, tmp_path):
     page(results, tmp_path / "one", drawn=True)
     page(changed(results, "published admm", 1.37), tmp_path / "other", drawn=True)
@@ -191,24 +188,29 @@ def test_a_changed_result_changes_the_drawing(results, tmp_path):
     assert (tmp_path / "one" / "settings.svg").read_text() == (tmp_path / "other" / "settings.svg").read_text()
 
 
-@pytest.mark.skip(reason=TABLES)
 def test_verdicts_follow_the_results(results):
     def states(found: Results) -> list[str]:
         return [verdict.state for verdict in PAPER.gather(TINY, found).verdicts]
 
-    numbers, better, kept, *_ = states(results)
+    def with_sums(factor: float) -> Results:
+        """Corrected runs with a secure sum whose objectives are so much larger."""
+        return Results(
+            {
+                cell: {**values, "objective": [factor * value for value in values["objective"]]}
+                if ("way", "federated-admm") in cell.settings
+                else values
+                for cell, values in results.items()
+            }
+        )
+
+    numbers, _, kept, *_ = states(results)
     assert numbers == "reproduced"
-    assert better == "only with the flaw"
     assert kept == "not reproduced"
     assert states(changed(results, "published admm", 10.0))[0] == "not reproduced"
     assert states(changed(results, "spending", 1e-9))[2] == "reproduced"
-    lucky = {
-        cell: {**values, "objective": [value / 3 for value in values["objective"]]}
-        if ("way", "federated-admm") in cell.settings
-        else values
-        for cell, values in results.items()
-    }
-    assert states(Results(lucky))[1] == "reproduced"
+    # Two methods that so few seeds cannot tell apart are undecided; far apart, they are decided either way.
+    assert states(with_sums(3.0))[1] == "only with the flaw"
+    assert states(with_sums(1 / 3))[1] == "reproduced"
 
 
 def edited(results: Results, group: str, **values) -> Results:
@@ -247,7 +249,6 @@ def test_objections_follow_the_results(results):
     assert cases["theorem-2"](edited(results, "theorem centralized", **{"exact, step over n": 9.0})).survives
 
 
-@pytest.mark.skip(reason=TABLES)
 def test_one_command_leaves_everything(results, tmp_path):
     # Only cells that take no time, in two processes: the rest is kept by the fixture's run and not asked for here.
     fast = replace(
@@ -255,6 +256,10 @@ def test_one_command_leaves_everything(results, tmp_path):
         grids={"tiny": TINY},
         cells=lambda grid: tuple(cell for cell in cells(grid) if cell.group.startswith("theorem")),
         gather=lambda grid, found: PAPER.gather(TINY, Results({**results, **found})),
+        cases=tuple(
+            replace(case, object_to=lambda found, case=case: case.object_to(Results({**results, **found})))
+            for case in PAPER.cases
+        ),
     )
     done = reproduce(fast, "tiny", tmp_path, listed=(PAPER,))
     folder = tmp_path / "000"
