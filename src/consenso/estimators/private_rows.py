@@ -48,8 +48,16 @@ def find_rows(X: Any, stages: Stages, weights: Array | None, *, centers: bool) -
     scaled = RowMap(row_bound=None, columns=columns).scale(X)
     lengths = np.sqrt(squared_norms(scaled))[:, None]
     found = _search(stages, "lengths of rows", LENGTHS_SHARE, lengths, weights, (0.0, 1 - LENGTH_TAIL), positive=True)
-    bound = min(max(float(found.high[0]), LEAST_ROW_BOUND), MOST_ROW_BOUND)
+    bound = min(max(float(found.high[0]), LEAST_ROW_BOUND), MOST_ROW_BOUND, _longest_row(columns))
     return RowMap(row_bound=bound, columns=columns)
+
+
+def _longest_row(columns: Columns | None) -> float:
+    """How long a row can be within the ranges that were released: noise in the lengths may say more, and is wrong."""
+    if columns is None:
+        return math.inf
+    reach = np.maximum(np.abs(columns.low - columns.center), np.abs(columns.high - columns.center)) / columns.scale
+    return max(float(np.linalg.norm(reach)), LEAST_ROW_BOUND)
 
 
 def find_targets(y: Array, stages: Stages, weights: Array | None, *, centers: bool) -> tuple[float, float]:
