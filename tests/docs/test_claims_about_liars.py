@@ -27,7 +27,7 @@ def test_every_sentence_on_a_liar_names_its_test(page: str, section: str) -> Non
     assert [claim for claim in claims if not NAMED.search(claim)] == []
 
 
-@pytest.mark.parametrize("page", ["federation.md", "sharp-edges.md", "peers.md"])
+@pytest.mark.parametrize("page", ["federation.md", "sharp-edges.md", "peers.md", "secure-sum.md"])
 def test_the_tests_that_a_page_names_exist(page: str) -> None:
     named = NAMED.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
     assert named

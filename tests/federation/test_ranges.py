@@ -91,6 +91,27 @@ def test_a_huge_number_of_one_party_is_refused_and_the_run_goes_on(name: str, tm
         np.testing.assert_array_equal(model, models[0])
 
 
+def test_within_its_range_a_party_spoils_the_model_and_is_not_named(tmp_path: Path) -> None:
+    made = local_plan("DPSGD")
+    honest, spoiled = (HubRun(made, disk(tmp_path / kind, "hub")) for kind in ("honest", "spoiled"))
+    parties = Liars(made, tmp_path / "honest", None), Liars(made, tmp_path / "spoiled", None)
+    ask = parties[1].ask
+
+    def lie(questions, check, *, partial):
+        answers = ask(questions, check, partial=partial)
+        if answers.get(0):
+            # Thirty standard deviations of the sum's noise: within what an honest party could send.
+            answers[0] = answers[0][:-8] + np.array([30 * made.facts.noise["gradient"] / made.spec.parties]).tobytes()
+            check(0, answers[0])
+        return answers
+
+    parties[1].ask = lie
+    for hub, those in zip((honest, spoiled), parties, strict=True):
+        for _ in hub.rounds(those):
+            pass
+    assert np.linalg.norm(spoiled.model() - honest.model()) > 1
+
+
 @pytest.mark.parametrize("name", HUBS)
 def test_what_a_hub_sends_beyond_the_range_is_refused_before_data_are_touched(name: str, tmp_path: Path) -> None:
     made = local_plan(name)
