@@ -216,7 +216,12 @@ class Rows:
         return out
 
     def transformed_squared_norms(self, transform: Array) -> Array:
-        """Squared lengths of the rows times a (features, k) matrix, (rows,)."""
+        """Squared lengths of the rows times a (features, k) matrix, or times one for each party, (rows,)."""
+        if transform.ndim == 3:
+            if self.parties == 1:
+                return self.transformed_squared_norms(transform[0])
+            each = (self.take(np.array([party])).transformed_squared_norms(own) for party, own in enumerate(transform))
+            return np.concatenate([np.empty(0), *each])
         out = np.empty(self.count)
         for block in self._blocks():
             part = self.matrix[block]

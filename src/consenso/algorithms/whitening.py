@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -160,9 +161,27 @@ def factors(f: Cohort, metric: Metric, clip: float) -> Array:
         whitened: Array = f.squared_norms / metric.values[0]
     else:
         whitened = f.transformed_squared_norms(metric.power(-0.5))
-    hidden = 1 + 4 * f.problem.features**2 * CONDITION * ROUNDOFF
-    shortened: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(whitened) * hidden, np.finfo(float).tiny))
+    return shorten_whitened(whitened, clip, f.problem.features)
+
+
+def shorten_whitened(squared: Array, clip: float | Array, features: int) -> Array:
+    """Factors that shorten whitened rows of these computed squared lengths to the clip."""
+    hidden = 1 + 4 * features**2 * CONDITION * ROUNDOFF
+    shortened: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(squared) * hidden, np.finfo(float).tiny))
     return shortened
+
+
+class Shortening(Protocol):
+    """How much rows are shortened so that they are no longer than a clip when they are whitened."""
+
+    @property
+    def clip(self) -> float:
+        """The largest length of a whitened row."""
+        ...
+
+    def factors(self, rows: Cohort) -> Array:
+        """How much each row is shortened, (rows,)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +235,7 @@ def count_slopes(f: Cohort, x: Array, slopes: Slopes) -> Array:
     return count_rows(f, slope_sizes.BINS, _slope_bins, x, slopes)
 
 
-def sum_gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Whitening) -> Array:
+def sum_gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Shortening) -> Array:
     """Sum over each party's rows of slope times shortened row, before whitening, (parties, dim)."""
     problem = f.problem
     longest = problem.weight_bound * slope_limit(problem) * problem.row_bound * whitening.clip
@@ -248,6 +267,6 @@ def _slope_bins(f: Cohort, x: Array, slopes: Slopes) -> IntArray:
     return slope_sizes.find_bins(slopes.at(f, x) / slope_limit(f.problem))
 
 
-def _gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Whitening, step: float) -> IntArray:
+def _gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Shortening, step: float) -> IntArray:
     found, shortened = slopes.at(f, x), whitening.factors(f)
     return f.exact_sums(f.weigh(found * (shortened if found.ndim == 1 else shortened[:, None])), step)

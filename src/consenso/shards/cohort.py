@@ -200,7 +200,7 @@ class Cohort:
         return per_row * (self.weights if per_row.ndim == 1 else self.weights[:, None])
 
     def transformed_squared_norms(self, transform: Array) -> Array:
-        """Squared lengths of the rows after multiplication with a (features, k) matrix, (rows,)."""
+        """Squared lengths of the rows times a (features, k) matrix, or times one for each party, (rows,)."""
         return self._rows.transformed_squared_norms(transform)
 
     def repeat_per_row(self, per_party: Array) -> Array:
