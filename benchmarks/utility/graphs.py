@@ -81,8 +81,6 @@ def plan_for(problem: Problem, method: str, topology: Topology, epsilon: float) 
     given = PlanningInputs(
         problem=problem,
         target=target,
-        observer=Eavesdropper(),
-        kind="decentralized",
         trust=trust,
         schedule=None,
         topology=topology,

@@ -228,10 +228,13 @@ def test_graphs_and_schedules() -> None:
     [
         ({"kind": "central"}, "PreconditionedFixedPoint"),
         ({"kind": "federated", "trust": "secure-sum", "split": {"parties": 8}}, "PreconditionedFixedPoint"),
-        ({"kind": "federated", "trust": "local", "split": {"parties": 40}}, "DPSGD"),
+        ({"kind": "federated", "trust": "local", "split": {"parties": 40}}, "PreconditionedFixedPoint"),
         ({"kind": "decentralized", "topology": "ring", "split": {"parties": 8}}, "PreconditionedFixedPoint"),
         ({"kind": "decentralized", "trust": "local", "topology": "ring", "split": {"parties": 8}}, "IPADMM"),
-        ({"kind": "decentralized", "trust": "tree", "topology": "ring", "split": {"parties": 40}}, "DPSGD"),
+        (
+            {"kind": "decentralized", "trust": "tree", "topology": "ring", "split": {"parties": 40}},
+            "PreconditionedFixedPoint",
+        ),
     ],
 )
 def test_auto_chooses_by_public_facts_and_learns(setting: dict[str, Any], name: str, tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from consenso import registry
 from consenso.conventions import Trust
@@ -20,13 +21,30 @@ from consenso.solvers.request import Request, Rules
 
 
 def names() -> tuple[str, ...]:
-    """The solvers that can be asked for by name."""
-    return tuple(rules.NAME for rules in discover())
+    """The solvers that can be asked for by name, around a hub."""
+    return tuple(rules.NAME for rules in discover() if not _gossips(rules))
 
 
 def discover() -> list[Rules]:
     """The solvers of this package and of entry points `consenso.solvers`, in the order of their places."""
     return sorted(registry.kinds("solvers").values(), key=lambda rules: (rules.PLACE, rules.NAME))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A solver, what its rules make, and why, in one sentence of public facts."""
+
+    solver: str
+    algorithm: Any
+    rounds: int
+    reason: str
+
+
+def choose(request: Request, solver: str = "auto") -> Choice:
+    """What to plan with: the solver of the least expected excess risk, or the one that is named."""
+    rules, reason = _automatic(request) if solver == "auto" else _choose_named(solver, request)
+    algorithm, rounds = rules.recipe(request)
+    return Choice(solver=rules.NAME, algorithm=algorithm, rounds=rounds, reason=reason)
 
 
 def prepare(
@@ -62,12 +80,11 @@ def prepare(
         threshold=threshold,
         penalty_follows=penalty_follows,
     )
-    rules, reason = _automatic(request) if solver == "auto" else _choose_named(solver, request)
-    algorithm, rounds = rules.recipe(request)
+    choice = choose(request, solver)
     planned = plan(
         problem,
-        algorithm,
-        rounds=rounds,
+        choice.algorithm,
+        rounds=choice.rounds,
         target=target,
         observer=observer,
         schedule=schedule,
@@ -76,17 +93,28 @@ def prepare(
         count=count,
         earlier=earlier,
     )
-    return replace(planned, solver=rules.NAME, reason=reason)
+    return replace(planned, solver=choice.solver, reason=choice.reason)
+
+
+def compare(request: Request) -> tuple[list[tuple[float, Rules]], dict[str, str]]:
+    """The solvers that apply with their expected excess risks, best first, and why others do not."""
+    able: list[tuple[float, Rules]] = []
+    refusals: dict[str, str] = {}
+    for rules in discover():
+        if _gossips(rules) and request.topology is None:
+            continue  # not worth a word where there is no graph
+        refusal = _refusal(rules, request)
+        if refusal is None:
+            able.append((rules.excess(request), rules))
+        else:
+            refusals[rules.NAME] = refusal
+    return sorted(able, key=lambda each: each[0]), refusals
 
 
 def _automatic(request: Request) -> tuple[Rules, str]:
     """The solver of the least expected excess risk."""
-    refusals = {rules.NAME: _refusal(rules, request) for rules in discover()}
-    able = sorted(
-        ((rules.excess(request), rules) for rules in discover() if refusals[rules.NAME] is None),
-        key=lambda each: each[0],
-    )
-    told = [f"{name} does not apply ({refusal})" for name, refusal in refusals.items() if refusal is not None]
+    able, refusals = compare(request)
+    told = [f"{name} does not apply ({refusal})" for name, refusal in refusals.items()]
     if not able:
         raise PreconditionError(f"prepare(solver='auto'): no solver applies: {'; '.join(told)}.")
     (least, chosen), others = able[0], able[1:]
@@ -96,9 +124,16 @@ def _automatic(request: Request) -> tuple[Rules, str]:
 
 
 def _refusal(rules: Rules, request: Request) -> str | None:
+    if request.gossips and not _gossips(rules):
+        return "it makes each step of a sum over all parties, and peers that gossip have none"
     if request.problem.is_weighted and not getattr(rules, "TAKES_WEIGHTS", False):
         return "its bounds are proved for rows without weights"
     return rules.refusal(request)
+
+
+def _gossips(rules: Rules) -> bool:
+    """Whether a solver is for peers that hear their neighbours only."""
+    return bool(getattr(rules, "GOSSIPS", False))
 
 
 def _choose_named(solver: str, request: Request) -> tuple[Rules, str]:

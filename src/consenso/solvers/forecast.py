@@ -24,10 +24,10 @@ import numpy as np
 from consenso.algorithms.noise_levels import FLATTENED, HINGE, LARGEST_SCORE, RESIDUAL, slope_limit
 from consenso.conventions import Trust
 from consenso.privacy.calibrate import Target
-from consenso.privacy.observers import choose_trust
 from consenso.problem import Problem
 from consenso.schedules import Schedule
 from consenso.solvers.request import Request
+from consenso.topology import Topology
 
 # Noise of objective perturbation over that of one Gaussian release, at the published rule.
 OBJECTIVE = 1.3
@@ -57,17 +57,19 @@ def expected_excess(
     *,
     trust: Trust | None = None,
     schedule: Schedule | None = None,
+    topology: Topology | None = None,
     effective: float | None = None,
 ) -> Forecast:
     """The forecast of a fit of this problem within this target: records, features, bounds, unit, adjacency, parties.
 
     effective: how many directions the rows fill, if that is public or was released; None for all features.
     """
-    from consenso.solvers.choose import discover
+    from consenso.solvers.choose import compare
 
-    request = Request(problem=problem, target=target, trust=trust, schedule=schedule, effective=effective)
-    found = [(rules.NAME, rules.excess(request)) for rules in discover() if rules.refusal(request) is None]
-    found.sort(key=lambda each: each[1])
+    request = Request(
+        problem=problem, target=target, trust=trust, schedule=schedule, topology=topology, effective=effective
+    )
+    found = [(rules.NAME, excess) for excess, rules in compare(request)[0]]
     noise, most = score_noise(request), constant_excess(request)
     name, excess = found[0]
     return Forecast(
@@ -84,8 +86,7 @@ def gradient_noise(request: Request) -> float:
     problem = request.problem
     most = problem.most if problem.unit == "party" else np.ones(problem.parties)
     factor = (1.0 if problem.adjacency == "add-remove" else 2.0) * float(np.max(most))
-    trust = request.trust or choose_trust(problem.parties)
-    own = math.sqrt(problem.parties) if trust == "local" and not request.is_central else 1.0
+    own = math.sqrt(problem.parties) if request.adds_own_noise else 1.0
     return factor * own / (request.mu * problem.records)
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from consenso.algorithms.noise_levels import RESIDUAL
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.losses import Squared
-from consenso.privacy.observers import choose_trust
 from consenso.public_facts import PublicFacts
 from consenso.solvers import forecast
 from consenso.solvers.request import Request
@@ -119,7 +118,6 @@ def _loudest(request: Request) -> float:
     problem = request.problem
     (release,) = PreconditionedFixedPoint().releases(PublicFacts.everyone(problem, rounds=2))
     bounds = np.broadcast_to(release.bounds.at(problem.unit, problem.adjacency), (problem.parties,))
-    trust = request.trust or choose_trust(problem.parties)
-    # Under local trust every party adds its own noise, and the hub hears all of them.
-    bound = float(np.linalg.norm(bounds)) if trust == "local" and not request.is_central else float(bounds.max())
+    # Where every party adds its own noise, the hub hears all of them.
+    bound = float(np.linalg.norm(bounds)) if request.adds_own_noise else float(bounds.max())
     return bound / problem.row_bound**2

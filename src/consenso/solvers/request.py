@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from consenso.conventions import Trust
+from consenso.conventions import ON_GRAPH, Trust
 from consenso.errors import InputError
 from consenso.privacy.calibrate import Mu, PureEpsilon, Target, calibrate_noise
 from consenso.privacy.events import Gaussian
+from consenso.privacy.observers import choose_trust
 from consenso.problem import Problem
 from consenso.schedules import Everyone, Schedule
+from consenso.topology import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +24,7 @@ class Request:
     target: Target
     trust: Trust | None = None
     schedule: Schedule | None = None
+    topology: Topology | None = None  # of peers without a hub
     constant: float | None = None  # value of the last column where it is that of an intercept
     threshold: float | None = None  # where residuals are clipped, in standard deviations; None for the least excess
     effective: float | None = None  # how many directions rows fill, where that is public; None for all features
@@ -31,6 +34,17 @@ class Request:
     def is_central(self) -> bool:
         """Whether one curator holds all records."""
         return self.problem.parties == 1
+
+    @property
+    def gossips(self) -> bool:
+        """Whether peers hear their neighbours only; those that sum on their graph learn as around a hub."""
+        return self.topology is not None and self.trust not in ON_GRAPH
+
+    @property
+    def adds_own_noise(self) -> bool:
+        """Whether every party hides its own records, so that a sum has the noise of all."""
+        trust = self.trust or choose_trust(self.problem.parties)
+        return trust in ("local", "tree") and not self.is_central
 
     @property
     def takes_everyone(self) -> bool:

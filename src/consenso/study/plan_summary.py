@@ -16,7 +16,6 @@ from consenso.planning.plan import Plan
 from consenso.privacy.calibrate import PureEpsilon, Target
 from consenso.privacy.card import Card
 from consenso.problem import Problem
-from consenso.study.auto import zcdp_of
 from consenso.study.cost import CostEstimate, estimate_cost
 from consenso.study.planning import observer_of
 
@@ -162,7 +161,7 @@ def predict_error(made: Plan, target: Target | None) -> RiskBound | None:
         dim=problem.dim,
         distance=distance,
     )
-    rho = zcdp_of(target)
+    rho = theory.zcdp_of(target)
     rounds = tradeoff.best_rounds(rho)
     squared = tradeoff.error(rho, rounds)
     smooth = type(problem.regularizer).__name__ == "L2"

@@ -92,8 +92,6 @@ def plan_of(
         PlanningInputs(
             problem=problem,
             target=privacy.target,
-            observer=observer,
-            kind=setting.kind,
             trust=setting.trust,
             schedule=schedule,
             topology=topology,
@@ -105,7 +103,7 @@ def plan_of(
     )
     options: dict[str, Any] = {
         "rounds": choice.rounds,
-        "schedule": choice.schedule,
+        "schedule": schedule,
         "trust": setting.trust,
         "topology": topology,
         "sampler": sampler,

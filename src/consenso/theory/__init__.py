@@ -4,7 +4,7 @@
 convexity), `LinearisedADMM` for first-order ADMM on convex losses, with a server, on a graph, and under a constraint.
 """
 
-from consenso.theory.budgets import budget
+from consenso.theory.budgets import budget, zcdp_of
 from consenso.theory.contraction import (
     Tradeoff,
     Utility,
@@ -26,4 +26,5 @@ __all__ = [
     "price_of_states",
     "price_of_sum",
     "relax",
+    "zcdp_of",
 ]

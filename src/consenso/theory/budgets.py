@@ -1,10 +1,11 @@
-"""What a budget of epsilon and delta is in zCDP."""
+"""What a budget is in zCDP."""
 
 from __future__ import annotations
 
 import math
 
 from consenso.errors import InputError
+from consenso.privacy.calibrate import EpsilonDelta, Mu, Rho, Target
 
 
 def budget(epsilon: float, delta: float) -> float:
@@ -28,3 +29,14 @@ def budget(epsilon: float, delta: float) -> float:
     while excess(high) < 0:
         high += 1
     return math.exp(brentq(excess, low, high, xtol=1e-13))
+
+
+def zcdp_of(target: Target) -> float:
+    """The budget of a target as that of Gaussian releases in zCDP."""
+    if isinstance(target, Rho):
+        return target.rho
+    if isinstance(target, Mu):
+        return target.mu**2 / 2
+    if not isinstance(target, EpsilonDelta):
+        raise InputError(f"zcdp_of({target}): Gaussian releases need a delta; state one.")
+    return budget(target.epsilon, target.delta)
