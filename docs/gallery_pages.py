@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 FOLDER = Path(__file__).parent / "gallery"
 LONGEST = 1000  # characters of a value that has a page of its own
-WIDTH = 110  # of printed lines on a page
+WIDTH = 84  # of printed lines on a page
 MARK = re.compile(r"^# %%(?P<kind> \[markdown\])?\s*$")
 
 

@@ -62,7 +62,7 @@ _ = plt.legend()
 # What more privacy would cost, for these records:
 
 # %%
-epsilons, runs = [0.1, 0.2, 0.5, 1, 2, 5], 3
+epsilons, runs = [0.01, 0.03, 0.1, 0.3, 1, 3], 3
 scores = np.array(
     [
         [

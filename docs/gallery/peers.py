@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Peers without a server
 #
-# Twelve clinics on a ring of links want one model, and none of them is to be the centre. Three ways, at the same
-# epsilon against every peer.
+# Twelve clinics, each linked to four others, want one model, and none of them is to be the centre. Three ways, at the
+# same epsilon against every peer.
 
 # %%
 from consenso import Study
@@ -43,7 +43,7 @@ from consenso.study.training import train
 
 trained = {trust: train(study, Path(trust)) for trust, study in studies.items()}
 for trust, done in trained.items():
-    print(f"{trust:12} accuracy {done.metrics['accuracy']:.3f}   {ways[trust]}")
+    print(f"{trust:12} accuracy {done.metrics['accuracy']:.3f}   {ways[trust]} ({done.card.algorithm})")
 assert trained["masked-sum"].metrics["accuracy"] > trained["local"].metrics["accuracy"]
 
 # %% [markdown]
@@ -53,7 +53,7 @@ assert trained["masked-sum"].metrics["accuracy"] > trained["local"].metrics["acc
 # %%
 from consenso.planning.pairs import pair_costs
 
-costs = {trust: pair_costs(done.card and studies[trust].plan(), 1e-5) for trust, done in trained.items()}
+costs = {trust: pair_costs(study.plan(), 1e-5) for trust, study in studies.items()}
 for trust, cost in costs.items():
     label, pairs, (least, *_, most) = cost.quantiles()[-1]
     print(f"{trust:12} epsilon from {least:.2f} to {most:.2f} over {pairs} ordered pairs")
