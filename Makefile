@@ -40,6 +40,7 @@ lint: $(INSTALLED)
 
 docs: $(INSTALLED)
 	$(BIN)/python docs/algorithm_pages.py
+	$(BIN)/python docs/gallery_pages.py
 	$(BIN)/mkdocs build --strict --quiet --site-dir site
 
 # Screenshots of every page at two widths, in light and dark; needs Debian's chromium.

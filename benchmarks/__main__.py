@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 MODULES = (
+    "first_minute",
     "prox",
     "parties",
     "noise",

@@ -17,6 +17,7 @@ import importlib
 import importlib.metadata
 import pkgutil
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from types import ModuleType
@@ -97,9 +98,12 @@ def kinds(family: str) -> dict[str, Any]:
 def name_of(kind: type[Any]) -> str:
     """`family.Name`; where a class is not registered, its Python path, which nothing finds."""
     if kind not in _FAMILY_OF:
+        own = kind.__module__.startswith("consenso.")
         for family, where in FAMILIES.items():
-            if not kind.__module__.startswith("consenso.") or kind.__module__.startswith(where.modules):
+            if not own:
                 _load(family)
+            elif {kind.__module__, kind.__module__.rpartition(".")[0]} & set(where.modules):
+                _read(family, sys.modules[kind.__module__])  # the rest of the family is not needed for a name
     family_of = _FAMILY_OF.get(kind)
     return _origin(kind) if family_of is None else f"{family_of}.{_own_name(kind)}"
 
@@ -176,11 +180,15 @@ def _load(family: str) -> None:
     where = FAMILIES[family]
     sources = [importlib.import_module(module) for module in where.modules]
     for module in _with_inner(sources):
-        for kind in _kinds_in(module, where):
-            register(family, kind)
+        _read(family, module)
     if where.is_open:
         for entry in importlib.metadata.entry_points(group=f"consenso.{family}"):
             _load_entry(family, entry)
+
+
+def _read(family: str, module: ModuleType) -> None:
+    for kind in _kinds_in(module, FAMILIES[family]):
+        register(family, kind)
 
 
 def _load_entry(family: str, entry: importlib.metadata.EntryPoint) -> None:
@@ -210,6 +218,8 @@ def _with_inner(sources: Iterable[ModuleType]) -> Iterator[ModuleType]:
     for source in sources:
         yield source
         for inner in pkgutil.iter_modules(getattr(source, "__path__", ())):
+            if inner.name == "kernels":  # compiled loops: no kinds, and slow to import
+                continue
             yield importlib.import_module(f"{source.__name__}.{inner.name}")
 
 

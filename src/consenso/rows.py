@@ -10,12 +10,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from consenso import whole_steps
 from consenso.arrays import Array, IntArray
 
 # Single-precision rows are widened a block at a time, never as a whole.
@@ -174,13 +175,17 @@ class Rows:
 
     def exact_sums(self, coefficients: Array, step: float) -> IntArray:
         """`rmatvec` in whole steps, each product rounded to the nearest: no order or batch of rows changes a bit."""
+        weights = np.ascontiguousarray(coefficients, dtype=np.float64).reshape(self.count, self.outputs)
+        given: tuple[Any, ...] = (*self._compress(), self.features) if self.is_sparse else (self.matrix,)
+        work, offsets = self._row_work(), self.layout.offsets
+        if self.count * work <= whole_steps.FEW_PRODUCTS:
+            add_up: Any = whole_steps.sum_sparse if self.is_sparse else whole_steps.sum_dense
+            return cast(IntArray, add_up(*given, weights, offsets, step).reshape(self.parties, -1))
         from consenso.kernels import exact_sums
 
         out = np.zeros((self.parties, self.features, self.outputs), dtype=np.int64)
-        weights = np.ascontiguousarray(coefficients, dtype=np.float64).reshape(self.count, self.outputs)
         kernel: Any = exact_sums.sparse_exact_sums if self.is_sparse else exact_sums.dense_exact_sums
-        given: tuple[Any, ...] = (*self._compress(), self.features) if self.is_sparse else (self.matrix,)
-        exact_sums.run_chunks(kernel, self.layout.offsets, self._row_work(), (*given, weights), step, out)
+        exact_sums.run_chunks(kernel, offsets, work, (*given, weights), step, out)
         return out.reshape(self.parties, -1)
 
     def exact_moments(self, step: float, change: Callable[[Array, slice], Array] | None = None) -> IntArray:

@@ -166,3 +166,16 @@ def test_the_questions_of_an_evaluation_are_answered_from_the_card(card: Card) -
     assert all(answer.strip() and ".." not in answer for answer in told.values())
     assert "SIMULATION" in evaluation_text(make_plan(seed=0).card(DELTA))
     assert "SIMULATION" not in evaluation_text(card)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_a_card_for_people_has_every_form(adjacency: str) -> None:
+    rng = np.random.default_rng(0)
+    rows, people = rng.uniform(-1, 1, (60, 2)), np.repeat(np.arange(20), 3)
+    model = PrivateLogisticRegression(epsilon=2, row_bound=2, classes=[0, 1], records=20, adjacency=adjacency)
+    card = model.fit(rows, (rows[:, 0] > 0).astype(int), users=people).card_
+    asked = {"replace-one": "which of two sets of records is yours", "add-remove": "whether you took part"}
+    assert asked[adjacency] in card.sentence()
+    assert asked[adjacency] in card._repr_html_()
+    assert "all records of one person" in evaluation_text(card)
+    assert not broken_rules(registry_yaml(card))

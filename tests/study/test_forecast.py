@@ -67,6 +67,11 @@ def test_more_budget_is_expected_to_reach_more_and_promise_less(study: Study) ->
         assert all(f">{cell}</t" in page for cell in row)
     assert "No private row was read" in page
     assert curves_of(found).references["without privacy"] == found.exact
+    # The rules know nothing of the records: their line runs between the simplest and the exact model.
+    assert found.simplest <= low.by_rules < high.by_rules < found.exact
+    assert high.by_rules > found.exact - 0.02
+    (_, ruled) = curves_of(found).curves
+    assert ruled.means == (low.by_rules, high.by_rules)
 
 
 def test_many_records_are_stood_for_by_fewer_with_the_same_noise(study: Study) -> None:
@@ -96,3 +101,11 @@ def test_made_up_records_keep_to_the_schema(study: Study) -> None:
     assert np.linalg.norm(made.X, axis=1).max() <= study.data.bound + 1e-12
     assert set(np.unique(made.y)) == {-1.0, 1.0}
     assert np.array_equal(made.X[:, 1:3].sum(axis=1), np.ones(500)), "one job each"
+
+
+def test_rules_speak_only_of_what_they_chose(study: Study) -> None:
+    named = study.change({"setting.algorithm": "DPSGD", "setting.rounds": 5, "setting.parameters": {"step": 1.0}})
+    found = forecast(named, (1.0,), runs=1, most=500)
+    assert [point.by_rules for point in found.points] == [None]
+    assert len(curves_of(found).curves) == 1
+    assert rows_of(found)[0][3] == "-"

@@ -45,7 +45,7 @@ def reproduce(
     """
     from consenso.errors import InputError, TamperError
 
-    reproduction = _experiments()
+    reproduction = import_experiments()
     known = reproduction.papers()
     if paper == "list":
         _list(known, as_json=as_json)
@@ -75,7 +75,7 @@ def reproduce(
     _show(told, out)
 
 
-def _experiments() -> Any:
+def import_experiments() -> Any:
     """The module that reproduces papers: from the checkout that this package lies in, or from the wheel."""
     import importlib
     import importlib.util

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import consenso.estimators.first_import  # noqa: F401  # isort: skip  # before anything else imports scikit-learn
 from consenso.estimators.bounds import PrivateBounds, private_bounds
 from consenso.estimators.least_squares import PrivateElasticNet, PrivateLasso, PrivateRidge
 from consenso.estimators.linear import ShorteningWarning

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from consenso.errors import ConsensoError, InputError
 from consenso.explorer.controls import changes, controls
+from consenso.explorer.pairs import node_of, view_of
 from consenso.pages import STYLE
 from consenso.report.expected import curves_of, note_of
 from consenso.study import Study
@@ -71,6 +72,12 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
         found = await run_in_threadpool(lambda: expected(change_study(content)))
         return JSONResponse(_plain(found))
 
+    async def look(request: Request) -> Response:
+        content = await asked(request)
+        node = node_of(content)
+        content.pop("node", None)
+        return JSONResponse(await run_in_threadpool(lambda: _plain(view_of(change_study(content), node))))
+
     async def write(request: Request) -> Response:
         content = await asked(request)
 
@@ -93,6 +100,7 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
             Route("/", page),
             Route("/plan", plan, methods=["POST"]),
             Route("/forecast", expect, methods=["POST"]),
+            Route("/pairs", look, methods=["POST"]),
             Route("/study", write, methods=["POST"]),
             Route("/live", live),
         ],

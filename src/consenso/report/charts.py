@@ -233,12 +233,12 @@ def graph_chart(
     for node, (across, down) in enumerate(points):
         share = (values[node] - least) / (most - least) if most > least and np.isfinite(values[node]) else 0.0
         fill, ink = _shade(share) if np.isfinite(values[node]) else ("#ffffff", "dark")
-        told = f"{values[node]:.3g}" if np.isfinite(values[node]) else "no guarantee"
+        told = f"{unit} {values[node]:.3g}" if np.isfinite(values[node]) else f"no {unit} is promised"
         told = "its own data" if node == looks else told
         rim = " stroke-width='4'" if node == looks else ""
         label = f"<text x='{across:.1f}' y='{down + 4:.1f}' text-anchor='middle' class='{ink}'>{node}</text>"
         parts.append(
-            f"<g><title>party {node}: {unit} {told}</title><circle cx='{across:.1f}' cy='{down:.1f}' r='{radius}' "
+            f"<g><title>party {node}: {told}</title><circle cx='{across:.1f}' cy='{down:.1f}' r='{radius}' "
             f"fill='{fill}' class='ink'{rim}/>{label if radius > 10 else ''}</g>"
         )
     key = f"{unit} {least:.4g} for all" if most <= least else f"light: {unit} {least:.4g}; dark: {unit} {most:.4g}"

@@ -24,6 +24,11 @@ class Curve:
     lows: Sequence[float]
     highs: Sequence[float]
 
+    @staticmethod
+    def exact(name: str, epsilons: Sequence[float], values: Sequence[float]) -> Curve:
+        """A line without a band: what is computed and not measured."""
+        return Curve(name=name, epsilons=epsilons, means=values, lows=values, highs=values)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Curves:

@@ -7,10 +7,14 @@ from consenso.report.charts import number_text
 from consenso.report.curves import Curve, Curves
 from consenso.study.forecast import Forecast
 
+RULES = "by the solvers' own rules"
+
 
 def curves_of(found: Forecast) -> Curves:
     """The picture of a forecast."""
     points = found.points
+    ruled = [(point.epsilon, point.by_rules) for point in points if point.by_rules is not None]
+    modelled = [Curve.exact(RULES, *zip(*ruled, strict=True))] if ruled else []
     return Curves(
         title="What can be expected before a run",
         measure=found.measure,
@@ -23,6 +27,7 @@ def curves_of(found: Forecast) -> Curves:
                 lows=[point.low for point in points],
                 highs=[point.high for point in points],
             ),
+            *modelled,
         ),
         references={"without privacy": found.exact, _simplest(found): found.simplest},
         note=note_of(found),
@@ -39,14 +44,16 @@ def note_of(found: Forecast) -> str:
             "(--public)."
         )
     )
+    modelled = any(point.by_rules is not None for point in found.points)
+    ruled = "; beside them what the solvers' rules expect from public facts alone" if modelled else ""
     return (
         f"{found.records:,} records, {found.features} features. Means of {found.runs} simulated runs on "
-        f"{found.source}, with the least and the most of them. No private row was read.{made_up}"
+        f"{found.source}, with the least and the most of them{ruled}. No private row was read.{made_up}"
     )
 
 
 def rows_of(found: Forecast) -> list[list[str]]:
-    """Epsilon, expected quality, its band, what is lost, and an attacker's odds."""
+    """Epsilon, expected quality, its band, what the rules expect, what is lost, and an attacker's odds."""
     curves = curves_of(found)
     sign = 1 if found.measure == "accuracy" else -1
     rows = []
@@ -54,19 +61,20 @@ def rows_of(found: Forecast) -> list[list[str]]:
         lost = sign * (found.exact - point.mean)
         told = f"{100 * lost:.1f} points" if found.measure == "accuracy" else number_text(lost)
         band = f"{curves.show(point.low)} to {curves.show(point.high)}"
-        rows.append([number_text(point.epsilon), curves.show(point.mean), band, told, str(point.odds)])
+        ruled = "-" if point.by_rules is None else curves.show(point.by_rules)
+        rows.append([number_text(point.epsilon), curves.show(point.mean), band, ruled, told, str(point.odds)])
     return rows
 
 
-HEAD = ["epsilon", "expected", "over the runs", "lost to privacy", "attackers right of 100"]
+HEAD = ["epsilon", "expected", "over the runs", "by the rules", "lost to privacy", "attackers right of 100"]
 
 
 def forecast_html(found: Forecast) -> str:
     """The page of a forecast."""
-    curves = curves_of(found)
+    curves, caption = curves_of(found), f"{found.measure}, delta {found.delta:g}"
     body = (
         f"<h1>{curves.title}</h1><p>{curves.note}</p>{curves.svg()}"
-        + table(HEAD, rows_of(found), numbers=frozenset(range(5)), caption=f"{found.measure}, delta {found.delta:g}")
+        + table(HEAD, rows_of(found), numbers=frozenset(range(len(HEAD))), caption=caption)
         + f"<p>Without privacy: {curves.show(found.exact)}; {_simplest(found)}: {curves.show(found.simplest)}. An "
         "attacker who tosses a coin is right 50 times of 100.</p>"
     )

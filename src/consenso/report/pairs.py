@@ -5,11 +5,13 @@ from __future__ import annotations
 from consenso.conventions import ON_GRAPH
 from consenso.pages import table
 from consenso.planning.pairs import QUANTILES, PairCosts, pair_costs
+from consenso.planning.plan import Plan
 from consenso.report.charts import graph_chart
 from consenso.report.reading import RunFiles
 from consenso.report.words import show_epsilon
 
 DRAWN = 12  # graphs of up to so many nodes are drawn for each of them
+LARGEST = 300  # nodes of a graph that is drawn at all
 _WHY = {
     "tree": "A node is hidden among its branch of the tree: the guarantee for a pair is tight.",
     "masked-sum": "Masks hide everything but the total, so all pairs are alike.",
@@ -20,40 +22,62 @@ _WHY = {
 def pairs_section(run: RunFiles) -> str:
     """Quantiles of epsilon over ordered pairs, and the graph as chosen nodes see it; empty where there is no graph."""
     plan = run.plan
-    if plan.spec.topology is None or not (plan.spec.shape == "peer" or plan.spec.policy.trust in ON_GRAPH):
+    if not is_on_graph(plan):
         return ""
     costs = pair_costs(plan, run.card.delta)
-    head = ["pairs", "how many", *(f"{share:.0%}" for share in QUANTILES)]
-    rows = [[label, f"{many:,}", *map(show_epsilon, found)] for label, many, found in costs.quantiles()]
+    chosen = _chosen(plan, costs) if plan.spec.parties <= LARGEST else []
+    drawn = "".join(
+        f"<details><summary>as peer {costs.observers[index]} sees it</summary>"
+        f"{pair_picture(plan, costs, index)}</details>"
+        for index in chosen
+    )
     return (
         "<h2>Who learns how much of whom</h2><p>Epsilon for the data of one peer against another, by the distance "
-        f"between them: quantiles over ordered pairs. {_WHY[plan.spec.policy.trust]}</p>"
-        + table(head, rows, numbers=frozenset(range(1, len(head))))
-        + (_pictures(run, costs) if plan.spec.policy.trust == "tree" else "")
+        f"between them: quantiles over ordered pairs. {reason_of(plan)}</p>{pairs_table(costs)}{drawn}"
     )
 
 
-def _pictures(run: RunFiles, costs: PairCosts) -> str:
-    plan = run.plan
+def is_on_graph(plan: Plan) -> bool:
+    """Whether parties see each other's messages, so that pairs of them matter."""
+    return plan.spec.topology is not None and (plan.spec.shape == "peer" or plan.spec.policy.trust in ON_GRAPH)
+
+
+def reason_of(plan: Plan) -> str:
+    """What the guarantee of a pair rests on."""
+    return _WHY[plan.spec.policy.trust]
+
+
+def pairs_table(costs: PairCosts) -> str:
+    """Quantiles of epsilon over ordered pairs, by distance."""
+    head = ["pairs", "how many", *(f"{share:.0%}" for share in QUANTILES)]
+    rows = [[label, f"{many:,}", *map(show_epsilon, found)] for label, many, found in costs.quantiles()]
+    return table(head, rows, numbers=frozenset(range(1, len(head))))
+
+
+def pair_picture(plan: Plan, costs: PairCosts, index: int) -> str:
+    """The graph, coloured by what one of the observers learns of each node."""
     assert plan.spec.topology is not None
-    chosen = list(range(len(costs.observers)))
-    if len(chosen) > DRAWN:
-        tree = plan.spec.tree(0)
-        chosen = sorted({_nearest(costs, node) for node in (tree.root, tree.upwards[0], tree.children[tree.root][0])})
-    drawn = [
-        f"<details><summary>as peer {costs.observers[index]} sees it</summary>"
-        + graph_chart(
-            plan.spec.topology.edges,
-            costs.epsilons[index],
-            title=f"Epsilon of every peer's data against peer {costs.observers[index]}",
-            unit="epsilon",
-            looks=costs.observers[index],
-        )
-        + "</details>"
-        for index in chosen
-    ]
-    return "".join(drawn)
+    looks = costs.observers[index]
+    return graph_chart(
+        plan.spec.topology.edges,
+        costs.epsilons[index],
+        title=f"Epsilon of every peer's data against peer {looks}",
+        unit="epsilon",
+        looks=looks,
+    )
 
 
-def _nearest(costs: PairCosts, node: int) -> int:
+def nearest_observer(costs: PairCosts, node: int) -> int:
+    """The place of a node among the observers, or of one beside it where not all of them look."""
     return min(range(len(costs.observers)), key=lambda index: abs(costs.observers[index] - node))
+
+
+def _chosen(plan: Plan, costs: PairCosts) -> list[int]:
+    """Whose view is drawn: everybody's, where views differ and nodes are few; else that of some."""
+    if plan.spec.policy.trust != "tree":
+        return [0]
+    if len(costs.observers) <= DRAWN:
+        return list(range(len(costs.observers)))
+    tree = plan.spec.tree(0)
+    some = (tree.root, tree.upwards[0], tree.children[tree.root][0])
+    return sorted({nearest_observer(costs, node) for node in some})

@@ -2,7 +2,8 @@
 
 Simulated runs of the study's own algorithm, on a public file of the same schema or on made-up records, with as many
 records as the study declares. Where those are too many to simulate, fewer are taken and the budget is raised in
-proportion, so that a mean over records carries the same noise.
+proportion, so that a mean over records carries the same noise. Beside them, what the solvers' rules expect from public
+facts alone: the share of what could be learnt that noise takes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array
+from consenso.conventions import Trust
 from consenso.engine.run import run
 from consenso.errors import InputError
 from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
@@ -23,6 +25,7 @@ from consenso.privacy.card.odds import most_right
 from consenso.privacy.events import Gaussian
 from consenso.shards import Shards
 from consenso.solvers.exact import fit_exact
+from consenso.solvers.forecast import expected_excess
 from consenso.splits import Split
 from consenso.study.made_up import draw_weights, make_records
 from consenso.study.privacy import WAYS
@@ -34,6 +37,8 @@ RUNS = 5
 MOST = 20_000  # records of a simulated table
 TESTED = 2000  # made-up records that models are measured on
 Progress = Callable[[int, int], None]
+# Whose noise a sum on a graph carries.
+_AS_FOR_A_HUB: dict[Trust, Trust] = {"masked-sum": "secure-sum", "tree": "local"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,7 @@ class Point:
     low: float
     high: float
     odds: int  # of 100 attackers, how many are right at most
+    by_rules: float | None  # what the solvers' own model expects, where their rules chose the algorithm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +93,8 @@ def forecast(
         raise InputError("--public: a set of the catalogue has no schema to read a file by; leave the file out.")
     small, factor = _shrink(study, most)
     draws = [_draw(small, public, np.random.default_rng([seed, place])) for place in range(runs)]
-    exact = [_measure(small, _fit(small, train), test) for train, test in draws]
+    exact = float(np.mean([_measure(small, _fit(small, train), test) for train, test in draws]))
+    simplest = float(np.mean([_simplest(small, test) for _, test in draws]))
     points, algorithm = [], ""
     for place, epsilon in enumerate(epsilons):
         found = []
@@ -105,9 +112,9 @@ def forecast(
                 low=float(np.min(found)),
                 high=float(np.max(found)),
                 odds=_odds(epsilon, study.privacy.delta),
+                by_rules=_by_rules(_with_budget(study, epsilon, 1.0, seed=seed), exact, simplest),
             )
         )
-    tested = [test for _, test in draws]
     return Forecast(
         measure="rmse" if study.data.task == "regression" else "accuracy",
         delta=study.privacy.delta,
@@ -116,8 +123,8 @@ def forecast(
         trust=study.setting.trust,
         algorithm=algorithm,
         points=tuple(points),
-        exact=float(np.mean(exact)),
-        simplest=float(np.mean([_simplest(small, test) for test in tested])),
+        exact=exact,
+        simplest=simplest,
         runs=runs,
         source=f"the public file {public.name}" if public is not None else "made-up records of the same schema",
     )
@@ -130,6 +137,22 @@ def _with_budget(study: Study, epsilon: float, factor: float, *, seed: int) -> S
     if factor == 1.0:
         return study.change({**keys, "privacy.epsilon": float(epsilon)})
     return study.change({**keys, "privacy.mu": factor * _mu(epsilon, study.privacy.delta)})
+
+
+def _by_rules(study: Study, exact: float, simplest: float) -> float | None:
+    """Between the exact model and the simplest, by the share of what could be learnt that noise is expected to take.
+
+    Of errors of a regression the squares lie between those of the two.
+    """
+    plan = study.plan()
+    if study.setting.algorithm is not None or plan.spec.shape != "hub":
+        return None
+    trust = _AS_FOR_A_HUB.get(plan.spec.policy.trust, plan.spec.policy.trust)
+    target = study.privacy.target
+    assert target is not None
+    share = expected_excess(study.problem(), target, trust=trust, schedule=study.setting.schedule).share_lost
+    power = 2 if study.data.task == "regression" else 1
+    return float((exact**power + share * (simplest**power - exact**power)) ** (1 / power))
 
 
 def _mu(epsilon: float, delta: float) -> float:

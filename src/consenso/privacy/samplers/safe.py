@@ -205,10 +205,10 @@ def _no_gamma_norm() -> PreconditionError:
 
 @lru_cache(maxsize=256)
 def _measurement(kind: Kind, scale: float) -> Any:
-    import opendp.prelude as dp
+    from opendp import domains, measurements, metrics, mod  # the prelude would import Polars and scikit-learn too
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64"))
+    mod.enable_features("contrib")
+    space = domains.vector_domain(domains.atom_domain(T="i64"))
     if kind == "gaussian":
-        return dp.m.make_gaussian(space, dp.l2_distance(T=float), scale=scale)
-    return dp.m.make_laplace(space, dp.l1_distance(T="i64"), scale=scale)
+        return measurements.make_gaussian(space, metrics.l2_distance(T=float), scale=scale)
+    return measurements.make_laplace(space, metrics.l1_distance(T="i64"), scale=scale)
