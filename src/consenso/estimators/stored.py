@@ -85,7 +85,8 @@ class FrameBatches:
             raise InputError(f"{source}: cells are missing in a column that is used; drop those records, or fill them.")
         X = np.ascontiguousarray(frame.select(self.features).to_numpy())
         single = X.dtype == np.float32
-        return (X if single else X.astype(np.float64, copy=False)), self.coding.code(frame[self.target].to_numpy())
+        X = X if single else X.astype(np.float64, copy=False)
+        return Batch(X, self.coding.code(frame[self.target].to_numpy()))
 
 
 class DaskBatches:
@@ -121,7 +122,7 @@ class DaskBatches:
         part = self._frame.partitions[place].compute(scheduler="synchronous")
         X = part[list(self._features)].to_numpy()
         X = X if X.dtype == np.float32 else X.astype(np.float64)
-        return X, self._coding.code(part[self._target].to_numpy())
+        return Batch(X, self._coding.code(part[self._target].to_numpy()))
 
     def fingerprint(self) -> str:
         """That of the graph that makes the frame."""
@@ -129,8 +130,7 @@ class DaskBatches:
 
 
 def _check_partition(batches: DaskBatches, place: int) -> int:
-    X, targets = batches.batch(place)
-    return check_batch(X, targets)
+    return check_batch(batches.batch(place))
 
 
 def opens(X: Any) -> bool:
