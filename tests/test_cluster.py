@@ -136,7 +136,8 @@ def test_a_worker_s_error_is_the_error_of_the_run(client, table) -> None:
         run(p, shards)
 
 
-def test_a_scheduler_that_is_not_there() -> None:
+def test_a_scheduler_that_is_not_there(monkeypatch) -> None:
+    monkeypatch.setattr("consenso.shards.cluster.PATIENCE", 1)
     with pytest.raises(InputError, match="no Dask scheduler answered"), connect("tcp://127.0.0.1:1"):
         pass
 
@@ -159,5 +160,6 @@ def test_a_dask_data_frame_is_fitted_where_it_is(client, table) -> None:
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     assert list(found.feature_names_in_) == ["a", "b", "c"]
     assert any("workers" in text for text in found.guarantee_.assumptions)
+    assert "Dask" in found.card_.data["engine"]
     with pytest.raises(InputError, match="not among classes"):
         PrivateLogisticRegression(**{**settings, "classes": [0, 1]}).fit(frame, "y")

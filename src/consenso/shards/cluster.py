@@ -19,7 +19,7 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.problem import Problem
 from consenso.shards.cohort import Cohort
-from consenso.shards.stored import Intake, RowBatches, StoredCohort, StoredShards
+from consenso.shards.stored import Batch, Intake, RowBatches, StoredCohort, StoredShards, read_ahead, require_same
 
 #: How long a scheduler is waited for, in seconds.
 PATIENCE = 15
@@ -54,8 +54,7 @@ class ClusterCohort(StoredCohort):
             raise InputError(
                 "cluster: a batch was lost with every worker that read it; give workers more memory, and resume."
             ) from None
-        if rows != self.rows or self.batches.fingerprint() != before:
-            raise InputError("rows on a cluster: the table changed while it was read; put it back, and resume.")
+        self._require_same(before, rows)
         summed: Array = np.multiply(total, unit, dtype=np.float64)
         return summed
 
@@ -75,6 +74,28 @@ def hold_batches(problem: Problem, batches: RowBatches, **intake: Any) -> Stored
     if isinstance(batches, ClusterBatches):
         return hold_rows(batches.client, problem, batches, **intake)
     return StoredShards.open(problem, batches, **intake)
+
+
+def sum_batches(records: Batch | RowBatches, term: Callable[[Batch], Array]) -> Array:
+    """What a term gives for the rows, summed over all batches where they are; exact for whole numbers.
+
+    term: a function of a module, or a partial one.
+    """
+    if isinstance(records, Batch):
+        return term(records)
+    if isinstance(records, ClusterBatches):
+        client = records.client
+        told = client.submit(_give, records, term, pure=False)
+        tasks = [client.submit(_measure, told, place, pure=False) for place in range(records.count)]
+        found: Array = sum(client.gather(tasks))
+        return found
+    before = records.fingerprint()
+    total: Any = 0
+    for batch in read_ahead(iter(records)):
+        total = total + term(batch)
+    require_same(before, records.fingerprint(), "rows in storage")
+    summed: Array = total
+    return summed
 
 
 def hold_rows(
@@ -152,6 +173,11 @@ def _give(*told: Any) -> Any:
 def _read(told: tuple[RowBatches, Intake], place: int) -> Cohort:
     batches, intake = told
     return intake.cohort(batches.batch(place))
+
+
+def _measure(told: tuple[RowBatches, Callable[[Batch], Array]], place: int) -> Array:
+    batches, term = told
+    return term(batches.batch(place))
 
 
 def _add_up(part: Cohort, given: tuple[Callable[..., IntArray], tuple[Any, ...]]) -> tuple[int, IntArray]:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -59,8 +60,15 @@ class RowBatches(Protocol):
         ...
 
     def fingerprint(self) -> str:
-        """Changes when the stored rows or their order change; empty where storage cannot tell."""
+        """Tells stored rows in their order from others; empty if storage cannot tell, an error if they changed."""
         ...
+
+
+def require_same(before: str, now: str, source: str) -> str:
+    """Refuse rows that are not those that were opened."""
+    if now != before:
+        raise InputError(f"{source}: it changed while it was read; put it back as it was, and resume or start again.")
+    return now
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +77,11 @@ class ArrayBatches:
 
     X: NDArray[Any]
     targets: NDArray[Any]
+    weights: Array | None = None
+
+    @cached_property
+    def _opened(self) -> str:
+        return self._state()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -90,10 +103,14 @@ class ArrayBatches:
     def batch(self, place: int) -> Batch:
         """One batch, read into memory."""
         rows = slice(place * self._length, (place + 1) * self._length)
-        return Batch(np.array(self.X[rows]), np.array(self.targets[rows]))
+        weights = None if self.weights is None else self.weights[rows]
+        return Batch(np.array(self.X[rows]), np.array(self.targets[rows]), weights)
 
     def fingerprint(self) -> str:
         """That of the file that is mapped."""
+        return require_same(self._opened, self._state(), "the memory map")
+
+    def _state(self) -> str:
         name = getattr(self.X, "filename", None)
         if name is None:
             return ""
@@ -109,11 +126,10 @@ class Intake:
     party: int = 0
     bound: float | None = None  # of the features, without the constant column
     constant: float | None = None
-    change: Callable[[Batch], Batch] | None = None  # what comes first, such as columns that are rescaled
 
     def cohort(self, batch: Batch, remembered: MutableMapping[str, Array] | None = None) -> Cohort:
         """The rows of a batch, bounded, with what is remembered of them."""
-        X, given, weights = batch if self.change is None else self.change(batch)
+        X, given, weights = batch
         if self.constant is not None:
             assert self.bound is not None
             X = with_constant(X, self.bound, self.constant, "batch")
@@ -170,10 +186,13 @@ class StoredCohort(Cohort):
             total = total + term(part, *arguments)
             if self.watch is not None:
                 self.watch(part.rows)
-        if rows != self.rows or self.batches.fingerprint() != before:
-            raise InputError("rows in storage: the table changed while it was read; put it back, and resume.")
+        self._require_same(before, rows)
         summed: Array = np.multiply(total, unit, dtype=np.float64)
         return summed
+
+    def _require_same(self, before: str, rows: int) -> None:
+        """Refuse a pass over rows that changed meanwhile, or were not as many as before."""
+        require_same(f"{before}:{self.rows}", f"{self.batches.fingerprint()}:{rows}", "rows in storage")
 
     def keyed_digest(self, key: bytes) -> str:
         """A hash of the rows, their order and their targets that tells nothing without the key."""
@@ -205,7 +224,6 @@ class StoredShards(Shards):
         bound: float | None = None,
         constant: float | None = None,
         party: int = 0,
-        change: Callable[[Batch], Batch] | None = None,
         units: int | None = None,
         watch: Callable[[int], None] | None = None,
     ) -> StoredShards:
@@ -228,7 +246,7 @@ class StoredShards(Shards):
                 f"rows in storage: at most {declared} were declared, and there are more; declare a larger "
                 "public number."
             )
-        intake = Intake(problem=problem, party=party, bound=bound, constant=constant, change=change)
+        intake = Intake(problem=problem, party=party, bound=bound, constant=constant)
         here = np.array([party])
         return cls(problem, here, whole=StoredCohort(problem, here, batches=batches, intake=intake, watch=watch))
 
