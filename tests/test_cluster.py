@@ -7,6 +7,7 @@ import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import cloudpickle
 import numpy as np
@@ -25,8 +26,7 @@ from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L2
 from consenso.shards import Shards
-from consenso.shards.cluster import connect, hold_rows
-from consenso.shards.stored import Intake
+from consenso.shards.cluster import ClusterCohort, connect, hold_rows
 from consenso.tables import frames
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -61,21 +61,28 @@ def batches_of(path):
     return FrameBatches(frames.open_frames(path), ("a", "b", "c"), "y", TargetCoding("test", np.array([-1, 1])))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dies(Intake):
-    """Kills the worker that it runs on, in the fourth pass over a batch, once."""
+@dataclass(frozen=True)
+class Deadly:
+    """A term that kills the worker that it runs on, in the fourth pass over one batch, once."""
 
+    term: Any
     flag: Path
+    first: float
 
-    def cohort(self, batch, remembered):
-        if len(batch[1]) == 130 and batch[0][0, 0] == self.first:
+    def __call__(self, part, *arguments):
+        if abs(part.linear_predictor(np.array([1.0, 0.0, 0.0]))[0] - self.first) < 1e-12:
             passes = len(list(self.flag.iterdir()))
             (self.flag / str(passes)).touch()
             if passes == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
-        return super().cohort(batch, remembered)
+        return self.term(part, *arguments)
 
-    first: float
+
+class DeadlyCohort(ClusterCohort):
+    """Rows on workers, one of which dies in the middle of a round."""
+
+    def add_up(self, term, unit, *arguments):
+        return super().add_up(Deadly(term, *self.deadly), unit, *arguments)
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -87,8 +94,9 @@ def test_the_model_is_that_of_one_process_bit_for_bit(killed, client, table, tmp
     if killed:
         flag = tmp_path / "passes"
         flag.mkdir()
-        dies = Dies(problem=p.problem, flag=flag, first=float(X[130, 0]))
-        object.__setattr__(shards.whole, "intake", dies)
+        first = shards.whole.intake.cohort(batches_of(path).batch(1)).linear_predictor(np.array([1.0, 0.0, 0.0]))[0]
+        object.__setattr__(shards.whole, "__class__", DeadlyCohort)
+        object.__setattr__(shards.whole, "deadly", (flag, float(first)))
     before = set(client.scheduler_info()["workers"])
     found = run(p, shards)
     np.testing.assert_array_equal(found.model, expected.model)
@@ -128,7 +136,8 @@ def test_a_worker_s_error_is_the_error_of_the_run(client, table) -> None:
         run(p, shards)
 
 
-def test_a_scheduler_that_is_not_there() -> None:
+def test_a_scheduler_that_is_not_there(monkeypatch) -> None:
+    monkeypatch.setattr("consenso.shards.cluster.PATIENCE", 1)
     with pytest.raises(InputError, match="no Dask scheduler answered"), connect("tcp://127.0.0.1:1"):
         pass
 
@@ -151,5 +160,6 @@ def test_a_dask_data_frame_is_fitted_where_it_is(client, table) -> None:
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     assert list(found.feature_names_in_) == ["a", "b", "c"]
     assert any("workers" in text for text in found.guarantee_.assumptions)
+    assert "Dask" in found.card_.data["engine"]
     with pytest.raises(InputError, match="not among classes"):
         PrivateLogisticRegression(**{**settings, "classes": [0, 1]}).fit(frame, "y")

@@ -20,7 +20,7 @@ from consenso.estimators.frames import bound_of
 from consenso.estimators.linear import PUBLIC, PrivateLinearModel
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
-from consenso.estimators.stored import opens, require_memory
+from consenso.estimators.stored import opens
 from consenso.estimators.weights import ClassWeights, read_class_weights
 
 _LABELS_ARE_PUBLIC = "The set of labels that occur is public: it is the same in both data sets."
@@ -52,8 +52,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     def _fit(self, X: Any, y: Any, users: Any, rows_per_person: int) -> None:
         if opens(X):
             classes = self._declared_classes()
-            X, terms = self._open(X, y, classes, users)
-            targets, weights = None, None
+            X, terms, weights = self._open(X, y, classes, users, rows_per_person)
+            targets = None
         else:
             bound = bound_of(X)
             X, y = read_records(self, X, y, real=False)
@@ -62,9 +62,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             targets = self._targets(codes, len(classes))
         balance = None
         if self.class_weight is not None:
-            require_memory(self, X, "class_weight")
             given = read_class_weights(type(self).__name__, self.class_weight, classes)
-            balance = ClassWeights(weights=given, codes=codes, classes=len(classes))
+            balance = ClassWeights(weights=given, classes=len(classes))
         fitted = self._learn(
             lambda known: self._task(known, X.shape[1], len(classes)), terms, X, targets, weights, balance
         )

@@ -17,9 +17,11 @@ from consenso.estimators.private_rows import (
     find_targets,
     share_of_rows,
 )
+from consenso.estimators.row_change import RowChange, change_batches
 from consenso.estimators.row_map import RowMap
 from consenso.estimators.stages import open_stages
 from consenso.estimators.weights import ClassWeights
+from consenso.shards.stored import Batch, RowBatches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,37 +54,52 @@ def learn(
 
     counts_long_rows: whether the number of rows that a given bound shortens may be paid for.
     """
+    records = X if isinstance(X, RowBatches) else Batch(X, targets, None if weights is None else weights.contributions)
     loss = task_of(_guess(terms)).loss
     seeks_rows = terms.is_private and terms.row_bound is None
     seeks_targets = terms.is_private and loss.targets == "real" and terms.target_bound is None
-    share = (share_of_rows(X) if seeks_rows else 0.0) + (TARGETS_SHARE if seeks_targets else 0.0)
+    share = (share_of_rows(records) if seeks_rows else 0.0) + (TARGETS_SHARE if seeks_targets else 0.0)
     if class_weights is not None:
         share += class_weights.share(terms)
     if share:
         _check_plan(task_of, replace(_guess(terms), share=share), X.shape[1])
     counts_rows = counts_long_rows and _counts_rows(terms)
     share += SHORTENED_SHARE if counts_rows else 0.0
-    own = None if weights is None else weights.contributions
     rows, middle, target_bound, notes = RowMap(row_bound=terms.row_bound), 0.0, terms.target_bound, []
+    relative = None
     with open_stages(terms, share, "bounds, and a fit") as stages:
         if seeks_rows:
-            rows = find_rows(X, stages, own, centers=centers)
-            notes.append(_say_rows(rows, share_of_rows(X)))
+            rows = find_rows(records, stages, centers=centers)
+            notes.append(_say_rows(rows, share_of_rows(records)))
         if seeks_targets:
-            middle, target_bound = find_targets(targets, stages, own, centers=centers)
+            middle, target_bound = find_targets(records, stages, centers=centers)
             notes.append(
                 f"Targets are clipped to {middle:.4g} +- {target_bound:.4g}, found in the data for "
                 f"{TARGETS_SHARE:.1%} of the squared budget."
             )
         if class_weights is not None:
-            weights, note = class_weights.apply(stages, weights)
+            relative, note = class_weights.find(stages, records)
             notes.append(note)
-        shortened = count_shortened(X, rows, stages, own) if counts_rows else 0.0
+        shortened = count_shortened(records, rows, stages) if counts_rows else 0.0
         known = replace(stages.terms, row_bound=rows.row_bound, target_bound=target_bound)
-        fitted = fit(task_of, known, rows.scale(X), targets - middle if seeks_targets else targets, weights)
+        change = RowChange(rows=rows, middle=middle, class_weights=relative)
+        if isinstance(records, RowBatches):
+            fitted = fit(task_of, known, change_batches(records, change), None, weights)
+        else:
+            given = change(records)
+            fitted = fit(task_of, known, given.X, given.targets, _weigh(weights, given))
     coefficients, intercepts = rows.restore(fitted.coefficients, fitted.intercepts)
     fitted = replace(fitted, coefficients=coefficients, intercepts=intercepts + middle)
     return Learnt(fitted=fitted, rows=rows, target_bound=target_bound, notes=tuple(notes), shortened=shortened)
+
+
+def _weigh(weights: RowWeights | None, given: Batch) -> RowWeights | None:
+    """The weights of rows in memory after those of classes."""
+    if given.weights is None:
+        return None
+    if weights is None:
+        return RowWeights(values=given.weights, contributions=None, units=len(given.weights))
+    return replace(weights, values=given.weights)
 
 
 def _counts_rows(terms: PrivacyParams) -> bool:

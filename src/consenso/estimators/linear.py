@@ -108,18 +108,18 @@ class PrivateLinearModel(PrivateEstimator):
         if users is None:
             return X, y, terms_for(X.shape[0]), None
         people = read_people(owner, users, X.shape[0], rows_per_person)
-        terms = replace(terms_for(people.count), unit="person", rows_per_unit=KEPT * int(rows_per_person))
-        weights = RowWeights(values=people.contributions, contributions=people.contributions, units=people.count)
-        return X[people.kept], y[people.kept], terms, weights
+        terms = _terms_of_people(terms_for(people.count), rows_per_person)
+        return X[people.kept], y[people.kept], terms, people.weights()
 
-    def _open(self, X: Any, y: Any, classes: Any, users: Any) -> tuple[Any, PrivacyParams]:
-        """A table in storage, and the terms of the fit."""
-        if users is not None:
-            raise InputError(
-                f"{type(self).__name__}.fit(users=...): people are not looked for in a table that is read in batches."
-            )
-        batches = open_rows(self, X, y, classes)
-        return batches, terms_of(self, type(self).__name__, batches.shape[0])
+    def _open(
+        self, X: Any, y: Any, classes: Any, users: Any, rows_per_person: int
+    ) -> tuple[RowBatches, PrivacyParams, RowWeights | None]:
+        """A table in storage, the terms of the fit, and the weights of its rows, which its batches have too."""
+        owner = type(self).__name__
+        batches, people = open_rows(self, X, y, classes, users, rows_per_person)
+        if people is None:
+            return batches, terms_of(self, owner, batches.shape[0]), None
+        return batches, _terms_of_people(terms_of(self, owner, people.count), rows_per_person), people.weights()
 
     def _learn(
         self,
@@ -138,7 +138,7 @@ class PrivateLinearModel(PrivateEstimator):
             targets,
             weights,
             centers=self.fit_intercept,
-            counts_long_rows=self.bounds == PRIVATE and not isinstance(X, RowBatches),
+            counts_long_rows=self.bounds == PRIVATE,
             class_weights=class_weights,
         )
         self.row_map_, self.notes_ = learnt.rows, learnt.notes
@@ -147,7 +147,7 @@ class PrivateLinearModel(PrivateEstimator):
         fitted = learnt.fitted
         if isinstance(X, ClusterBatches):
             told = replace(fitted.guarantee, assumptions=(*fitted.guarantee.assumptions, ASSUMPTION))
-            fitted = replace(fitted, guarantee=told)
+            fitted = replace(fitted, guarantee=told, claims=replace(fitted.claims, engine=ASSUMPTION))
         self.guarantee_ = fitted.guarantee
         self.solver_ = fitted.solver
         self.solver_reason_ = fitted.reason
@@ -177,6 +177,10 @@ class PrivateLinearModel(PrivateEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _terms_of_people(terms: PrivacyParams, rows_per_person: int) -> PrivacyParams:
+    return replace(terms, unit="person", rows_per_unit=KEPT * int(rows_per_person))
 
 
 def check_size(owner: str, name: str, value: Any, meaning: str) -> None:

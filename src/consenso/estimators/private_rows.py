@@ -11,7 +11,8 @@ are not moved or rescaled, which would fill them: only their lengths are looked 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +22,9 @@ from consenso.estimators.quantiles import SIGNED_EDGES, Quantiles, count_exactly
 from consenso.estimators.row_map import Columns, RowMap
 from consenso.estimators.stages import Stages
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
+from consenso.shards.cluster import sum_batches
 from consenso.shards.intake import shrink_factors, squared_norms
+from consenso.shards.stored import Batch, RowBatches
 
 # Of the squared budget: what it costs, against what wrong bounds cost, on the development sets of benchmarks/utility.
 COLUMNS_SHARE, LENGTHS_SHARE, TARGETS_SHARE = 0.04, 0.01, 0.01
@@ -34,20 +37,28 @@ ROOM = 1.0
 COLUMN_TAIL, LENGTH_TAIL, TARGET_TAIL = 0.005, 0.05, 0.005
 
 
-def share_of_rows(X: Any) -> float:
+Records = Batch | RowBatches
+
+
+def share_of_rows(records: Records) -> float:
     """What bounds on rows cost, of the squared budget."""
-    return LENGTHS_SHARE if sparse.issparse(X) else COLUMNS_SHARE + LENGTHS_SHARE
+    return LENGTHS_SHARE if is_sparse(records) else COLUMNS_SHARE + LENGTHS_SHARE
 
 
-def find_rows(X: Any, stages: Stages, weights: Array | None, *, centers: bool) -> RowMap:
+def is_sparse(records: Records) -> bool:
+    """Whether rows are compressed."""
+    return sparse.issparse(records.X) if isinstance(records, Batch) else bool(getattr(records, "sparse", False))
+
+
+def find_rows(records: Records, stages: Stages, *, centers: bool) -> RowMap:
     """Release where columns lie and how long rows are. centers: whether columns may be moved, not only rescaled.
 
-    weights: what each row counts where a unit has several, (rows,).
+    Where a unit has several rows, records have weights: what each of them counts.
     """
-    columns = None if sparse.issparse(X) else _find_columns(X, stages, weights, centers=centers)
-    scaled = RowMap(row_bound=None, columns=columns).scale(X)
-    lengths = np.sqrt(squared_norms(scaled))[:, None]
-    found = _search(stages, "lengths of rows", LENGTHS_SHARE, lengths, weights, (0.0, 1 - LENGTH_TAIL), positive=True)
+    columns = None if is_sparse(records) else _find_columns(records, stages, centers=centers)
+    lengths = partial(_lengths, rows=RowMap(row_bound=None, columns=columns))
+    tails = (0.0, 1 - LENGTH_TAIL)
+    found = _search(stages, "lengths of rows", LENGTHS_SHARE, records, lengths, 1, tails, positive=True)
     bound = min(max(float(found.high[0]), LEAST_ROW_BOUND), MOST_ROW_BOUND, _longest_row(columns))
     return RowMap(row_bound=bound, columns=columns)
 
@@ -60,33 +71,33 @@ def _longest_row(columns: Columns | None) -> float:
     return max(float(np.linalg.norm(reach)), LEAST_ROW_BOUND)
 
 
-def find_targets(y: Array, stages: Stages, weights: Array | None, *, centers: bool) -> tuple[float, float]:
+def find_targets(records: Records, stages: Stages, *, centers: bool) -> tuple[float, float]:
     """Release where targets lie: the middle of their range, and half of its width; without centers 0 is the middle."""
     tails = (TARGET_TAIL, 1 - TARGET_TAIL)
-    found = _search(stages, "histograms of targets", TARGETS_SHARE, y[:, None], weights, tails, positive=False)
+    found = _search(stages, "histograms of targets", TARGETS_SHARE, records, _targets, 1, tails, positive=False)
     low, high = float(found.low[0]), float(found.high[0])
     if not centers:
         return 0.0, max(abs(low), abs(high), math.ulp(1.0))
     return low / 2 + high / 2, max(high / 2 - low / 2, math.ulp(1.0))
 
 
-def count_shortened(X: Any, rows: RowMap, stages: Stages, weights: Array | None) -> float:
+def count_shortened(records: Records, rows: RowMap, stages: Stages) -> float:
     """Release the share of rows that are longer than a bound that was given; 0 where noise alone may say as much."""
     assert rows.row_bound is not None
-    long = shrink_factors(X, rows.row_bound) < 1
-    exact = np.count_nonzero(long) if weights is None else weights[long].sum()
+    exact = sum_batches(records, partial(_count_long, bound=rows.row_bound))
     told = {"name": "number of rows that were shortened", "add_remove": 1.0, "replace_one": 1.0, "size": 1}
     planned = stages.plan(SHORTENED_SHARE, **told)
-    noisy = float(stages.release(planned, 0, np.array([exact]))[0])
+    noisy = float(stages.release(planned, 0, exact)[0])
     terms = stages.terms
     # Three standard deviations: a false alarm in one fit of 700.
     clear = noisy - 3 * planned.scale(terms.adjacency)
     return noisy / max(terms.records, noisy) if clear > 0 else 0.0
 
 
-def _find_columns(X: Array, stages: Stages, weights: Array | None, *, centers: bool) -> Columns:
+def _find_columns(records: Records, stages: Stages, *, centers: bool) -> Columns:
     tails = (COLUMN_TAIL, 1 - COLUMN_TAIL)
-    found = _search(stages, "histograms of columns", COLUMNS_SHARE, X, weights, tails, positive=False)
+    features = records.X.shape[1] if isinstance(records, Batch) else records.shape[1]
+    found = _search(stages, "histograms of columns", COLUMNS_SHARE, records, _cells, features, tails, positive=False)
     if centers:
         center, size = found.middle, found.high / 2 - found.low / 2
     else:
@@ -100,14 +111,14 @@ def _search(
     stages: Stages,
     name: str,
     share: float,
-    values: Array,
-    weights: Array | None,
+    records: Records,
+    values: Callable[[Batch], Array],
+    many: int,
     tails: tuple[float, float],
     *,
     positive: bool,
 ) -> Quantiles:
-    """Noisy quantiles of k numbers of each record: a unit adds at most one to the bins of each of k histograms."""
-    many = values.shape[1]
+    """Noisy quantiles of as many numbers of each record: a unit adds at most one to the bins of each histogram."""
     planned = stages.plan(
         share,
         name=name,
@@ -117,10 +128,37 @@ def _search(
         times=2,
     )
     return search(
-        lambda stage, edges: stages.release(planned, stage, count_exactly(values, edges, weights)),
+        lambda stage, edges: stages.release(
+            planned, stage, sum_batches(records, partial(_count, values=values, edges=edges))
+        ),
         planned.scale(stages.terms.adjacency),
         many,
         tails,
         ranges=None,
         positive=positive,
     )
+
+
+# Of the rows of a batch, wherever it is.
+
+
+def _cells(batch: Batch) -> Array:
+    cells: Array = batch.X
+    return cells
+
+
+def _targets(batch: Batch) -> Array:
+    return batch.targets[:, None]
+
+
+def _lengths(batch: Batch, rows: RowMap) -> Array:
+    return np.sqrt(squared_norms(rows.scale(batch.X)))[:, None]
+
+
+def _count(batch: Batch, values: Callable[[Batch], Array], edges: Array) -> Array:
+    return count_exactly(values(batch), edges, batch.weights)
+
+
+def _count_long(batch: Batch, bound: float) -> Array:
+    long = shrink_factors(batch.X, bound) < 1
+    return np.array([np.count_nonzero(long) if batch.weights is None else batch.weights[long].sum()], dtype=np.float64)

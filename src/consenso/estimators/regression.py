@@ -42,8 +42,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
             if opens(X):
-                X, terms = self._open(X, y, None, users)
-                y, weights = None, None
+                X, terms, weights = self._open(X, y, None, users, rows_per_person)
+                y = None
             else:
                 bound = bound_of(X)
                 X, y = read_records(self, X, y, real=True)
