@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.paper003.lanes import gradient_pass, lanes_of
+from experiments.paper003.blocks import aligned, lanes_of
+from experiments.paper003.lanes import NUMBERS, agent_step, gradient_pass
 from experiments.paper003.worlds import World, world
 
 BETA = 1e-6
@@ -35,6 +36,7 @@ PENALTY = {"MNIST": (2.0, 5.0, 10_000), "FEMNIST": (0.005, 0.05, 2_000)}
 ITERATIONS = 20_000
 METHODS = ("Prox", "Trust", "Trust, shrinking", "OutP", "OutP, its code")
 POINTS = 60  # of a learning curve
+FAR = 1e30  # for a radius that is infinite: loops that are compiled count on finite numbers
 CLASSICAL = math.sqrt(2 * math.log(1.25 / DELTA))  # multiplier of the Gaussian mechanism at epsilon 1
 
 
@@ -71,6 +73,8 @@ class Run:
 
     def scale(self, here: World, largest: float, records: int, bottom: float) -> float:
         """Of the noise: Laplace on the gradient, or the standard deviation of what is added to z."""
+        if self.epsilon == math.inf:
+            return 0.0
         if not self.is_output():
             return largest / (len(here.y) * self.epsilon)
         if self.method == "OutP":
@@ -79,102 +83,88 @@ class Run:
 
 
 def train(*, data: str, runs: tuple[Run, ...], images: int, iterations: int) -> dict[str, Any]:
-    """Test errors, mean absolute noise and sum of |w - z| over the agents, by iteration, for each run."""
+    """Test errors, mean absolute noise and sum of |w - z| over the agents, by iteration, for each run.
+
+    The runs all perturb the objective, or all perturb the output.
+    """
+    (output,) = {run.is_output() for run in runs}
     here = world(data, images)
     agents, classes, total = here.agents, here.classes, len(here.y)
-    add_gradient = gradient_pass(len(runs), classes)
-    parts = [slice(place * classes, (place + 1) * classes) for place in range(len(runs))]
-    generators = [np.random.default_rng([run.seed, METHODS.index(run.method)]) for run in runs]
+    add_gradient, step = gradient_pass(len(runs), classes), agent_step(output)
     lanes = lanes_of(len(runs), classes)
     shape = (here.X.shape[1], lanes)
-    z, dual = np.zeros((2, agents, *shape), dtype=np.float32)
+    z, dual = (aligned((agents, *shape)) for _ in range(2))
+    w, summed, gradient = (aligned(shape) for _ in range(3))
+    states = _states(runs, classes, lanes)
+    numbers = np.zeros((len(NUMBERS), lanes), dtype=np.float32)
+    numbers[NUMBERS.index("rho")] = 1  # lanes that fill up stay at zero
+
+    def spread(**values: Any) -> None:
+        """Put a number of each run on all its lanes."""
+        for name, of_runs in values.items():
+            numbers[NUMBERS.index(name), : len(runs) * classes] = np.tile(np.asarray(of_runs, np.float32), classes)
+
     largest = np.zeros(len(runs), dtype=np.float32)
     kept = set(np.unique(np.geomspace(1, iterations + 1, POINTS).round().astype(int)).tolist())
     found: list[dict[str, Any]] = [{"at": [], "errors": [], "noise": [], "violation": []} for _ in runs]
-    rhos = [penalty_at(data, 1, run.epsilon) for run in runs]
-    w = np.zeros(shape, dtype=np.float32)
-    summed = np.zeros(shape, dtype=np.float32)  # of z - dual / rho over the agents, for the rho to come
-
-    def spread(values: list[float], blank: float) -> Any:
-        """A number of each run on its lanes."""
-        row = np.full(lanes, blank, dtype=np.float32)
-        row[: len(runs) * classes] = np.repeat(np.asarray(values, dtype=np.float32), classes)
-        return row
-
-    late = spread([float(run.is_output()) for run in runs], 0.0) > 0  # lanes whose hub answers last
+    none = np.zeros(len(runs))
+    spread(shrink=none + 2 * BETA / agents, before=none)
     for t in range(1, iterations + 2):  # the official loop makes one more than it says
-        w = np.where(late, w, summed / np.float32(agents))
-        rho, reach = spread(rhos, 1.0), spread([run.radius(t) for run in runs], math.inf)
-        after = [penalty_at(data, t + 1, run.epsilon) for run in runs]
-        inverse, early = 1 / spread(after, 1.0), np.where(late, np.float32(0), rho)
-        sizes, apart = np.zeros(len(runs)), np.zeros(lanes)
-        summed = np.zeros(shape, dtype=np.float32)
+        rho, later = (np.array([penalty_at(data, at, run.epsilon) for run in runs]) for at in (t, t + 1))
+        spread(rho=rho, reach=[min(run.radius(t), FAR) for run in runs], answer=none if output else rho)
+        spread(inverse=1 / (rho if output else later))
+        if not output:
+            np.divide(summed, np.float32(agents), out=w)
+        summed[:] = 0
+        sizes = np.zeros(len(runs))
         for p in range(agents):
-            first, last = here.offsets[p], here.offsets[p + 1]
-            records = int(last - first)
-            near = [run.near(t, records) for run in runs]
-            bottoms = [own + close for own, close in zip(rhos, near, strict=True)]
-            gradient = np.zeros(shape, dtype=np.float32)
+            records = int(here.offsets[p + 1] - here.offsets[p])
+            near = np.array([run.near(t, records) for run in runs])
             largest[:] = 0
-            add_gradient(*here.sparse, here.y, first, last, z[p], gradient, largest)
-            # The code of OutP takes a mean over the agent's own records.
-            gradient /= spread([records if run.method == "OutP, its code" else total for run in runs], 1.0)
-            gradient += np.float32(2 * BETA / agents) * z[p]
-            scales = [
+            add_gradient(*here.blocks, here.y, *here.blocks_of(p), z[p], gradient, largest)
+            scale = [
                 run.scale(here, float(most), records, bottom)
-                for run, most, bottom in zip(runs, largest, bottoms, strict=True)
+                for run, most, bottom in zip(runs, largest, rho + near, strict=True)
             ]
-            for run, part, rng, scale, place in zip(runs, parts, generators, scales, range(len(runs)), strict=True):
-                if not run.is_output():
-                    sizes[place] += _add(gradient[:, part], rng, scale, _laplace)
-            close = spread(near, 0.0)
-            fresh = rho * w + dual[p] + close * z[p] - gradient
-            fresh /= rho + close
-            if np.isfinite(reach).any():
-                np.clip(fresh, z[p] - reach, z[p] + reach, out=fresh)
-            for run, part, rng, scale, place in zip(runs, parts, generators, scales, range(len(runs)), strict=True):
-                if run.is_output():
-                    sizes[place] += _add(fresh[:, part], rng, scale, _gaussian)
-            z[p] = fresh
-            gap = w - fresh
-            dual[p] += early * gap
-            summed += fresh - dual[p] * inverse
-            if t in kept:
-                apart += np.abs(gap).sum(axis=0)
-        if late.any():
-            w[:, late] = (z[..., late] - dual[..., late] / rho[late]).mean(axis=0)
-            dual[..., late] += rho[late] * (w[:, late] - z[..., late])
-            if t in kept:
-                apart[late] = np.abs(w[:, late] - z[..., late]).sum(axis=(0, 1))
-        rhos = after
+            # The code of OutP takes a mean over the agent's own records.
+            share = [1 / (records if run.method == "OutP, its code" else total) for run in runs]
+            spread(near=near, scale=scale, share=share)
+            step(gradient, z[p], dual[p], w, summed, numbers, states)
+            sizes += scale
+        if output:
+            np.divide(summed, np.float32(agents), out=w)
+            spread(before=rho)
         if t in kept:
-            for each, part, size in zip(found, parts, sizes, strict=True):
+            apart = _of_runs(np.abs(w - z).sum(axis=0), len(runs), classes)
+            models = _of_runs(w, len(runs), classes)
+            for place, each in enumerate(found):
                 each["at"].append(t)
-                each["errors"].append(here.test_error(w[:, part]))
-                each["noise"].append(float(size / agents))
-                each["violation"].append(float(apart[part].sum() / agents))
+                each["errors"].append(here.test_error(np.ascontiguousarray(models[..., place])))
+                # The mean absolute value that is expected of the noise.
+                each["noise"].append(float(sizes[place] / agents * (math.sqrt(2 / math.pi) if output else 1)))
+                each["violation"].append(float(apart[..., place].sum() / agents))
     return {"runs": [{**each, "last": each["errors"][-1]} for each in found]}
+
+
+def _of_runs(model: Any, runs: int, classes: int) -> Any:
+    """Lanes as (features, classes, runs)."""
+    return model[:, : classes * runs].reshape(len(model), classes, runs)
+
+
+def states_of(run: Run, classes: int) -> Any:
+    """What the generators of a run's lanes start from: (4, classes)."""
+    drawn = np.random.SeedSequence([run.seed, METHODS.index(run.method)]).generate_state(4 * classes)
+    return drawn.astype(np.uint32).reshape(4, classes)
+
+
+def _states(runs: tuple[Run, ...], classes: int, lanes: int) -> Any:
+    states = np.ones((4, lanes), dtype=np.uint32)
+    for place, run in enumerate(runs):
+        states[:, place : len(runs) * classes : len(runs)] = states_of(run, classes)
+    return states
 
 
 def penalty_at(data: str, t: int, epsilon: float) -> float:
     """The paper's penalty in iteration t."""
     c1, c2, every = PENALTY[data]
     return min(1e9, c1 * 1.2 ** (t // every) + c2 / epsilon)
-
-
-def _add(target: Any, rng: np.random.Generator, scale: float, draw: Any) -> float:
-    """Add noise of a run to its lanes, from its own generator; its mean absolute value, which is what is expected."""
-    if scale <= 0:
-        return 0.0
-    target += np.float32(scale) * draw(rng, target.shape)
-    return scale if draw is _laplace else scale * math.sqrt(2 / math.pi)
-
-
-def _laplace(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
-    drawn = rng.standard_exponential(shape, dtype=np.float32)
-    drawn -= rng.standard_exponential(shape, dtype=np.float32)
-    return drawn
-
-
-def _gaussian(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
-    return rng.standard_normal(shape, dtype=np.float32)

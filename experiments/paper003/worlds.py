@@ -10,7 +10,7 @@ import numpy as np
 
 from consenso.arrays import Array, IntArray
 from consenso.datasets import load_femnist, load_mnist
-from experiments.paper003.lanes import Sparse
+from experiments.paper003.blocks import Blocks
 
 AGENTS = 10  # of MNIST
 SETS = ("MNIST", "FEMNIST")
@@ -34,10 +34,18 @@ class World:
         return len(self.offsets) - 1
 
     @cached_property
-    def sparse(self) -> tuple[Any, Any, Any, Any]:
-        """Starts, columns, values and sums of the rows without their zeros."""
-        rows = Sparse.of(self.X)
-        return rows.starts, rows.columns, rows.values, rows.sums
+    def _blocks(self) -> Blocks:
+        return Blocks.of(self.X, self.offsets)
+
+    @cached_property
+    def blocks(self) -> tuple[Any, ...]:
+        """Starts, columns, values and rows of the blocks of images, and the 1-norms of the images."""
+        made = self._blocks
+        return made.starts, made.columns, made.values, made.rows, self.X.sum(axis=1)
+
+    def blocks_of(self, agent: int) -> tuple[int, int]:
+        """First block of an agent and the one after its last."""
+        return int(self._blocks.agents[agent]), int(self._blocks.agents[agent + 1])
 
     @cached_property
     def longest(self) -> float:
