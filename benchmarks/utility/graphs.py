@@ -1,8 +1,9 @@
 """`python -m benchmarks.utility.graphs`: Adult over 100 peers, by graph and by how the peers learn without a server.
 
-Masked sums and plain trees run the algorithm that `algorithm = "auto"` chooses; IPADMM is what it chooses for gossip,
-and DistributedSubgradient is distributed DP gradient descent with the same steps and rounds. One record replaced, delta
-1e-5, L2 2e-6; every message is seen. Risk is the mean logistic loss over all records, without the L2 term.
+Masked sums, plain trees and "gossip" run the algorithm that `algorithm = "auto"` chooses; IPADMM has the steps of the
+solver "gossip", and DistributedSubgradient is distributed DP gradient descent with the same steps and rounds. One
+record replaced, delta 1e-5, L2 2e-6; every message is seen. Risk is the mean logistic loss over all records, without
+the L2 term.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L2
 from consenso.shards import Shards
-from consenso.study.auto import PlanningInputs, choose
+from consenso.solvers.choose import choose
+from consenso.solvers.request import Request
 from consenso.topology import Topology
 
 NODES, DELTA, EPSILONS = 100, 1e-5, (1.0, 3.0)
@@ -41,6 +43,7 @@ GRAPHS = {
 METHODS: dict[str, Trust] = {
     "masked sum": "masked-sum",
     "plain tree": "tree",
+    "gossip": "local",
     "IPADMM": "local",
     "DistributedSubgradient": "local",
 }
@@ -78,14 +81,9 @@ def main() -> None:
 def plan_for(problem: Problem, method: str, topology: Topology, epsilon: float) -> Plan:
     """The plan of a method at a budget, for whoever sees every message."""
     target, trust = EpsilonDelta(epsilon=epsilon, delta=DELTA), METHODS[method]
-    given = PlanningInputs(
-        problem=problem,
-        target=target,
-        trust=trust,
-        schedule=None,
-        topology=topology,
-    )
-    choice = choose(given, algorithm=None, rounds=None)
+    request = Request(problem=problem, target=target, trust=trust, topology=topology)
+    named = method in ("IPADMM", "DistributedSubgradient")
+    choice = choose(request, "gossip" if named else "auto")
     return plan(
         problem,
         choice.algorithm if method != "DistributedSubgradient" else _same_steps(choice.algorithm, topology),

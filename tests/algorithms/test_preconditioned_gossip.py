@@ -90,9 +90,7 @@ def test_the_second_moment_gets_its_share_of_the_budget() -> None:
     assert cost["second moment"] / sum(cost.values()) == pytest.approx(0.2)
     noise = {name: GaussianNoise(multiplier=5 * each) for name, each in weights.items()}
     made = plan(problem, algorithm, rounds=algorithm.rounds, noise=noise, topology=GRAPH)
-    one = plan(
-        problem, algorithm, rounds=algorithm.rounds, topology=GRAPH, noise=noise | {"second moment": NoNoise()}
-    )
+    one = plan(problem, algorithm, rounds=algorithm.rounds, topology=GRAPH, noise=noise | {"second moment": NoNoise()})
     assert math.isinf(one.guarantee(Eavesdropper(), 1e-5).epsilon(1e-5))
     assert made.guarantee(Eavesdropper(), 1e-5).epsilon(1e-5) > 0
 

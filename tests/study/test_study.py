@@ -230,7 +230,10 @@ def test_graphs_and_schedules() -> None:
         ({"kind": "federated", "trust": "secure-sum", "split": {"parties": 8}}, "PreconditionedFixedPoint"),
         ({"kind": "federated", "trust": "local", "split": {"parties": 40}}, "PreconditionedFixedPoint"),
         ({"kind": "decentralized", "topology": "ring", "split": {"parties": 8}}, "PreconditionedFixedPoint"),
-        ({"kind": "decentralized", "trust": "local", "topology": "ring", "split": {"parties": 8}}, "IPADMM"),
+        (
+            {"kind": "decentralized", "trust": "local", "topology": "ring", "split": {"parties": 8}},
+            "PreconditionedGossip",
+        ),
         (
             {"kind": "decentralized", "trust": "tree", "topology": "ring", "split": {"parties": 40}},
             "PreconditionedFixedPoint",

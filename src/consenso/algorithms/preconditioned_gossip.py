@@ -91,7 +91,8 @@ class PreconditionedGossip:
 
     steps: rounds with a gradient. mixing: rounds in which second moments are averaged; `rounds_to_mix` knows how many a
     graph needs. share: part of the squared budget that buys the second moment. step: relative to the inverse curvature.
-    clip: of rows, in typical lengths. averaging: share of the last rounds whose iterates are averaged.
+    clip: of rows, in typical lengths. averaging: share of the last rounds whose iterates are averaged. averages: how
+    many nodes' noises mixing averages, None for half of all.
     A plan has 1 + mixing + steps rounds.
     """
 
@@ -105,9 +106,10 @@ class PreconditionedGossip:
     step: float = 0.5
     clip: float = 1.0
     averaging: float = 0.3
+    averages: float | None = None
 
     def __post_init__(self) -> None:
-        require_positive(self, step=self.step, clip=self.clip)
+        require_positive(self, step=self.step, clip=self.clip, averages=self.averages or 1.0)
         check_averaging(self, self.averaging)
         if self.steps < 1 or self.mixing < 0:
             raise InputError(
@@ -121,6 +123,10 @@ class PreconditionedGossip:
     def rounds(self) -> int:
         """How many rounds a plan needs."""
         return 1 + self.mixing + self.steps
+
+    def for_rounds(self, rounds: int) -> PreconditionedGossip:
+        """The same with as many steps as a stated number of rounds leaves."""
+        return replace(self, steps=max(1, rounds - 1 - self.mixing), mixing=min(self.mixing, max(0, rounds - 2)))
 
     @property
     def noise_weights(self) -> Mapping[str, float]:
@@ -199,7 +205,7 @@ class PreconditionedGossip:
     def _read_metric(self, facts: PublicFacts, state: State) -> State:
         """The metric of each node, lifted by what noise hides after it was averaged over the graph."""
         problem = facts.problem
-        noise = facts.noise[MOMENT] * float(problem.scales.max()) * math.sqrt(2 / problem.parties)
+        noise = facts.noise[MOMENT] * float(problem.scales.max()) / math.sqrt(self.averages or problem.parties / 2)
         least = whitening.LEAST * problem.row_bound**2
         found = [
             look(unpack_symmetric(upper, problem.features), noise, noise_levels.NoiseLevels.floor, least)
@@ -236,7 +242,7 @@ class PreconditionedGossip:
         return moved
 
     def _damping(self, facts: PublicFacts, state: State, node: int) -> float:
-        """The weight of a prior under which scores are as large as is called for, beside the noise of the mean gradient."""
+        """The weight of a prior under which scores are as large as is called for, beside the mean gradient's noise."""
         scale = float(facts.scales[node] * self._clip(state)[node])
         noise = facts.noise[GRADIENT] * scale / math.sqrt(facts.problem.parties * self.steps)
         curvature = noise_levels.late_curvature(facts.problem.loss) * facts.problem.loss.curvature_bound
@@ -264,7 +270,7 @@ class PreconditionedGossip:
                 Box(low=-0.5, high=0.3),
             ),
         ).vary(
-            {"steps": 7, "mixing": 0, "share": 0.3, "step": 0.8, "clip": 2.0, "averaging": 0.0},
+            {"steps": 7, "mixing": 0, "share": 0.3, "step": 0.8, "clip": 2.0, "averaging": 0.0, "averages": 4.0},
         )
 
 

@@ -48,7 +48,10 @@ def choose(given: PlanningInputs, *, algorithm: Any | None, rounds: int | None) 
         told = "" if rounds is not None else f", and {found} rounds is its usual number here"
         return Choice(solver="named", algorithm=algorithm, rounds=found, reason=f"{name}: the study names it{told}.")
     choice = _without_noise(given) if given.exact else _by_solvers(given)
-    return choice if rounds is None else replace(choice, rounds=rounds)
+    if rounds is None:
+        return choice
+    adapted = choice.algorithm.for_rounds(rounds) if hasattr(choice.algorithm, "for_rounds") else choice.algorithm
+    return replace(choice, algorithm=adapted, rounds=rounds)
 
 
 def _by_solvers(given: PlanningInputs) -> Choice:
@@ -103,9 +106,12 @@ def usual_rounds(given: PlanningInputs, algorithm: Any) -> int:
     """A number of rounds for a named algorithm, from its kind and the schedule."""
     from consenso.algorithms.objective_perturbation import ObjectivePerturbation
     from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+    from consenso.algorithms.preconditioned_gossip import PreconditionedGossip
 
     if isinstance(algorithm, ObjectivePerturbation):
         return 1
+    if isinstance(algorithm, PreconditionedGossip):
+        return algorithm.rounds
     if isinstance(algorithm, PreconditionedFixedPoint):
         return 1 + (algorithm.steps or 2 * USUAL_ROUNDS)
     if isinstance(algorithm, PeerAlgorithm) or given.schedule is None or isinstance(given.schedule, Everyone):
