@@ -85,7 +85,7 @@ def test_a_plan_is_made_in_a_straight_line() -> None:
     made -= {"ProvedGuarantee", "_Search", "_Point"}
     planning = {"PrivacyParams", "Problem", "EpsilonDelta", "Request", "PublicFacts", "Plan", "Result"}
     # What an estimator keeps beside them: what is learnt, what was released before the fit, the map of its rows.
-    assert made - planning <= {"Task", "Stages", "Earlier", "RowMap", "Learnt", "Fitted", "LazyCard", "Mu"}
+    assert made - planning <= {"Task", "Stages", "Earlier", "RowMap", "RowChange", "Learnt", "Fitted", "LazyCard", "Mu"}
     assert planning <= made | {"EpsilonDelta"}
 
 

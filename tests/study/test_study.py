@@ -230,8 +230,9 @@ def test_graphs_and_schedules() -> None:
         ({"kind": "federated", "trust": "secure-sum", "split": {"parties": 8}}, "PreconditionedFixedPoint"),
         ({"kind": "federated", "trust": "local", "split": {"parties": 40}}, "PreconditionedFixedPoint"),
         ({"kind": "decentralized", "topology": "ring", "split": {"parties": 8}}, "PreconditionedFixedPoint"),
+        ({"kind": "decentralized", "trust": "local", "topology": "ring", "split": {"parties": 8}}, "IPADMM"),
         (
-            {"kind": "decentralized", "trust": "local", "topology": "ring", "split": {"parties": 8}},
+            {"kind": "decentralized", "trust": "local", "topology": "complete", "split": {"parties": 4}},
             "PreconditionedGossip",
         ),
         (

@@ -89,11 +89,11 @@ class _Factors:
 class PreconditionedGossip:
     """Proximal gradient tracking in a shared metric, for losses with bounded slopes and curvature.
 
-    steps: rounds with a gradient. mixing: rounds in which second moments are averaged; `rounds_to_mix` knows how many a
-    graph needs. share: part of the squared budget that buys the second moment. step: relative to the inverse curvature.
-    clip: of rows, in typical lengths. averaging: share of the last rounds whose iterates are averaged. averages: how
-    many nodes' noises mixing averages, None for half of all.
-    A plan has 1 + mixing + steps rounds.
+    steps: rounds with a gradient, for which the share is reckoned. mixing: rounds in which second moments are averaged;
+    `rounds_to_mix` knows how many a graph needs. share: part of the squared budget that buys the second moment. step:
+    relative to the inverse curvature. clip: of rows, in typical lengths. averaging: share of the last rounds whose
+    iterates are averaged. averages: how many nodes' noises mixing averages, None for half of all.
+    rounds of the plan: 1 + mixing + steps (`rounds`).
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -134,14 +134,14 @@ class PreconditionedGossip:
         return {MOMENT: math.sqrt((1 - self.share) / (self.share * self.steps)), GRADIENT: 1.0}
 
     def check(self, spec: RunSpec) -> None:
-        """Bounded slopes, a step size from the smoothness, as many rounds as there are steps."""
+        """Bounded slopes, a step size from the smoothness, a round that takes a step."""
         problem = spec.facts.problem
         require_lipschitz(problem.loss, problem.row_bound, "PreconditionedGossip")
         require_smooth(problem.loss, problem.row_bound, "PreconditionedGossip")
-        if spec.rounds != self.rounds:
+        if spec.rounds < 2 + self.mixing:
             raise InputError(
-                f"PreconditionedGossip(steps={self.steps}, mixing={self.mixing}): a run has {self.rounds} rounds, and "
-                f"{spec.rounds} were planned."
+                f"PreconditionedGossip(rounds={spec.rounds}): one round for the second moment, {self.mixing} to "
+                f"mix it and one for a step are needed, {2 + self.mixing} at least."
             )
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
@@ -244,7 +244,7 @@ class PreconditionedGossip:
     def _damping(self, facts: PublicFacts, state: State, node: int) -> float:
         """The weight of a prior under which scores are as large as is called for, beside the mean gradient's noise."""
         scale = float(facts.scales[node] * self._clip(state)[node])
-        noise = facts.noise[GRADIENT] * scale / math.sqrt(facts.problem.parties * self.steps)
+        noise = facts.noise[GRADIENT] * scale / math.sqrt(facts.problem.parties * (facts.rounds - 1 - self.mixing))
         curvature = noise_levels.late_curvature(facts.problem.loss) * facts.problem.loss.curvature_bound
         variance = noise_levels.LARGEST_SCORE**2 / float(state.values[node].sum())
         return noise_levels.damping(noise, curvature, variance)

@@ -42,7 +42,7 @@ class Choice:
 
 def choose(request: Request, solver: str = "auto") -> Choice:
     """What to plan with: the solver of the least expected excess risk, or the one that is named."""
-    rules, reason = _automatic(request) if solver == "auto" else _choose_named(solver, request)
+    rules, reason = _find_rules(request, solver)
     algorithm, rounds = rules.recipe(request)
     return Choice(solver=rules.NAME, algorithm=algorithm, rounds=rounds, reason=reason)
 
@@ -80,11 +80,12 @@ def prepare(
         threshold=threshold,
         penalty_follows=penalty_follows,
     )
-    choice = choose(request, solver)
+    rules, reason = _find_rules(request, solver)
+    algorithm, rounds = rules.recipe(request)
     planned = plan(
         problem,
-        choice.algorithm,
-        rounds=choice.rounds,
+        algorithm,
+        rounds=rounds,
         target=target,
         observer=observer,
         schedule=schedule,
@@ -93,7 +94,11 @@ def prepare(
         count=count,
         earlier=earlier,
     )
-    return replace(planned, solver=choice.solver, reason=choice.reason)
+    return replace(planned, solver=rules.NAME, reason=reason)
+
+
+def _find_rules(request: Request, solver: str) -> tuple[Rules, str]:
+    return _automatic(request) if solver == "auto" else _choose_named(solver, request)
 
 
 def compare(request: Request) -> tuple[list[tuple[float, Rules]], dict[str, str]]:
