@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from consenso.errors import InputError
 from consenso.estimators.classification import PrivateClassifier
-from consenso.estimators.fitting import Task, penalty
+from consenso.estimators.fitting import Task, default_penalty, penalty
 from consenso.estimators.linear import check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Hinge, SmoothedHinge
@@ -87,10 +87,13 @@ class PrivateLinearSVC(PrivateClassifier):
         return super()._constant(terms)
 
     def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
-        alpha = self._usual_strength(terms, features) if self.alpha is None else float(self.alpha)
+        loss = SmoothedHinge(smoothing=float(self.smoothing or SMOOTHING)) if terms.is_private else Hinge()
+        usual = self.alpha is None and terms.is_private
+        alpha = 1.0 / terms.records if self.alpha is None else float(self.alpha)
         return Task(
-            loss=SmoothedHinge(smoothing=float(self.smoothing or SMOOTHING)) if terms.is_private else Hinge(),
-            penalty=penalty(alpha / terms.mean_weight, 0.0),
+            loss=loss,
+            penalty=default_penalty(loss, 0.0, terms, features) if usual else penalty(alpha / terms.mean_weight, 0.0),
+            penalty_follows=usual,
             row_bound=terms.row_bound,
             constant=self._constant(terms),
             penalizes_constant=True,
