@@ -157,14 +157,16 @@ def sparser(regularizer: Regularizer, noise: float) -> Regularizer:
     return regularizer
 
 
-def scale_regularizer(regularizer: Regularizer, factor: float) -> Regularizer:
-    """The regularizer times a factor, where it is a norm or a square."""
-    if isinstance(regularizer, L1 | L2):
-        return type(regularizer)(strength=regularizer.strength * factor)
+def scale_regularizer(regularizer: Regularizer, norm: float, square: float) -> Regularizer:
+    """The regularizer with its 1-norm and its square times factors."""
+    if isinstance(regularizer, L1):
+        return L1(strength=regularizer.strength * norm)
+    if isinstance(regularizer, L2):
+        return L2(strength=regularizer.strength * square)
     if isinstance(regularizer, ElasticNet):
-        return ElasticNet(l1=regularizer.l1 * factor, l2=regularizer.l2 * factor)
+        return ElasticNet(l1=regularizer.l1 * norm, l2=regularizer.l2 * square)
     if isinstance(regularizer, Unpenalized):
-        return Unpenalized(inner=scale_regularizer(regularizer.inner, factor), last=regularizer.last)
+        return Unpenalized(inner=scale_regularizer(regularizer.inner, norm, square), last=regularizer.last)
     return regularizer
 
 

@@ -101,7 +101,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
     counts: whether targets are counted first. constant: value of the last column, 0 where it is not constant.
     pilot: steps before slopes are measured; 0 for never. smoothing: width of the kinks of the loss.
     threshold: where residuals are clipped after the pilot, in standard deviations; None for the least expected excess.
-    follows: whether the regularizer is stated for slopes at their bound, and follows their clip.
+    follows: whether the regularizer is stated for rows and slopes at their bounds, and follows their sizes.
     rounds of the plan: looks, the largest number of steps, one for counts, and one if there is a pilot.
     """
 

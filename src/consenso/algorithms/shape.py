@@ -149,6 +149,15 @@ class Diagnoses(Protocol):
         ...
 
 
+@runtime_checkable
+class Finds(Protocol):
+    """A hub algorithm that finds out more than a model; from releases only, so that it may be told."""
+
+    def findings(self, facts: PublicFacts, hub: Any) -> Mapping[str, float]:
+        """Released figures by name."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class SingleRecords:
     """The records of parties that have one each, as compiled rounds read them. Private."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,8 @@ FIRST_LOOK = 1 / 3
 TARGETS_SHARE, SIZES_SHARE, PILOT_SHARE = 0.02, 0.03, 0.15
 # Residuals of the constant model are clipped at this many spreads of the targets.
 FIRST_CLIP = 0.8
+# What a fit finds out.
+RESIDUAL_CLIP = "residual clip"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +118,8 @@ class WhitenedSteps:
             variance=0.0,
             origin=zero,
             spread=1.0,
+            size=1.0,
+            filled=1.0,
             bend=1.0,
             gradient=zero,
             x=zero,
@@ -137,6 +142,8 @@ class WhitenedSteps:
         # Losses of labels are flat at the constant model of a rare class, and steps from there are short.
         start = origin if problem.loss.targets == "real" else hub.x
         hub = replace(hub, origin=origin, x=start, spread=min(1.0, spread / unit))
+        if problem.loss.targets == "real" and not self.smoothing:
+            hub = replace(hub, size=hub.spread)
         return hub if self.looks else self._ready(facts, hub)
 
     def _take_moment(self, facts: PublicFacts, hub: Hub, upper: Array) -> Hub:
@@ -146,6 +153,10 @@ class WhitenedSteps:
             noise /= np.sqrt(FIRST_LOOK if self.looks > 1 else 1.0)
             seen = look(moment, noise, NoiseLevels.floor, least * problem.row_bound**2)
             hub = replace(hub, trace=max(seen.trace, 1e-3 * problem.row_bound**2))
+            # Rows without their constant, as far as noise lets them be told from none.
+            constant = self.constant**2
+            length = max(seen.trace - constant, noise * math.sqrt(problem.features))
+            hub = replace(hub, filled=min(1.0, max(length / (problem.row_bound**2 - constant), LEAST)))
         else:
             noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_LOOK)
             seen = again(hub.metric, moment, noise, NoiseLevels.floor, least)
@@ -171,6 +182,8 @@ class WhitenedSteps:
             width = min(width, FIRST_CLIP * hub.spread * max(1.0, noise_levels.WIDER / noise))
         bend = max(found.curvature(width), noise_levels.LEAST_BEND)
         hub = replace(hub, width=min(max(width, NARROWEST_WIDTH), 1.0), bend=bend)
+        if not self.smoothing:
+            hub = replace(hub, size=min(hub.size, spread))
         return replace(hub, steps=self._count_steps(facts, hub))
 
     def _ready(self, facts: PublicFacts, hub: Hub) -> Hub:
@@ -259,8 +272,27 @@ class WhitenedSteps:
         )
 
     def _regularizer(self, facts: PublicFacts, hub: Hub) -> Regularizer:
+        """As stated, or for rows and slopes as large as they are."""
         regularizer = facts.problem.regularizer
-        return noise_levels.scale_regularizer(regularizer, hub.width) if self.follows else regularizer
+        if not self.follows:
+            return regularizer
+        # Absolute values bend by the inverse of the width of their kinks, other losses as they are.
+        bends = 1.0 / hub.width if self.smoothing and facts.problem.loss.targets == "real" else 1.0
+        at_bound = (facts.problem.row_bound**2 - self.constant**2) / facts.problem.features
+        norm = hub.size * math.sqrt(min(1.0, self._typical_square(facts, hub) / at_bound))
+        return noise_levels.scale_regularizer(regularizer, norm, hub.filled * bends)
+
+    def _typical_square(self, facts: PublicFacts, hub: Hub) -> float:
+        """Of a column, for 1-norms: s |x|_1 costs s^2 tr(Q^-1) / 2, so it is the harmonic mean of the spectrum."""
+        if hub.metric.is_round:
+            return hub.trace / facts.problem.features
+        return len(hub.values) / float(np.sum(1 / hub.values))
+
+    def findings(self, facts: PublicFacts, hub: Hub) -> Mapping[str, float]:
+        """Where residuals were clipped in the end, in the units of the targets."""
+        if facts.problem.loss.targets != "real" or self.smoothing:
+            return {}
+        return {RESIDUAL_CLIP: hub.width * slope_limit(facts.problem)}
 
     def finished(self, facts: PublicFacts, hub: Hub) -> bool:
         """All steps were taken."""
@@ -273,7 +305,7 @@ class WhitenedSteps:
         regularizer = self._regularizer(facts, hub)
         if self.damping:
             # Noise of a coordinate of the averaged gradient: half of the steps are averaged.
-            entry = self._noise(facts, hub) * float(np.sqrt(2 * hub.trace / facts.problem.features))
+            entry = self._noise(facts, hub) * math.sqrt(2 * self._typical_square(facts, hub))
             regularizer = noise_levels.sparser(regularizer, entry / hub.weight)
         x = self._bent(facts, hub).prox(regularizer, hub.total / hub.averaged, hub.weight)
         if not self.damping or regularizer.is_constraint:

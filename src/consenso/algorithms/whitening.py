@@ -47,6 +47,8 @@ class Hub:
     variance: float  # of scores that the first gradient spoke for
     origin: Array  # the constant model, from which steps start and to which the model is shrunk
     spread: float  # of real targets around the constant model, over the slope limit; 1 where nothing is known
+    size: float  # of slopes at the model, a standard deviation over their limit; 1 where nothing is known
+    filled: float  # mean squared length of rows without their constant, over its bound
     bend: float  # share of the residuals that are not clipped, which all of the curvature comes from
     gradient: Array  # the last one, whitened
     x: Array

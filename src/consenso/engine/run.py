@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from consenso.algorithms.shape import Diagnoses, HubAlgorithm, PeerAlgorithm
+from consenso.algorithms.shape import Diagnoses, Finds, HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array
 from consenso.engine.checkpoint import Checkpoint, continuation_of
 from consenso.engine.coins import DrawnCoins
@@ -34,6 +34,7 @@ class Result:
     rounds: int
     entries: Sequence[ReleaseRecord]
     trace: Trace
+    findings: Mapping[str, float] = field(default_factory=dict)  # what the algorithm found out from releases
 
     def card(self, delta: float) -> Card:
         """The privacy card of the run: that of its plan, which charges the most that the run could spend."""
@@ -100,7 +101,15 @@ def run(
         if saved is not None:
             saved.save(at)
         unsaved.move_to(history)
-    return Result(plan=plan, model=get_model(plan, at), rounds=at.round, entries=at.entries, trace=history)
+    facts, algorithm = plan.spec.facts.at(at.round), plan.algorithm
+    return Result(
+        plan=plan,
+        model=get_model(plan, at),
+        rounds=at.round,
+        entries=at.entries,
+        trace=history,
+        findings=algorithm.findings(facts, at.hub) if isinstance(algorithm, Finds) else {},
+    )
 
 
 def _opener(plan: Plan, charge: LedgerCharge | None, saved: Checkpoint | None, at: Progress) -> Callable[[], None]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from consenso.algorithms.noise_levels import scale_regularizer
 from consenso.arrays import Array
 from consenso.estimators.people import RowWeights
 from consenso.estimators.privacy_params import PrivacyParams
@@ -96,6 +96,7 @@ class Fitted:
     steps: int
     guarantee: Guarantee
     claims: LazyCard
+    findings: Mapping[str, float] = field(default_factory=dict)  # what was released on the way
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +229,7 @@ def _private(
         steps=result.rounds,
         guarantee=plan.guarantee(choose_observer(plan.trust), terms.delta),
         claims=LazyCard(plan=_without_seed(plan), problem=problem, delta=terms.delta),
+        findings=result.findings,
     )
 
 
@@ -265,27 +267,20 @@ def penalty(alpha: float, l1_ratio: float) -> Regularizer:
     return ElasticNet(l1=alpha * l1_ratio, l2=alpha * (1 - l1_ratio))
 
 
-def usual_strength(row_bound: float, features: int, records: int) -> float:
-    """The L2 strength that is left where none is asked for, in the units of the rows: row_bound^2 / (features records).
+def default_penalty(loss: Loss, l1_ratio: float, terms: PrivacyParams, features: int) -> Regularizer:
+    """The penalty of a private fit for which none is asked, in the units of the rows."""
+    from consenso.solvers.penalties import usual_penalty
 
-    It is scikit-learn's default, 1 / records, for columns of unit variance, whose rows are sqrt(features) long. As a
-    prior it allows scores a variance of as many as there are columns, whatever the units of the rows, so that it fades
-    as records are added and only decides what no record speaks of.
-    """
-    return row_bound**2 / (features * records)
-
-
-def telling_level(slope_bound: float, row_bound: float, features: int, outputs: int, terms: PrivacyParams) -> float:
-    """The L1 strength below which a coefficient cannot be told from noise, from public facts.
-
-    A coordinate of the mean gradient at a model without that feature has the standard deviation
-    slope_bound * row_bound / sqrt(features * records) at most over the draw of the records (rows at their bound, spread
-    over the columns), and slope_bound * row_bound * noise_level from the privacy noise of a single release; the largest
-    of m such coordinates is about sqrt(2 log(2 m)) of them.
-    """
-    sampling = 1.0 / math.sqrt(features * terms.records)
-    spread = math.hypot(sampling, terms.noise_level())
-    return slope_bound * row_bound * spread * math.sqrt(2 * math.log(2 * features * outputs))
+    assert terms.row_bound is not None, "declared, or found before the fit"
+    usual = usual_penalty(
+        loss,
+        row_bound=float(terms.row_bound),
+        features=features,
+        records=terms.records,
+        target_bound=terms.target_bound,
+        l1_ratio=l1_ratio,
+    )
+    return scale_regularizer(usual, 1 / terms.mean_weight, 1 / terms.mean_weight)
 
 
 def bare_guarantee(adjacency: Adjacency) -> Guarantee:

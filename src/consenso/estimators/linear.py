@@ -13,7 +13,7 @@ from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Fitted, Task, usual_strength
+from consenso.estimators.fitting import Fitted, Task
 from consenso.estimators.learning import learn
 from consenso.estimators.people import KEPT, RowWeights, read_people
 from consenso.estimators.privacy_params import PrivacyParams, is_number, terms_of
@@ -85,12 +85,6 @@ class PrivateLinearModel(PrivateEstimator):
         if not self.fit_intercept:
             return None
         return 1.0 if terms.row_bound is None else constant_for(terms.row_bound)
-
-    def _usual_strength(self, terms: PrivacyParams, features: int) -> float:
-        """The L2 penalty by default: scikit-learn's without privacy, else in the units of the rows."""
-        if terms.row_bound is None:
-            return 1.0 / terms.records
-        return usual_strength(float(terms.row_bound), features, terms.records)
 
     def _group(
         self, X: Any, y: Any, users: Any, rows_per_person: int, bound: float | None = None

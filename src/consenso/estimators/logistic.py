@@ -12,11 +12,12 @@ from scipy.special import expit, log_softmax, softmax
 
 from consenso.arrays import Array
 from consenso.estimators.classification import PrivateClassifier
-from consenso.estimators.fitting import Task, penalty, telling_level
+from consenso.estimators.fitting import Task, default_penalty, penalty
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Logistic, Loss, Softmax
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
+from consenso.regularizers import Regularizer
 
 
 class PrivateLogisticRegression(PrivateClassifier):
@@ -90,15 +91,15 @@ class PrivateLogisticRegression(PrivateClassifier):
         loss: Loss = Logistic() if classes == 2 else Softmax(classes=classes)
         return Task(
             loss=loss,
-            penalty=penalty(self._strength(loss, terms, features) / terms.mean_weight, self.l1_ratio),
+            penalty=self._penalty(loss, terms, features),
+            penalty_follows=self.alpha is None,
             row_bound=terms.row_bound,
             constant=self._constant(terms),
             solver=self.solver,
         )
 
-    def _strength(self, loss: Loss, terms: PrivacyParams, features: int) -> float:
-        if self.alpha is not None:
-            return float(self.alpha)
-        if self.l1_ratio == 0 or terms.row_bound is None:
-            return self._usual_strength(terms, features)
-        return telling_level(loss.slope_bound, terms.row_bound, features, loss.outputs, terms)
+    def _penalty(self, loss: Loss, terms: PrivacyParams, features: int) -> Regularizer:
+        if self.alpha is None and terms.is_private:
+            return default_penalty(loss, self.l1_ratio, terms, features)
+        alpha = 1.0 / terms.records if self.alpha is None else float(self.alpha)
+        return penalty(alpha / terms.mean_weight, self.l1_ratio)

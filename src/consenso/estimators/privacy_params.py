@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
@@ -74,8 +75,7 @@ class PrivacyParams:
     @property
     def whole_mu(self) -> float:
         """The whole budget as one mu."""
-        asked = EpsilonDelta(epsilon=self.epsilon, delta=self.delta)
-        return 1 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0, self.excess), asked)
+        return _mu_of(self.epsilon, self.delta, self.excess)
 
     @property
     def excess(self) -> float:
@@ -90,6 +90,13 @@ class PrivacyParams:
         """The noise that a single mean over all records would need, per unit of what one record can contribute."""
         worlds = 1.0 if self.adjacency == "add-remove" else 2.0
         return calibrate_noise(lambda multiplier: Gaussian(multiplier, worlds), self.target) / self.records
+
+
+@lru_cache(maxsize=256)
+def _mu_of(epsilon: float, delta: float, excess: float) -> float:
+    """A budget as one mu; seconds are spent on budgets so large that what samplers miss matters."""
+    asked = EpsilonDelta(epsilon=epsilon, delta=delta)
+    return 1 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0, excess), asked)
 
 
 class Asked(Protocol):

@@ -15,13 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Fitted, Task, penalty, telling_level
+from consenso.estimators.fitting import Fitted, Task, default_penalty, penalty
 from consenso.estimators.frames import bound_of
 from consenso.estimators.linear import PUBLIC, PrivateLinearModel, check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens
 from consenso.losses import Huber, Loss, Squared
+from consenso.regularizers import Regularizer
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -76,12 +77,12 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         loss, factor = self._loss(terms)
         return Task(
             loss=loss,
-            penalty=penalty(self._strength(loss, factor, terms, features), self._l1_ratio()),
+            penalty=self._penalty(loss, factor, terms, features),
             row_bound=terms.row_bound,
             target_bound=terms.target_bound,
             constant=self._constant(terms),
             solver=self.solver,
-            penalty_follows=self.alpha is None and self._l1_ratio() > 0,
+            penalty_follows=self.alpha is None,
         )
 
     def _loss(self, terms: PrivacyParams) -> tuple[Loss, float]:
@@ -91,19 +92,19 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         given = getattr(self, "residual_bound", None)
         return (Squared() if given is None else Huber(threshold=float(given))), 1.0
 
+    def _counts_residuals(self) -> bool:
+        """Whether the solver may find out where residuals are clipped."""
+        return self.solver in ("auto", "preconditioned", "wide")
+
     def _l1_ratio(self) -> float:
         return 0.0
 
-    def _strength(self, loss: Loss, factor: float, terms: PrivacyParams, features: int) -> float:
-        """The penalty asked for; else scikit-learn's default, or under privacy with an L1 share the telling level."""
-        if self.alpha is not None:
-            return factor * float(self.alpha)
-        if terms.row_bound is not None and self._l1_ratio() > 0:
-            bound = min(loss.slope_bound, float(terms.target_bound or math.inf))
-            return telling_level(bound, terms.row_bound, features, 1, terms)
-        if terms.is_private:
-            return self._usual_strength(terms, features)  # every loss is r^2/2 where residuals are small
-        return factor * self._usual_alpha(terms.records)
+    def _penalty(self, loss: Loss, factor: float, terms: PrivacyParams, features: int) -> Regularizer:
+        """The penalty asked for, else scikit-learn's default; under privacy one in the units of the rows."""
+        if self.alpha is None and terms.is_private:
+            return default_penalty(loss, self._l1_ratio(), terms, features)
+        alpha = self._usual_alpha(terms.records) if self.alpha is None else float(self.alpha)
+        return penalty(factor * alpha, self._l1_ratio())
 
     def _usual_alpha(self, records: int) -> float:
         """What scikit-learn takes by default, in this library's normalisation."""

@@ -1,28 +1,34 @@
 """Private Huber regression and least absolute deviations.
 
 *Absolute losses.* The slope of an absolute value jumps, which the solvers that need least noise cannot take. Under
-privacy its corner is rounded over residuals of at most `smoothing`: Huber's loss again, divided by its threshold, which
-is at most smoothing/2 below the absolute value.
+privacy its corner is rounded over as much as iterates wander, or over residuals of at most `smoothing`: Huber's loss
+again, divided by its threshold, which is at most smoothing/2 below the absolute value.
+
+*Huber's scale.* Under privacy it follows the noisy counts of targets and residuals that clip squares, unless it is
+given: the fit is one of squares whose residuals are clipped at `threshold` spreads.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
+from consenso.algorithms.whitened_steps import RESIDUAL_CLIP
 from consenso.errors import InputError
-from consenso.estimators.fitting import Task, penalty
+from consenso.estimators.fitting import Fitted, Task, default_penalty, penalty
 from consenso.estimators.linear import check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records
 from consenso.estimators.regression import PrivateRegressor, share_of
 from consenso.estimators.scale import find_scale
-from consenso.losses import Absolute, Huber, Loss
+from consenso.losses import Absolute, Huber, Loss, Squared
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
 
-# The spread of residuals, and the rounded corner of absolute values, over the bound of targets.
+# Over the bound of targets, for solvers that count nothing: the spread of residuals, and the rounded corner of absolute
+# values. A penalty that is given is stated for that spread, too.
 SCALE_SHARE, SMOOTHING_SHARE = 0.25, 0.2
 
 
@@ -32,10 +38,10 @@ class PrivateHuberRegressor(PrivateRegressor):
     Minimises mean of scale * h(r / scale) + alpha/2 |w|^2, where h(z) is z^2/2 up to the threshold and its tangents
     beyond; the intercept is not penalized. scale=None at epsilon=inf estimates the scale too, adding scale/2 to the
     objective: then it equals HuberRegressor(epsilon=threshold, alpha=alpha * records), whose objective is 2 * records
-    times this one, and the scale is scale_. Under privacy the scale is public input; None is target_bound / 4.
+    times this one, and the scale is scale_. Under privacy scale=None is what noisy counts of the residuals say.
 
     threshold: where squares end, in units of the scale. scale: the spread of residuals that are not outliers. alpha:
-    None for 1e-4 / records, as in HuberRegressor. The other parameters are those of PrivateRidge.
+    None for 1e-4 / records at epsilon=inf, as in HuberRegressor. The other parameters are those of PrivateRidge.
     """
 
     def __init__(
@@ -75,17 +81,20 @@ class PrivateHuberRegressor(PrivateRegressor):
         """Fit within the budget. X: (records, features), dense or sparse; y: real targets; users as in PrivateRidge."""
         self._check_parameters()
         if math.isfinite(self.epsilon) or self.scale is not None:
-            super().fit(X, y, users=users, rows_per_person=rows_per_person)
-            self.scale_ = self._public_scale(self.target_bound_)
-            return self
+            return super().fit(X, y, users=users, rows_per_person=rows_per_person)
         X, y = read_records(self, X, y, real=True)
         X, y, terms, weights = self._group(X, y, users, rows_per_person)
         columns = X.shape[1]
         self.scale_ = find_scale(
             lambda scale: self._scale_task(terms, scale, columns), self.threshold, terms, X, y, weights
         )
-        self._keep(self._learn(lambda known: self._scale_task(known, self.scale_, columns), terms, X, y, weights))
+        super()._keep(self._learn(lambda known: self._scale_task(known, self.scale_, columns), terms, X, y, weights))
         return self
+
+    def _keep(self, fitted: Fitted) -> None:
+        super()._keep(fitted)
+        clip = fitted.findings.get(RESIDUAL_CLIP)
+        self.scale_ = self._public_scale(self.target_bound_) if clip is None else clip / self.threshold
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -99,17 +108,20 @@ class PrivateHuberRegressor(PrivateRegressor):
         return share_of(self.scale, SCALE_SHARE, target_bound)
 
     def _task(self, terms: PrivacyParams, features: int) -> Task:
-        return self._scale_task(terms, self._public_scale(terms.target_bound), features)
+        task = self._scale_task(terms, self._public_scale(terms.target_bound), features)
+        if not terms.is_private or self.scale is not None or not self._counts_residuals():
+            return task
+        return replace(task, loss=Squared(), threshold=float(self.threshold))
 
     def _scale_task(self, terms: PrivacyParams, scale: float, features: int) -> Task:
         """The objective times the scale: Huber's loss in the units of the targets."""
-        if self.alpha is not None:
-            strength = float(self.alpha) * scale
-        else:
-            strength = self._usual_strength(terms, features) if terms.is_private else 1e-4 / terms.records * scale
+        loss = Huber(threshold=float(self.threshold) * scale)
+        usual = self.alpha is None and terms.is_private
+        alpha = 1e-4 / terms.records if self.alpha is None else float(self.alpha)
         return Task(
-            loss=Huber(threshold=float(self.threshold) * scale),
-            penalty=penalty(strength, 0.0),
+            loss=loss,
+            penalty=default_penalty(loss, 0.0, terms, features) if usual else penalty(alpha * scale, 0.0),
+            penalty_follows=usual,
             row_bound=terms.row_bound,
             target_bound=terms.target_bound,
             constant=self._constant(terms),
@@ -122,11 +134,11 @@ class PrivateLADRegressor(PrivateRegressor):
 
     Minimises mean absolute residual + alpha * (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2); the intercept is not
     penalized. At epsilon=inf and l1_ratio=1 it equals QuantileRegressor(quantile=0.5, alpha=alpha / 2), whose objective
-    is half of this one. alpha=None is 2 there, QuantileRegressor's default, 1 / records without an L1 share, and under
-    privacy the level below which a coefficient cannot be told from noise.
+    is half of this one. alpha=None is 2 there, QuantileRegressor's default, or 1 / records without an L1 share, and
+    under privacy as in PrivateElasticNet.
 
     smoothing: under privacy, the corner of the absolute value is rounded over residuals of at most this public number;
-    None for target_bound / 5. The other parameters are those of PrivateRidge.
+    None lets noisy counts of targets and residuals decide. The other parameters are those of PrivateRidge.
     """
 
     def __init__(
@@ -173,7 +185,7 @@ class PrivateLADRegressor(PrivateRegressor):
         return 2.0 if self.l1_ratio > 0 else 1.0 / records
 
     def _loss(self, terms: PrivacyParams) -> tuple[Loss, float]:
-        if not terms.is_private:
+        if not terms.is_private or (self.smoothing is None and self._counts_residuals()):
             return Absolute(), 1.0
         width = share_of(self.smoothing, SMOOTHING_SHARE, terms.target_bound)
         return Huber(threshold=width), width

@@ -8,17 +8,18 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from consenso.algorithms import noise_levels
 from consenso.errors import InputError
 from consenso.estimators.classification import PrivateClassifier
-from consenso.estimators.fitting import Task, penalty
+from consenso.estimators.fitting import Task, default_penalty, penalty
 from consenso.estimators.linear import check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Hinge, SmoothedHinge
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
 
-# The rounded corner of the hinge under privacy, in units of margin.
-SMOOTHING = 0.5
+# The widest corner of the hinge under privacy, in units of margin.
+WIDEST = 0.5
 
 
 class PrivateLinearSVC(PrivateClassifier):
@@ -30,8 +31,8 @@ class PrivateLinearSVC(PrivateClassifier):
 
     intercept_scaling: None for 1 at epsilon=inf, as in LinearSVC, and for row_bound / 2 under privacy, which costs
     little noise. smoothing: under privacy the corner of the hinge is rounded over margins in [1 - smoothing, 1], since
-    the solvers that need least noise cannot take a jump of the slope; None for 1/2. The other parameters are those of
-    PrivateLogisticRegression.
+    the solvers that need least noise cannot take a jump of the slope; None for a width that follows the noise, from
+    1/20 to 1/2. The other parameters are those of PrivateLogisticRegression.
     """
 
     def __init__(
@@ -87,15 +88,25 @@ class PrivateLinearSVC(PrivateClassifier):
         return super()._constant(terms)
 
     def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
-        alpha = self._usual_strength(terms, features) if self.alpha is None else float(self.alpha)
+        loss = SmoothedHinge(smoothing=self._width(terms, features)) if terms.is_private else Hinge()
+        usual = self.alpha is None and terms.is_private
+        alpha = 1.0 / terms.records if self.alpha is None else float(self.alpha)
         return Task(
-            loss=SmoothedHinge(smoothing=float(self.smoothing or SMOOTHING)) if terms.is_private else Hinge(),
-            penalty=penalty(alpha / terms.mean_weight, 0.0),
+            loss=loss,
+            penalty=default_penalty(loss, 0.0, terms, features) if usual else penalty(alpha / terms.mean_weight, 0.0),
+            penalty_follows=usual,
             row_bound=terms.row_bound,
             constant=self._constant(terms),
             penalizes_constant=True,
             solver=self.solver,
         )
+
+    def _width(self, terms: PrivacyParams, features: int) -> float:
+        """The corner is rounded over as much as iterates wander, as that of absolute residuals is."""
+        if self.smoothing is not None:
+            return float(self.smoothing)
+        score = terms.noise_level() * features / noise_levels.HINGE
+        return min(max(noise_levels.KINKS_PER_NOISE * score, noise_levels.NARROWEST), WIDEST)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -73,7 +73,7 @@ def recipe(request: Request) -> tuple[Any, int]:
         fewest_steps=fewest,
         smoothing=smoothing,
         threshold=request.threshold,
-        follows=request.penalty_follows and not smoothing,
+        follows=request.penalty_follows,
     )
     return algorithm, algorithm.other_rounds + MOST_STEPS
 

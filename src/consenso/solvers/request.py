@@ -28,7 +28,7 @@ class Request:
     constant: float | None = None  # value of the last column where it is that of an intercept
     threshold: float | None = None  # where residuals are clipped, in standard deviations; None for the least excess
     effective: float | None = None  # how many directions rows fill, where that is public; None for all features
-    penalty_follows: bool = False  # the penalty is stated for slopes at their bound, and follows what they turn out
+    penalty_follows: bool = False  # the penalty is stated for rows and slopes at their bounds (solvers.penalties)
 
     @property
     def is_central(self) -> bool:
