@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,8 @@ import typer
 from consenso.conventions import LARGEST_DELTA
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from consenso.audit.attack import Effort
     from consenso.audit.findings import Finding
     from consenso.audit.table import Attacked
@@ -40,6 +44,10 @@ def attack(
     ] = None,
     delta: Annotated[float, typer.Option(help="At which epsilons are compared.")] = LARGEST_DELTA,
     confidence: Annotated[float, typer.Option(help="That no true claim is called refuted.")] = 0.95,
+    enough: Annotated[
+        float,
+        typer.Option(help="The share of a claim, or of what can be proved, at which an attack ends early.", min=0.1),
+    ] = 0.85,
     seed: Annotated[int, typer.Option(help="Of the simulated noise.")] = 0,
     canaries: Annotated[
         int | None, typer.Option(help="Run once, with so many canaries, instead of thousands of times.", min=1)
@@ -86,15 +94,22 @@ def attack(
     if canaries is not None:
         _once(_plans(target, everything, own_loss), canaries, delta, confidence, seed, as_json)
         return
-    effort = Effort(trials=trials, slow_trials=slow_trials, confidence=confidence, seed=seed)
+    effort = Effort(
+        trials=trials, slow_trials=slow_trials, confidence=confidence, seed=seed, enough=None if enough >= 1 else enough
+    )
     attacked: list[Attacked] = []
-    for plan in _plans(target, everything, own_loss):
-        found = _attack(plan, effort, observer, unit, adjacency, delta)
-        if found is None:
-            continue
-        attacked.append(found)
-        if not as_json and not _list_doubted(found):
-            _show(found)
+    plans = _plans(target, everything, own_loss)
+    with _progress(hidden=as_json) as bar:
+        task = bar.add_task("attacking", total=len(plans))
+        for place, plan in enumerate(plans):
+            bar.update(task, description=type(plan.algorithm).__name__)
+            found = _attack(plan, effort, observer, unit, adjacency, delta, partial(_move, bar, task, place))
+            bar.update(task, completed=place + 1)
+            if found is None:
+                continue
+            attacked.append(found)
+            if not as_json and not _list_doubted(found):
+                _show(found)
     claims = sum(bool(finding.trials) for each in attacked for finding in each.findings)
     for place, found in enumerate(attacked):
         if _list_doubted(found):
@@ -141,6 +156,26 @@ def _plant(quick: bool, page: Path | None, as_json: bool) -> None:
         write_into(page, markdown(FAULTS), (BEGIN, END))
     if missed:
         raise typer.Exit(1)
+
+
+def _progress(hidden: bool) -> Progress:
+    """A bar with the time that is left, on standard error, where somebody looks."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal)
+
+
+def _move(bar: Progress, task: TaskID, place: int, share: float) -> None:
+    bar.update(task, completed=place + share)
 
 
 def _list_doubted(found: Attacked) -> bool:
@@ -238,11 +273,18 @@ def _examples(definition: Any, own_loss: bool) -> list[Plan]:
 
 
 def _attack(
-    plan: Plan, effort: Effort, observer: list[str] | None, unit: Any, adjacency: Any, delta: float
+    plan: Plan,
+    effort: Effort,
+    observer: list[str] | None,
+    unit: Any,
+    adjacency: Any,
+    delta: float,
+    tell: Callable[[float], None],
 ) -> Attacked | None:
-    from consenso.audit.attack import audit
+    from consenso.audit.attack import audit, list_targets
     from consenso.audit.table import Attacked
     from consenso.privacy.observers import members, parse
+    from consenso.testing.brackets import bracket
 
     wanted = None
     if observer:
@@ -251,7 +293,9 @@ def _attack(
         wanted = [each for each in map(parse, observer) if each.key in there or members(each)]
         if not wanted:
             return None
-    found = audit(plan, effort, observers=wanted, unit=unit, adjacency=adjacency, delta=delta)
+    chosen = {"observers": wanted, "unit": unit, "adjacency": adjacency, "delta": delta}
+    known = bracket(plan, list_targets(plan, **chosen))
+    found = audit(plan, effort, **chosen, known=known, tell=tell)
     return Attacked(plan=plan, findings=found)
 
 
@@ -272,7 +316,7 @@ def _show(attacked: Attacked) -> None:
     first = attacked.findings[0]
     scope = f"{first.unit}, {first.adjacency}: epsilon at delta {first.delta:g}"
     table = Table(title=f"{first.algorithm} ({attacked.spec}), {scope}", title_justify="left")
-    for name in ("observer", "claimed", "proved", "share", "sense", "verdict"):
+    for name in ("observer", "claimed", "proved", "share", "exact", "sense", "verdict"):
         table.add_column(name, no_wrap=True)
     for finding in attacked.findings:
         table.add_row(finding.observer, *_cells(finding))
@@ -280,20 +324,30 @@ def _show(attacked: Attacked) -> None:
     table.caption = f"proved: with confidence {' or '.join(f'{each:.6g}' for each in sure)}" if sure else None
     console = Console()
     console.print(table)
-    for how in dict.fromkeys(_how(finding) for finding in attacked.findings if finding.trials):
-        who = [finding.observer for finding in attacked.findings if _how(finding) == how]
-        console.print(f"{', '.join(who)}: {how}", highlight=False)
+    for say in (_how, _why):
+        for text in dict.fromkeys(say(finding) for finding in attacked.findings if finding.trials):
+            who = [finding.observer for finding in attacked.findings if finding.trials and say(finding) == text]
+            if text:
+                console.print(f"{', '.join(who)}: {text}", highlight=False)
     for finding in attacked.findings:
         if finding.first is not None:
             console.print(f"{finding.observer}: {finding.seen()}", highlight=False)
 
 
 def _how(finding: Finding) -> str:
-    return f"{finding.neighbours}; {finding.attack}; {finding.method}"
+    return f"{finding.neighbours}; {finding.attack}; {finding.method}; {finding.trials:,} runs"
+
+
+def _why(finding: Finding) -> str:
+    return finding.reason
 
 
 def _cells(finding: Finding) -> list[str]:
+    from consenso.audit.table import SIGNS
+
     if not finding.trials:
-        return ["inf", "-", "-", "-", "nothing is claimed"]
+        return ["inf", "-", "-", "-", "-", "nothing is claimed"]
     numbers = [f"{finding.claimed:.4g}", f"{finding.lower:.4g}", f"{finding.share:.0%}"]
-    return [*numbers, finding.sense, "REFUTED" if finding.refuted else "not refuted"]
+    known = finding.bracket
+    exact = "-" if known is None or known.exact is None else f"{SIGNS[known.kind]}{known.exact:.4g}"
+    return [*numbers, exact, finding.sense, "REFUTED" if finding.refuted else "not refuted"]
