@@ -41,9 +41,8 @@ def markdown(attacked: Iterable[Attacked]) -> str:
     lines = [
         f"Epsilon at delta {tried[0].delta:g}: claimed / proved, the latter with confidence {confidence:g} for each "
         f"entry, and how much of the claim that is. Up to {most:,} runs of either world, fewer where enough was proved "
-        "sooner or runs cannot be taken together. In brackets the value for linear losses, where it was computed: exact, "
-        "at least (>) or at most (<) so much. "
-        "A dash: there is no such observer. inf: nothing is claimed.",
+        "sooner or runs cannot be taken together. In brackets the value for linear losses, where it was computed: "
+        "exact, at least (>) or at most (<) so much. A dash: there is no such observer. inf: nothing is claimed.",
         "",
         "| algorithm | unit, adjacency | schedule, trust | eavesdropper | server | peer | public |",
         "| --- | --- | --- | --- | --- | --- | --- |",

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from consenso.planning.plan import Plan
 
 
+# What the column "sense" means.
+SENSES = '"any" of any mechanism, "shape" if the shape of the claimed curve holds; exact: for linear losses'
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(name="audit")(attack)
@@ -77,12 +81,16 @@ def attack(
     With --self-test faults are planted instead: wrong noise, wrong bounds, misuses of ledger and masks. Each must be
     caught by the law, attack or refusal that is there for it.
 
-    Exit codes: 0 no claim was refuted, every planted fault was caught; 1 otherwise; 2 bad input.
+    Where an attack stays below a claim, the value for linear losses is computed, if it can be: then either the attack
+    is weak or the claim is loose, and the command says which.
+
+    Exit codes: 0 no claim was refuted, every planted fault was caught, every cell of a page has its reason; 1
+    otherwise; 2 bad input.
 
     Example: consenso audit ConsensusADMM --observer server --trials 20000 --out audit/
     """
     from consenso.audit.attack import Effort, confirm
-    from consenso.audit.table import markdown, write_into
+    from consenso.audit.table import list_unexplained, markdown, write_into
     from consenso.errors import InputError
 
     _check_options(unit, adjacency, delta)
@@ -126,10 +134,13 @@ def attack(
         (out / "findings.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     if page is not None:
         write_into(page, markdown(attacked))
+    unexplained = list_unexplained(attacked)
+    for finding in unexplained:
+        typer.secho(f"no reason is known: {finding.sentence()}", fg=typer.colors.RED, err=True)
     refuted = [finding for _, finding in findings if finding.refuted]
     for finding in refuted:
         typer.secho(finding.sentence(), fg=typer.colors.RED, err=True)
-    if refuted:
+    if refuted or (page is not None and unexplained):
         raise typer.Exit(1)
 
 
@@ -321,7 +332,8 @@ def _show(attacked: Attacked) -> None:
     for finding in attacked.findings:
         table.add_row(finding.observer, *_cells(finding))
     sure = sorted({finding.confidence for finding in attacked.findings if finding.trials})
-    table.caption = f"proved: with confidence {' or '.join(f'{each:.6g}' for each in sure)}" if sure else None
+    told = f"proved with confidence {' or '.join(f'{each:.6g}' for each in sure)}: {SENSES}"
+    table.caption = told if sure else None
     console = Console()
     console.print(table)
     for say in (_how, _why):
@@ -343,6 +355,7 @@ def _why(finding: Finding) -> str:
 
 
 def _cells(finding: Finding) -> list[str]:
+    from consenso.audit.findings import FAMILY
     from consenso.audit.table import SIGNS
 
     if not finding.trials:
@@ -350,4 +363,9 @@ def _cells(finding: Finding) -> list[str]:
     numbers = [f"{finding.claimed:.4g}", f"{finding.lower:.4g}", f"{finding.share:.0%}"]
     known = finding.bracket
     exact = "-" if known is None or known.exact is None else f"{SIGNS[known.kind]}{known.exact:.4g}"
-    return [*numbers, exact, finding.sense, "REFUTED" if finding.refuted else "not refuted"]
+    return [
+        *numbers,
+        exact,
+        "shape" if finding.method == FAMILY else "any",
+        "REFUTED" if finding.refuted else "not refuted",
+    ]
