@@ -26,7 +26,7 @@ from scipy.stats import binom
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.audit.guesses import bound_pair, bound_within, plan_guesses
-from consenso.audit.neighbours import extremes, silence
+from consenso.audit.neighbours import LONGEST, extremes, silence
 from consenso.conventions import LARGEST_DELTA
 from consenso.engine.in_process import InProcessEngine
 from consenso.engine.run import coins_of, get_model
@@ -78,11 +78,12 @@ class OneRun:
         return max(self.lower, self.within) > epsilon
 
 
-def canaries(problem: Problem, count: int, *, seed: int) -> Canaries:
+def canaries(problem: Problem, count: int, *, seed: int | None, constant: float = 0.0) -> Canaries:
     """Canaries of the longest rows that are allowed, spread over the parties.
 
     Each along an axis of its own, in a random order, where there are axes enough: then none hides another. Otherwise in
-    random directions. Under replace-one the two versions have opposite targets.
+    random directions. Under replace-one the two versions have opposite targets. constant: value of the last column of
+    every record, 0 where it is none.
     """
     if not 0 < count <= problem.records:
         raise InputError(
@@ -91,12 +92,14 @@ def canaries(problem: Problem, count: int, *, seed: int) -> Canaries:
     if int(np.ceil(count / problem.parties)) > int(problem.sizes.min()):
         raise InputError(f"canaries(count={count}): the smallest party has no room for its share; ask for fewer.")
     rng = np.random.default_rng(seed)
-    if count <= problem.features:
-        rows = np.zeros((count, problem.features))
-        rows[np.arange(count), rng.permutation(problem.features)[:count]] = problem.row_bound
+    free = problem.features - (constant != 0)
+    rows, length = np.zeros((count, problem.features)), math.sqrt(problem.row_bound**2 - constant**2) * LONGEST
+    if count <= free:
+        rows[np.arange(count), rng.permutation(free)[:count]] = length
     else:
-        rows = rng.normal(size=(count, problem.features))
-        rows *= problem.row_bound / np.linalg.norm(rows, axis=1, keepdims=True)
+        drawn = rng.normal(size=(count, free))
+        rows[:, :free] = drawn * (length / np.linalg.norm(drawn, axis=1, keepdims=True))
+    rows[:, free:] = constant
     high, low = extremes(problem)
     kind = np.int64 if problem.loss.targets == "class" else np.float64
     first = np.full(count, high, dtype=kind)
@@ -126,9 +129,22 @@ def one_run(
     coins = rng.integers(2, size=len(chosen)).astype(bool)
     shards = Shards.from_parties(plan.problem, _plant(data, chosen, coins))
     scores = _scores(plan, shards, chosen, seed=seed, every_round=view == "rounds")
-    # Under add-remove an absent canary scores about nothing, not minus what a present one does.
-    scores = scores - np.median(scores) if plan.problem.adjacency == "add-remove" else scores
+    scores = _centre(plan.problem, scores)
     return weigh(scores, coins, delta=delta, confidence=confidence, view=view, claim=claim)
+
+
+def guess_from_model(
+    plan: Plan, model: Array, chosen: Canaries, coins: Array, *, delta: float, confidence: float
+) -> tuple[float, OneRun]:
+    """What the final model of a run with canaries proves, beside what is claimed of whoever sees it."""
+    claim = plan.guarantee(Public(), delta)
+    scores = _centre(plan.problem, _pull(plan.problem, chosen, model, -model))
+    return claim.epsilon(delta), weigh(scores, coins, delta=delta, confidence=confidence, claim=claim.event)
+
+
+def _centre(problem: Problem, scores: Array) -> Array:
+    """Under add-remove an absent canary scores about nothing, not minus what a present one does."""
+    return scores - np.median(scores) if problem.adjacency == "add-remove" else scores
 
 
 def weigh(

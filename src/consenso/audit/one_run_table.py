@@ -21,6 +21,8 @@ from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
 
 BEGIN, END = "<!-- table of one run: begin -->", "<!-- table of one run: end -->"
+# Of the runs whose means are shown.
+SEEDS = range(16)
 # Rounds of the runs that are attacked.
 ROUNDS = 4
 

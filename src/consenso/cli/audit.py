@@ -56,6 +56,10 @@ def attack(
     canaries: Annotated[
         int | None, typer.Option(help="Run once, with so many canaries, instead of thousands of times.", min=1)
     ] = None,
+    data: Annotated[
+        bool,
+        typer.Option("--data", help="Run a study on its own data, with canaries among the records; its ledger pays."),
+    ] = False,
     own_loss: Annotated[
         bool, typer.Option("--own-loss", help="Attack an algorithm's example as it is, not with linear losses.")
     ] = False,
@@ -78,6 +82,10 @@ def attack(
     refuted is attacked again with new noise, and the second attack decides. Its confidence is such that all claims of
     the command together are called refuted by chance with a probability of at most 0.05.
 
+    With --data the study is run once on its own data, some records of which give way to canaries: the run is charged to
+    the ledger and written like any other, its card says so, and what guessing the canaries proves stands in audit.json.
+    With --canaries and --page the table of one-run bounds is measured anew.
+
     With --self-test faults are planted instead: wrong noise, wrong bounds, misuses of ledger and masks. Each must be
     caught by the law, attack or refusal that is there for it.
 
@@ -98,6 +106,12 @@ def attack(
         raise InputError("audit --quick: it leaves out planted faults that need an attack; give --self-test, too.")
     if self_test:
         _plant(quick, page, as_json)
+        return
+    if data:
+        _attack_data(target, canaries, confidence, out, as_json)
+        return
+    if canaries is not None and page is not None:
+        _measure_one_run(page)
         return
     if canaries is not None:
         _once(_plans(target, everything, own_loss), canaries, delta, confidence, seed, as_json)
@@ -189,6 +203,53 @@ def _move(bar: Progress, task: TaskID, place: int, share: float) -> None:
     bar.update(task, completed=place + share)
 
 
+def _attack_data(target: str | None, count: int | None, confidence: float, out: Path | None, as_json: bool) -> None:
+    """One charged run of a study with canaries among its records."""
+    from consenso.errors import InputError
+    from consenso.study import Study
+    from consenso.study.audited import AUDIT, audit_data
+
+    if target is None or not target.endswith(".toml"):
+        raise InputError("audit --data: name a study file; its data are run once with canaries among them.")
+    study = Study.load(Path(target))
+    folder = out or study.folder / f"runs/{Path(target).stem}-audit"
+    with _progress(hidden=as_json) as bar:
+        task = bar.add_task("training with canaries", total=None)
+        found = audit_data(
+            study,
+            folder,
+            count=count,
+            confidence=confidence,
+            progress=lambda done, planned: bar.update(task, completed=done, total=planned),
+        )
+    run, above = found.run, found.run.refutes(found.claimed)
+    if as_json:
+        typer.echo((folder / AUDIT).read_text(encoding="utf-8").rstrip())
+    else:
+        verdict = "above the claim: a second run decides" if above else "not refuted"
+        paid = "a simulation, charged to no ledger" if study.simulation else "charged like any run"
+        if not study.simulation and study.privacy.ledger is None:
+            paid = "charged to no ledger, as the study names none"
+        typer.echo(
+            f"{found.trained.card.algorithm}, public: claimed epsilon {found.claimed:.4g}, proved at least "
+            f"{run.within:.4g} if its shape holds, {run.lower:.4g} of any mechanism, {run.pair:.4g} if canaries do not "
+            f"hide each other, each with confidence {run.confidence:g} ({run.right} of {run.guesses} guesses right, "
+            f"{run.canaries} canaries): {verdict}\n{folder}: {paid}"
+        )
+    if above:
+        raise typer.Exit(1)
+
+
+def _measure_one_run(page: Path) -> None:
+    """Measure what one run proves, and write the table."""
+    from consenso.audit.one_run_table import BEGIN, END, SEEDS, SETTINGS, markdown, measure
+    from consenso.audit.table import write_into
+
+    measured = [(setting, measure(setting, seeds=SEEDS)) for setting in SETTINGS]
+    write_into(page, markdown(measured), (BEGIN, END))
+    typer.echo(markdown(measured).rstrip())
+
+
 def _list_doubted(found: Attacked) -> bool:
     return any(finding.refuted for finding in found.findings)
 
@@ -215,6 +276,7 @@ def _once(plans: list[Plan], count: int, delta: float, confidence: float, seed: 
                     "claimed": claimed if math.isfinite(claimed) else None,
                     "lower": run.lower,
                     "within": run.within,
+                    "pair": run.pair,
                     "confidence": run.confidence,
                     "canaries": run.canaries,
                     "guesses": run.guesses,
@@ -232,8 +294,9 @@ def _once(plans: list[Plan], count: int, delta: float, confidence: float, seed: 
             verdict = "REFUTED" if each["refuted"] else "not refuted"
             typer.echo(
                 f"{each['algorithm']}, {each['observer']}: claimed epsilon {each['claimed']}, at least "
-                f"{each['within']:.4g} if its shape holds, {each['lower']:.4g} of any mechanism, each with confidence "
-                f"{each['confidence']:.6g} ({each['right']} of {each['guesses']} guesses right, {each['canaries']} "
+                f"{each['within']:.4g} if its shape holds, {each['lower']:.4g} of any mechanism, {each['pair']:.4g} if "
+                f"canaries do not hide each other, each with confidence {each['confidence']:.6g} "
+                f"({each['right']} of {each['guesses']} guesses right, {each['canaries']} "
                 f"canaries{_first_run(each)}): {verdict}"
             )
     if any(each["refuted"] for each in report):
