@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from consenso.audit.bounds import area, evidence
 from consenso.audit.copies import Stacking
 from consenso.audit.distinguisher import learn
 from consenso.audit.families import curve_of, rule_out
-from consenso.audit.findings import FAMILY, Finding
+from consenso.audit.findings import FAMILY, Bracket, Finding
 from consenso.audit.neighbours import Neighbours, unkind
 from consenso.audit.simulate import Kind, Scores, Watch, simulate, stacking_of
 from consenso.audit.targets import SCORES, AuditTarget, Claim, target_of, victim
@@ -27,6 +27,10 @@ from consenso.problem import Unit
 # Trials of either world with which the worst neighbours are chosen, as a share of those that count.
 PILOT = 0.05
 FEWEST_PILOT = 40
+FEWEST_LOOKED_AT = 100
+# Looks at the runs so far, as shares of the trials, and what each may spend of the error probability. An attack that
+# has proved enough ends at its look; the shares add up to one, so all looks hold together (docs/attacks.md).
+LOOKS = ((1 / 16, 0.25), (1 / 4, 0.25), (1.0, 0.5))
 # Pairs from which a definition that takes its trials one at a time has the worst chosen.
 SLOW_PAIRS = 2
 
@@ -38,7 +42,8 @@ class Effort:
     trials: runs of either world. slow_trials: as many, and two pairs of neighbours only, where a definition takes its
     trials one at a time; by default as many as elsewhere. confidence: that what is said to be refuted is false.
     workers: threads. family: bound epsilon within the claim's own family of trade-off curves as well, which takes a
-    second or two where that is not Gaussian.
+    second or two where that is not Gaussian. enough: end an attack that has proved this share of what it can; the looks
+    at which that is asked share the error probability. By default all trials are run, and looked at once.
     """
 
     trials: int = 20_000
@@ -47,10 +52,21 @@ class Effort:
     seed: int = 0
     workers: int = 1
     family: bool = True
+    enough: float | None = None
 
     def __post_init__(self) -> None:
+        if self.enough is not None and not 0 < self.enough <= 1:
+            raise InputError(f"Effort(enough={self.enough}): a share of a claim lies in (0, 1]; 0.85 is usual.")
         if min(self.trials, self.slow_trials or self.trials) < 100:
             raise InputError(f"Effort(trials={self.trials}): fewer than 100 trials show nothing; 20000 is usual.")
+
+    def looks(self, trials: int) -> list[tuple[int, float]]:
+        """After how many trials the runs are looked at, and the confidence of each look."""
+        if self.enough is None:
+            return [(trials, self.confidence)]
+        counts = {max(FEWEST_LOOKED_AT, int(share * trials)): spent for share, spent in LOOKS}
+        counts = {min(count, trials): spent for count, spent in counts.items()}
+        return [(count, 1 - (1 - self.confidence) * spent) for count, spent in counts.items()]
 
     def again(self, claims: int) -> Effort:
         """The same with new noise, and so sure of what it refutes that it holds for this many claims together.
@@ -73,35 +89,66 @@ def audit(
     claim: Claim | None = None,
     kind: Kind | None = None,
     deviations: bool = False,
+    known: Mapping[str, Bracket] | None = None,
+    tell: Callable[[float], None] | None = None,
 ) -> list[Finding]:
     """Attack what a plan promises to each observer, on data of the attacker's choice, with simulated noise.
 
     party: whose data are attacked; by default the one that is promised most. pairs: neighbours to choose from, by
     party; by default those of `consenso.audit.neighbours`. claim: an event to attack in place of the plan's own. kind:
     another attack than the strongest that is known. deviations: tell whoever sees sums by how much each party's noise
-    differs from the mean, as the proof of Theorem F does.
+    differs from the mean, as the proof of Theorem F does. known: true values by observer, which say which pair is the
+    strongest and when all is proved that can be. tell: is told the share of the work that is done, now and then.
     """
-    unit, relation = unit or plan.problem.unit, adjacency or plan.problem.adjacency
-    bounds = bounds_of(relation)
-    watching = list(plan.observers() if observers is None else observers)
-    attacked = victim(plan, watching, unit, relation, delta) if party is None else party
-    targets = [
-        target_of(
-            plan,
-            PrivacyQuery(observer=observer, unit=unit, adjacency=bounds, party=attacked),
-            delta,
-            claim,
-            kind,
-            deviations,
-        )
-        for observer in watching
-    ]
+    targets = list_targets(
+        plan,
+        observers,
+        unit=unit,
+        adjacency=adjacency,
+        party=party,
+        delta=delta,
+        claim=claim,
+        kind=kind,
+        told=deviations,
+    )
     claims = [target for target in targets if target.watch is not None]
     found: Iterator[Finding] = iter(())
     if claims:
-        candidates = list(pairs(attacked) if pairs else unkind(plan.problem, unit, bounds, attacked))
-        found = iter(_attacks(plan, claims, candidates, effort))
+        query = claims[0].query
+        candidates = list(
+            pairs(query.party) if pairs else unkind(plan.problem, query.unit, query.adjacency, query.party)
+        )
+        found = iter(_attacks(plan, claims, candidates, effort, known or {}, tell or (lambda share: None)))
     return [_nothing(plan, target) if target.watch is None else next(found) for target in targets]
+
+
+def list_targets(
+    plan: Plan,
+    observers: Iterable[Observer] | None = None,
+    *,
+    unit: Unit | None = None,
+    adjacency: Relation | None = None,
+    party: int | None = None,
+    delta: float = LARGEST_DELTA,
+    claim: Claim | None = None,
+    kind: Kind | None = None,
+    told: bool = False,
+) -> list[AuditTarget]:
+    """What is attacked: one target for each observer, all for the data of one party."""
+    unit, relation = unit or plan.problem.unit, adjacency or plan.problem.adjacency
+    watching = list(plan.observers() if observers is None else observers)
+    attacked = victim(plan, watching, unit, relation, delta) if party is None else party
+    return [
+        target_of(
+            plan,
+            PrivacyQuery(observer=observer, unit=unit, adjacency=bounds_of(relation), party=attacked),
+            delta,
+            claim,
+            kind,
+            told,
+        )
+        for observer in watching
+    ]
 
 
 def confirm(plan: Plan, findings: Sequence[Finding], effort: Effort) -> list[Finding]:
@@ -129,29 +176,61 @@ def confirm(plan: Plan, findings: Sequence[Finding], effort: Effort) -> list[Fin
     return [replace(second[each.observer], first=each) if each.refuted else each for each in findings]
 
 
-def _attacks(plan: Plan, targets: Sequence[AuditTarget], candidates: list[Neighbours], effort: Effort) -> list[Finding]:
+def _attacks(
+    plan: Plan,
+    targets: Sequence[AuditTarget],
+    candidates: list[Neighbours],
+    effort: Effort,
+    known: Mapping[str, Bracket],
+    tell: Callable[[float], None],
+) -> list[Finding]:
     watches = [target.watch for target in targets if target.watch is not None]
     stacking, trials = stacking_of(plan, candidates[0].zero), effort.trials
+    brackets = [known.get(target.query.observer.key) for target in targets]
     if stacking is Stacking.NOTHING and effort.slow_trials is not None:
-        trials, candidates = effort.slow_trials, candidates[:SLOW_PAIRS]
-    best = _strongest(plan, watches, candidates, trials, effort, stacking)
-    scores: dict[int, Scores] = {}
-    for choice in sorted(set(best)):
-        chosen = [index for index, pick in enumerate(best) if pick == choice]
-        played = simulate(
-            plan,
-            candidates[choice],
-            [watches[index] for index in chosen],
-            trials=trials,
-            seed=effort.seed,
-            stacking=stacking,
-            workers=effort.workers,
-        )
-        scores.update(zip(chosen, played, strict=True))
-    return [
-        _finding(plan, target, scores[index], candidates[best[index]].what, trials, effort, stacking)
-        for index, target in enumerate(targets)
-    ]
+        trials = effort.slow_trials
+        told = {bracket.pair for bracket in brackets if bracket is not None}
+        candidates = [pair for pair in candidates if pair.what in told] or candidates[:SLOW_PAIRS]
+    best = _strongest(plan, watches, candidates, trials, effort, stacking, brackets)
+    found: dict[int, Finding] = {}
+    choices = sorted(set(best))
+    for turn, choice in enumerate(choices):
+        waiting = dict[int, Scores | None]((index, None) for index, pick in enumerate(best) if pick == choice)
+        done = 0
+        for count, confidence in effort.looks(trials):
+            if not waiting:
+                break
+            played = simulate(
+                plan,
+                candidates[choice],
+                [watches[index] for index in waiting],
+                trials=count - done,
+                first=done,
+                seed=effort.seed,
+                stacking=stacking,
+                workers=effort.workers,
+            )
+            done = count
+            waiting = {index: _join(before, new) for (index, before), new in zip(waiting.items(), played, strict=True)}
+            for index, scores in list(waiting.items()):
+                assert scores is not None
+                finding = _finding(
+                    plan, targets[index], scores, candidates[choice].what, count, effort, stacking, confidence
+                )
+                finding = replace(finding, bracket=brackets[index])
+                # Every look holds, so the best of them does.
+                found[index] = max(finding, found.get(index, finding), key=lambda each: (each.refuted, each.lower))
+                if effort.enough is not None and found[index].proved_all(effort.enough):
+                    del waiting[index]
+            tell((turn + done / trials) / len(choices))
+    tell(1.0)
+    return [found[index] for index in range(len(targets))]
+
+
+def _join(before: Scores | None, new: Scores) -> Scores:
+    if before is None:
+        return new
+    return np.concatenate([before[0], new[0]]), np.concatenate([before[1], new[1]])
 
 
 def _strongest(
@@ -161,28 +240,42 @@ def _strongest(
     trials: int,
     effort: Effort,
     stacking: Stacking,
+    brackets: Sequence[Bracket | None],
 ) -> list[int]:
-    """The candidates that show most to each watch, from runs that are not counted afterwards."""
+    """The candidates that show most to each watch: as is known, or from runs that are not counted afterwards."""
+    names = [pair.what for pair in candidates]
+    picks = [
+        names.index(bracket.pair) if bracket is not None and bracket.pair in names else None for bracket in brackets
+    ]
     if len(candidates) == 1:
         return [0] * len(watches)
+    unsure = [index for index, pick in enumerate(picks) if pick is None]
     pilot = max(FEWEST_PILOT, int(PILOT * trials))
     shown = np.zeros((len(candidates), len(watches)))
-    for row, pair in enumerate(candidates):
+    for row, pair in enumerate(candidates if unsure else []):
         # Seeds of their own: a pair that was lucky here is not lucky again.
         seed = effort.seed + (row + 1) * 1_000_003
-        played = simulate(plan, pair, watches, trials=pilot, seed=seed, stacking=stacking, workers=effort.workers)
-        for column, scores in enumerate(played):
+        watched = [watches[index] for index in unsure]
+        played = simulate(plan, pair, watched, trials=pilot, seed=seed, stacking=stacking, workers=effort.workers)
+        for column, scores in zip(unsure, played, strict=True):
             zero, one = learn(*scores) if watches[column].kind == "model" else scores
             shown[row, column] = area(zero, one, 0.9).estimate
-    return [int(pick) for pick in shown.argmax(axis=0)]
+    return [int(shown[:, index].argmax()) if pick is None else pick for index, pick in enumerate(picks)]
 
 
 def _finding(
-    plan: Plan, target: AuditTarget, scores: Scores, what: str, trials: int, effort: Effort, stacking: Stacking
+    plan: Plan,
+    target: AuditTarget,
+    scores: Scores,
+    what: str,
+    trials: int,
+    effort: Effort,
+    stacking: Stacking,
+    confidence: float,
 ) -> Finding:
     assert target.watch is not None
     zero, one = learn(*scores) if target.watch.kind == "model" else scores
-    shown = evidence(zero, one, delta=target.delta, confidence=effort.confidence)
+    shown = evidence(zero, one, delta=target.delta, confidence=confidence)
     lower, method = shown.epsilon(target.delta)
     refuted = lower > target.claimed or shown.refutes(curve_of(target.event))
     if effort.family or refuted:

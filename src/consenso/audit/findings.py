@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from consenso.audit.bounds import Evidence
 from consenso.privacy.events import Event
@@ -15,6 +15,24 @@ from consenso.problem import Unit
 FIRST = ("lower", "method", "confidence", "trials")
 # The method of a bound within the family of a claim.
 FAMILY = "trade-off curve"
+# The share of a claim that an attack reaches without more being said.
+ENOUGH = 0.85
+# What the epsilon of a bracket is to the true one of its pair.
+Kind = Literal["exactly", "at least", "at most"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bracket:
+    """The true epsilon of the strongest pair that is known, for linear losses, or why it is not known.
+
+    kind: whether the pair shows exactly so much to the observer, at least so much, or at most. exact: None where there
+    is no such number, and then `why` says it.
+    """
+
+    exact: float | None = None
+    kind: Kind = "exactly"
+    pair: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +58,7 @@ class Finding:
     event: Event = field(repr=False)
     evidence: Evidence | None = field(repr=False, default=None)
     first: Finding | None = None  # the attack that called for this one, which decides
+    bracket: Bracket | None = None  # what is known of the true value, if it was computed
 
     @property
     def gap(self) -> float:
@@ -51,10 +70,35 @@ class Finding:
         """How much of the claimed epsilon the attack reached; 1 where nothing was claimed to be lost."""
         return self.lower / self.claimed if self.claimed > 0 else 1.0
 
+    def proved_all(self, share: float) -> bool:
+        """Whether the attack proved this share of the claim, or of what is known to be the most it can show."""
+        most = self.claimed
+        if self.bracket is not None and self.bracket.exact is not None and self.bracket.kind != "at least":
+            most = min(most, self.bracket.exact)
+        return self.refuted or self.lower >= share * most
+
     @property
     def sense(self) -> str:
         """Of what the bound holds: a claim's trade-off curve is beaten as one of its family."""
         return "if its shape holds" if self.method == FAMILY else "of any mechanism"
+
+    @property
+    def reason(self) -> str:
+        """Why an attack stays below a claim, from what was computed; empty where nothing was."""
+        if not self.trials or self.share >= ENOUGH:
+            return "the attack reaches it" if self.trials else ""
+        if self.bracket is None:
+            return ""
+        known = self.bracket
+        if known.exact is None:
+            return f"between {self.lower:.3g} and {self.claimed:.3g}: {known.why}"
+        reached = f"of which the attack reaches {self.lower / known.exact:.0%}" if known.exact > 0 else "no less"
+        value = f"{known.kind} {known.exact:.3g} for linear losses ({known.pair}), {reached}"
+        if known.kind != "at most" and known.exact >= ENOUGH * self.claimed:
+            return f"the claim is tight: {value}"
+        low = self.lower if known.kind == "at most" else max(self.lower, known.exact)
+        more = f"; {known.why}" if known.why else ""
+        return f"between {low:.3g} and {self.claimed:.3g} ({self.theorem}): {value}{more}"
 
     def to_json(self) -> dict[str, Any]:
         """Numbers and names; an infinite claim is null."""
@@ -68,6 +112,9 @@ class Finding:
             "gap": self.gap if finite else None,
             "share": self.share if finite else None,
             "sense": self.sense if finite else None,
+            "exact": None if self.bracket is None else self.bracket.exact,
+            "exact_is": None if self.bracket is None or self.bracket.exact is None else self.bracket.kind,
+            "reason": self.reason or None,
             "first": None if self.first is None else {name: getattr(self.first, name) for name in FIRST},
         }
 

@@ -24,8 +24,9 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import nctdtrinc, ndtri
 
+from consenso.arrays import Array
 from consenso.audit.bounds import GRID, Curve
 from consenso.audit.families import LARGEST, SMALLEST, STEPS, curve_of, louder
 from consenso.errors import InputError
@@ -41,6 +42,8 @@ LARGEST_MU = 32.0
 SHARES = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 # The mu for which guesses are planned where nothing is claimed.
 USUAL_MU = 1.0
+# Canaries of either version below which a spread is not estimated.
+FEWEST_OF_A_VERSION = 10
 _NORMAL = NormalDist()
 
 
@@ -98,10 +101,29 @@ def bound_mu(canaries: int, guesses: int, right: int, *, confidence: float) -> f
     return low
 
 
+def bound_pair(scores: Array, coins: Array, *, confidence: float) -> float:
+    """The largest mu that is ruled out if the scores of either version are independent and normal, alike in spread.
+
+    The Gaussian pair of Andrew et al. 2023, with a confidence bound: the standardised difference of the two means has a
+    non-central t distribution. It uses how large scores are and not only on which side of zero they lie. That canaries
+    do not hide each other is taken for granted, so it says how loud a run is and refutes nothing.
+    """
+    one, zero = scores[coins], scores[~coins]
+    if min(len(one), len(zero)) < FEWEST_OF_A_VERSION:
+        return 0.0
+    free = len(one) + len(zero) - 2
+    spread = math.sqrt((np.square(one - one.mean()).sum() + np.square(zero - zero.mean()).sum()) / free)
+    weight = math.sqrt(len(one) * len(zero) / (len(one) + len(zero)))
+    gap = float(one.mean() - zero.mean())
+    if gap <= 0.0 or spread == 0.0:
+        return 0.0
+    return max(0.0, float(nctdtrinc(free, confidence, weight * gap / spread)) / weight)
+
+
 @lru_cache(maxsize=64)
 def plan_guesses(event: Event | None, canaries: int, *, delta: float, confidence: float) -> int:
     """How many guesses would prove the most if the claim were exactly true and no canary hid another."""
-    mu = _planned_mu(event, delta)
+    mu = mu_of_claim(event, delta)
     ideal = mu / 2 + ndtri(
         (np.arange(canaries) + 0.5) / canaries
     )  # scores of version one, sorted; right where positive
@@ -110,7 +132,7 @@ def plan_guesses(event: Event | None, canaries: int, *, delta: float, confidence
     return max(counts, key=lambda count: bound_mu(canaries, count, int(right[count - 1]), confidence=confidence))
 
 
-def _planned_mu(event: Event | None, delta: float) -> float:
+def mu_of_claim(event: Event | None, delta: float) -> float:
     """The mu of the Gaussian mechanism that costs what is claimed: for planning only."""
     if event is None or delta == 0.0:
         return USUAL_MU

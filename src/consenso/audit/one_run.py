@@ -8,7 +8,7 @@ Nasr and Jagielski 2023):
     P[right >= v] <= P[B >= v] + 2 m delta max over i of P[v > B >= v - i] / i,     B ~ Binomial(r, that chance).
 
 That holds for any mechanism. Guesses prove more about a claim whose shape is taken for granted: see
-`consenso.audit.guesses`. Each of the two bounds holds with the stated confidence.
+`consenso.audit.guesses`. Each of the bounds holds with the stated confidence.
 
 One run replaces thousands, at a price: canaries hide each other, so the bound is far below the truth when they are many
 and the model is small. It is for plans that are too costly to run often; its score sees the model of every round.
@@ -25,13 +25,14 @@ from scipy.stats import binom
 
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
-from consenso.audit.guesses import bound_within, plan_guesses
-from consenso.audit.neighbours import extremes, silence
+from consenso.audit.guesses import bound_pair, bound_within, plan_guesses
+from consenso.audit.neighbours import LONGEST, extremes, silence
 from consenso.conventions import LARGEST_DELTA
 from consenso.engine.in_process import InProcessEngine
 from consenso.engine.run import coins_of, get_model
 from consenso.errors import InputError
 from consenso.planning.plan import Plan
+from consenso.privacy.accountants import gaussian
 from consenso.privacy.events import Event
 from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Seeded
@@ -66,20 +67,23 @@ class OneRun:
     guesses: int
     right: int
     delta: float
-    confidence: float  # that either bound holds
+    confidence: float  # that each bound holds
     lower: float  # bound on epsilon, of any mechanism
     within: float  # bound on epsilon, of the same mechanism with less noise
+    pair: float  # bound on epsilon if scores are independent and normal, which refutes nothing
     view: Literal["model", "rounds"]
 
     def refutes(self, epsilon: float) -> bool:
-        """Whether one of the two bounds lies above a claim."""
+        """Whether one of the bounds that need no independence lies above a claim."""
         return max(self.lower, self.within) > epsilon
 
 
-def canaries(problem: Problem, count: int, *, seed: int) -> Canaries:
-    """Canaries in random directions of the longest rows that are allowed, spread over the parties.
+def canaries(problem: Problem, count: int, *, seed: int | None, constant: float = 0.0) -> Canaries:
+    """Canaries of the longest rows that are allowed, spread over the parties.
 
-    Under replace-one the two versions have opposite targets.
+    Each along an axis of its own, in a random order, where there are axes enough: then none hides another. Otherwise in
+    random directions. Under replace-one the two versions have opposite targets. constant: value of the last column of
+    every record, 0 where it is none.
     """
     if not 0 < count <= problem.records:
         raise InputError(
@@ -88,8 +92,14 @@ def canaries(problem: Problem, count: int, *, seed: int) -> Canaries:
     if int(np.ceil(count / problem.parties)) > int(problem.sizes.min()):
         raise InputError(f"canaries(count={count}): the smallest party has no room for its share; ask for fewer.")
     rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(count, problem.features))
-    rows *= problem.row_bound / np.linalg.norm(rows, axis=1, keepdims=True)
+    free = problem.features - (constant != 0)
+    rows, length = np.zeros((count, problem.features)), math.sqrt(problem.row_bound**2 - constant**2) * LONGEST
+    if count <= free:
+        rows[np.arange(count), rng.permutation(free)[:count]] = length
+    else:
+        drawn = rng.normal(size=(count, free))
+        rows[:, :free] = drawn * (length / np.linalg.norm(drawn, axis=1, keepdims=True))
+    rows[:, free:] = constant
     high, low = extremes(problem)
     kind = np.int64 if problem.loss.targets == "class" else np.float64
     first = np.full(count, high, dtype=kind)
@@ -119,9 +129,22 @@ def one_run(
     coins = rng.integers(2, size=len(chosen)).astype(bool)
     shards = Shards.from_parties(plan.problem, _plant(data, chosen, coins))
     scores = _scores(plan, shards, chosen, seed=seed, every_round=view == "rounds")
-    # Under add-remove an absent canary scores about nothing, not minus what a present one does.
-    scores = scores - np.median(scores) if plan.problem.adjacency == "add-remove" else scores
+    scores = _centre(plan.problem, scores)
     return weigh(scores, coins, delta=delta, confidence=confidence, view=view, claim=claim)
+
+
+def guess_from_model(
+    plan: Plan, model: Array, chosen: Canaries, coins: Array, *, delta: float, confidence: float
+) -> tuple[float, OneRun]:
+    """What the final model of a run with canaries proves, beside what is claimed of whoever sees it."""
+    claim = plan.guarantee(Public(), delta)
+    scores = _centre(plan.problem, _pull(plan.problem, chosen, model, -model))
+    return claim.epsilon(delta), weigh(scores, coins, delta=delta, confidence=confidence, claim=claim.event)
+
+
+def _centre(problem: Problem, scores: Array) -> Array:
+    """Under add-remove an absent canary scores about nothing, not minus what a present one does."""
+    return scores - np.median(scores) if problem.adjacency == "add-remove" else scores
 
 
 def weigh(
@@ -150,6 +173,7 @@ def weigh(
         confidence=confidence,
         lower=lower,
         within=bound_within(claim, count, guesses, right, delta=delta, confidence=confidence),
+        pair=gaussian.epsilon(bound_pair(scores, coins, confidence=confidence), delta),
         view=view,
     )
 

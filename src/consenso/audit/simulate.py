@@ -17,7 +17,7 @@ from consenso.audit.followers import Filter, Shadow, TokenPrediction
 from consenso.audit.neighbours import Neighbours
 from consenso.audit.token import TokenScore
 from consenso.audit.trials import Scene, Trials
-from consenso.audit.watchers import FilteredRatio, LikelihoodRatio, Steps
+from consenso.audit.watchers import FilteredRatio, LikelihoodRatio, Moved, Steps
 from consenso.planning.plan import Plan
 from consenso.privacy.observers import members
 from consenso.privacy.run_spec import PrivacyQuery
@@ -57,24 +57,25 @@ def simulate(
     seed: int,
     stacking: Stacking | None = None,
     workers: int = 1,
+    first: int = 0,
 ) -> list[Scores]:
-    """The scores of each watch: `trials` runs of either world, each with noise of its own."""
+    """The scores of each watch: runs first, ..., first + trials - 1 of either world, each with noise of its own."""
     stacking = stacking or stacking_of(plan, pair.zero)
     length = chunk_length(plan, pair.zero, stacking, trials)
     found: list[list[list[Array]]] = [[[], []] for _ in watches]
     # Watchers that suppose different things about the sample need followers of their own.
     for hidden in sorted({watch.hidden for watch in watches}):
         chosen = [index for index, watch in enumerate(watches) if watch.hidden == hidden]
-        tasks = list(itertools.product((0, 1), range(0, trials, length)))
+        tasks = list(itertools.product((0, 1), range(first, first + trials, length)))
 
         def work(task: tuple[int, int], chosen: list[int] = chosen) -> list[Array]:
-            world, first = task
-            count = min(length, trials - first)
+            world, start = task
+            count = min(length, first + trials - start)
             run = Trials(
                 plan,
                 pair.one if world else pair.zero,
                 count=count,
-                first=first,
+                first=start,
                 seed=2 * seed + world,
                 stacking=stacking,
             )
@@ -84,6 +85,23 @@ def simulate(
             for index, score in zip(chosen, scores, strict=True):
                 found[index][world].append(score)
     return [(np.concatenate(zero), np.concatenate(one)) for zero, one in found]
+
+
+def follow(plan: Plan, pair: Neighbours, watch: Watch, *, runs: int, seed: int = 0) -> list[list[Moved]]:
+    """What the worlds' exact values differ by, for each release that the observer sees, along runs of world zero.
+
+    One list for each chunk of runs that are taken together.
+    """
+    stacking = stacking_of(plan, pair.zero)
+    length = chunk_length(plan, pair.zero, stacking, runs)
+    return [
+        _Stage(
+            Trials(plan, pair.zero, count=min(length, runs - first), first=first, seed=seed, stacking=stacking),
+            pair,
+            [watch],
+        ).follow()
+        for first in range(0, runs, length)
+    ]
 
 
 def _each(
@@ -173,6 +191,13 @@ class _Stage:
                     prediction.step(scene)
         models = self._run.models()
         return [self._score(index, models) for index in range(len(self._watches))]
+
+    def follow(self) -> list[Moved]:
+        """Run to the end; what was noted of the one watch, none where it has no likelihood ratio."""
+        for ratio in self._ratios.values():
+            ratio.moved = []
+        self.play()
+        return [moved for ratio in self._ratios.values() for moved in ratio.moved or []]
 
     def _score(self, index: int, models: Array) -> Array:
         if index in self._ratios:

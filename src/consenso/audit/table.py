@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from consenso.audit.findings import Finding
+from consenso.audit.findings import ENOUGH, Finding
 from consenso.errors import InputError
 from consenso.planning.plan import Plan
 
 BEGIN, END = "<!-- table of attacks: begin -->", "<!-- table of attacks: end -->"
+SIGNS = {"exactly": "", "at least": ">", "at most": "<"}
 OBSERVERS = ("eavesdropper", "server", "peer", "public")
 
 
@@ -35,12 +36,13 @@ def markdown(attacked: Iterable[Attacked]) -> str:
     tried = [finding for row in rows for finding in row.findings if finding.trials]
     if not tried:
         raise InputError("markdown: nothing was attacked, so there is no table; audit a plan that claims something.")
-    most, fewest = max(finding.trials for finding in tried), min(finding.trials for finding in tried)
+    most = max(finding.trials for finding in tried)
     confidence = min(finding.confidence for finding in tried)
     lines = [
         f"Epsilon at delta {tried[0].delta:g}: claimed / proved, the latter with confidence {confidence:g} for each "
-        f"entry, and how much of the claim that is. {most:,} runs of either world, {fewest:,} where runs cannot be "
-        "taken together. A dash: there is no such observer. inf: nothing is claimed.",
+        f"entry, and how much of the claim that is. Up to {most:,} runs of either world, fewer where enough was proved "
+        "sooner or runs cannot be taken together. In brackets the value for linear losses, where it was computed: "
+        "exact, at least (>) or at most (<) so much. A dash: there is no such observer. inf: nothing is claimed.",
         "",
         "| algorithm | unit, adjacency | schedule, trust | eavesdropper | server | peer | public |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -51,7 +53,27 @@ def markdown(attacked: Iterable[Attacked]) -> str:
         cells = [_cell(by_observer.get(observer)) for observer in OBSERVERS]
         scope = f"{first.unit}, {first.adjacency}"
         lines.append(f"| {first.algorithm} | {scope} | {row.spec} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_reasons(rows)]) + "\n"
+
+
+def list_unexplained(attacked: Iterable[Attacked]) -> list[Finding]:
+    """Claims that an attack did not reach and for which nothing says why."""
+    return [finding for row in attacked for finding in row.findings if finding.trials and not finding.reason]
+
+
+def _reasons(rows: list[Attacked]) -> list[str]:
+    """Below the table: each claim of which the attack does not reach enough, and why; those alike in one line."""
+    why: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows:
+        for finding in row.findings:
+            if finding.trials and finding.share < ENOUGH and finding.reason:
+                observers = why.setdefault((finding.algorithm, row.spec, finding.reason), [])
+                observers.append(finding.observer.partition(":")[0])
+    if not why:
+        return []
+    head = ["", f"Attacked to less than {ENOUGH:.0%}:", "", "| algorithm | schedule, trust | observer | why |"]
+    lines = [f"| {name} | {spec} | {', '.join(who)} | {reason} |" for (name, spec, reason), who in why.items()]
+    return [*head, "| --- | --- | --- | --- |", *lines]
 
 
 def _cell(finding: Finding | None) -> str:
@@ -59,8 +81,15 @@ def _cell(finding: Finding | None) -> str:
         return "-"
     if math.isinf(finding.claimed):
         return "inf"
-    text = f"{finding.claimed:.3g} / {finding.lower:.3g}, {finding.share:.0%}"
+    text = f"{finding.claimed:.3g} / {finding.lower:.3g}, {finding.share:.0%}{_exact(finding)}"
     return f"**{text} REFUTED**" if finding.refuted else text
+
+
+def _exact(finding: Finding) -> str:
+    known = finding.bracket
+    if known is None or known.exact is None:
+        return ""
+    return f" [{SIGNS[known.kind]}{known.exact:.3g}]"
 
 
 def write_into(path: Path, table: str, markers: tuple[str, str] = (BEGIN, END)) -> None:

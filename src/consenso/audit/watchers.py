@@ -29,6 +29,7 @@ from consenso.audit.trials import Scene, Trials
 from consenso.conventions import ON_GRAPH
 from consenso.privacy.composition import sight
 from consenso.privacy.graph_views import find_hiding
+from consenso.privacy.noise import Noise
 from consenso.privacy.observers import members
 from consenso.privacy.releaser import SumToken
 from consenso.privacy.run_spec import PrivacyQuery
@@ -46,6 +47,15 @@ class Steps:
     outside: Step | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """One release in some runs: how far the two worlds' exact values are apart, in units of its noise."""
+
+    name: str
+    noise: Noise
+    gap: Array  # (runs, size)
+
+
 class LikelihoodRatio:
     """Adds up log p_one - log p_zero of what one observer sees, for every trial."""
 
@@ -57,6 +67,7 @@ class LikelihoodRatio:
         self._poisson = isinstance(participation, Independent) and participation.poisson
         self._insiders = members(query.observer)  # whose noise the observer knows, or sees apart from the party's
         self.score = np.zeros(run.count)
+        self.moved: list[Moved] | None = None  # a list, if what the worlds differ by is to be noted
         self.took_part: list[Array] = [np.ones(run.count), np.ones(run.count)]  # posterior of the hidden bit, by world
 
     def see(self, scene: Scene, steps: tuple[Steps, Steps]) -> None:
@@ -99,6 +110,11 @@ class LikelihoodRatio:
                 self.took_part[world][trials[active]] = _posterior(call.release.rate, inside, mixed)
             logs.append(mixed)
         self.score[trials[active]] += logs[1] - logs[0]
+        if self.moved is not None:
+            zero, one = (step.inside.calls[index] for step in steps)
+            stiff = 1.0 if one.curvature is None else one.curvature[active, None]
+            gap = (one.exact - zero.exact)[active] * stiff / one.scale[active, None]
+            self.moved.append(Moved(call.release.name, noise, gap))
 
     def _sum(self, index: int, scene: Scene, steps: tuple[Steps, Steps], trials: IntArray, place: IntArray) -> None:
         call, active = scene.calls[index], place >= 0
@@ -123,6 +139,11 @@ class LikelihoodRatio:
                 self.took_part[world][trials] = _posterior(self._rate, inside, mixed)
             logs.append(np.where(shown, np.where(active, inside, absent), mixed))
         self.score[trials] += logs[1] - logs[0]
+        if self.moved is not None:
+            zero, one = (step.inside.calls[index] for step in steps)
+            std = np.sqrt(self._variance(scene, one)[trials])
+            noise = self._run.policy.noise_for(call.release.name)
+            self.moved.append(Moved(call.release.name, noise, (one.exact - zero.exact) / std[:, None]))
 
     def _expect_others(self, others: Array, active: NDArray[np.bool_]) -> tuple[Array, Array]:
         """What the others are expected to add beside the attacked party, and without it.

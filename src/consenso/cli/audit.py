@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,10 +15,16 @@ import typer
 from consenso.conventions import LARGEST_DELTA
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
     from consenso.audit.attack import Effort
     from consenso.audit.findings import Finding
     from consenso.audit.table import Attacked
     from consenso.planning.plan import Plan
+
+
+# What the column "sense" means.
+SENSES = '"any" of any mechanism, "shape" if the shape of the claimed curve holds; exact: for linear losses'
 
 
 def register(app: typer.Typer) -> None:
@@ -40,10 +48,18 @@ def attack(
     ] = None,
     delta: Annotated[float, typer.Option(help="At which epsilons are compared.")] = LARGEST_DELTA,
     confidence: Annotated[float, typer.Option(help="That no true claim is called refuted.")] = 0.95,
+    enough: Annotated[
+        float,
+        typer.Option(help="The share of a claim, or of what can be proved, at which an attack ends early.", min=0.1),
+    ] = 0.85,
     seed: Annotated[int, typer.Option(help="Of the simulated noise.")] = 0,
     canaries: Annotated[
         int | None, typer.Option(help="Run once, with so many canaries, instead of thousands of times.", min=1)
     ] = None,
+    data: Annotated[
+        bool,
+        typer.Option("--data", help="Run a study on its own data, with canaries among the records; its ledger pays."),
+    ] = False,
     own_loss: Annotated[
         bool, typer.Option("--own-loss", help="Attack an algorithm's example as it is, not with linear losses.")
     ] = False,
@@ -66,15 +82,23 @@ def attack(
     refuted is attacked again with new noise, and the second attack decides. Its confidence is such that all claims of
     the command together are called refuted by chance with a probability of at most 0.05.
 
+    With --data the study is run once on its own data, some records of which give way to canaries: the run is charged to
+    the ledger and written like any other, its card says so, and what guessing the canaries proves stands in audit.json.
+    With --canaries and --page the table of one-run bounds is measured anew.
+
     With --self-test faults are planted instead: wrong noise, wrong bounds, misuses of ledger and masks. Each must be
     caught by the law, attack or refusal that is there for it.
 
-    Exit codes: 0 no claim was refuted, every planted fault was caught; 1 otherwise; 2 bad input.
+    Where an attack stays below a claim, the value for linear losses is computed, if it can be: then either the attack
+    is weak or the claim is loose, and the command says which.
+
+    Exit codes: 0 no claim was refuted, every planted fault was caught, every cell of a page has its reason; 1
+    otherwise; 2 bad input.
 
     Example: consenso audit ConsensusADMM --observer server --trials 20000 --out audit/
     """
     from consenso.audit.attack import Effort, confirm
-    from consenso.audit.table import markdown, write_into
+    from consenso.audit.table import list_unexplained, markdown, write_into
     from consenso.errors import InputError
 
     _check_options(unit, adjacency, delta)
@@ -83,18 +107,31 @@ def attack(
     if self_test:
         _plant(quick, page, as_json)
         return
+    if data:
+        _attack_data(target, canaries, confidence, out, as_json)
+        return
+    if canaries is not None and page is not None:
+        _measure_one_run(page)
+        return
     if canaries is not None:
         _once(_plans(target, everything, own_loss), canaries, delta, confidence, seed, as_json)
         return
-    effort = Effort(trials=trials, slow_trials=slow_trials, confidence=confidence, seed=seed)
+    effort = Effort(
+        trials=trials, slow_trials=slow_trials, confidence=confidence, seed=seed, enough=None if enough >= 1 else enough
+    )
     attacked: list[Attacked] = []
-    for plan in _plans(target, everything, own_loss):
-        found = _attack(plan, effort, observer, unit, adjacency, delta)
-        if found is None:
-            continue
-        attacked.append(found)
-        if not as_json and not _list_doubted(found):
-            _show(found)
+    plans = _plans(target, everything, own_loss)
+    with _progress(hidden=as_json) as bar:
+        task = bar.add_task("attacking", total=len(plans))
+        for place, plan in enumerate(plans):
+            bar.update(task, description=type(plan.algorithm).__name__)
+            found = _attack(plan, effort, observer, unit, adjacency, delta, partial(_move, bar, task, place))
+            bar.update(task, completed=place + 1)
+            if found is None:
+                continue
+            attacked.append(found)
+            if not as_json and not _list_doubted(found):
+                _show(found)
     claims = sum(bool(finding.trials) for each in attacked for finding in each.findings)
     for place, found in enumerate(attacked):
         if _list_doubted(found):
@@ -111,10 +148,13 @@ def attack(
         (out / "findings.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     if page is not None:
         write_into(page, markdown(attacked))
+    unexplained = list_unexplained(attacked)
+    for finding in unexplained:
+        typer.secho(f"no reason is known: {finding.sentence()}", fg=typer.colors.RED, err=True)
     refuted = [finding for _, finding in findings if finding.refuted]
     for finding in refuted:
         typer.secho(finding.sentence(), fg=typer.colors.RED, err=True)
-    if refuted:
+    if refuted or (page is not None and unexplained):
         raise typer.Exit(1)
 
 
@@ -143,6 +183,73 @@ def _plant(quick: bool, page: Path | None, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
+def _progress(hidden: bool) -> Progress:
+    """A bar with the time that is left, on standard error, where somebody looks."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("time left"),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal)
+
+
+def _move(bar: Progress, task: TaskID, place: int, share: float) -> None:
+    bar.update(task, completed=place + share)
+
+
+def _attack_data(target: str | None, count: int | None, confidence: float, out: Path | None, as_json: bool) -> None:
+    """One charged run of a study with canaries among its records."""
+    from consenso.errors import InputError
+    from consenso.study import Study
+    from consenso.study.audited import AUDIT, audit_data
+
+    if target is None or not target.endswith(".toml"):
+        raise InputError("audit --data: name a study file; its data are run once with canaries among them.")
+    study = Study.load(Path(target))
+    folder = out or study.folder / f"runs/{Path(target).stem}-audit"
+    with _progress(hidden=as_json) as bar:
+        task = bar.add_task("training with canaries", total=None)
+        found = audit_data(
+            study,
+            folder,
+            count=count,
+            confidence=confidence,
+            progress=lambda done, planned: bar.update(task, completed=done, total=planned),
+        )
+    run, above = found.run, found.run.refutes(found.claimed)
+    if as_json:
+        typer.echo((folder / AUDIT).read_text(encoding="utf-8").rstrip())
+    else:
+        verdict = "above the claim: a second run decides" if above else "not refuted"
+        paid = "a simulation, charged to no ledger" if study.simulation else "charged like any run"
+        if not study.simulation and study.privacy.ledger is None:
+            paid = "charged to no ledger, as the study names none"
+        typer.echo(
+            f"{found.trained.card.algorithm}, public: claimed epsilon {found.claimed:.4g}, proved at least "
+            f"{run.within:.4g} if its shape holds, {run.lower:.4g} of any mechanism, {run.pair:.4g} if canaries do not "
+            f"hide each other, each with confidence {run.confidence:g} ({run.right} of {run.guesses} guesses right, "
+            f"{run.canaries} canaries): {verdict}\n{folder}: {paid}"
+        )
+    if above:
+        raise typer.Exit(1)
+
+
+def _measure_one_run(page: Path) -> None:
+    """Measure what one run proves, and write the table."""
+    from consenso.audit.one_run_table import BEGIN, END, SEEDS, SETTINGS, markdown, measure
+    from consenso.audit.table import write_into
+
+    measured = [(setting, measure(setting, seeds=SEEDS)) for setting in SETTINGS]
+    write_into(page, markdown(measured), (BEGIN, END))
+    typer.echo(markdown(measured).rstrip())
+
+
 def _list_doubted(found: Attacked) -> bool:
     return any(finding.refuted for finding in found.findings)
 
@@ -169,6 +276,7 @@ def _once(plans: list[Plan], count: int, delta: float, confidence: float, seed: 
                     "claimed": claimed if math.isfinite(claimed) else None,
                     "lower": run.lower,
                     "within": run.within,
+                    "pair": run.pair,
                     "confidence": run.confidence,
                     "canaries": run.canaries,
                     "guesses": run.guesses,
@@ -186,8 +294,9 @@ def _once(plans: list[Plan], count: int, delta: float, confidence: float, seed: 
             verdict = "REFUTED" if each["refuted"] else "not refuted"
             typer.echo(
                 f"{each['algorithm']}, {each['observer']}: claimed epsilon {each['claimed']}, at least "
-                f"{each['within']:.4g} if its shape holds, {each['lower']:.4g} of any mechanism, each with confidence "
-                f"{each['confidence']:.6g} ({each['right']} of {each['guesses']} guesses right, {each['canaries']} "
+                f"{each['within']:.4g} if its shape holds, {each['lower']:.4g} of any mechanism, {each['pair']:.4g} if "
+                f"canaries do not hide each other, each with confidence {each['confidence']:.6g} "
+                f"({each['right']} of {each['guesses']} guesses right, {each['canaries']} "
                 f"canaries{_first_run(each)}): {verdict}"
             )
     if any(each["refuted"] for each in report):
@@ -238,11 +347,18 @@ def _examples(definition: Any, own_loss: bool) -> list[Plan]:
 
 
 def _attack(
-    plan: Plan, effort: Effort, observer: list[str] | None, unit: Any, adjacency: Any, delta: float
+    plan: Plan,
+    effort: Effort,
+    observer: list[str] | None,
+    unit: Any,
+    adjacency: Any,
+    delta: float,
+    tell: Callable[[float], None],
 ) -> Attacked | None:
-    from consenso.audit.attack import audit
+    from consenso.audit.attack import audit, list_targets
     from consenso.audit.table import Attacked
     from consenso.privacy.observers import members, parse
+    from consenso.testing.brackets import bracket
 
     wanted = None
     if observer:
@@ -251,7 +367,9 @@ def _attack(
         wanted = [each for each in map(parse, observer) if each.key in there or members(each)]
         if not wanted:
             return None
-    found = audit(plan, effort, observers=wanted, unit=unit, adjacency=adjacency, delta=delta)
+    chosen = {"observers": wanted, "unit": unit, "adjacency": adjacency, "delta": delta}
+    known = bracket(plan, list_targets(plan, **chosen))
+    found = audit(plan, effort, **chosen, known=known, tell=tell)
     return Attacked(plan=plan, findings=found)
 
 
@@ -272,28 +390,45 @@ def _show(attacked: Attacked) -> None:
     first = attacked.findings[0]
     scope = f"{first.unit}, {first.adjacency}: epsilon at delta {first.delta:g}"
     table = Table(title=f"{first.algorithm} ({attacked.spec}), {scope}", title_justify="left")
-    for name in ("observer", "claimed", "proved", "share", "sense", "verdict"):
+    for name in ("observer", "claimed", "proved", "share", "exact", "sense", "verdict"):
         table.add_column(name, no_wrap=True)
     for finding in attacked.findings:
         table.add_row(finding.observer, *_cells(finding))
     sure = sorted({finding.confidence for finding in attacked.findings if finding.trials})
-    table.caption = f"proved: with confidence {' or '.join(f'{each:.6g}' for each in sure)}" if sure else None
+    told = f"proved with confidence {' or '.join(f'{each:.6g}' for each in sure)}: {SENSES}"
+    table.caption = told if sure else None
     console = Console()
     console.print(table)
-    for how in dict.fromkeys(_how(finding) for finding in attacked.findings if finding.trials):
-        who = [finding.observer for finding in attacked.findings if _how(finding) == how]
-        console.print(f"{', '.join(who)}: {how}", highlight=False)
+    for say in (_how, _why):
+        for text in dict.fromkeys(say(finding) for finding in attacked.findings if finding.trials):
+            who = [finding.observer for finding in attacked.findings if finding.trials and say(finding) == text]
+            if text:
+                console.print(f"{', '.join(who)}: {text}", highlight=False)
     for finding in attacked.findings:
         if finding.first is not None:
             console.print(f"{finding.observer}: {finding.seen()}", highlight=False)
 
 
 def _how(finding: Finding) -> str:
-    return f"{finding.neighbours}; {finding.attack}; {finding.method}"
+    return f"{finding.neighbours}; {finding.attack}; {finding.method}; {finding.trials:,} runs"
+
+
+def _why(finding: Finding) -> str:
+    return finding.reason
 
 
 def _cells(finding: Finding) -> list[str]:
+    from consenso.audit.findings import FAMILY
+    from consenso.audit.table import SIGNS
+
     if not finding.trials:
-        return ["inf", "-", "-", "-", "nothing is claimed"]
+        return ["inf", "-", "-", "-", "-", "nothing is claimed"]
     numbers = [f"{finding.claimed:.4g}", f"{finding.lower:.4g}", f"{finding.share:.0%}"]
-    return [*numbers, finding.sense, "REFUTED" if finding.refuted else "not refuted"]
+    known = finding.bracket
+    exact = "-" if known is None or known.exact is None else f"{SIGNS[known.kind]}{known.exact:.4g}"
+    return [
+        *numbers,
+        exact,
+        "shape" if finding.method == FAMILY else "any",
+        "REFUTED" if finding.refuted else "not refuted",
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ class Trained:
     card: Card
     rounds: dict[str, Any]  # see `consenso.study.rounds`
     metrics: dict[str, Any] | None
+    parameters: Array  # the model as the engine has it, (dim,)
 
 
 def train(
@@ -53,8 +54,12 @@ def train(
     progress: Callable[[int, int], None] | None = None,
     stop: Callable[[], bool] | None = None,
     client: Any = None,
+    plant: Callable[[Shards], Shards] | None = None,
+    told: Mapping[str, str] | None = None,
 ) -> Trained:
     """Train a study in this process and write its folder. client: of a Dask cluster whose workers hold the table.
+
+    plant: exchanges records before anything is charged, for an audit; told: what the card says of that.
 
     Everything that can be wrong is found before the ledger is charged. `stop` is asked after each checkpoint; when it
     says yes, KeyboardInterrupt is raised and `resume=True` goes on from there.
@@ -70,6 +75,8 @@ def train(
             "stopped there."
         )
     shards, public = study.shards(client), study.evaluation_records()
+    if plant is not None:
+        shards = plant(shards)
     if stop is not None and stop():
         raise KeyboardInterrupt
     if not resume:
@@ -81,8 +88,8 @@ def train(
         if not resume:
             folder.undo()
         raise
-    engine = None if client is None else ASSUMPTION
-    trained = write_run(study, folder, result, public, traced=traced, engine=engine)
+    said = dict(told or {}) if client is None else {"engine": ASSUMPTION, **(told or {})}
+    trained = write_run(study, folder, result, public, traced=traced, said=said)
     folder.discard()
     return trained
 
@@ -164,18 +171,24 @@ def model_with(study: Study, coefficients: Array, card: Card | None) -> Model:
 
 
 def write_run(
-    study: Study, folder: RunFolder, result: Result, public: Any, *, traced: bool, engine: str | None = None
+    study: Study,
+    folder: RunFolder,
+    result: Result,
+    public: Any,
+    *,
+    traced: bool,
+    said: Mapping[str, str] | None = None,
 ) -> Trained:
     """Write what may be shown of a run that has ended, wherever it ran. The model comes last.
 
     A checkpoint stays: whoever ran it knows when nobody needs it any more.
 
     public: the test records that the study declares public, if any. traced: whether the result's trace is of the run.
-    engine: what to say of where the rows were, if not in this process.
+    said: what the card says of the data beside the study's facts, such as where the rows were.
     """
     card = result.card(study.privacy.delta)
-    if engine is not None:
-        card = replace(card, data={**card.data, "engine": engine})
+    if said:
+        card = replace(card, data={**card.data, **said})
     model = model_of(study, result, card)
     metrics = None if public is None else compute_metrics(model, public)
     folder.write_study(study)
@@ -185,7 +198,7 @@ def write_run(
     card.save(folder.path / CARD)
     save_model(model, folder.path)
     told = describe_rounds(result.plan, result.rounds)
-    return Trained(folder=folder.path, model=model, card=card, rounds=told, metrics=metrics)
+    return Trained(folder=folder.path, model=model, card=card, rounds=told, metrics=metrics, parameters=result.model)
 
 
 def _trace(result: Result, *, traced: bool) -> dict[str, Any]:

@@ -1,0 +1,69 @@
+"""What the releases of two worlds differ by: how much of a claim a pair of neighbours uses, whatever the noise does.
+
+Beside each run the attacker computes what the attacked party would have released in either world. Where these exact
+values always differ by the same vectors, as they do for linear losses, the noise of every release is known and
+independent of the past, so what is learnt by whoever sees each release is their composition, exactly. Where the
+differences vary from run to run their largest is what the pair can show at most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from consenso.audit.neighbours import Neighbours
+from consenso.audit.simulate import Watch, follow
+from consenso.audit.watchers import Moved
+from consenso.errors import InputError
+from consenso.planning.plan import Plan
+from consenso.privacy import accountants
+from consenso.privacy.events import Composed, Event, GammaNorm, Gaussian, Laplace, Nothing
+from consenso.privacy.noise import GammaNormNoise, GaussianNoise, LaplaceNoise
+
+# Runs of either world along which differences are followed.
+RUNS = 24
+# Differences that vary by less than this, relative to their size, are one difference.
+SAME = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differences:
+    """What a pair can show to whoever sees each release: an epsilon, and whether it is exact or at most so much."""
+
+    epsilon: float
+    is_exact: bool
+
+
+def follow_differences(plan: Plan, pair: Neighbours, watch: Watch, delta: float) -> Differences:
+    """Follow a pair along some runs; refuses observers who do not see each release or each sum's own noise."""
+    chunks = follow(plan, pair, watch, runs=RUNS)
+    if not chunks[0]:
+        raise InputError("follow_differences: this observer sees no release by itself, so nothing is followed.")
+    # Chunks make the same releases in the same order.
+    releases = [replace(same[0], gap=np.concatenate([each.gap for each in same])) for same in zip(*chunks, strict=True)]
+    events = [_event_of(moved) for moved in releases]
+    steady = all(_is_steady(moved) for moved in releases)
+    return Differences(epsilon=accountants.epsilon(Composed(tuple(events)), delta), is_exact=steady)
+
+
+def _is_steady(moved: Moved) -> bool:
+    spread = np.abs(moved.gap - moved.gap[:1]).max(initial=0.0)
+    return bool(spread <= SAME * max(float(np.abs(moved.gap).max(initial=0.0)), SAME))
+
+
+def _event_of(moved: Moved) -> Event:
+    """The release with the largest difference that was met."""
+    sizes = np.linalg.norm(moved.gap, axis=1)
+    most = moved.gap[int(sizes.argmax())]
+    if not sizes.max(initial=0.0) > 0:
+        return Nothing()
+    match moved.noise:
+        case GaussianNoise():
+            return Gaussian(1.0, float(sizes.max()))
+        case LaplaceNoise():
+            # Coordinates have noise of their own.
+            return Composed(tuple(Laplace(1.0, float(each)) for each in np.abs(most) if each > 0))
+        case GammaNormNoise():
+            return GammaNorm(1.0, float(sizes.max()), moved.gap.shape[1])
+    raise InputError(f"follow_differences: noise {type(moved.noise).__name__} of {moved.name!r} is not known here.")

@@ -1,0 +1,161 @@
+"""What is true beside what an attack proves: exact values for linear losses, so that a weak attack and a loose claim
+can be told apart.
+
+For each observer the first of these that can be had, the largest over all pairs of neighbours:
+
+* the run is affine in its noise: law 10's exact value of what the observer sees (`consenso.testing.exact_values`);
+* each release is seen: the composition of what the two worlds' releases differ by (`consenso.audit.differences`), exact
+  where that never varies and otherwise the most that the pair can show;
+* the coins of the schedule fall in too many ways: the exact value and the claim of the same plan made small;
+* otherwise what whoever sees each release can learn of the pair, which is more.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from consenso.audit.differences import follow_differences
+from consenso.audit.findings import Bracket, Kind
+from consenso.audit.neighbours import unkind
+from consenso.audit.targets import AuditTarget
+from consenso.errors import ConsensoError
+from consenso.planning.plan import Plan, plan
+from consenso.privacy.relations import relation_of
+from consenso.schedules import Cyclic, Everyone, FixedSubset, Schedule
+from consenso.testing.exact_values.compare import NotAffineError, exact_curves
+from consenso.testing.exact_values.scripted import OtherNoiseError, scripts
+
+# In how many ways the coins of a schedule may fall; and how many parties the plan has that is made small.
+MOST_SCRIPTS, FEW_PARTIES = 64, 3
+# Numbers of noise up to which a run is repeated once for each of them.
+MOST_NUMBERS = 2000
+# Draws, in standard deviations, with which a run is compared to mean + M n.
+SIZES = (1.0, -2.0, 8.0)
+
+
+def bracket(made: Plan, targets: Sequence[AuditTarget]) -> dict[str, Bracket]:
+    """What is known of the true value of each claim of a plan, by observer; nothing where nothing is claimed."""
+    claims = [target for target in targets if target.watch is not None]
+    if not claims:
+        return {}
+    exact, why = _exact_values(made, claims)
+    followed = _follow(made, claims) if why else {}
+    most = max(followed.values(), key=lambda each: each.exact or 0.0, default=None)
+    found = {}
+    for target in claims:
+        key = target.query.observer.key
+        known = exact.get(key) or followed.get(key)
+        if known is None and most is not None:
+            known = replace(most, kind="at most", why=f"{why}; so much whoever sees each release learns of the pair")
+        found[key] = known or Bracket(why=why or "no value can be computed")
+    return found
+
+
+def _exact_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bracket], str]:
+    """Exact values by observer, or why there are none."""
+    numbers = made.spec.parties * made.spec.rounds * made.problem.dim
+    if numbers > MOST_NUMBERS:
+        return {}, f"{numbers:,} numbers of noise are too many for an exact value"
+    if _falls(made) > MOST_SCRIPTS:
+        return _small_values(made, targets)
+    try:
+        return {
+            key: Bracket(exact=value, kind="exactly" if is_exact else "at least", pair=pair)
+            for key, (value, is_exact, pair) in _strongest(made, targets).items()
+        }, ""
+    except NotAffineError:
+        return {}, "a run is not affine in its noise"
+    except OtherNoiseError:
+        return {}, "its noise is not Gaussian"
+
+
+def _strongest(made: Plan, targets: list[AuditTarget]) -> dict[str, tuple[float, bool, str]]:
+    """The largest exact epsilon of each observer over all pairs."""
+    first = targets[0]
+    query = first.query
+    pairs = list(unkind(made.problem, query.unit, query.adjacency, query.party))
+    scopes = [(each.query.observer, query.unit, query.adjacency) for each in targets]
+    curves = exact_curves(made, query.party, pairs, scopes, sizes=SIZES)
+    best: dict[str, tuple[float, bool, str]] = {}
+    for (scope, index), curve in curves.items():
+        value = curve.epsilon(first.delta)
+        if value > best.get(scope[0].key, (-1.0,))[0]:
+            best[scope[0].key] = value, curve.is_exact, pairs[index].what
+    return best
+
+
+def _small_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bracket], str]:
+    """Exact values of the same plan made small, beside its claims."""
+    why = "its coins fall in too many ways"
+    try:
+        small = shrink(made)
+        last = small.spec.parties - 1
+        found = _strongest(small, [replace(each, query=replace(each.query, party=last)) for each in targets])
+    except (NotAffineError, OtherNoiseError, ConsensoError):
+        return {}, why
+    size = f"with {small.spec.parties} parties and {small.spec.rounds} rounds"
+    brackets = {}
+    for each in targets:
+        query = each.query
+        if query.observer.key not in found:
+            continue
+        value, is_exact, pair = found[query.observer.key]
+        relation = relation_of(query.adjacency, made.problem.adjacency)
+        promise = small.prove(query.observer, last, each.delta, unit=query.unit, adjacency=relation)
+        claim = promise.guarantee.epsilon(each.delta)
+        kind = "exactly" if is_exact else "at least"
+        told = f"{why}; {size} {kind} {value:.3g} of {claim:.3g} claimed for linear losses"
+        brackets[query.observer.key] = Bracket(pair=pair, why=told)
+    return brackets, why
+
+
+def shrink(made: Plan) -> Plan:
+    """The same plan with few parties, and so few rounds that the coins of its schedule can be enumerated."""
+    spec = made.spec
+    parties, rounds = min(FEW_PARTIES, spec.parties), spec.rounds
+    schedule = spec.schedule
+    if isinstance(schedule, FixedSubset):
+        schedule = FixedSubset(min(schedule.size, parties - 1))
+    while rounds > 1 and _count_falls(schedule, parties, rounds) > MOST_SCRIPTS:
+        rounds -= 1
+    return plan(
+        replace(made.problem, sizes=made.problem.sizes[:parties]),
+        made.algorithm,
+        rounds=rounds,
+        noise=dict(spec.policy.noise),
+        schedule=schedule,
+        trust=spec.policy.trust,
+        sampler=spec.policy.sampler,
+        colluders=min(spec.colluders, max(0, parties - 2)),
+    )
+
+
+def _falls(made: Plan) -> int:
+    return _count_falls(made.spec.schedule, made.spec.parties, made.spec.rounds)
+
+
+def _count_falls(schedule: Schedule, parties: int, rounds: int) -> int:
+    every = scripts(schedule, parties, rounds)
+    return sum(1 for _ in itertools.islice(every, MOST_SCRIPTS + 1))
+
+
+def _follow(made: Plan, targets: list[AuditTarget]) -> dict[str, Bracket]:
+    """What each pair's releases differ by, for observers who see each release of a run in which all take part."""
+    if made.problem.records * made.problem.features > MOST_NUMBERS:
+        return {}  # it takes as long as an attack
+    samples = any(release.rate < 1 for release in made.algorithm.releases(made.spec.facts))
+    if samples or not isinstance(made.spec.schedule, Everyone | Cyclic):
+        return {}
+    query = targets[0].query
+    pairs = list(unkind(made.problem, query.unit, query.adjacency, query.party))
+    brackets = {}
+    for target in targets:
+        if target.watch is None or target.watch.kind != "ratio":
+            continue
+        values = [(follow_differences(made, pair, target.watch, target.delta), pair.what) for pair in pairs]
+        best, what = max(values, key=lambda each: each[0].epsilon)
+        kind: Kind = "exactly" if best.is_exact else "at most"
+        brackets[target.query.observer.key] = Bracket(exact=best.epsilon, kind=kind, pair=what)
+    return brackets
