@@ -17,6 +17,7 @@ from experiments.writing import as_csv, as_html, as_markdown, shown
 
 MARK = "<!-- {}: {} -->"  # around a generated part of a page
 PARTS = ("summary", "objections")
+MOST_ROWS = 60  # of a table on the page over all papers
 
 
 def write(papers: Mapping[str, Paper], out: Path) -> Path:
@@ -27,7 +28,8 @@ def write(papers: Mapping[str, Paper], out: Path) -> Path:
     table, apart, took = summary(grids), disagreements(grids), durations(papers, out)
     as_csv(table, out / "summary.csv")
     as_csv(took, out / "durations.csv")
-    (out / "summary.md").write_text("\n".join(as_markdown(each) for each in (table, apart, took)), encoding="utf-8")
+    told = (table, apart, *main_tables(grids), took)
+    (out / "summary.md").write_text("\n".join(as_markdown(each) for each in told), encoding="utf-8")
     (out / "objections.md").write_text(_told_objections(grids), encoding="utf-8")
     (out / "summary.html").write_text(page(table.title, f"<h1>{table.title}</h1>{as_html(table)}"), encoding="utf-8")
     index = out / "index.html"
@@ -85,6 +87,32 @@ def disagreements(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
     )
 
 
+def main_tables(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Table]:
+    """The main table of every paper that was run, from its largest grid; a long one by rows that are evenly apart."""
+    made = []
+    for number, told in _largest(found).items():
+        kept, grid = told["results"], told["made"]
+        every = -(-len(kept["rows"]) // MOST_ROWS)
+        thinned = f" One row in {every} of {len(kept['rows'])}; all are in results.csv." if every > 1 else ""
+        made.append(
+            Table(
+                name=f"results {number}",
+                title=f"{number}: {kept['title']}",
+                columns=tuple(kept["columns"]),
+                rows=tuple(map(tuple, kept["rows"][::every])),
+                note=f"{kept['note']} Grid {grid['grid']}, {grid['cells']} cells.{thinned}".strip(),
+            )
+        )
+    return made
+
+
+def _largest(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Mapping[str, Any]]:
+    """The grid of each paper that took the most work."""
+    return {
+        number: max(told, key=lambda each: each["made"]["seconds of work"]) for number, told in found.items() if told
+    }
+
+
 def objections(found: Mapping[str, tuple[str, Sequence[tuple[str, Objection]]]]) -> str:
     """The title of every paper and the named objections to it, by number, as Markdown."""
     lines: list[str] = []
@@ -101,9 +129,6 @@ def objections(found: Mapping[str, tuple[str, Sequence[tuple[str, Objection]]]])
 
 def _told_objections(grids: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     """Those of the papers that were run, from their largest grids."""
-    largest = {
-        number: max(told, key=lambda each: each["made"]["seconds of work"]) for number, told in grids.items() if told
-    }
     return objections(
         {
             number: (
@@ -119,7 +144,7 @@ def _told_objections(grids: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
                     for each in told.get("objections", [])
                 ],
             )
-            for number, told in largest.items()
+            for number, told in _largest(grids).items()
         }
     )
 

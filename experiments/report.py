@@ -54,6 +54,7 @@ def write(paper: Paper, outcome: Outcome, folder: Path, *, made: dict[str, Any])
         ],
         "spent": [asdict(spent) for spent in outcome.spent],
         "figures": [figure.name for figure in outcome.figures],
+        "results": asdict(outcome.results),
         "cards": cards,
     }
     (folder / "grids").mkdir(exist_ok=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from consenso.errors import InputError
+from experiments import checkpoints
 from experiments.definition import Cell
 from experiments.results import Results, plain
 from experiments.source import version
@@ -58,7 +59,10 @@ def run_cells(
             step(cell, True)
     # The longest first, so that no worker is left with a long cell at the end.
     missing.sort(key=lambda cell: -cell.seconds)
-    answers = _in_processes(missing, workers) if workers and missing else ((cell, perform(cell)) for cell in missing)
+    if workers and missing:
+        answers = _in_processes(missing, folder, workers)
+    else:
+        answers = ((cell, perform(cell, folder)) for cell in missing)
     for cell, answer in answers:
         _keep(cell, answer, folder)
         found[cell] = answer["values"]
@@ -66,11 +70,12 @@ def run_cells(
     return Results({cell: found[cell] for cell in dict.fromkeys(cells)})
 
 
-def perform(cell: Cell) -> dict[str, Any]:
+def perform(cell: Cell, folder: Path) -> dict[str, Any]:
     """What a worker does; the values pass through JSON, so that fresh and kept results are alike."""
     began = time.process_time()  # a busy machine does not count
-    values = json.loads(json.dumps(plain(cell.work(**dict(cell.settings)))))
-    return {"values": values, "seconds": time.process_time() - began}
+    with checkpoints.kept_in(folder / f"{key(cell)}.npz") as checkpoint:
+        values = json.loads(json.dumps(plain(cell.work(**dict(cell.settings)))))
+    return {"values": values, "seconds": checkpoint.seconds + time.process_time() - began}
 
 
 def seconds_of_work(cells: Sequence[Cell], folder: Path) -> float:
@@ -79,13 +84,13 @@ def seconds_of_work(cells: Sequence[Cell], folder: Path) -> float:
     return float(sum(json.loads(path.read_text(encoding="utf-8"))["seconds"] for path in files))
 
 
-def _in_processes(cells: Sequence[Cell], workers: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
+def _in_processes(cells: Sequence[Cell], folder: Path, workers: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
     others = set(multiprocessing.active_children())
     with _one_thread_each():
         context = multiprocessing.get_context("spawn")
         pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker)
         try:
-            waiting = {pool.submit(perform, cell): cell for cell in cells}
+            waiting = {pool.submit(perform, cell, folder): cell for cell in cells}
             while waiting:
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in done:

@@ -56,8 +56,7 @@ def _errors(grid: Any, results: Results) -> Figure:
             curves.append(Curve(label=label, x=at, y=[told[data][e] for e in at], style="reported", hue=hue))
         panels.append(
             Panel(
-                title=f"{data}{'' if data == 'MNIST' else ' (our copy)'}, "
-                f"{iterations(results, data, methods(results, data)[0]):,} iterations",
+                title=f"{_set(data)}, {iterations(results, data, methods(results, data)[0]):,} iterations",
                 x=f"{NOISY} (the paper's measure)",
                 y="test error, %",
                 curves=tuple(curves),
@@ -113,7 +112,8 @@ def _by_total(grid: Any, results: Results) -> Figure:
 def _by_iteration(grid: Any, results: Results, what: str, label: str, name: str, which: str) -> Figure:
     panels = []
     for data in grid.sets:
-        for epsilon in grid.epsilons[:3]:  # the paper's three
+        shown = [epsilon for epsilon in grid.epsilons if runs(results, data, "Trust", epsilon)]
+        for epsilon in shown[:3]:  # the paper's three
             curves = []
             for method in methods(results, data):
                 found = runs(results, data, method, epsilon)
@@ -127,22 +127,49 @@ def _by_iteration(grid: Any, results: Results, what: str, label: str, name: str,
                 )
             panels.append(
                 Panel(
-                    title=f"{data}, epsilon {epsilon:g} an iteration",
+                    title=f"{_set(data)}, epsilon {epsilon:g} an iteration",
                     x="iteration",
                     y=label,
-                    curves=tuple(curves),
+                    curves=(*curves, *(_reported_at(data, epsilon) if what == "errors" else ())),
                     log_x=True,
                     log_y=what != "errors",
                 )
             )
+    told = f" Diamonds: reported, after {published.ITERATIONS:,} iterations on all images." if what == "errors" else ""
     return Figure(
         name=name,
         title=f"{which}, as published: {label} by iteration",
-        caption="Mean over the seeds; bands: 20th to 80th percentile. OutP adds its noise to the model, the others "
-        "to the "
-        "gradient.",
+        caption=f"{_made(grid, results)} Mean over the seeds; bands: 20th to 80th percentile. OutP adds its noise to "
+        f"the model, the others to the gradient.{told}",
         panels=tuple(panels),
         across=3,
+    )
+
+
+def _reported_at(data: str, epsilon: float) -> tuple[Curve, ...]:
+    """The errors that the paper states for an epsilon, where its runs end."""
+    return tuple(
+        Curve(
+            label=f"{name}, as reported", x=[published.ITERATIONS], y=[told[data][epsilon]], style="reported", hue=hue
+        )
+        for name, told, hue in (
+            ("Trust", reported.TRUST, HUES["Trust"]),
+            ("OutP", reported.OUTPUT, HUES["OutP, its code"]),
+        )
+        if epsilon in told[data]
+    )
+
+
+def _set(data: str) -> str:
+    return data if data == "MNIST" else f"{data} (our copy)"
+
+
+def _made(grid: Any, results: Results) -> str:
+    """What was run: a reader must see where it is less than the paper's."""
+    return " ".join(
+        f"{_set(data)}: {iterations(results, data, methods(results, data)[0]):,} iterations on "
+        + (f"{grid.images:,} images." if data == "MNIST" else "all its images.")
+        for data in grid.sets
     )
 
 

@@ -19,12 +19,14 @@ on its neighbours.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from experiments.checkpoints import Checkpoint, current
 from experiments.paper003.blocks import aligned, lanes_of
 from experiments.paper003.lanes import NUMBERS, agent_step, gradient_pass
 from experiments.paper003.worlds import World, world
@@ -109,7 +111,10 @@ def train(*, data: str, runs: tuple[Run, ...], images: int, iterations: int) -> 
     found: list[dict[str, Any]] = [{"at": [], "errors": [], "noise": [], "violation": []} for _ in runs]
     none = np.zeros(len(runs))
     spread(shrink=none + 2 * BETA / agents, before=none)
-    for t in range(1, iterations + 2):  # the official loop makes one more than it says
+    state = {"z": z, "dual": dual, "w": w, "summed": summed, "numbers": numbers, "states": states}
+    checkpoint = current()
+    done = _resume(checkpoint, state, found)
+    for t in range(done + 1, iterations + 2):  # the official loop makes one more than it says
         rho, later = (np.array([penalty_at(data, at, run.epsilon) for run in runs]) for at in (t, t + 1))
         spread(rho=rho, reach=[min(run.radius(t), FAR) for run in runs], answer=none if output else rho)
         spread(inverse=1 / (rho if output else later))
@@ -143,7 +148,20 @@ def train(*, data: str, runs: tuple[Run, ...], images: int, iterations: int) -> 
                 # The mean absolute value that is expected of the noise.
                 each["noise"].append(float(sizes[place] / agents * (math.sqrt(2 / math.pi) if output else 1)))
                 each["violation"].append(float(apart[..., place].sum() / agents))
+        if checkpoint.is_due():
+            checkpoint.save({**state, "done": t, "found": json.dumps(found)})
     return {"runs": [{**each, "last": each["errors"][-1]} for each in found]}
+
+
+def _resume(checkpoint: Checkpoint, state: dict[str, Any], found: list[dict[str, Any]]) -> int:
+    """Set arrays and curves to what a checkpoint has; how many iterations that were."""
+    kept = checkpoint.load()
+    if kept is None:
+        return 0
+    for name, array in state.items():
+        array[...] = kept[name]
+    found[:] = json.loads(str(kept["found"]))
+    return int(kept["done"])
 
 
 def _of_runs(model: Any, runs: int, classes: int) -> Any:

@@ -395,6 +395,18 @@ def test_a_claim_is_told_from_the_largest_grid_that_has_it(tmp_path):
     (row,) = (tmp_path / "summary.csv").read_text().splitlines()[1:]
     assert row.startswith("000,squares grow,")
     assert row.endswith(",16,full")
+    (table,) = index.main_tables({"000": index._grids(tmp_path / "000")})
+    assert len(table.rows) == 3
+    assert table.note.endswith("Grid full, 3 cells.")
+    assert table.title in (tmp_path / "summary.md").read_text()
+
+
+def test_a_long_table_is_told_by_rows_that_are_evenly_apart():
+    kept = {"title": "Many", "columns": ["row"], "rows": [[row] for row in range(150)], "note": ""}
+    made = {"grid": "full", "cells": 1, "seconds of work": 1.0}
+    (table,) = index.main_tables({"000": [{"results": kept, "made": made}]})
+    assert [row for (row,) in table.rows] == list(range(0, 150, 3))
+    assert "One row in 3 of 150" in table.note
 
 
 def test_the_summary_goes_between_the_marks_of_a_page(tmp_path):

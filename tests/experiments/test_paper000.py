@@ -228,6 +228,8 @@ def test_verdicts_on_theorems_follow_the_exact_values(results):
     verdicts = PAPER.gather(TINY, results).verdicts
     sums, seen = (v for v in verdicts if v.source == "Theorem 3")
     assert (sums.state, seen.state) == ("not reproduced", "reproduced")
+    milder = PAPER.gather(TINY, edited(results, "theorem federated", exact=1e-9)).verdicts
+    assert [v.state for v in milder if v.source == "Theorem 3"] == ["reproduced", "reproduced"]
     harsher = PAPER.gather(TINY, edited(results, "theorem local", exact=1e9)).verdicts
     assert [v.state for v in harsher if v.source == "Theorem 3"] == ["not reproduced", "not reproduced"]
     assert "fails, too" in charity("centralized", {"exact, step over n": 2.0, "printed": 1.0})

@@ -151,17 +151,21 @@ def test_verdicts(results):
     def states(found: Results) -> list[str]:
         return [verdict.state for verdict in PAPER.gather(TINY, found).verdicts]
 
+    def with_(group: str, edit) -> list[str]:
+        return states(Results({cell: edit(v) if cell.group == group else v for cell, v in results.items()}))
+
+    def exposed(values):
+        return {**values, "random stopping": {**values["random stopping"], "order 2": [9.0]}}
+
     assert states(results) == ["reproduced"] * 5
-    broken = {
-        cell: {**values, "exact": [9.0 for _ in values["exact"]]} if cell.group == "divergence convex" else values
-        for cell, values in results.items()
-    }
-    assert states(Results(broken))[1] == "not reproduced"
-    expanding = {
-        cell: {**values, "custom": [1.01, *values["custom"]]} if cell.group == "pairs" else values
-        for cell, values in results.items()
-    }
-    assert states(Results(expanding))[0] == "not reproduced"
+    assert with_("pairs", lambda v: {**v, "custom": [1.01, *v["custom"]]})[0] == "not reproduced"
+    assert with_("divergence convex", lambda v: {**v, "exact": [9.0 for _ in v["exact"]]})[1] == "not reproduced"
+    assert with_("divergence strongly convex", lambda v: {**v, "exact": [9.0 for _ in v["exact"]]})[2] == (
+        "not reproduced"
+    )
+    faster = [cost**2 for cost in results.rows("divergence convex")[0][1]["exact"]]
+    assert with_("divergence convex", lambda v: {**v, "exact": faster})[3] == "not reproduced"
+    assert with_("users convex", exposed)[4] == "not reproduced"
 
 
 def test_one_command_leaves_everything(results, tmp_path):

@@ -71,11 +71,13 @@ RNG = np.random.default_rng(0)
 WIGGLE = RNG.normal(0, 0.001, 4)
 
 
-def made_up(*, own=0.40, rival=0.42, few=0.43, many=0.41, true=0.75, valid=8.4) -> Results:
+def made_up(*, own=0.40, rival=0.42, few=0.43, many=0.41, true=0.75, valid=8.4, form=("own", "free")) -> Results:
+    """Results in which the rivals have the risk `rival` in the forms that are named, and 0.42 in others."""
     found = {}
     for cell in cells(GRID):
         asked = dict(cell.settings)
-        risk = {"reference": 0.32, "baseline": own if asked.get("method") == "IPADMM" else rival}.get(cell.group)
+        others = rival if asked.get("form") in form else 0.42
+        risk = {"reference": 0.32, "baseline": own if asked.get("method") == "IPADMM" else others}.get(cell.group)
         if cell.group in ("published", "corrected"):
             risk = few if asked["inner"] == 1 else many
         shift = WIGGLE[asked["seed"]] if "seed" in asked else 0.0
@@ -83,18 +85,20 @@ def made_up(*, own=0.40, rival=0.42, few=0.43, many=0.41, true=0.75, valid=8.4) 
     return Results(found)
 
 
-def states(results: Results) -> dict[str, str]:
-    return {verdict.claim.partition(" at epsilon")[0]: verdict.state for verdict in verdicts(GRID, results)}
+def states(results: Results) -> list[str]:
+    return [verdict.state for verdict in verdicts(GRID, results)]
 
 
 def test_each_verdict_follows_its_inputs():
-    kept, constant, inner, smallest = states(made_up())
-    assert set(states(made_up()).values()) == {"reproduced"}
-    assert states(made_up(true=1.2))[kept] == "not reproduced"
-    assert states(made_up(valid=4.0))[constant] == "not reproduced"
-    assert states(made_up(few=0.40))[inner] == "not reproduced"
-    assert states(made_up(few=0.4142))[inner] == "undecided"  # a gain of about a hundredth, within the spread
-    assert states(made_up(rival=0.38))[smallest] == "not reproduced"
+    yes, no, open_ = "reproduced", "not reproduced", "undecided"
+    # The epsilons of Figure 1, the constant, inner steps, the smallest risk in both forms.
+    assert states(made_up()) == [yes] * 5
+    assert states(made_up(true=1.2)) == [no, yes, yes, yes, yes]
+    assert states(made_up(valid=4.0)) == [yes, no, yes, yes, yes]
+    assert states(made_up(few=0.40)) == [yes, yes, no, yes, yes]
+    assert states(made_up(few=0.4142))[2] == open_  # a gain of about a hundredth, within the spread
+    assert states(made_up(rival=0.38, form=("own",))) == [yes, yes, yes, no, yes]
+    assert states(made_up(rival=0.38, form=("free",))) == [yes, yes, yes, yes, no]
 
 
 def test_objections_follow_the_results(tmp_path: Path):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.definition import Cell
 from experiments.paper003 import published
 from experiments.paper003.blocks import HEIGHT, Blocks, lanes_of
 from experiments.paper003.claims import printed_scale
@@ -15,7 +16,10 @@ from experiments.paper003.floats import exponential, logarithm
 from experiments.paper003.lanes import fill, gradient_pass
 from experiments.paper003.published import Run
 from experiments.paper003.worlds import world
+from experiments.running import perform
 from scipy import stats
+
+from experiments import checkpoints
 
 IMAGES, ITERATIONS = 400, 25
 
@@ -107,6 +111,34 @@ def test_a_run_does_not_depend_on_its_neighbours(data_dir: Path) -> None:
         alone = published.train(runs=(run,), **asked)["runs"][0]
         np.testing.assert_allclose(seen["violation"], alone["violation"], rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(seen["errors"], alone["errors"], atol=0.05)
+
+
+@pytest.mark.parametrize("method", ["Trust", "OutP, its code"])
+def test_a_run_that_was_interrupted_goes_on_as_if_nothing_had_happened(
+    method: str, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = (Run(method, 0.05, 0), Run(method, 5.0, 1))
+    cell = Cell.of("published", published.train, data="MNIST", images=IMAGES, iterations=12, runs=runs)
+    whole = perform(cell, tmp_path / "whole")["values"]
+
+    monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
+    penalty_at = published.penalty_at
+
+    def interrupt(data, t, epsilon):
+        if t == 9:
+            raise KeyboardInterrupt
+        return penalty_at(data, t, epsilon)
+
+    (tmp_path / "cells").mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(published, "penalty_at", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            perform(cell, tmp_path / "cells")
+    (left,) = (tmp_path / "cells").iterdir()
+    assert int(np.load(left)["done"]) == 7  # the eighth iteration asks for the penalty of the ninth
+    again = perform(cell, tmp_path / "cells")
+    assert again["values"] == whole
+    assert not list((tmp_path / "cells").iterdir())
 
 
 @pytest.mark.parametrize(("output", "law"), [(False, stats.laplace), (True, stats.norm)])
