@@ -169,14 +169,17 @@ def bar_chart(
     title: str,
     largest: float | None = None,
     quiet: Sequence[str] = (),
+    intervals: Sequence[tuple[float, float]] = (),
 ) -> str:
     """Horizontal bars from zero, to either side: a name, a value, and the value as people read it.
 
     Those named in `quiet` are references. Names stand above their bars, so that they may be long on a phone.
+    intervals: the ends of a line across each bar.
     """
     height, bottom = 42, 30
-    top = largest or max((abs(value) for _, value, _ in bars if math.isfinite(value)), default=1.0) or 1.0
-    signed = any(value < 0 for _, value, _ in bars)
+    drawn = [value for _, value, _ in bars] + [end for ends in intervals for end in ends]
+    top = largest or max((abs(value) for value in drawn if math.isfinite(value)), default=1.0) or 1.0
+    signed = any(value < 0 for value in drawn)
     inner = (WIDTH - 140) / (2 if signed else 1)
     zero = 70 + inner if signed else 4.0
     told = "; ".join(f"{name}: {shown}" for name, _, shown in bars)
@@ -191,10 +194,16 @@ def bar_chart(
         left = zero - length if value < 0 else zero
         kind = "shade" if not math.isfinite(value) or name in quiet else "warn" if value < 0 else "main"
         at, anchor = (left - 6, "end") if value < 0 else (left + length + 6, "start")
+        across = ""
+        if intervals:
+            first, last = (zero + inner * max(-1.0, min(1.0, end / top)) for end in intervals[place])
+            at = min(at, first - 6) if value < 0 else max(at, last + 6)
+            caps = "".join(f"M{end:.1f} {y + 21}v9" for end in (first, last))
+            across = f"<path class='interval' d='M{first:.1f} {y + 25.5}H{last:.1f}{caps}'/>"
         parts.append(
             f"<text x='{4 if not signed else zero}' y='{y + 13}' text-anchor='{'middle' if signed else 'start'}'>"
             f"{escape(name)}</text>"
-            f"<rect class='{kind}' x='{left:.1f}' y='{y + 18}' width='{max(length, 1):.1f}' height='15'/>"
+            f"<rect class='{kind}' x='{left:.1f}' y='{y + 18}' width='{max(length, 1):.1f}' height='15'/>{across}"
             f"<text x='{at:.1f}' y='{y + 31}' text-anchor='{anchor}'>{escape(shown)}</text>"
         )
     middle = f"<text x='{WIDTH / 2}' y='{len(bars) * height + 22}' text-anchor='middle'>{escape(label)}</text>"
