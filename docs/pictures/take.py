@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parent
 CHROMIUM = "/usr/bin/chromium"
 WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 TALLEST = {1280: 1500, 390: 2200}  # pixels of a picture
+LONG = ("explorer-peers",)  # pages whose point is further down
 COLOURS = 96  # of a picture, which keeps it small
 
 
@@ -48,7 +49,7 @@ def take(browser: Any, name: str, address: str, ready: str | None = None) -> Non
                 page.wait_for_selector(ready, state="attached", timeout=600_000)
                 page.wait_for_function("() => !document.querySelector('[aria-busy=true]')", timeout=600_000)
             page.wait_for_timeout(300)
-            tall = min(TALLEST[width], page.evaluate("document.documentElement.scrollHeight"))
+            tall = min(TALLEST[width] * (1 + (name in LONG)), page.evaluate("document.documentElement.scrollHeight"))
             over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert over <= 0, f"{name} is {over} pixels too wide at {width}"
             shot = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": width, "height": tall})

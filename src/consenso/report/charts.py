@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,6 +17,10 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "cu
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "1 2")
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 68, 14, 12, 46
+LEGEND, ROW = (
+    42,
+    20,
+)  # letters of a line of a legend, which has room for so many on a phone; pixels from one to the next
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +95,8 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
     def at(value_x: float, value_y: float) -> tuple[float, float]:
         return LEFT + inner_w * x.place(value_x, left, right), TOP + inner_h * (1 - y.place(value_y, low, high))
 
-    legend_height = 20 * len(series)
+    names = [textwrap.wrap(each.name, LEGEND) or [""] for each in series]
+    legend_height = sum(ROW * len(lines) for lines in names)
     parts = [
         f"<svg class='chart' role='img' aria-label='{escape(title, quote=True)}' "
         f"viewBox='0 0 {WIDTH} {HEIGHT + legend_height}'>",
@@ -113,8 +119,8 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
         f"<text transform='translate(16 {TOP + inner_h / 2:.0f}) rotate(-90)' text-anchor='middle'>"
         f"{escape(y.label)}</text>"
     )
-    loud = 0
-    for index, each in enumerate(series):
+    loud, row = 0, HEIGHT + 6
+    for each, lines in zip(series, names, strict=True):
         colour, dash, width = ("currentColor", "3 4", 1.2) if each.quiet else (COLOURS[loud % 7], DASHES[loud % 7], 2.2)
         loud += not each.quiet
         style = f"fill='none' stroke='{colour}' stroke-width='{width}' stroke-dasharray='{dash}'"
@@ -124,11 +130,15 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
             around = " ".join(f"{across:.1f},{down:.1f}" for across, down in [*upper, *reversed(lower)])
             parts.append(f"<polygon class='band' points='{around}' fill='{colour}'/>")
         parts += [f"<polyline points='{points}' {style}/>" for points in _pieces(each, at, y)]
-        row = HEIGHT + 20 * index + 6
         parts.append(
             f"<line x1='{LEFT}' x2='{LEFT + 34}' y1='{row}' y2='{row}' stroke='{colour}' stroke-width='{width}' "
-            f"stroke-dasharray='{dash}'/><text x='{LEFT + 42}' y='{row + 4}'>{escape(each.name)}</text>"
+            f"stroke-dasharray='{dash}'/>"
         )
+        parts += [
+            f"<text x='{LEFT + 42}' y='{row + 4 + ROW * place}'>{escape(line)}</text>"
+            for place, line in enumerate(lines)
+        ]
+        row += ROW * len(lines)
     return "".join([*parts, "</svg>"])
 
 

@@ -66,13 +66,11 @@ def _coefficients(run: RunFiles) -> str:
     values, names = np.asarray(run.model["coefficients"], dtype=float), [str(name) for name in run.model["features"]]
     classes = [str(name) for name in run.model.get("classes") or []]
     size = np.abs(values).max(axis=1)
-    order = np.argsort(-size)[:COEFFICIENTS]
     zero = int((size == 0).sum())
+    order = np.argsort(-size)[: min(COEFFICIENTS, max(1, len(names) - zero))]
     told = f" {zero:,} of {len(names):,} features are not used at all." if zero else ""
-    lead = (
-        f"<h3>What the model looks at</h3><p>The {len(order)} largest of {len(names):,} weights, noise "
-        f"included.{told}</p>"
-    )
+    shown_of = f"The {len(order)} largest of" if len(order) < len(names) - zero else "All"
+    lead = f"<h3>What the model looks at</h3><p>{shown_of} {len(names) - zero:,} weights, noise included.{told}</p>"
     if values.shape[1] > 1:
         rows = [[names[i], classes[int(np.abs(values[i]).argmax())], number_text(size[i])] for i in order]
         return lead + table(["feature", "class it speaks for most", "largest weight"], rows, numbers=frozenset({2}))
