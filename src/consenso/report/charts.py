@@ -17,10 +17,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "cu
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "1 2")
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 68, 14, 12, 46
-LEGEND, ROW = (
-    42,
-    20,
-)  # letters of a line of a legend, which has room for so many on a phone; pixels from one to the next
+LEGEND, ROW = 42, 20  # letters of a line of a legend, so few that it fits on a phone; pixels of a line
 
 
 @dataclass(frozen=True, kw_only=True)
