@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parent
 CHROMIUM = "/usr/bin/chromium"
 WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 TALLEST = {1280: 1500, 390: 2200}  # pixels of a picture
+LONG = ("explorer-peers",)  # pages whose point is further down
 COLOURS = 96  # of a picture, which keeps it small
 
 
@@ -43,11 +44,12 @@ def take(browser: Any, name: str, address: str, ready: str | None = None) -> Non
     for width in WIDTHS:
         for scheme in SCHEMES:
             page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-            page.goto(address)
+            page.goto(address, timeout=120_000)
             if ready is not None:
-                page.wait_for_selector(ready, timeout=120_000)
+                page.wait_for_selector(ready, state="attached", timeout=600_000)
+                page.wait_for_function("() => !document.querySelector('[aria-busy=true]')", timeout=600_000)
             page.wait_for_timeout(300)
-            tall = min(TALLEST[width], page.evaluate("document.documentElement.scrollHeight"))
+            tall = min(TALLEST[width] * (1 + (name in LONG)), page.evaluate("document.documentElement.scrollHeight"))
             over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert over <= 0, f"{name} is {over} pixels too wide at {width}"
             shot = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": width, "height": tall})
@@ -61,6 +63,7 @@ def list_pages(folder: Path, stack: ExitStack) -> Iterator[tuple[str, str, str |
     from rich.console import Console
 
     from consenso.demo import train, write
+    from consenso.study import Study
 
     made = write(train(2.0, folder, Console(stderr=True)))
     yield "demo", made.as_uri(), None
@@ -68,7 +71,10 @@ def list_pages(folder: Path, stack: ExitStack) -> Iterator[tuple[str, str, str |
         yield f"report-{name}", (folder / name / "report.html").as_uri(), None
     yield from _simulated(folder)
     yield "live", stack.enter_context(_live()), "#parties tr"
-    yield "explorer", stack.enter_context(_explorer(folder)), "#picture svg"
+    yield "explorer", stack.enter_context(_explorer(folder / "federated.toml")), "#picture svg"
+    trees = folder / "trees.toml"  # where pairs of peers differ
+    trees.write_text(Study.load(folder / "decentralized.toml").change({"setting.trust": "tree"}).to_toml())
+    yield "explorer-peers", stack.enter_context(_explorer(trees)), "#graph svg"
 
 
 def _simulated(folder: Path) -> Iterator[tuple[str, str, str | None]]:
@@ -121,9 +127,9 @@ def _live() -> Iterator[str]:
 
 
 @contextmanager
-def _explorer(folder: Path) -> Iterator[str]:
-    """The explorer of the demo's federation."""
-    command = [sys.executable, "-m", "consenso", "explore", str(folder / "federated.toml"), "--no-browser"]
+def _explorer(study: Path) -> Iterator[str]:
+    """The explorer of a study."""
+    command = [sys.executable, "-m", "consenso", "explore", str(study), "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     try:
         assert process.stdout is not None

@@ -22,7 +22,7 @@ def live():
         rounds=40,
         delta=1e-5,
         simulation=False,
-        budget={"server": 1.5, "public": "inf"},
+        budget={"eavesdropper": 1.5, "server": 1.5, "public": "inf"},
     )
     port = StatusPort(0)
     port.show(status)
@@ -64,8 +64,8 @@ def test_the_page_follows_the_run(live):
             rows = page.locator("#parties tr").all_inner_texts()
             assert [row.split() for row in rows] == [["clinic-a", "there", "0"], ["clinic-b", "away", "1"]]
             assert page.locator("#rounds").get_attribute("value") == "3"
-            budget = dict(row.split() for row in page.locator("#budget tr").all_inner_texts())
-            assert budget == {"server": "1.5", "public": "none"}
+            budget = dict(row.split("\t") for row in page.locator("#budget tr").all_inner_texts())
+            assert budget == {"who sees every message, the server": "1.5", "readers of the model": "none"}
             status.set_state("ended")
             page.wait_for_function("() => document.getElementById('left').textContent === 'done'")
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

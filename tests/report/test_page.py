@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from tests import forks
 
 from consenso.errors import ConsensoError
@@ -105,6 +106,20 @@ def test_the_words_are_those_of_the_tradeoff_curve(folder):
     assert caught == pytest.approx(1 - float(tradeoff(event_of(entry), np.array([0.05]))[0]))
     assert f"{caught:.1%}" in plain_words(entry, run.card.delta)
     assert f"{np.exp(entry.epsilon):.4g} times" in plain_words(entry, run.card.delta)
+
+
+def test_weights_have_intervals_where_the_model_knows_its_standard_errors(folder):
+    run = read_run(folder)
+    assert "class='interval'" not in report_html(run)
+    weights = np.ravel(run.model["coefficients"])
+    errors = 0.1 * np.arange(1.0, len(weights) + 2)  # the last is that of an intercept
+    page = report_html(replace(run, model={**run.model, "standard_errors": errors.tolist()}))
+    largest = int(np.argmax(np.abs(weights)))
+    low, high = weights[largest] + np.array([-1, 1]) * norm.ppf(0.975) * errors[largest]
+    assert f"{run.model['features'][largest]}: {weights[largest]:+.3g} ({low:+.3g} to {high:+.3g})" in page
+    assert page.count("class='interval'") == 12
+    for first, last in re.findall(r"class='interval' d='M([\d.]+) [\d.]+H([\d.]+)", page):
+        assert 0 <= float(first) < float(last) <= 480
 
 
 def test_nodes_that_differ_are_shaded_differently(folder):

@@ -108,4 +108,4 @@ def test_rules_speak_only_of_what_they_chose(study: Study) -> None:
     found = forecast(named, (1.0,), runs=1, most=500)
     assert [point.by_rules for point in found.points] == [None]
     assert len(curves_of(found).curves) == 1
-    assert rows_of(found)[0][3] == "-"
+    assert rows_of(found)[0][2] == "-"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.cli.completing import complete_targets
 from consenso.conventions import LARGEST_DELTA
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ def register(app: typer.Typer) -> None:
 
 def attack(
     target: Annotated[
-        str | None, typer.Argument(help="A study file, or the name of an algorithm.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="A study file, or the name of an algorithm.", autocompletion=complete_targets, show_default=False
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every algorithm.")] = False,
     observer: Annotated[

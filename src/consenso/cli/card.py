@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from consenso.cli.completing import complete_runs
 from consenso.errors import InputError, TamperError
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    path: Annotated[Path, typer.Argument(help="The folder of a run, or a card.", show_default=False)],
+    path: Annotated[
+        Path, typer.Argument(help="The folder of a run, or a card.", autocompletion=complete_runs, show_default=False)
+    ],
     everything: Annotated[
         bool, typer.Option("--all", help="Every promise with its theorem, assumptions and parameters.")
     ] = False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.cli.completing import complete_studies_and_runs
 from consenso.cli.reading import read_numbers
 from consenso.errors import InputError
 
@@ -24,7 +25,12 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    items: Annotated[list[Path], typer.Argument(help="Studies, or folders of runs.", show_default=False)],
+    items: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Studies, or folders of runs.", autocompletion=complete_studies_and_runs, show_default=False
+        ),
+    ],
     epsilon: Annotated[str | None, typer.Option(help="Budgets to compare for every study, such as 0.5,1,3.")] = None,
     train: Annotated[
         bool, typer.Option("--train", help="Train each study, too. Every run spends its own budget.")

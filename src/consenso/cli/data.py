@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.cli.completing import complete_data_sets
 from consenso.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +50,10 @@ def list_sets(as_json: AsJson = False) -> None:
     Console().print(table)
 
 
-def describe_set(name: Annotated[str, typer.Argument(help="The name of a data set.")], as_json: AsJson = False) -> None:
+def describe_set(
+    name: Annotated[str, typer.Argument(help="The name of a data set.", autocompletion=complete_data_sets)],
+    as_json: AsJson = False,
+) -> None:
     """Tell the sizes, licence, checksums and origin of a data set, and which of its files are on this machine.
 
     Exit codes: 0 fine, 2 bad input.

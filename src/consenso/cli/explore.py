@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from consenso.cli.completing import complete_studies
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -14,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    study: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
+    study: Annotated[Path, typer.Argument(help="A study.", autocompletion=complete_studies, show_default=False)],
     out: Annotated[
         Path | None, typer.Option(help="The file that the page may write; by default the study's name and -explored.")
     ] = None,

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from consenso.cli.completing import complete_studies
+
 
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
@@ -17,7 +19,12 @@ def register(app: typer.Typer) -> None:
 
 
 def build(
-    study: Annotated[Path, typer.Argument(help="The study that all parties have accepted.", show_default=False)],
+    study: Annotated[
+        Path,
+        typer.Argument(
+            help="The study that all parties have accepted.", autocompletion=complete_studies, show_default=False
+        ),
+    ],
     out: Annotated[
         Path, typer.Option(help="Folder to write: letters, digits and hyphens, 32 at most.", show_default=False)
     ],

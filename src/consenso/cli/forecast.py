@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from consenso.cli.completing import complete_studies
 from consenso.cli.reading import read_numbers, read_study, simulate_with_bar
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    study: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
+    study: Annotated[Path, typer.Argument(help="A study.", autocompletion=complete_studies, show_default=False)],
     public: Annotated[
         Path | None, typer.Option(help="A PUBLIC file of the same schema to simulate on.", show_default=False)
     ] = None,

@@ -9,6 +9,7 @@ import typer
 
 from consenso.cli import STOPPED
 from consenso.cli.cluster import Engine, EngineOption, SchedulerOption, cluster
+from consenso.cli.completing import complete_studies
 
 
 def register(app: typer.Typer) -> None:
@@ -17,7 +18,12 @@ def register(app: typer.Typer) -> None:
 
 
 def join(
-    study: Annotated[Path, typer.Argument(help="The study, as you have read and accepted it.", show_default=False)],
+    study: Annotated[
+        Path,
+        typer.Argument(
+            help="The study, as you have read and accepted it.", autocompletion=complete_studies, show_default=False
+        ),
+    ],
     server: Annotated[str, typer.Option(help="Address of the server, host:port.", show_default=False)],
     party: Annotated[str, typer.Option(help="Your name in the study and on your certificate.", show_default=False)],
     certs: Annotated[

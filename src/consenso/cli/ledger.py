@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.cli.completing import complete_ledgers
 from consenso.errors import TamperError
 
 if TYPE_CHECKING:
     from consenso.privacy.ledger import Balance, Ledger, Run
 
-_Path = Annotated[Path, typer.Argument(help="The ledger file.", show_default=False)]
+_Path = Annotated[Path, typer.Argument(help="The ledger file.", autocompletion=complete_ledgers, show_default=False)]
 _Json = Annotated[bool, typer.Option("--json", help="JSON instead of tables.")]
 
 group = typer.Typer(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from consenso.cli import STOPPED
+from consenso.cli.completing import complete_studies
 
 
 def register(app: typer.Typer) -> None:
@@ -16,7 +17,12 @@ def register(app: typer.Typer) -> None:
 
 
 def peer(
-    study: Annotated[Path, typer.Argument(help="The study, as you have read and accepted it.", show_default=False)],
+    study: Annotated[
+        Path,
+        typer.Argument(
+            help="The study, as you have read and accepted it.", autocompletion=complete_studies, show_default=False
+        ),
+    ],
     name: Annotated[str, typer.Option(help="Your name in the study and on your certificate.", show_default=False)],
     certs: Annotated[
         Path, typer.Option(help="Folder with ca.pem, your cert.pem and your key.pem.", show_default=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from consenso.cli.completing import complete_studies
 from consenso.cli.reading import EpsilonOption, read_study
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    study: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
+    study: Annotated[Path, typer.Argument(help="A study.", autocompletion=complete_studies, show_default=False)],
     epsilon: EpsilonOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:

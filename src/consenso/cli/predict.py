@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.cli.completing import complete_runs
 from consenso.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,7 +24,10 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    model: Annotated[Path, typer.Argument(help="A model file, or the folder of a run.", show_default=False)],
+    model: Annotated[
+        Path,
+        typer.Argument(help="A model file, or the folder of a run.", autocompletion=complete_runs, show_default=False),
+    ],
     file: Annotated[
         Path, typer.Argument(help="A table with the columns of the model's schema; the target may be absent.")
     ],

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from consenso.cli.completing import complete_runs
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -15,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def write(
-    run: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)],
+    run: Annotated[Path, typer.Argument(help="A run's folder.", autocompletion=complete_runs, show_default=False)],
     out: Annotated[Path | None, typer.Option(help="Where the page goes; by default report.html in the folder.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:

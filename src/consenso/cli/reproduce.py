@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from consenso.cli.completing import complete_papers
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -15,7 +17,12 @@ def register(app: typer.Typer) -> None:
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="000, 001, 002, 003, 004, all, or list.", show_default=False)],
+    paper: Annotated[
+        str,
+        typer.Argument(
+            help="000, 001, 002, 003, 004, all, or list.", autocompletion=complete_papers, show_default=False
+        ),
+    ],
     full: Annotated[
         bool, typer.Option("--full/--quick", help="All that the paper did, or less than five minutes of it.")
     ] = False,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from consenso.cli import STOPPED
+from consenso.cli.completing import complete_studies
 
 
 def register(app: typer.Typer) -> None:
@@ -16,7 +17,12 @@ def register(app: typer.Typer) -> None:
 
 
 def serve(
-    study: Annotated[Path, typer.Argument(help="The study that all parties have accepted.", show_default=False)],
+    study: Annotated[
+        Path,
+        typer.Argument(
+            help="The study that all parties have accepted.", autocompletion=complete_studies, show_default=False
+        ),
+    ],
     listen: Annotated[str, typer.Option(help="Address to listen on, host:port.", show_default=False)],
     certs: Annotated[
         Path, typer.Option(help="Folder with ca.pem, cert.pem and key.pem of 'server'.", show_default=False)

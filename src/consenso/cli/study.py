@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from consenso.cli import STOPPED
+from consenso.cli.completing import complete_data_sets, complete_studies
 from consenso.cli.reading import read_study
 from consenso.conventions import default_delta
 from consenso.errors import InputError
@@ -34,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A study.", autocompletion=complete_studies, show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
     """Check a study as a whole, that it can be planned, and that the files it names are there. No data are read.
@@ -85,7 +86,10 @@ def new(
     file: Annotated[Path, typer.Argument(help="Where to write the study; an existing file is not replaced.")] = Path(
         "study.toml"
     ),
-    dataset: Annotated[str | None, typer.Option(help="A set of the catalogue; see consenso data list.")] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="A set of the catalogue; see consenso data list.", autocompletion=complete_data_sets),
+    ] = None,
     table: Annotated[str | None, typer.Option(help="A private table (.csv, .parquet, .npz or .libsvm).")] = None,
     schema: Annotated[str | None, typer.Option(help="The public schema of the table.")] = None,
     rows: Annotated[int | None, typer.Option(help="The public number of records of the table.")] = None,

@@ -13,6 +13,7 @@ import typer
 
 from consenso.cli import STOPPED
 from consenso.cli.cluster import Engine, EngineOption, SchedulerOption, cluster
+from consenso.cli.completing import complete_studies
 from consenso.cli.reading import EpsilonOption, read_study
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    study: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
+    study: Annotated[Path, typer.Argument(help="A study.", autocompletion=complete_studies, show_default=False)],
     epsilon: EpsilonOption = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the run; by default runs/ and the name of the study, beside it.")

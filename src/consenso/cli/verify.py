@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from consenso.cli.completing import complete_runs
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -15,7 +17,9 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    path: Annotated[Path, typer.Argument(help="The folder of a run, or a card.", show_default=False)],
+    path: Annotated[
+        Path, typer.Argument(help="The folder of a run, or a card.", autocompletion=complete_runs, show_default=False)
+    ],
     numbers_only: Annotated[
         bool, typer.Option("--numbers-only", help="Do not plan anew: for cards of other programs.")
     ] = False,

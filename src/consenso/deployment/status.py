@@ -14,6 +14,7 @@ from typing import Any, Literal
 from consenso.errors import InputError
 from consenso.pages import STYLE
 from consenso.planning.plan import Plan
+from consenso.privacy.card.depths import observer_name
 from consenso.transport.zenoh.channel import Channel
 
 State = Literal["starting", "waiting", "running", "ended", "stopped"]
@@ -90,7 +91,11 @@ class LiveStatus:
             "refused": {} if lines is None else {lines.identity.others[k]: v for k, v in dict(lines.refusals).items()},
             "bytes_sent": 0 if lines is None else lines.traffic.sent,
             "bytes_received": 0 if lines is None else lines.traffic.received,
-            "charged": {"delta": self.delta, "epsilon": dict(self.budget)},
+            "charged": {
+                "delta": self.delta,
+                "epsilon": dict(self.budget),
+                "who": {observer: observer_name(observer) for observer in self.budget},
+            },
             "simulation": self.simulation,
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,6 +17,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "cu
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "1 2")
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 68, 14, 12, 46
+LEGEND, ROW = 42, 20  # letters of a line of a legend, so few that it fits on a phone; pixels of a line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +92,8 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
     def at(value_x: float, value_y: float) -> tuple[float, float]:
         return LEFT + inner_w * x.place(value_x, left, right), TOP + inner_h * (1 - y.place(value_y, low, high))
 
-    legend_height = 20 * len(series)
+    names = [textwrap.wrap(each.name, LEGEND) or [""] for each in series]
+    legend_height = sum(ROW * len(lines) for lines in names)
     parts = [
         f"<svg class='chart' role='img' aria-label='{escape(title, quote=True)}' "
         f"viewBox='0 0 {WIDTH} {HEIGHT + legend_height}'>",
@@ -113,8 +116,8 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
         f"<text transform='translate(16 {TOP + inner_h / 2:.0f}) rotate(-90)' text-anchor='middle'>"
         f"{escape(y.label)}</text>"
     )
-    loud = 0
-    for index, each in enumerate(series):
+    loud, row = 0, HEIGHT + 6
+    for each, lines in zip(series, names, strict=True):
         colour, dash, width = ("currentColor", "3 4", 1.2) if each.quiet else (COLOURS[loud % 7], DASHES[loud % 7], 2.2)
         loud += not each.quiet
         style = f"fill='none' stroke='{colour}' stroke-width='{width}' stroke-dasharray='{dash}'"
@@ -124,11 +127,15 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
             around = " ".join(f"{across:.1f},{down:.1f}" for across, down in [*upper, *reversed(lower)])
             parts.append(f"<polygon class='band' points='{around}' fill='{colour}'/>")
         parts += [f"<polyline points='{points}' {style}/>" for points in _pieces(each, at, y)]
-        row = HEIGHT + 20 * index + 6
         parts.append(
             f"<line x1='{LEFT}' x2='{LEFT + 34}' y1='{row}' y2='{row}' stroke='{colour}' stroke-width='{width}' "
-            f"stroke-dasharray='{dash}'/><text x='{LEFT + 42}' y='{row + 4}'>{escape(each.name)}</text>"
+            f"stroke-dasharray='{dash}'/>"
         )
+        parts += [
+            f"<text x='{LEFT + 42}' y='{row + 4 + ROW * place}'>{escape(line)}</text>"
+            for place, line in enumerate(lines)
+        ]
+        row += ROW * len(lines)
     return "".join([*parts, "</svg>"])
 
 
@@ -169,14 +176,17 @@ def bar_chart(
     title: str,
     largest: float | None = None,
     quiet: Sequence[str] = (),
+    intervals: Sequence[tuple[float, float]] = (),
 ) -> str:
     """Horizontal bars from zero, to either side: a name, a value, and the value as people read it.
 
     Those named in `quiet` are references. Names stand above their bars, so that they may be long on a phone.
+    intervals: the ends of a line across each bar.
     """
     height, bottom = 42, 30
-    top = largest or max((abs(value) for _, value, _ in bars if math.isfinite(value)), default=1.0) or 1.0
-    signed = any(value < 0 for _, value, _ in bars)
+    drawn = [value for _, value, _ in bars] + [end for ends in intervals for end in ends]
+    top = largest or max((abs(value) for value in drawn if math.isfinite(value)), default=1.0) or 1.0
+    signed = any(value < 0 for value in drawn)
     inner = (WIDTH - 140) / (2 if signed else 1)
     zero = 70 + inner if signed else 4.0
     told = "; ".join(f"{name}: {shown}" for name, _, shown in bars)
@@ -191,10 +201,16 @@ def bar_chart(
         left = zero - length if value < 0 else zero
         kind = "shade" if not math.isfinite(value) or name in quiet else "warn" if value < 0 else "main"
         at, anchor = (left - 6, "end") if value < 0 else (left + length + 6, "start")
+        across = ""
+        if intervals:
+            first, last = (zero + inner * max(-1.0, min(1.0, end / top)) for end in intervals[place])
+            at = min(at, first - 6) if value < 0 else max(at, last + 6)
+            caps = "".join(f"M{end:.1f} {y + 21}v9" for end in (first, last))
+            across = f"<path class='interval' d='M{first:.1f} {y + 25.5}H{last:.1f}{caps}'/>"
         parts.append(
             f"<text x='{4 if not signed else zero}' y='{y + 13}' text-anchor='{'middle' if signed else 'start'}'>"
             f"{escape(name)}</text>"
-            f"<rect class='{kind}' x='{left:.1f}' y='{y + 18}' width='{max(length, 1):.1f}' height='15'/>"
+            f"<rect class='{kind}' x='{left:.1f}' y='{y + 18}' width='{max(length, 1):.1f}' height='15'/>{across}"
             f"<text x='{at:.1f}' y='{y + 31}' text-anchor='{anchor}'>{escape(shown)}</text>"
         )
     middle = f"<text x='{WIDTH / 2}' y='{len(bars) * height + 22}' text-anchor='middle'>{escape(label)}</text>"

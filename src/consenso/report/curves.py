@@ -77,14 +77,15 @@ class Curves:
 
     def html(self) -> str:
         """A page of its own."""
+        repeated = any(low < high for curve in self.curves for low, high in zip(curve.lows, curve.highs, strict=True))
         rows = [
             [curve.name, number_text(epsilon), self.show(mean), self._band(low, high)]
             for curve in self.curves
             for epsilon, mean, low, high in zip(curve.epsilons, curve.means, curve.lows, curve.highs, strict=True)
-        ] + [[name, "without privacy", self.show(value), ""] for name, value in self.references.items()]
-        body = f"<h1>{escape(self.title)}</h1><p>{escape(self.note)}</p>{self.svg()}" + table(
-            ["method", "epsilon", self.measure, "over the runs"], rows, numbers=frozenset({1, 2, 3})
-        )
+        ] + [[name, "-", self.show(value), ""] for name, value in self.references.items()]
+        head = ["method", "epsilon", self.measure, *(["over the runs"] if repeated else [])]
+        shown = table(head, [row[: len(head)] for row in rows], numbers=frozenset({1, 2, 3}))
+        body = f"<h1>{escape(self.title)}</h1><p>{escape(self.note)}</p>{self.svg()}{shown}"
         return page(self.title, body)
 
     def write(self, folder: Path, name: str) -> list[Path]:

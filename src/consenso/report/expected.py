@@ -52,21 +52,21 @@ def note_of(found: Forecast) -> str:
     )
 
 
+HEAD = ["epsilon", "expected, over the runs", "by the rules", "lost to privacy", "right of 100"]
+
+
 def rows_of(found: Forecast) -> list[list[str]]:
-    """Epsilon, expected quality, its band, what the rules expect, what is lost, and an attacker's odds."""
+    """Epsilon, expected quality with its band, what the rules expect, what is lost, and an attacker's odds."""
     curves = curves_of(found)
     sign = 1 if found.measure == "accuracy" else -1
     rows = []
     for point in found.points:
         lost = sign * (found.exact - point.mean)
         told = f"{100 * lost:.1f} points" if found.measure == "accuracy" else number_text(lost)
-        band = f"{curves.show(point.low)} to {curves.show(point.high)}"
+        expected = f"{curves.show(point.mean)} ({curves.show(point.low)} to {curves.show(point.high)})"
         ruled = "-" if point.by_rules is None else curves.show(point.by_rules)
-        rows.append([number_text(point.epsilon), curves.show(point.mean), band, ruled, told, str(point.odds)])
+        rows.append([number_text(point.epsilon), expected, ruled, told, str(point.odds)])
     return rows
-
-
-HEAD = ["epsilon", "expected", "over the runs", "by the rules", "lost to privacy", "attackers right of 100"]
 
 
 def forecast_html(found: Forecast) -> str:
@@ -75,8 +75,8 @@ def forecast_html(found: Forecast) -> str:
     body = (
         f"<h1>{curves.title}</h1><p>{curves.note}</p>{curves.svg()}"
         + table(HEAD, rows_of(found), numbers=frozenset(range(len(HEAD))), caption=caption)
-        + f"<p>Without privacy: {curves.show(found.exact)}; {_simplest(found)}: {curves.show(found.simplest)}. An "
-        "attacker who tosses a coin is right 50 times of 100.</p>"
+        + f"<p>Without privacy: {curves.show(found.exact)}; {_simplest(found)}: {curves.show(found.simplest)}. Of 100 "
+        "attackers so many are right at most; tossing a coin makes 50 right.</p>"
     )
     return page(curves.title, body)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from consenso.pages import figures, table
 from consenso.report.charts import bar_chart, number_text
 from consenso.report.reading import RunFiles
 
+Z = 1.959964  # of a normal law, 95 % lie within so many standard errors
 COEFFICIENTS = 12  # that are shown; the model file has all
 _SHARES = ("accuracy", "majority", "r2")
 _MEASURES = {
@@ -64,16 +66,36 @@ def _coefficients(run: RunFiles) -> str:
     values, names = np.asarray(run.model["coefficients"], dtype=float), [str(name) for name in run.model["features"]]
     classes = [str(name) for name in run.model.get("classes") or []]
     size = np.abs(values).max(axis=1)
-    order = np.argsort(-size)[:COEFFICIENTS]
     zero = int((size == 0).sum())
+    order = np.argsort(-size)[: min(COEFFICIENTS, max(1, len(names) - zero))]
     told = f" {zero:,} of {len(names):,} features are not used at all." if zero else ""
-    lead = (
-        f"<h3>What the model looks at</h3><p>The {len(order)} largest of {len(names):,} weights, noise "
-        f"included.{told}</p>"
-    )
+    shown_of = f"The {len(order)} largest of" if len(order) < len(names) - zero else "All"
+    lead = f"<h3>What the model looks at</h3><p>{shown_of} {len(names) - zero:,} weights, noise included.{told}</p>"
     if values.shape[1] > 1:
         rows = [[names[i], classes[int(np.abs(values[i]).argmax())], number_text(size[i])] for i in order]
         return lead + table(["feature", "class it speaks for most", "largest weight"], rows, numbers=frozenset({2}))
     bars = [(names[i], float(values[i, 0]), f"{values[i, 0]:+.3g}") for i in order]
     towards = f"weight, to the right towards {classes[1]}" if len(classes) == 2 else "weight"
-    return lead + bar_chart(bars, label=towards, title=f"Largest weights: {towards}")
+    ends = _intervals(run.model)
+    if ends is None:
+        return lead + bar_chart(bars, label=towards, title=f"Largest weights: {towards}")
+    shown = [ends[i] for i in order]
+    bars = [
+        (f"{name}: {text} ({low:+.3g} to {high:+.3g})", value, "")  # above the bar, where there is room
+        for (name, value, text), (low, high) in zip(bars, shown, strict=True)
+    ]
+    return (
+        lead
+        + bar_chart(bars, label=towards, title=f"Largest weights: {towards}", intervals=shown)
+        + "<p class='quiet'>The lines are intervals at level 95 %: noise and the choice of the records included.</p>"
+    )
+
+
+def _intervals(model: Mapping[str, Any]) -> list[tuple[float, float]] | None:
+    """Intervals at level 95 % around the estimates of a model that knows its standard errors."""
+    if model.get("standard_errors") is None:
+        return None
+    many = len(model["features"])  # an intercept comes last, and is not drawn
+    errors = np.ravel(np.asarray(model["standard_errors"], dtype=float))[:many]
+    centres = np.ravel(np.asarray(model.get("estimates") or model["coefficients"], dtype=float))[:many]
+    return list(zip((centres - Z * errors).tolist(), (centres + Z * errors).tolist(), strict=True))

@@ -95,12 +95,13 @@ def forecast(
     draws = [_draw(small, public, np.random.default_rng([seed, place])) for place in range(runs)]
     exact = float(np.mean([_measure(small, _fit(small, train), test) for train, test in draws]))
     simplest = float(np.mean([_simplest(small, test) for _, test in draws]))
-    points, algorithm = [], ""
+    points: list[Point] = []
+    algorithms: dict[str, None] = {}  # the rules may choose another one for another budget
     for place, epsilon in enumerate(epsilons):
         found = []
         for number, (train, test) in enumerate(draws):
             made = _with_budget(small, epsilon, factor, seed=seed + number)
-            algorithm = type(made.plan().algorithm).__name__
+            algorithms[type(made.plan().algorithm).__name__] = None
             result = run(made.plan(), _shards(made, train))
             found.append(_measure(made, result.coefficients, test))
             if progress is not None:
@@ -121,7 +122,7 @@ def forecast(
         records=int(study.sizes.sum()),
         features=study.data.features,
         trust=study.setting.trust,
-        algorithm=algorithm,
+        algorithm=" or ".join(algorithms),
         points=tuple(points),
         exact=exact,
         simplest=simplest,

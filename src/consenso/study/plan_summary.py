@@ -15,6 +15,7 @@ from consenso import theory
 from consenso.planning.plan import Plan
 from consenso.privacy.calibrate import PureEpsilon, Target
 from consenso.privacy.card import Card
+from consenso.privacy.card.depths import observer_name
 from consenso.problem import Problem
 from consenso.study.cost import CostEstimate, estimate_cost
 from consenso.study.planning import observer_of
@@ -74,6 +75,7 @@ class Outlook:
         guarantees = [
             {
                 "observer": entry.observer,
+                "who": observer_name(entry.observer),
                 "unit": entry.unit,
                 "adjacency": entry.adjacency,
                 "epsilon": _finite(entry.epsilon),
