@@ -270,7 +270,7 @@ class Rows:
         return self.matrix.data, self.matrix.indices, self.matrix.indptr
 
     def _row_work(self) -> float:
-        entries = self.matrix.nnz / self.count if self.is_sparse else self.features
+        entries = self.matrix.nnz / max(self.count, 1) if self.is_sparse else self.features
         return float(entries) * self.outputs
 
     def _blocks(self, start: int = 0, stop: int | None = None) -> list[slice]:
