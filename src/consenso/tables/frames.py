@@ -19,7 +19,7 @@ from consenso.tables.formats import parquet_column
 from consenso.tables.table import Table, require_width
 
 #: Numbers in a batch, so that a few of them fit in any memory.
-BATCH_NUMBERS = 1 << 21
+BATCH_NUMBERS = 1 << 19
 _SCANS = {
     ".parquet": "scan_parquet",
     ".pq": "scan_parquet",
