@@ -158,6 +158,13 @@ class DaskBatches:
     def batch(self, place: int) -> Batch:
         """One partition, computed by whoever asks."""
         part = self._frame.partitions[place].compute(scheduler="synchronous")
+        # What a conversion says of a cell that is no number is not passed on.
+        kinds = {str(name): getattr(kind, "kind", "O") in "biuf" for name, kind in part.dtypes.items()}
+        if not set(kinds) >= {*self._features, self._target} or not all(kinds[name] for name in self._features):
+            raise InputError(
+                f"partition {place} of the Dask data frame: its columns or their types are not those of the frame; "
+                "make all partitions equal."
+            )
         X = part[list(self._features)].to_numpy()
         X = X if X.dtype == np.float32 else X.astype(np.float64)
         return Batch(X, self._coding.code(part[self._target].to_numpy()))

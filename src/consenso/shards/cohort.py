@@ -199,6 +199,10 @@ class Cohort:
             return per_row
         return per_row * (self.weights if per_row.ndim == 1 else self.weights[:, None])
 
+    def scaled_squared_norms(self, scales: Array) -> Array:
+        """Squared lengths of the rows after each column is multiplied by its scale, (rows,)."""
+        return self._rows.scaled_squared_norms(scales)
+
     def transformed_squared_norms(self, transform: Array) -> Array:
         """Squared lengths of the rows times a (features, k) matrix, or times one for each party, (rows,)."""
         return self._rows.transformed_squared_norms(transform)

@@ -56,10 +56,12 @@ def train(
     client: Any = None,
     plant: Callable[[Shards], Shards] | None = None,
     told: Mapping[str, str] | None = None,
+    watch: Callable[[int], None] | None = None,
 ) -> Trained:
     """Train a study in this process and write its folder. client: of a Dask cluster whose workers hold the table.
 
-    plant: exchanges records before anything is charged, for an audit; told: what the card says of that.
+    plant: exchanges records before anything is charged, for an audit; told: what the card says of that. watch: told
+    the rows of every batch that is added up, where rows are not in memory.
 
     Everything that can be wrong is found before the ledger is charged. `stop` is asked after each checkpoint; when it
     says yes, KeyboardInterrupt is raised and `resume=True` goes on from there.
@@ -74,7 +76,7 @@ def train(
             f"--out {out}: it exists and is not an empty folder; choose another, or go on with --resume if a run was "
             "stopped there."
         )
-    shards, public = study.shards(client), study.evaluation_records()
+    shards, public = study.shards(client, watch), study.evaluation_records()
     if plant is not None:
         shards = plant(shards)
     if stop is not None and stop():

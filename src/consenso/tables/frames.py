@@ -19,7 +19,7 @@ from consenso.tables.formats import parquet_column
 from consenso.tables.table import Table, require_width
 
 #: Numbers in a batch, so that a few of them fit in any memory.
-BATCH_NUMBERS = 1 << 21
+BATCH_NUMBERS = 1 << 19
 _SCANS = {
     ".parquet": "scan_parquet",
     ".pq": "scan_parquet",
@@ -136,7 +136,9 @@ def _open_files(pattern: str, *, as_text: bool) -> Frames:
     for path, schema in zip(files, schemas, strict=True):
         if dict(schema) != dict(schemas[0]):
             raise InputError(f"{path}: its columns or their types are not those of {files[0]}; make them equal.")
-    return _count(pattern, lambda: getattr(polars, name)(list(files), **options), files)
+    # Workers of a cluster have folders of their own that they work in.
+    whole = [path.resolve() for path in files]
+    return _count(pattern, lambda: getattr(polars, name)(whole, **options), tuple(whole))
 
 
 def _open_relation(relation: Any) -> Frames:
