@@ -35,7 +35,7 @@ def made(**rest):
         ((SCORES > 0).astype(int), [0, 1]),
         (np.where(SCORES > 0, 1.0, -1.0), [-1.0, 1.0]),
         ((SCORES > 3.5).astype(int), [0, 1]),  # twenty records of the rare class
-        (np.where(SCORES > -3.5, 1, -1), [-1, 1]),
+        (np.where(SCORES > -2.3, 1, -1), [-1, 1]),
         (THREE, ["a", "b", "c"]),
         (np.digitize(SCORES, [-1.0, 1.0]) + 4, [4, 5, 6]),
     ],

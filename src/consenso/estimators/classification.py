@@ -76,7 +76,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         self._warn_of_shortening()
         return self
 
-    def _fit(self, X: Any, y: Any, options: FitOptions) -> None:
+    def _fit(self, X: Any, y: Any, options: FitOptions, known: NDArray[Any] | None = None) -> None:
         if opens(X):
             classes = self._declared_classes()
             X, terms = self._open(X, y, classes, options)
@@ -92,8 +92,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             )
         else:
             bound = bound_of(X)
-            X, y = read_records(self, X, y, real=False)
-            labels = self._read_labels(y, options.start)
+            X, y = read_records(self, X, y, real=False, reset=not options.goes_on)
+            labels = self._read_labels(y, options.start.classes_ if hasattr(options.start, "classes_") else known)
             request = self._request(
                 lambda known, many: self._task(known, X.shape[1], self._check_count(many)),
                 X,
@@ -110,16 +110,49 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             self.guarantee_ = dataclasses.replace(fitted.guarantee, assumptions=texts)
         self.classes_ = classes if learnt.classes is None else learnt.classes
         self.threshold_ = learnt.threshold
-        self.coef_ = np.ascontiguousarray(fitted.coefficients.T)
-        self.intercept_ = fitted.intercepts
+        self._set_model(fitted.coefficients, fitted.intercepts)
 
-    def _read_labels(self, y: NDArray[Any], start: Any) -> Labels | NDArray[Any]:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        users: Any = None,
+        rows_per_person: int | None = None,
+        weight_bound: float = 1.0,
+    ) -> Self:
+        """Fit to more records within another epsilon, and average; every call is charged.
+
+        classes: the public labels, as in scikit-learn, where the estimator has none. Bounds and labels that the first
+        call has found are kept, and cost nothing again. A threshold is that of the last call.
+        """
+        goes_on = hasattr(self, "row_map_")
+        options = FitOptions(
+            sample_weight=sample_weight,
+            users=users,
+            rows_per_person=rows_per_person,
+            weight_bound=weight_bound,
+            goes_on=goes_on,
+        )
+        self._check_parameters()
+        self._check_classes()
+        public = np.unique(classes) if classes is not None and self.classes is None else None
+        with without_warnings(math.isfinite(self.epsilon)):
+            return self._go_on(lambda: self._fit(X, y, options, self.classes_ if goes_on else public))
+
+    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
+        self.coef_ = np.ascontiguousarray(coefficients.T)
+        self.intercept_ = intercepts
+
+    def _read_labels(self, y: NDArray[Any], known: Any) -> Labels | NDArray[Any]:
         """Labels among the public ones; as they are where it is not known which there are."""
         owner, declared = type(self).__name__, None
-        if self.classes is not None and not isinstance(self.classes, str):
+        if known is not None:
+            declared = known
+        elif self.classes is not None and not isinstance(self.classes, str):
             declared = np.asarray(self.classes)
-        elif start is not None and self.classes is None:
-            declared = start.classes_
         elif self.classes is None and math.isfinite(self.epsilon):
             if not are_public(y):
                 return y

@@ -17,11 +17,11 @@ from consenso.estimators.prior import Prior
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.private_rows import (
     SHORTENED_SHARE,
-    TARGETS_SHARE,
     count_shortened,
     find_rows,
     find_targets,
-    share_of_rows,
+    share_rows,
+    share_targets,
 )
 from consenso.estimators.row_map import RowMap
 from consenso.estimators.stages import Stages, open_stages
@@ -54,6 +54,8 @@ class FitRequest:
     class_weights: ClassWeights | None = None
     recall: tuple[float, float] | None = None
     prior: Prior | None = None
+    rows: RowMap | None = None
+    middle: float = 0.0
 
     @property
     def seeks_labels(self) -> bool:
@@ -79,7 +81,7 @@ class FitRequest:
     @property
     def counts_rows(self) -> bool:
         """Whether a bound on rows was given, and the number of records is public: there is a share to speak of."""
-        given = self.terms.row_bound is not None and self.prior is None
+        given = self.terms.row_bound is not None and self.rows is None
         return self.counts_long_rows and given and self.terms.adjacency == "replace-one"
 
     @property
@@ -90,8 +92,8 @@ class FitRequest:
     def share(self) -> float:
         """Of the squared budget, what is found before the fit, and a threshold after it."""
         parts = (
-            (self.seeks_rows, share_of_rows(self.X)),
-            (self.seeks_targets, TARGETS_SHARE),
+            (self.seeks_rows, share_rows(self.X, self.terms).whole if self.seeks_rows else 0.0),
+            (self.seeks_targets, share_targets(self.terms) if self.seeks_targets else 0.0),
             (self.seeks_labels, LABELS_SHARE),
             (self.seeks_cap, CAP_SHARE),
             (self.recall is not None and self.terms.is_private, THRESHOLD_SHARE),
@@ -116,6 +118,7 @@ class Learnt:
     target_bound: float | None
     notes: tuple[str, ...]
     shortened: float
+    middle: float
     classes: NDArray[Any] | None
     threshold: float
     cap: int | None
@@ -173,22 +176,25 @@ def _learn(request: FitRequest, stages: Stages) -> Learnt:
     gathered = gather(request, stages, notes)
     X, weights = gathered.X, gathered.weights
     own = None if weights is None else weights.contributions
-    rows = RowMap(row_bound=stages.terms.row_bound) if prior is None else prior.rows
-    labels, targets, middle, target_bound = gathered.labels, gathered.targets, 0.0, stages.terms.target_bound
+    rows = RowMap(row_bound=stages.terms.row_bound) if request.rows is None else request.rows
+    labels, targets, middle, target_bound = gathered.labels, gathered.targets, request.middle, stages.terms.target_bound
     if request.seeks_labels:
         assert isinstance(labels, np.ndarray)
         labels, note = find_labels(labels, stages, own)
         notes.append(note)
     if request.seeks_rows:
-        rows = find_rows(X, stages, own, centers=request.centers)
-        notes.append(_say_rows(rows, share_of_rows(X)))
+        shares = share_rows(request.X, request.terms)
+        rows = find_rows(X, shares, stages, own, centers=request.centers)
+        notes.append(_say_rows(rows, shares.whole))
     if request.seeks_targets:
-        middle, target_bound = find_targets(targets, stages, own, centers=request.centers)
-        targets = targets - middle
+        part = share_targets(request.terms)
+        middle, target_bound = find_targets(targets, part, stages, own, centers=request.centers)
         notes.append(
-            f"Targets are clipped to {middle:.4g} +- {target_bound:.4g}, found in the data for {TARGETS_SHARE:.1%} of "
-            "the squared budget."
+            f"Targets are clipped to {middle:.4g} +- {target_bound:.4g}, found in the data for {part:.1%} of the "
+            "squared budget."
         )
+    if middle:
+        targets = targets - middle
     if isinstance(labels, Labels):
         targets = labels.targets
         if request.class_weights is not None:
@@ -221,6 +227,7 @@ def _learn(request: FitRequest, stages: Stages) -> Learnt:
         target_bound=target_bound,
         notes=tuple(notes),
         shortened=shortened,
+        middle=middle,
         classes=labels.classes if isinstance(labels, Labels) else None,
         threshold=threshold,
         cap=gathered.cap,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -23,6 +24,7 @@ from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows
 from consenso.estimators.stored import open_rows
 from consenso.estimators.weights import read_weights
+from consenso.privacy.guarantee import Guarantee
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.cluster import ASSUMPTION, ClusterBatches
 from consenso.shards.constant import constant_for
@@ -45,6 +47,7 @@ class FitOptions:
     rows_per_person: int | None = None
     weight_bound: float = 1.0
     start: Any = None
+    goes_on: bool = False  # with what an earlier call has found
 
 
 class PrivateLinearModel(PrivateEstimator):
@@ -55,6 +58,7 @@ class PrivateLinearModel(PrivateEstimator):
     fit_intercept: bool
     solver: str
     alpha: float | None
+    guarantee_: Guarantee
     #: Whether an exact fit has the weighted mean of losses, as scikit-learn's, or their weighted sum over all rows.
     _averages_weights: ClassVar[bool] = False
 
@@ -121,11 +125,12 @@ class PrivateLinearModel(PrivateEstimator):
         if options.rows_per_person is not None:
             check_cap(owner, options.rows_per_person)
         prior = self._prior(options.start, X.shape[1])
+        known = self._released() if options.goes_on and prior is None else prior
         terms = terms_of(self, owner, rows if person is None else int(person.max()) + 1)
         if terms.is_private and self.row_bound is None:
-            terms = replace(terms, row_bound=bound if prior is None else prior.rows.row_bound)
-        if terms.is_private and prior is not None and terms.target_bound is None:
-            terms = replace(terms, target_bound=prior.target_bound)
+            terms = replace(terms, row_bound=bound if known is None else known.rows.row_bound)
+        if terms.is_private and known is not None and terms.target_bound is None:
+            terms = replace(terms, target_bound=known.target_bound)
         if person is not None:
             terms = replace(terms, unit="person", rows_per_unit=KEPT * int(options.rows_per_person or 1))
         weights = None
@@ -143,6 +148,8 @@ class PrivateLinearModel(PrivateEstimator):
             centers=self.fit_intercept,
             counts_long_rows=self.bounds == PRIVATE,
             prior=prior if terms.is_private else None,
+            rows=known.rows if known is not None and terms.is_private else None,
+            middle=known.middle if known is not None and prior is None else 0.0,
             **rest,
         )
 
@@ -173,17 +180,39 @@ class PrivateLinearModel(PrivateEstimator):
         """What this fit released, for a later one."""
         return Prior(
             rows=self.row_map_,
-            coefficients=np.array(self.coef_, dtype=np.float64).reshape(-1, self.n_features_in_).T,
-            intercepts=np.array(self.intercept_, dtype=np.float64).reshape(-1),
+            coefficients=np.atleast_2d(self.coef_).T,
+            intercepts=np.atleast_1d(self.intercept_),
             target_bound=self.target_bound_,
+            middle=self._middle,
             records=self._records_learnt,
         )
+
+    def _go_on(self, fit: Callable[[], object]) -> Self:
+        """Fit to more records, and average the models, each with the weight of the records that it has learnt from.
+
+        Bounds and labels are those of the first call. What all calls together tell of a record that is in each of them
+        is `guarantee_`; a record that is in one call has the guarantee of that call, which is on its card.
+        """
+        if not hasattr(self, "row_map_"):
+            fit()
+            return self
+        before, promised = self._released(), self.guarantee_
+        fit()
+        whole = before.average(self._released())
+        self._set_model(whole.coefficients, whole.intercepts)
+        self._records_learnt = whole.records
+        self.guarantee_ = promised.compose(self.guarantee_)
+        return self
+
+    @abstractmethod
+    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
+        """Keep coefficients (features, outputs) and intercepts (outputs,) as scikit-learn does."""
 
     def _learn(self, request: FitRequest) -> Learnt:
         """Find what is not known, then fit; what all models keep of it."""
         learnt = learn(request)
         self.row_map_, self.notes_ = learnt.rows, learnt.notes
-        self._shortened = learnt.shortened
+        self._shortened, self._middle = learnt.shortened, learnt.middle
         self.row_bound_, self.target_bound_ = learnt.rows.row_bound, learnt.target_bound
         self.rows_per_person_ = learnt.cap
         self._records_learnt = learnt.fitted.records

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from consenso.arrays import Array
@@ -13,14 +13,15 @@ from consenso.estimators.row_map import RowMap
 class Prior:
     """A released model in the units of the columns, with the map of its rows.
 
-    coefficients: (features, outputs). intercepts: (outputs,). target_bound: None for labels. records: how many it has
-    learnt from, a public or released number.
+    coefficients: (features, outputs). intercepts: (outputs,). target_bound: around middle, None for labels. records:
+    how many it has learnt from, a public or released number.
     """
 
     rows: RowMap
     coefficients: Array
     intercepts: Array
     target_bound: float | None
+    middle: float
     records: int
 
     def predict(self, X: Any) -> Array:
@@ -35,14 +36,13 @@ class Prior:
             return self.coefficients, self.intercepts
         return self.coefficients * columns.scale[:, None], self.intercepts + columns.center @ self.coefficients
 
-    def average(self, coefficients: Array, intercepts: Array, records: int) -> Prior:
-        """The mean of this model and another one, each with the weight of the records that it has learnt from."""
-        whole = self.records + records
-        part = records / whole
-        return Prior(
-            rows=self.rows,
-            coefficients=(1 - part) * self.coefficients + part * coefficients,
-            intercepts=(1 - part) * self.intercepts + part * intercepts,
-            target_bound=self.target_bound,
+    def average(self, other: Prior) -> Prior:
+        """The mean of two models, each with the weight of the records that it has learnt from."""
+        whole = self.records + other.records
+        part = other.records / whole
+        return replace(
+            self,
+            coefficients=(1 - part) * self.coefficients + part * other.coefficients,
+            intercepts=(1 - part) * self.intercepts + part * other.intercepts,
             records=whole,
         )

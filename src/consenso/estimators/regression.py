@@ -61,9 +61,40 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         self._check_parameters()
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
-            self._keep(self._learn(self._read(X, y, options)).fitted)
+            self._fit(X, y, options)
         self._warn_of_shortening()
         return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        users: Any = None,
+        rows_per_person: int | None = None,
+        weight_bound: float = 1.0,
+    ) -> Self:
+        """Fit to more records within another epsilon, and average; every call is charged.
+
+        Bounds that the first call has found are kept, and cost nothing again.
+        """
+        options = FitOptions(
+            sample_weight=sample_weight,
+            users=users,
+            rows_per_person=rows_per_person,
+            weight_bound=weight_bound,
+            goes_on=hasattr(self, "row_map_"),
+        )
+        self._check_parameters()
+        with without_warnings(math.isfinite(self.epsilon)):
+            return self._go_on(lambda: self._fit(X, y, options))
+
+    def _fit(self, X: Any, y: Any, options: FitOptions) -> None:
+        self._keep(self._learn(self._read(X, y, options)).fitted)
+
+    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
+        self.coef_, self.intercept_ = np.array(coefficients[:, 0]), float(intercepts[0])
 
     def _read(self, X: Any, y: Any, options: FitOptions) -> FitRequest:
         if opens(X):
@@ -76,7 +107,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
                 counts_long_rows=False,
             )
         bound = bound_of(X)
-        X, y = read_records(self, X, y, real=True)
+        X, y = read_records(self, X, y, real=True, reset=not options.goes_on)
         return self._request(lambda known, _: self._task(known, X.shape[1]), X, options, bound=bound, targets=y)
 
     def predict(self, X: Any) -> Array:
@@ -85,8 +116,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return self._scores(X, self.coef_, self.intercept_)
 
     def _keep(self, fitted: Fitted) -> None:
-        self.coef_ = np.array(fitted.coefficients[:, 0])
-        self.intercept_ = float(fitted.intercepts[0])
+        self._set_model(fitted.coefficients, fitted.intercepts)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from consenso.errors import InputError
 from consenso.estimators.fitting import Task, penalty
@@ -73,30 +73,11 @@ class PrivateHuberRegressor(PrivateRegressor):
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        users: Any = None,
-        rows_per_person: int | None = None,
-        weight_bound: float = 1.0,
-        start: Any = None,
-    ) -> Self:
-        """Fit within the budget, as PrivateRidge does."""
-        options = FitOptions(
-            sample_weight=sample_weight,
-            users=users,
-            rows_per_person=rows_per_person,
-            weight_bound=weight_bound,
-            start=start,
-        )
-        self._check_parameters()
+    def _fit(self, X: Any, y: Any, options: FitOptions) -> None:
         if math.isfinite(self.epsilon) or self.scale is not None:
-            super().fit(X, y, **vars(options))
+            super()._fit(X, y, options)
             self.scale_ = self._public_scale(self.target_bound_)
-            return self
+            return
         request = self._read(X, y, options)
         columns = request.X.shape[1]
         stages = Stages(terms=request.terms)
@@ -111,7 +92,6 @@ class PrivateHuberRegressor(PrivateRegressor):
         )
         task_of = lambda known, _: self._scale_task(known, self.scale_, columns)  # noqa: E731 - as in every request
         self._keep(self._learn(replace(request, task_of=task_of)).fitted)
-        return self
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
