@@ -101,7 +101,7 @@ def test_class_counts_move_by_what_was_declared() -> None:
     codes = np.array([0] * 30 + [1] * 20)
     other = np.append(codes[:-1], 0)
     for one in (codes, other, codes[:-1]):
-        ClassWeights(weights=None, classes=2).find(Spy(terms=terms), Batch(None, 2.0 * one - 1))
+        ClassWeights(weights=None).find(Spy(terms=terms), Batch(None, 2.0 * one - 1), 2)
     (planned, here), (_, replaced), (_, removed) = seen
     assert np.linalg.norm(here - replaced) == pytest.approx(planned.replace_one)
     assert np.linalg.norm(here - removed) == planned.add_remove

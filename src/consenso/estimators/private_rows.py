@@ -5,20 +5,24 @@
     3. histograms of the lengths of these rows             row_bound
 
 The median of a column of indicators is where most of them are, so that rows of many indicators stay short. Sparse rows
-are not moved or rescaled, which would fill them: only their lengths are looked at.
+are not moved or rescaled, which would fill them: only their lengths are looked at. So it is where records are too few
+for as many columns. What cannot be told from noise at all is taken to lie in [-1, 1].
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from consenso.arrays import Array
-from consenso.estimators.quantiles import SIGNED_EDGES, Quantiles, count_exactly, search
+from consenso.estimators.privacy_params import PrivacyParams
+from consenso.estimators.quantiles import SIGNED_EDGES, Quantiles, count_exactly, noise_quantile, search
 from consenso.estimators.row_map import Columns, RowMap
 from consenso.estimators.stages import Stages
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
@@ -26,39 +30,79 @@ from consenso.shards.cluster import sum_batches
 from consenso.shards.intake import shrink_factors, squared_norms
 from consenso.shards.stored import Batch, RowBatches
 
-# Of the squared budget: what it costs, against what wrong bounds cost, on the development sets of benchmarks/utility.
-COLUMNS_SHARE, LENGTHS_SHARE, TARGETS_SHARE = 0.04, 0.01, 0.01
+# Of the squared budget: what it costs, against what wrong bounds cost, on the development sets of benchmarks/tables.py.
+COLUMNS_SHARE, LENGTHS_SHARE, TARGETS_SHARE = 0.04, 0.02, 0.02
+# Few records need more, to be seen at all: so much that a bin with this part of them is clear of noise, and no more
+# than that part of the budget.
+SEEN, MOST_SHARE = 1 / 6, 0.15
+# Columns are not looked at one by one where not even a bin with a third of the records would be clear.
+HOPELESS = 1 / 3
 # At epsilon 1 and delta 1e-5 the number of shortened rows then has a standard deviation of 117 records.
 SHORTENED_SHARE = 0.001
-# Of the width of a range: how far beyond it a cell is left where it is. More helps where a score grows with cells far
-# out, less where rare values lie far out, as those of indicators do.
-ROOM = 1.0
+# Of the width of a range: how far beyond it a cell is left where it is. Tails are left long, since scores may grow with
+# them; where a range is a single bin, the column is constant for nearly all records, and what lies far out is another
+# value of an indicator, whose distance says nothing.
+ROOM, ROOM_OF_CONSTANTS = 16.0, 1.0
 # Share of the records beyond either end of a column, of rows beyond the bound, and of targets beyond either end.
-COLUMN_TAIL, LENGTH_TAIL, TARGET_TAIL = 0.005, 0.05, 0.005
+COLUMN_TAIL, LENGTH_TAIL, TARGET_TAIL = 0.005, 0.005, 0.005
 
 
 Records = Batch | RowBatches
 
 
-def share_of_rows(records: Records) -> float:
-    """What bounds on rows cost, of the squared budget."""
-    return LENGTHS_SHARE if is_sparse(records) else COLUMNS_SHARE + LENGTHS_SHARE
+@dataclass(frozen=True, kw_only=True)
+class RowShares:
+    """Of the squared budget, what is spent on ranges of columns and on lengths of rows; no ranges for 0."""
+
+    columns: float
+    lengths: float
+
+    @property
+    def whole(self) -> float:
+        """Both."""
+        return self.columns + self.lengths
 
 
-def is_sparse(records: Records) -> bool:
-    """Whether rows are compressed."""
-    return sparse.issparse(records.X) if isinstance(records, Batch) else bool(getattr(records, "sparse", False))
+def share_rows(X: Any, terms: PrivacyParams) -> RowShares:
+    """What finding bounds on rows costs, from public facts."""
+    columns = 0.0 if _is_sparse(X) else _needed(COLUMNS_SHARE, X.shape[1], terms)
+    if columns and _level(columns, X.shape[1], terms) > HOPELESS:
+        columns = 0.0
+    return RowShares(columns=columns, lengths=_needed(LENGTHS_SHARE, 1, terms))
 
 
-def find_rows(records: Records, stages: Stages, *, centers: bool) -> RowMap:
+def share_targets(terms: PrivacyParams) -> float:
+    """What finding bounds on targets costs."""
+    return _needed(TARGETS_SHARE, 1, terms)
+
+
+def _needed(usual: float, many: int, terms: PrivacyParams) -> float:
+    """The usual share, or what few records need; a number of records that is private decides nothing."""
+    if terms.counts:
+        return usual
+    return float(np.clip(usual * (_level(usual, many, terms) / SEEN) ** 2, usual, MOST_SHARE))
+
+
+def _level(share: float, many: int, terms: PrivacyParams) -> float:
+    """What noise alone reaches in a bin of `many` histograms that are released twice, as a part of the records."""
+    worlds = 1.0 if terms.adjacency == "add-remove" else 2.0
+    scale = math.sqrt(2 * worlds * many / share) / terms.whole_mu
+    return scale * noise_quantile(many * (len(SIGNED_EDGES) - 1)) / terms.records
+
+
+def _is_sparse(X: Any) -> bool:
+    return sparse.issparse(X) or bool(getattr(X, "sparse", False))
+
+
+def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: bool) -> RowMap:
     """Release where columns lie and how long rows are. centers: whether columns may be moved, not only rescaled.
 
     Where a unit has several rows, records have weights: what each of them counts.
     """
-    columns = None if is_sparse(records) else _find_columns(records, stages, centers=centers)
+    columns = _find_columns(records, shares.columns, stages, centers=centers) if shares.columns else None
     lengths = partial(_lengths, rows=RowMap(row_bound=None, columns=columns))
     tails = (0.0, 1 - LENGTH_TAIL)
-    found = _search(stages, "lengths of rows", LENGTHS_SHARE, records, lengths, 1, tails, positive=True)
+    found = _search(stages, "lengths of rows", shares.lengths, records, lengths, 1, tails, positive=True)
     bound = min(max(float(found.high[0]), LEAST_ROW_BOUND), MOST_ROW_BOUND, _longest_row(columns))
     return RowMap(row_bound=bound, columns=columns)
 
@@ -71,10 +115,10 @@ def _longest_row(columns: Columns | None) -> float:
     return max(float(np.linalg.norm(reach)), LEAST_ROW_BOUND)
 
 
-def find_targets(records: Records, stages: Stages, *, centers: bool) -> tuple[float, float]:
+def find_targets(records: Records, share: float, stages: Stages, *, centers: bool) -> tuple[float, float]:
     """Release where targets lie: the middle of their range, and half of its width; without centers 0 is the middle."""
     tails = (TARGET_TAIL, 1 - TARGET_TAIL)
-    found = _search(stages, "histograms of targets", TARGETS_SHARE, records, _targets, 1, tails, positive=False)
+    found = _search(stages, "histograms of targets", share, records, _targets, 1, tails, positive=False)
     low, high = float(found.low[0]), float(found.high[0])
     if not centers:
         return 0.0, max(abs(low), abs(high), math.ulp(1.0))
@@ -94,15 +138,16 @@ def count_shortened(records: Records, rows: RowMap, stages: Stages) -> float:
     return noisy / max(terms.records, noisy) if clear > 0 else 0.0
 
 
-def _find_columns(records: Records, stages: Stages, *, centers: bool) -> Columns:
+def _find_columns(records: Records, share: float, stages: Stages, *, centers: bool) -> Columns:
     tails = (COLUMN_TAIL, 1 - COLUMN_TAIL)
     features = records.X.shape[1] if isinstance(records, Batch) else records.shape[1]
-    found = _search(stages, "histograms of columns", COLUMNS_SHARE, records, _cells, features, tails, positive=False)
+    found = _search(stages, "histograms of columns", share, records, _cells, features, tails, positive=False)
     if centers:
         center, size = found.middle, found.high / 2 - found.low / 2
     else:
         center, size = np.zeros(len(found.low)), np.maximum(np.abs(found.low), np.abs(found.high))
-    room = ROOM * (found.high - found.low)
+    width = found.high - found.low
+    room = np.where(width > 1.5 * found.bin, ROOM, ROOM_OF_CONSTANTS) * width
     scale = np.where(size > 0, size, 1.0)
     return Columns(low=found.low - room, high=found.high + room, center=center, scale=scale)
 
@@ -127,6 +172,7 @@ def _search(
         size=many * (len(SIGNED_EDGES) - 1),
         times=2,
     )
+    plain = getattr(records, "weights", None) is None  # every record counts once
     return search(
         lambda stage, edges: stages.release(
             planned, stage, sum_batches(records, partial(_count, values=values, edges=edges))
@@ -136,6 +182,7 @@ def _search(
         tails,
         ranges=None,
         positive=positive,
+        total=float(stages.terms.records) if plain and stages.terms.adjacency == "replace-one" else None,
     )
 
 
