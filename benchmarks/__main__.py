@@ -20,6 +20,7 @@ MODULES = (
     "graph_sum",
     "secure_sum",
     "storage",
+    "tables",
     "waiting",
     "wide",
 )
