@@ -21,6 +21,7 @@ MODULES = (
     "graph_sum",
     "secure_sum",
     "storage",
+    "tables",
     "waiting",
     "wide",
 )
