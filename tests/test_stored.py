@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 
 import duckdb
 import numpy as np
@@ -114,6 +115,25 @@ def test_single_precision_stays_single_and_within_the_bound(table, tmp_path) -> 
     single.write_parquet(tmp_path / "single.parquet")
     expected = model().fit(single.drop("y").to_numpy(), single["y"].to_numpy())
     np.testing.assert_array_equal(model().fit(tmp_path / "single.parquet", "y").coef_, expected.coef_)
+
+
+@pytest.mark.parametrize("changes", [{}, {"row_bound": None, "bounds": "private"}, {"solver": "wide"}])
+def test_single_precision_takes_half_of_the_memory(changes) -> None:
+    """Of what grows with the table; blocks and numbers of single rows are in double precision."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 100)), rng.integers(0, 2, 20_000)
+
+    def peak(rows) -> int:
+        tracemalloc.start()
+        model(**{"row_bound": 10.0, **changes}).fit(rows, y[: len(rows)])
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(X[:500])  # compiles and imports
+    double, single = (peak(rows) - peak(rows[:5000]) for rows in (X, X.astype(np.float32)))
+    assert double > 0.9 * X[5000:].nbytes
+    assert single < 0.65 * double
 
 
 def test_the_numbers_of_rows_that_are_remembered_are_on_disk() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from consenso.arrays import Array
+from consenso.rows import BLOCK_NUMBERS
 from consenso.shards.intake import shrink_factors
 
 
@@ -36,9 +37,14 @@ class RowMap:
         """Rows before they are shortened, in the type that they have."""
         if self.columns is None:
             return X
-        low, high = self.columns.low, self.columns.high
-        scaled = (np.clip(X, low, high) - self.columns.center) / self.columns.scale
-        return scaled.astype(X.dtype, copy=False)
+        low, high, center, scale = (getattr(self.columns, name) for name in ("low", "high", "center", "scale"))
+        out = np.empty(X.shape, dtype=X.dtype if X.dtype.kind == "f" else np.float64)
+        # A block at a time: in double precision the whole table would be a copy of its own.
+        length = max(1, BLOCK_NUMBERS // max(1, X.shape[1]))
+        for start in range(0, X.shape[0], length):
+            block = slice(start, start + length)
+            out[block] = (np.clip(X[block], low, high) - center) / scale
+        return out
 
     def score(self, X: Any, coefficients: Array, intercepts: Any) -> Array:
         """Scores of rows in their own units, for coefficients (features,) or (features, outputs) in these units."""
