@@ -35,7 +35,7 @@ def figures(grid: Any, results: Results) -> tuple[Figure, ...]:
         _by_total(grid, results),
         _by_iteration(grid, results, "noise", "mean absolute noise", "noise", "Figure 1"),
         _by_iteration(grid, results, "errors", "test error, %", "learning", "Figures 2 and 4"),
-        _by_iteration(grid, results, "violation", "sum of |w - z| over the agents' number", "violation", "Figure 5"),
+        _by_iteration(grid, results, "violation", "|w - z|_1, mean of the agents", "violation", "Figure 5"),
     ]
     if grid.scalings and grid.scaled in grid.sets:
         made.append(_scaling(grid, results))
