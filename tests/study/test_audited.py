@@ -14,7 +14,9 @@ from consenso.engine.run import run
 from consenso.errors import InputError
 from consenso.losses import Huber
 from consenso.planning.plan import plan
+from consenso.planning.replan import differences
 from consenso.privacy.calibrate import EpsilonDelta
+from consenso.privacy.card import Card
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Seeded
@@ -63,6 +65,7 @@ def test_a_run_with_canaries_is_charged_and_its_card_says_so(tmp_path: Path) -> 
     assert charged.state == "committed"
     card = json.loads((tmp_path / "run" / "card.json").read_text())
     assert card["data"]["canaries"].startswith("40 of")
+    assert differences(Card.load(tmp_path / "run")) == []  # the remark is no parameter of the plan
     told = json.loads((tmp_path / "run" / AUDIT).read_text())
     assert told["claimed"] == pytest.approx(found.claimed)
     assert {"lower", "within", "pair", "right", "guesses"} <= told.keys()

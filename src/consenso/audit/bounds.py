@@ -71,6 +71,17 @@ class ErrorCounts:
     positives: int  # runs of world one
     confidence: float  # that both upper bounds hold
 
+    def to_json(self) -> dict[str, float]:
+        """The rates that were counted, and their upper bounds."""
+        a, b = self.upper
+        return {
+            "false_positives": self.false_positives / self.negatives,
+            "false_negatives": self.false_negatives / self.positives,
+            "most_false_positives": a,
+            "most_false_negatives": b,
+            "confidence": self.confidence,
+        }
+
     @property
     def upper(self) -> tuple[float, float]:
         """Upper bounds on the false positive and the false negative rate, together with the stated confidence."""

@@ -115,6 +115,7 @@ class Finding:
             "exact": None if self.bracket is None else self.bracket.exact,
             "exact_is": None if self.bracket is None or self.bracket.exact is None else self.bracket.kind,
             "reason": self.reason or None,
+            "errors": None if self.evidence is None else self.evidence.errors.to_json(),
             "first": None if self.first is None else {name: getattr(self.first, name) for name in FIRST},
         }
 

@@ -16,11 +16,14 @@ from consenso.privacy.samplers import Safe, Seeded
 from consenso.problem import Problem
 from consenso.topology import Topology
 
+# What a card says of the data in words, from which no plan follows: where the rows were, and which were canaries.
+REMARKS = frozenset(("engine", "canaries"))
+
 
 def replan(card: Card) -> Plan:
     """The plan of a card; TamperError where its parameters are not those of a plan."""
     try:
-        data = {name: _rebuild(value) for name, value in card.data.items()}
+        data = {name: _rebuild(value) for name, value in card.data.items() if name not in REMARKS}
         told = {name: _rebuild(value) for name, value in card.parameters.items()}
         problem = Problem(**{**data, "sizes": np.array(data["sizes"], dtype=np.int64)})
         edges = told.pop("edges")

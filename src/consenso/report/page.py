@@ -9,6 +9,7 @@ from typing import Any
 from consenso.pages import page, table, verdict
 from consenso.privacy.card.depths import Overview, observer_name
 from consenso.privacy.card.text import facts_text
+from consenso.report.attacked import attacked_html
 from consenso.report.charts import Axis, Series, graph_chart, line_chart
 from consenso.report.learnt import learnt_html, quality_text
 from consenso.report.pairs import pairs_section
@@ -53,6 +54,7 @@ def report_html(run: RunFiles) -> str:
         promised_html(run),
         "<h2>How well an attacker can do</h2>",
         tradeoff_html(run),
+        attacked_html(run),
         ledger_html(run),
         "<h2>The noise, and what one person can change</h2>",
         _noise(run),
@@ -177,6 +179,6 @@ def _verify(run: RunFiles) -> str:
         "from the "
         "parameters up, and fails at the first that does not follow:</p>"
         f"<pre>consenso verify {escape(run.folder.name)}</pre><p>and this attacks the guarantees with real runs:</p>"
-        f"<pre>consenso audit {escape(run.folder.name)}/study.toml</pre>"
+        f"<pre>consenso audit {escape(run.folder.name)}/study.toml --out {escape(run.folder.name)}/audit</pre>"
         f"<p class='quiet'>Digest of the card: {escape(str(digest))}</p>"
     )

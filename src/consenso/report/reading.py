@@ -21,8 +21,11 @@ from consenso.privacy.card import Card
 from consenso.privacy.card.entry import Entry
 from consenso.privacy.noise import NoNoise
 from consenso.privacy.run_spec import largest_bounds
+from consenso.study.audited import AUDIT
 from consenso.study.folder import METRICS, MODEL, STUDY, TRACE
 
+# Where the findings of an audit of the run's study are looked for.
+ATTACKS = Path("audit") / "findings.json"
 ROUNDS_DRAWN = 200  # points of a curve over rounds
 
 
@@ -48,6 +51,8 @@ class RunFiles:
     trace: Mapping[str, Any] | None = None
     metrics: Mapping[str, Any] | None = None
     model: Mapping[str, Any] | None = None
+    attacks: tuple[Mapping[str, Any], ...] = ()  # findings of an audit in the folder "audit" of the run
+    canaries: Mapping[str, Any] | None = None  # what the run itself proved, where canaries were among its records
 
     @cached_property
     def plan(self) -> Plan:
@@ -115,6 +120,8 @@ def read_run(folder: str | Path) -> RunFiles:
         trace=_json(path / TRACE),
         metrics=_json(path / METRICS),
         model=_json(path / MODEL),
+        attacks=_findings(path / ATTACKS),
+        canaries=_json(path / AUDIT),
     )
 
 
@@ -127,6 +134,20 @@ def _read_toml(study: str | None) -> dict[str, Any]:
         return tomllib.loads(study)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{STUDY}: not TOML: {error}; restore the file that the run was written with.") from None
+
+
+def _findings(path: Path) -> tuple[Mapping[str, Any], ...]:
+    """What `consenso audit --out` wrote."""
+    if not path.exists():
+        return ()
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        content = None
+    names = {"observer", "claimed", "lower", "share", "trials", "refuted", "delta", "confidence"}
+    if not isinstance(content, list) or not all(isinstance(each, dict) and names <= each.keys() for each in content):
+        raise InputError(f"{path}: not the findings of an audit; write them again with consenso audit --out.")
+    return tuple(content)
 
 
 def _json(path: Path) -> Mapping[str, Any] | None:
