@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from consenso.algorithms.shape import Diagnoses, HubAlgorithm, PeerAlgorithm
+from consenso.algorithms.evidence import Evidence
+from consenso.algorithms.shape import Diagnoses, GivesEvidence, HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array
 from consenso.engine.checkpoint import Checkpoint, continuation_of
 from consenso.engine.coins import DrawnCoins
@@ -34,6 +35,7 @@ class Result:
     rounds: int
     entries: Sequence[ReleaseRecord]
     trace: Trace
+    evidence: Evidence | None = None  # what standard errors are made of
 
     def card(self, delta: float) -> Card:
         """The privacy card of the run: that of its plan, which charges the most that the run could spend."""
@@ -100,7 +102,14 @@ def run(
         if saved is not None:
             saved.save(at)
         unsaved.move_to(history)
-    return Result(plan=plan, model=get_model(plan, at), rounds=at.round, entries=at.entries, trace=history)
+    return Result(
+        plan=plan,
+        model=get_model(plan, at),
+        rounds=at.round,
+        entries=at.entries,
+        trace=history,
+        evidence=_get_evidence(plan, at),
+    )
 
 
 def _opener(plan: Plan, charge: LedgerCharge | None, saved: Checkpoint | None, at: Progress) -> Callable[[], None]:
@@ -122,6 +131,12 @@ def get_model(plan: Plan, progress: Progress) -> Array:
     models: Array = plan.algorithm.models(facts, progress.state)
     mean: Array = models.mean(axis=0)
     return mean
+
+
+def _get_evidence(plan: Plan, progress: Progress) -> Evidence | None:
+    if not isinstance(plan.algorithm, GivesEvidence):
+        return None
+    return plan.algorithm.evidence(plan.spec.facts.at(progress.round), progress.hub)
 
 
 def coins_of(plan: Plan, progress: Progress) -> Coins:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from consenso.algorithms.evidence import Evidence
 from consenso.arrays import Array
 from consenso.estimators.people import RowWeights
 from consenso.estimators.privacy_params import PrivacyParams
@@ -96,6 +97,17 @@ class Fitted:
     steps: int
     guarantee: Guarantee
     claims: LazyCard
+    evidence: FitEvidence | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitEvidence:
+    """What standard errors of a fit are made of; released, or public."""
+
+    loss: Loss
+    records: int
+    constant: float | None
+    seen: Evidence | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +238,13 @@ def _private(
         steps=result.rounds,
         guarantee=plan.guarantee(choose_observer(plan.trust), terms.delta),
         claims=LazyCard(plan=_without_seed(plan), problem=problem, delta=terms.delta),
+        evidence=FitEvidence(
+            loss=task.loss,
+            records=problem.records,
+            constant=task.constant,
+            # Rows of a weight of their own vary otherwise than those that count alike.
+            seen=None if problem.is_weighted else result.evidence,
+        ),
     )
 
 

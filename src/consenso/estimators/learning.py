@@ -35,6 +35,7 @@ class Learnt:
     target_bound: float | None
     notes: tuple[str, ...]
     shortened: float
+    middle: float  # what was subtracted from targets
 
 
 def learn(
@@ -82,7 +83,9 @@ def learn(
         fitted = fit(task_of, known, rows.scale(X), targets - middle if seeks_targets else targets, weights)
     coefficients, intercepts = rows.restore(fitted.coefficients, fitted.intercepts)
     fitted = replace(fitted, coefficients=coefficients, intercepts=intercepts + middle)
-    return Learnt(fitted=fitted, rows=rows, target_bound=target_bound, notes=tuple(notes), shortened=shortened)
+    return Learnt(
+        fitted=fitted, rows=rows, target_bound=target_bound, notes=tuple(notes), shortened=shortened, middle=middle
+    )
 
 
 def _counts_rows(terms: PrivacyParams) -> bool:

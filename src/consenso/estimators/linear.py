@@ -20,6 +20,7 @@ from consenso.estimators.privacy_params import PrivacyParams, is_number, terms_o
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows
 from consenso.estimators.stored import open_rows
+from consenso.estimators.uncertain import Uncertain
 from consenso.estimators.weights import ClassWeights
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.cluster import ASSUMPTION, ClusterBatches
@@ -35,7 +36,7 @@ class ShorteningWarning(UserWarning):
     """A bound on rows that shortens many of them."""
 
 
-class PrivateLinearModel(PrivateEstimator):
+class PrivateLinearModel(Uncertain, PrivateEstimator):
     """Checks, the intercept's column, attributes and scores; not for direct use."""
 
     row_bound: float | None
@@ -153,6 +154,7 @@ class PrivateLinearModel(PrivateEstimator):
         self.solver_reason_ = fitted.reason
         self.n_iter_ = fitted.steps
         self._claims = fitted.claims
+        self._keep_evidence(fitted.evidence, learnt.middle)
         return fitted
 
     def _warn_of_shortening(self) -> None:
