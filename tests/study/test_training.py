@@ -214,7 +214,8 @@ def test_a_model_file_has_standard_errors(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_text("a,b,y\n" + "\n".join(lines) + "\n")
     column = "kind = 'numeric'\nlow = -1\nhigh = 1\nmissing = 'middle'\n"
     (tmp_path / "schema.toml").write_text(
-        f"intercept = true\n[columns.a]\n{column}[columns.b]\n{column}[columns.y]\nkind = 'target'\nlow = -3\nhigh = 3\n"
+        f"intercept = true\n[columns.a]\n{column}[columns.b]\n{column}"
+        "[columns.y]\nkind = 'target'\nlow = -3\nhigh = 3\n"
     )
     tables = {
         "data": {"table": "table.csv", "schema": "schema.toml", "rows": 1500},
