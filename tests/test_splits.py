@@ -110,3 +110,15 @@ def test_a_small_concentration_skews_labels() -> None:
 def test_bad_arguments_are_refused_by_name(call: Callable[[], Split], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+@pytest.mark.parametrize("rng", [None, np.random.default_rng(0)], ids=["in order", "at random"])
+def test_groups_stay_whole(rng) -> None:
+    ids = np.random.default_rng(1).integers(0, 23, size=200).astype(str)
+    split = splits.by_group(ids, 5, rng)
+    party = split.party_of_row
+    assert all(len(set(party[ids == one])) == 1 for one in set(ids))
+    many = [len(set(ids[party == one])) for one in range(5)]
+    assert max(many) - min(many) <= 1
+    with pytest.raises(InputError, match="one value per row"):
+        splits.by_group(ids[:, None], 5)

@@ -91,6 +91,23 @@ def by_column(ids: ArrayLike) -> Split:
     return by_party(np.unique(column, return_inverse=True)[1])
 
 
+def by_group(ids: ArrayLike, parties: int, rng: np.random.Generator | None = None) -> Split:
+    """Groups of rows (people) dealt to parties, none of them torn: groups of a party differ by one at most.
+
+    Groups go in the order of their first rows, or at random if a generator is given.
+    """
+    column = np.asarray(ids)
+    if column.ndim != 1 or column.size == 0:
+        raise InputError(
+            f"by_group(ids=...): one value per row is needed, but an array of shape {column.shape} was given."
+        )
+    _, first, group = np.unique(column, return_index=True, return_inverse=True)
+    dealt = equal(len(first), parties, rng)
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(first, kind="stable")] = dealt.party_of_row
+    return by_party(place[group.reshape(-1)], parties)
+
+
 def dirichlet(labels: ArrayLike, parties: int, concentration: float, rng: np.random.Generator) -> Split:
     """Label skew: the rows of each class go to the parties in proportions drawn from a Dirichlet law.
 

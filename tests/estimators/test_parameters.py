@@ -81,8 +81,10 @@ def test_parameters_are_checked_before_the_data(name, bad, message) -> None:
 @pytest.mark.parametrize(
     ("name", "bad", "message"),
     [
-        ("PrivateLogisticRegression", {"classes": None}, "the set of labels is public input"),
-        ("PrivateLinearSVC", {"classes": None}, "the set of labels is public input"),
+        ("PrivateLogisticRegression", {"classes": None, "bounds": "public"}, "the set of labels is public input"),
+        ("PrivateLinearSVC", {"classes": None, "bounds": "public"}, "the set of labels is public input"),
+        ("PrivateLogisticRegression", {"target_recall": 1.0}, "a recall lies in"),
+        ("PrivateLinearSVC", {"target_recall": "high"}, "a recall lies in"),
         ("PrivateLogisticRegression", {"classes": [1]}, "at least two different labels"),
         ("PrivateLogisticRegression", {"classes": [1, 1]}, "at least two different labels"),
         ("PrivateLogisticRegression", {"classes": "seen"}, "classes='public'"),
@@ -106,12 +108,6 @@ def test_parameters_are_checked_before_the_data(name, bad, message) -> None:
 def test_parameters_of_their_own(name, bad, message) -> None:
     with pytest.raises(InputError, match=message):
         made(name, **bad).fit(Untouchable(), Untouchable())
-
-
-@pytest.mark.parametrize("name", ["PrivateLogisticRegression", "PrivateLinearSVC"])
-def test_without_arguments_a_classifier_says_what_is_missing(name) -> None:
-    with pytest.raises(InputError, match=f"^{name}\\(classes=None\\)"):
-        getattr(consenso, name)().fit(X, Y)
 
 
 @pytest.mark.parametrize("name", NAMES)

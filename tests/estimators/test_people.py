@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import consenso
 from consenso.errors import BudgetError, InputError, PreconditionError
-from consenso.estimators.people import KEPT, read_people
+from consenso.estimators.people import CAP_SHARE, KEPT, choose_cap, read_people
+from consenso.estimators.privacy_params import terms_of
+from consenso.estimators.stages import Stages
 from consenso.losses import Huber, Logistic, Softmax
 from consenso.planning.plan import plan
 from consenso.planning.replan import differences
@@ -98,6 +101,83 @@ def test_all_rows_of_a_person_move_no_release_by_more_than_declared(loss, solver
         signs = np.concatenate([np.ones(left.sum()), -np.ones(extra)])
         other = _shards(problem, new_ids, new_rows, targets_of(signs), cap)
         _compare(planned, Pair(one=one, other=other, party=0, what=f"{extra} rows"), "person", adjacency)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("trust", ["secure-sum", "local"])
+def test_people_of_several_parties_move_no_release_by_more_than_declared(trust, adjacency) -> None:
+    problem = Problem(
+        loss=Logistic(),
+        regularizer=L2(strength=0.1),
+        features=3,
+        sizes=np.array([6, 9]),
+        row_bound=1.0,
+        unit="person",
+        adjacency=adjacency,
+        rows_per_unit=KEPT,
+    )
+    planned = prepare(problem, Mu(mu=2.0), solver="preconditioned", trust=trust)
+    ids = np.repeat(np.arange(15), 3)
+    rows, signs = RNG.normal(size=(45, 3)), np.ones(45)
+
+    def shards(ids, rows, signs):
+        parts = [read_people("Test", ids[mine], int(mine.sum()), 1) for mine in (ids < 6, ids >= 6)]
+        kept = np.concatenate([np.flatnonzero(ids < 6)[parts[0].kept], np.flatnonzero(ids >= 6)[parts[1].kept]])
+        weights = np.concatenate([part.contributions for part in parts])
+        ends = [0, len(parts[0].kept), len(kept)]
+        return Shards.build(problem, rows[kept], signs[kept], ends, weights=weights)
+
+    one, left = shards(ids, rows, signs), ids != 14
+    if adjacency == "add-remove":
+        other = shards(ids[left], rows[left], signs[left])
+    else:  # a hundred rows, all against the others
+        more = np.full(100, 14)
+        other = shards(
+            np.concatenate([ids[left], more]),
+            np.concatenate([rows[left], np.tile(-5 * rows[-1], (100, 1))]),
+            np.concatenate([signs[left], -np.ones(100)]),
+        )
+    _compare(planned, Pair(one=one, other=other, party=1, what="a person of the second"), "person", adjacency)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_a_cap_that_is_left_out_is_chosen_within_the_budget(adjacency) -> None:
+    rng, people = np.random.default_rng(1), 6000
+    many = rng.geometric(0.15, size=people)
+    ids = np.repeat(np.arange(people), many)
+    rows = rng.normal(size=(len(ids), 3))
+    labels = (rng.random(len(ids)) < 1 / (1 + np.exp(-rows @ [1.0, -1.0, 0.5]))).astype(int)
+    model = made(adjacency=adjacency, records=people if adjacency == "add-remove" else None)
+    model.fit(rows, labels, users=ids)
+    assert model.rows_per_person_ in (2, 4, 8, 16)
+    assert model.card_.data["rows_per_unit"] == KEPT * model.rows_per_person_
+    assert "numbers of people by rows" in [each["name"] for each in model.card_.parameters["earlier"]]
+    assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
+    assert "The cap was chosen" in " ".join(model.notes_)
+    # Where noise is louder than what rows could tell, nobody is asked.
+    few = made(adjacency=adjacency, records=60 if adjacency == "add-remove" else None)
+    few.fit(rows[ids < 60], labels[ids < 60], users=ids[ids < 60])
+    assert few.rows_per_person_ == 1
+    names = [each["name"] for each in few.card_.parameters.get("earlier", [])]
+    assert "numbers of people by rows" not in names
+
+
+def test_one_person_moves_the_counts_behind_a_cap_by_what_was_declared() -> None:
+    seen = []
+
+    class Spy(Stages):
+        def release(self, planned, time, exact):
+            seen.append((planned, exact.copy()))
+            return super().release(planned, time, exact)
+
+    terms = replace(terms_of(made(), "Test", 4000), unit="person", share=CAP_SHARE)
+    person = np.repeat(np.arange(4000), np.arange(4000) % 7 + 1)
+    many = person[person != 3999]
+    for one in (person, np.append(many, np.full(500, 3999)), many):
+        choose_cap(one, 4, Spy(terms=terms))
+    (planned, here), (_, replaced), (_, removed) = seen
+    assert np.linalg.norm(here - replaced) == pytest.approx(planned.replace_one)
+    assert np.linalg.norm(here - removed) == planned.add_remove
 
 
 def test_without_privacy_every_person_counts_the_same() -> None:

@@ -193,7 +193,7 @@ def test_a_model_file_predicts_as_its_estimator() -> None:
 def test_a_bound_that_is_found_is_no_longer_than_rows_can_be_within_the_ranges_that_were_found() -> None:
     """With little budget noise makes up lengths; ranges say how long a row can be at all."""
     rng = np.random.default_rng(0)
-    rows, labels = rng.uniform(-1, 1, size=(400, 3)), rng.integers(0, 2, 400)
+    rows, labels = rng.uniform(-1, 1, size=(3000, 3)), rng.integers(0, 2, 3000)
     for seed in range(12):
         model = consenso.PrivateLogisticRegression(epsilon=0.2, classes=[0, 1], random_state=seed).fit(rows, labels)
         columns = model.row_map_.columns

@@ -41,12 +41,14 @@ class Untouchable:
 def fit_of(estimator):
     """Fit under every program of scikit-learn that seeds what it clones, by name."""
     ways = {}
+    # With replacement a record would be in a bag several times, which is a weight above 1 and refused.
+    bag = {"n_estimators": 2, "bootstrap": False, "max_samples": 0.5}
     if is_classifier(estimator):
         labels = (X[:, 0] > 0).astype(int)
-        ways["bagging"] = lambda: BaggingClassifier(estimator, n_estimators=2).fit(X, labels)
-        ways["bagged pipeline"] = lambda: BaggingClassifier(make_pipeline(estimator), n_estimators=2).fit(X, labels)
+        ways["bagging"] = lambda: BaggingClassifier(estimator, **bag).fit(X, labels)
+        ways["bagged pipeline"] = lambda: BaggingClassifier(make_pipeline(estimator), **bag).fit(X, labels)
     if is_regressor(estimator):
-        ways["bagging"] = lambda: BaggingRegressor(estimator, n_estimators=2).fit(X, X[:, 0])
+        ways["bagging"] = lambda: BaggingRegressor(estimator, **bag).fit(X, X[:, 0])
         ways["boosting"] = lambda: AdaBoostRegressor(estimator, n_estimators=2).fit(X, X[:, 0])
         ways["ransac"] = lambda: RANSACRegressor(estimator, min_samples=20, max_trials=2).fit(X, X[:, 0])
     grid = {"random_state": [SEED]}

@@ -154,6 +154,9 @@ def test_no_summary_of_kinks_and_of_weights() -> None:
     people.fit(X, score, users=np.arange(len(X)) // 2)
     with pytest.raises(InputError, match="rows have weights"):
         people.standard_errors_  # noqa: B018
+    going = PrivateRidge(row_bound=1.75, target_bound=4.0, random_state=0).partial_fit(X, score).partial_fit(X, score)
+    with pytest.raises(InputError, match="went on from another"):
+        going.summary()
     with pytest.raises(InputError, match="lies in"):
         _ridge(3).confidence_intervals(90)
 

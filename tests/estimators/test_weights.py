@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 
 import consenso
 from consenso.errors import InputError
+from consenso.estimators.labels import Labels
 from consenso.estimators.stages import Stages
 from consenso.estimators.weights import ClassWeights
 from consenso.losses import Logistic
@@ -100,7 +101,7 @@ def test_class_counts_move_by_what_was_declared() -> None:
     codes = np.array([0] * 30 + [1] * 20)
     other = np.append(codes[:-1], 0)
     for one in (codes, other, codes[:-1]):
-        ClassWeights(weights=None, codes=one, classes=2).apply(Spy(terms=terms), None)
+        ClassWeights(weights=None).apply(Spy(terms=terms), None, Labels(classes=np.arange(2), codes=one))
     (planned, here), (_, replaced), (_, removed) = seen
     assert np.linalg.norm(here - replaced) == pytest.approx(planned.replace_one)
     assert np.linalg.norm(here - removed) == planned.add_remove

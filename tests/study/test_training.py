@@ -231,3 +231,85 @@ def test_a_model_file_has_standard_errors(tmp_path: Path) -> None:
     # The ratio does not depend on the units of features; a tenth is five of its standard errors.
     assert read.estimates[1] / read.estimates[0] == pytest.approx(-0.5, abs=0.1)
     assert (read.standard_errors[:2] < 0.1 * np.abs(read.estimates[0])).all()
+
+
+SCHEMA_OF_PEOPLE = """
+[columns.age]
+kind = "numeric"
+low = 0
+high = 100
+[columns.patient]
+kind = "user"
+[columns.ill]
+kind = "label"
+classes = ["no", "yes"]
+"""
+STUDY_OF_PEOPLE = """
+[data]
+schema = "schema.toml"
+{data}
+[model]
+loss = "logistic"
+regularizer = {{kind = "l2", strength = 0.1}}
+[privacy]
+epsilon = 1.0
+delta = 1e-5
+unit = "person"
+seed = 0
+[setting]
+kind = "federated"
+trust = "secure-sum"
+{parties}
+"""
+
+
+def _write_people(folder: Path, data: str, parties: str) -> Study:
+    (folder / "schema.toml").write_text(SCHEMA_OF_PEOPLE)
+    (folder / "study.toml").write_text(STUDY_OF_PEOPLE.format(data=data, parties=parties))
+    return Study.load(folder / "study.toml")
+
+
+def _stays(people: range) -> str:
+    rows = [f"{30 + person + stay},p{person},{'yes' if person % 2 else 'no'}" for person in people for stay in range(3)]
+    return "\n".join(["age,patient,ill", *rows]) + "\n"
+
+
+def test_people_of_several_hospitals(tmp_path) -> None:
+    (tmp_path / "north.csv").write_text(_stays(range(20)))
+    (tmp_path / "south.csv").write_text(_stays(range(20, 50)))
+    tables = '[data.tables]\nnorth = "north.csv"\nsouth = "south.csv"'
+    study = _write_people(tmp_path, tables, "[setting.parties]\nnorth = 20\nsouth = 30")
+    trained = train(study, tmp_path / "out")
+    assert {entry.unit for entry in trained.card.entries} == {"person"}
+    assert "one party holds them" in (tmp_path / "out" / "card.json").read_text()
+    # What a party brings alone is its part of the whole.
+    whole, alone = study.shards(), study.party_shards("south")
+    np.testing.assert_array_equal(whole._weights[60:], alone._weights)
+    # The same people in one table learn the same: sums do not know who holds whom.
+    (tmp_path / "all.csv").write_text(_stays(range(50)))
+    one = replace_setting(tmp_path, "all.csv")
+    assert train(one, tmp_path / "central").model.features == trained.model.features
+    wrong = _write_people(tmp_path, tables, "[setting.parties]\nnorth = 21\nsouth = 30")
+    with pytest.raises(InputError, match="north: 21 people are declared"):
+        train(wrong, tmp_path / "wrong")
+
+
+def replace_setting(folder: Path, table: str) -> Study:
+    text = STUDY_OF_PEOPLE.format(data=f'table = "{table}"\nrows = 50', parties="")
+    text = text.replace('kind = "federated"\ntrust = "secure-sum"', 'kind = "central"')
+    (folder / "central.toml").write_text(text)
+    return Study.load(folder / "central.toml")
+
+
+@pytest.mark.parametrize("seed", ["", ", seed = 3"])
+def test_a_split_keeps_people_whole(tmp_path, seed) -> None:
+    (tmp_path / "all.csv").write_text(_stays(range(50)))
+    split = f'split = {{kind = "equal", parties = 7{seed}}}'
+    study = _write_people(tmp_path, 'table = "all.csv"\nrows = 50', split)
+    assert study.sizes.tolist() == [7, 7, 7, 7, 7, 7, 8]
+    shards = study.shards()
+    weights = [study.party_shards(name)._weights for name in study.parties]
+    np.testing.assert_array_equal(np.concatenate(weights), shards._weights)
+    assert [round(float(each.sum())) for each in weights] == [7, 7, 7, 7, 7, 7, 8], "three rows of a third each"
+    with pytest.raises(InputError, match="keeps people whole"):
+        _write_people(tmp_path, 'table = "all.csv"\nrows = 50', 'split = {kind = "one-per-record"}')

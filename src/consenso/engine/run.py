@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -59,6 +60,7 @@ def run(
     one_by_one: bool = False,
     charge: LedgerCharge | None = None,
     history: Trace | None = None,
+    start: Array | None = None,
 ) -> Result:
     """Run a plan.
 
@@ -67,14 +69,17 @@ def run(
 
     trace: keep what the hub sees of each round (how far the model moved). diagnostics: also keep the exact objective
     and the distance between parties, which are private. checkpoint: a folder to resume from and to save to, every
-    `every` rounds. progress: called with the rounds done and the rounds planned, after each round or, where many are
-    run at once, after the last of them. history: what is traced is added here, so that `progress` can look at it; with
-    a checkpoint, once the round is saved.
+    `every` rounds. start: a public or released model (dim,) that the hub starts from and shrinks towards, for
+    algorithms whose hub has such a place. progress: called with the rounds done and the rounds planned, after each
+    round or, where many are run at once, after the last of them. history: what is traced is added here, so that
+    `progress` can look at it; with a checkpoint, once the round is saved.
     """
     _check(plan, shards)
     stride = 1 if trace or diagnostics else every if checkpoint is not None else None
     engine = InProcessEngine(one_by_one=one_by_one, stride=stride)
     at = engine.start(plan.algorithm, plan.spec, shards)
+    if start is not None:
+        at.hub = _start_from(at.hub, start)
     saved = Checkpoint(checkpoint, plan, shards.cohort(), charge) if checkpoint is not None else None
     if saved is not None:
         at = saved.load(at) or at
@@ -110,6 +115,15 @@ def run(
         trace=history,
         evidence=_get_evidence(plan, at),
     )
+
+
+def _start_from(hub: Any, model: Array) -> Any:
+    if not (hasattr(hub, "x") and hasattr(hub, "origin")) or hub.x.shape != model.shape or not np.isfinite(model).all():
+        raise InputError(
+            f"run(start=... of shape {model.shape}): a finite model of the plan's dimension is needed, and an "
+            "algorithm whose hub starts from a model."
+        )
+    return replace(hub, x=model.copy(), origin=model.copy())
 
 
 def _opener(plan: Plan, charge: LedgerCharge | None, saved: Checkpoint | None, at: Progress) -> Callable[[], None]:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,10 +17,13 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import Task
 from consenso.estimators.frames import bound_of
-from consenso.estimators.linear import PUBLIC, PrivateLinearModel
-from consenso.estimators.privacy_params import PrivacyParams
+from consenso.estimators.labels import Labels, are_public, encode_labels, read_by_type
+from consenso.estimators.learning import FitRequest
+from consenso.estimators.linear import PUBLIC, FitOptions, PrivateLinearModel
+from consenso.estimators.privacy_params import PrivacyParams, is_number
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens, require_memory
+from consenso.estimators.threshold import REACH
 from consenso.estimators.weights import ClassWeights, read_class_weights
 
 _LABELS_ARE_PUBLIC = "The set of labels that occur is public: it is the same in both data sets."
@@ -31,49 +34,142 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
 
     classes: ArrayLike | str | None
     class_weight: Mapping[Any, float] | str | None
+    target_recall: float | None
+    threshold_: float = 0.0
+    #: Scores of the grid on which a threshold is looked for.
+    _reach: ClassVar[float] = REACH
 
-    def fit(self, X: Any, y: Any, *, users: Any = None, rows_per_person: int = 1) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        users: Any = None,
+        rows_per_person: int | None = None,
+        weight_bound: float = 1.0,
+        start: Any = None,
+    ) -> Self:
         """Fit within the budget. X: (records, features), dense or sparse; y: labels.
 
-        users: the id of the person of each row, where a person has several: the guarantee is then for all rows of a
-        person, each of whom counts like a person with rows_per_person rows at most, a public number.
+        sample_weight: weights of rows between 0 and the public weight_bound, by which noise grows. users: the id of the
+        person of each row, where a person has several: the guarantee is then for all rows of a person, each of whom
+        counts like a person with rows_per_person rows at most, a public number; None has it chosen within the budget.
+        start: a fitted estimator of the same kind whose model was released; a private fit starts from it, with its
+        bounds.
 
         X may also be a table that stays in storage (a path or a pattern of Parquet, Arrow or CSV files, a Polars
         LazyFrame, a DuckDB relation, a Dask data frame) with y the name of its target, or a NumPy memory map.
         """
+        options = FitOptions(
+            sample_weight=sample_weight,
+            users=users,
+            rows_per_person=rows_per_person,
+            weight_bound=weight_bound,
+            start=start,
+        )
         self._check_parameters()
         self._check_classes()
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
-            self._fit(X, y, users, rows_per_person)
+            self._fit(X, y, options)
         self._warn_of_shortening()
         return self
 
-    def _fit(self, X: Any, y: Any, users: Any, rows_per_person: int) -> None:
+    def _fit(self, X: Any, y: Any, options: FitOptions, known: NDArray[Any] | None = None) -> None:
         if opens(X):
             classes = self._declared_classes()
-            X, terms = self._open(X, y, classes, users)
-            targets, weights = None, None
+            X, terms = self._open(X, y, classes, options)
+            for name in ("class_weight", "target_recall"):
+                if getattr(self, name) is not None:
+                    require_memory(self, X, name)
+            request = FitRequest(
+                task_of=lambda known, _: self._task(known, X.shape[1], len(classes)),
+                terms=terms,
+                X=X,
+                centers=self.fit_intercept,
+                counts_long_rows=False,
+            )
         else:
             bound = bound_of(X)
-            X, y = read_records(self, X, y, real=False)
-            classes, codes = self._encode_labels(y)
-            X, codes, terms, weights = self._group(X, codes, users, rows_per_person, bound)
-            targets = self._targets(codes, len(classes))
-        balance = None
-        if self.class_weight is not None:
-            require_memory(self, X, "class_weight")
-            given = read_class_weights(type(self).__name__, self.class_weight, classes)
-            balance = ClassWeights(weights=given, codes=codes, classes=len(classes))
-        fitted = self._learn(
-            lambda known: self._task(known, X.shape[1], len(classes)), terms, X, targets, weights, balance
-        )
+            X, y = read_records(self, X, y, real=False, reset=not options.goes_on)
+            labels = self._read_labels(y, options.start.classes_ if hasattr(options.start, "classes_") else known)
+            request = self._request(
+                lambda known, many: self._task(known, X.shape[1], self._check_count(many)),
+                X,
+                options,
+                bound=bound,
+                labels=labels,
+                class_weights=self._class_weights(labels),
+                recall=None if self.target_recall is None else (float(self.target_recall), self._reach),
+            )
+        learnt = self._learn(request)
+        fitted = learnt.fitted
         if isinstance(self.classes, str):
             texts = (*fitted.guarantee.assumptions, _LABELS_ARE_PUBLIC)
             self.guarantee_ = dataclasses.replace(fitted.guarantee, assumptions=texts)
-        self.classes_ = classes
-        self.coef_ = np.ascontiguousarray(fitted.coefficients.T)
-        self.intercept_ = fitted.intercepts
+        self.classes_ = classes if learnt.classes is None else learnt.classes
+        self.threshold_ = learnt.threshold
+        self._set_model(fitted.coefficients, fitted.intercepts)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        users: Any = None,
+        rows_per_person: int | None = None,
+        weight_bound: float = 1.0,
+    ) -> Self:
+        """Fit to more records within another epsilon, and average; every call is charged.
+
+        classes: the public labels, as in scikit-learn, where the estimator has none. Bounds and labels that the first
+        call has found are kept, and cost nothing again. A threshold is that of the last call.
+        """
+        goes_on = hasattr(self, "row_map_")
+        options = FitOptions(
+            sample_weight=sample_weight,
+            users=users,
+            rows_per_person=rows_per_person,
+            weight_bound=weight_bound,
+            goes_on=goes_on,
+        )
+        self._check_parameters()
+        self._check_classes()
+        public = np.unique(classes) if classes is not None and self.classes is None else None
+        with without_warnings(math.isfinite(self.epsilon)):
+            return self._go_on(lambda: self._fit(X, y, options, self.classes_ if goes_on else public))
+
+    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
+        self.coef_ = np.ascontiguousarray(coefficients.T)
+        self.intercept_ = intercepts
+
+    def _read_labels(self, y: NDArray[Any], known: Any) -> Labels | NDArray[Any]:
+        """Labels among the public ones; as they are where it is not known which there are."""
+        owner, declared = type(self).__name__, None
+        if known is not None:
+            declared = known
+        elif self.classes is not None and not isinstance(self.classes, str):
+            declared = np.asarray(self.classes)
+        elif self.classes is None and math.isfinite(self.epsilon):
+            if not are_public(y):
+                return y
+            return read_by_type(y)
+        labels = encode_labels(owner, y, declared)
+        self._check_count(len(labels.classes))
+        return labels
+
+    def _class_weights(self, labels: Labels | NDArray[Any]) -> ClassWeights | None:
+        if self.class_weight is None:
+            return None
+        owner = type(self).__name__
+        if isinstance(labels, Labels):
+            return ClassWeights(weights=read_class_weights(owner, self.class_weight, labels.classes))
+        if isinstance(self.class_weight, str):
+            return ClassWeights(weights=read_class_weights(owner, self.class_weight, np.empty(0)))
+        raise InputError(f"{owner}(class_weight=..., classes=None): weights name labels, so declare classes=[...].")
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the second class, (records,), or of every class, (records, classes)."""
@@ -82,9 +178,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label with the highest score."""
+        """The label with the highest score; of two classes the second one where its score is above threshold_."""
         scores = self.decision_function(X)
-        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        chosen = (scores > self.threshold_).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[chosen]
         return labels
 
@@ -92,19 +188,19 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
         """What is learnt, with this many columns and classes."""
 
-    @staticmethod
-    def _targets(codes: NDArray[Any], classes: int) -> NDArray[Any]:
-        return np.where(codes == 1, 1.0, -1.0) if classes == 2 else codes.astype(np.int64)
-
     def _check_classes(self) -> None:
         """The labels that occur are data, so they are public input wherever there is a guarantee."""
         owner = type(self).__name__
+        recall = self.target_recall
+        if recall is not None and not (is_number(recall) and 0 < recall < 1):
+            raise InputError(f"{owner}(target_recall={recall!r}): a recall lies in (0, 1); leave it out for none.")
         if self.classes is None:
-            if math.isfinite(self.epsilon):
+            if math.isfinite(self.epsilon) and self.bounds == PUBLIC:
                 raise InputError(
-                    f"{owner}(classes=None): with a finite epsilon the set of labels is public input, because the "
-                    "labels that occur depend on the data; pass classes=[...], or classes='public' to declare that "
-                    "the labels that occur in y are public knowledge."
+                    f"{owner}(classes=None, bounds='public'): with a finite epsilon the set of labels is public input, "
+                    "because the labels that occur depend on the data; pass classes=[...], classes='public' to declare "
+                    "that the labels that occur in y are public knowledge, or leave bounds out to have them found "
+                    "within the budget."
                 )
             return
         if isinstance(self.classes, str):
@@ -125,30 +221,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         self._check_count(len(np.asarray(self.classes)))
         return np.unique(np.asarray(self.classes))
 
-    def _encode_labels(self, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        owner = type(self).__name__
-        seen, codes = np.unique(y, return_inverse=True)
-        is_list = self.classes is not None and not isinstance(self.classes, str)
-        declared = np.unique(np.asarray(self.classes)) if is_list else None
-        classes = seen if declared is None else declared
-        if len(classes) < 2:
+    def _check_count(self, classes: int) -> int:
+        """Refuse a number of classes that cannot be told apart."""
+        if self.target_recall is not None and classes != 2:
             raise InputError(
-                f"{owner}.fit(y=...): labels of at least two classes are needed, and y has one class only; give "
-                "records of others, or declare all with classes=[...]."
+                f"{type(self).__name__}(target_recall={self.target_recall}): a threshold decides between two classes, "
+                f"and there are {classes}."
             )
-        if declared is not None:
-            place = {label: position for position, label in enumerate(declared.tolist())}
-            if any(label not in place for label in seen.tolist()):
-                raise InputError(
-                    f"{owner}.fit(y=...): y has labels that are not among classes={declared.tolist()}; declare every "
-                    "label that may occur."
-                )
-            codes = np.array([place[label] for label in seen.tolist()])[codes]
-        self._check_count(len(classes))
-        return classes, codes
-
-    def _check_count(self, classes: int) -> None:
-        """Whether so many classes can be told apart."""
+        return classes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

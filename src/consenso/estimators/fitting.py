@@ -14,6 +14,7 @@ import numpy as np
 
 from consenso.algorithms.evidence import Evidence
 from consenso.arrays import Array
+from consenso.errors import InputError
 from consenso.estimators.people import RowWeights
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Loss
@@ -99,6 +100,11 @@ class Fitted:
     claims: LazyCard
     evidence: FitEvidence | None = None
 
+    @property
+    def records(self) -> int:
+        """From how many records or people it has learnt, a public or released number."""
+        return self.claims.problem.records
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitEvidence:
@@ -133,15 +139,19 @@ def fit(
     X: Any,
     targets: Any,
     weights: RowWeights | None = None,
+    start: tuple[Array, Array] | None = None,
 ) -> Fitted:
-    """Fit a task to validated rows and encoded targets; what is learnt may depend on the public number of records."""
+    """Fit a task to validated rows and encoded targets; what is learnt may depend on the public number of records.
+
+    start: coefficients (features, outputs) and intercepts of a released model; a private fit starts from it.
+    """
     if terms.counts:
-        return _fit_after_count(task_of, terms, X, targets, weights)
+        return _fit_after_count(task_of, terms, X, targets, weights, start)
     task = task_of(terms)
     problem = task.problem(terms, X.shape[1])
     if terms.is_private:
         charge = None if terms.ledger is None else _charge(terms, terms.ledger)
-        return _private(task, terms, problem, X, targets, weights, charge)
+        return _private(task, terms, problem, X, targets, weights, charge, start)
     return _exact(task, terms, problem, X, targets, weights)
 
 
@@ -175,6 +185,7 @@ def _fit_after_count(
     X: Any,
     targets: Any,
     weights: RowWeights | None,
+    start: tuple[Array, Array] | None,
 ) -> Fitted:
     """Release a noisy count of the rows, then fit with it: within one mu that is fixed, and reserved, before both."""
     from consenso.engine.ledger_charge import reserve
@@ -202,7 +213,7 @@ def _fit_after_count(
         units = X.shape[0] if weights is None else weights.units
         known = terms.after_count(release_count(units, mu, terms.excess, problem, terms.sampler, released.append))
         task = task_of(known)
-        return _private(task, known, task.problem(known, X.shape[1]), X, targets, weights, None)
+        return _private(task, known, task.problem(known, X.shape[1]), X, targets, weights, None, start)
 
 
 def _private(
@@ -213,6 +224,7 @@ def _private(
     targets: Any,
     weights: RowWeights | None,
     charge: LedgerCharge | None,
+    start: tuple[Array, Array] | None,
 ) -> Fitted:
     from consenso.engine.run import run
     from consenso.solvers import prepare
@@ -228,7 +240,10 @@ def _private(
         threshold=task.threshold,
         penalty_follows=task.penalty_follows,
     )
-    result = run(plan, _shards(task, problem, X, targets, weights), charge=charge)
+    first = None
+    if start is not None:
+        plan, first = _start_at(plan, task, terms, start)
+    result = run(plan, _shards(task, problem, X, targets, weights), charge=charge, start=first)
     return _collect_fit(
         task,
         problem,
@@ -246,6 +261,34 @@ def _private(
             seen=None if problem.is_weighted else result.evidence,
         ),
     )
+
+
+def _start_at(plan: Plan, task: Task, terms: PrivacyParams, start: tuple[Array, Array]) -> tuple[Plan, Array]:
+    """A plan that learns how far the rows lead away from a model, and that model as a vector (dim,).
+
+    Targets are not counted: what the counts are for is the constant model, which is another place to start from.
+    """
+    from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+    from consenso.planning.plan import plan as make
+
+    algorithm = plan.algorithm
+    if not isinstance(algorithm, PreconditionedFixedPoint):
+        raise InputError(
+            f"{terms.owner}.fit(start=...): the solver {plan.solver!r} starts from zero; use solver='preconditioned'."
+        )
+    table, intercepts = start
+    if task.constant is not None:
+        table = np.vstack([table, intercepts / task.constant])
+    again = make(
+        plan.problem,
+        replace(algorithm, counts=False),
+        rounds=plan.spec.rounds - algorithm.counts,
+        target=terms.target,
+        sampler=terms.sampler,
+        count=terms.count,
+        earlier=terms.earlier,
+    )
+    return replace(again, solver=plan.solver, reason=plan.reason), table.reshape(-1)
 
 
 def _without_seed(plan: Plan) -> Plan:

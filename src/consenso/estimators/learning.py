@@ -1,4 +1,4 @@
-"""From rows to coefficients in their own units: bounds that nobody declared are found first, then comes the fit."""
+"""From rows to coefficients in their own units: what nobody declared is found first, then comes the fit."""
 
 from __future__ import annotations
 
@@ -6,28 +6,111 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from consenso.arrays import Array, IntArray
 from consenso.estimators.fitting import Fitted, Task, fit
-from consenso.estimators.people import RowWeights
+from consenso.estimators.labels import LABELS_SHARE, Labels, find_labels, prepare_terms
+from consenso.estimators.people import CAP_SHARE, KEPT, RowWeights, choose_cap, pays_for_cap, weigh_people
+from consenso.estimators.prior import Prior
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.private_rows import (
     SHORTENED_SHARE,
-    TARGETS_SHARE,
     count_shortened,
     find_rows,
     find_targets,
-    share_of_rows,
+    share_rows,
+    share_targets,
 )
 from consenso.estimators.row_map import RowMap
-from consenso.estimators.stages import open_stages
+from consenso.estimators.stages import Stages, open_stages
+from consenso.estimators.threshold import THRESHOLD_SHARE, ThresholdSearch
 from consenso.estimators.weights import ClassWeights
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitRequest:
+    """What an estimator asks for, read and checked.
+
+    task_of: the task of terms and a number of classes, which a regression ignores. targets: real ones; None for labels.
+    labels: known ones, or the labels themselves, (rows,), where it is not known which there are. person: the number of
+    the person of each row, (rows,), and cap, which is chosen where it is None. sample_weight: (rows,), within the bound
+    of the terms. centers: whether there is an intercept. counts_long_rows: whether the number of rows that a given
+    bound shortens may be paid for. recall: that of a threshold, and the reach of its scores. prior: what an earlier fit
+    released.
+    """
+
+    task_of: Callable[[PrivacyParams, int], Task]
+    terms: PrivacyParams
+    X: Any
+    targets: Any = None
+    labels: Labels | NDArray[Any] | None = None
+    person: IntArray | None = None
+    cap: int | None = None
+    sample_weight: Array | None = None
+    centers: bool
+    counts_long_rows: bool = True
+    class_weights: ClassWeights | None = None
+    recall: tuple[float, float] | None = None
+    prior: Prior | None = None
+    rows: RowMap | None = None
+    middle: float = 0.0
+
+    @property
+    def seeks_labels(self) -> bool:
+        """Whether it is not known which labels there are."""
+        return self.labels is not None and not isinstance(self.labels, Labels)
+
+    @property
+    def seeks_rows(self) -> bool:
+        """Whether rows have no bound yet."""
+        return self.terms.is_private and self.terms.row_bound is None
+
+    @property
+    def seeks_targets(self) -> bool:
+        """Whether targets have no bound yet."""
+        is_real = self.task_of(_guess(self.terms), self.classes).loss.targets == "real"
+        return self.terms.is_private and is_real and self.terms.target_bound is None
+
+    @property
+    def seeks_cap(self) -> bool:
+        """Whether a cap on the rows of a person is chosen, and is worth its cost."""
+        return self.person is not None and self.cap is None and pays_for_cap(self.terms, self.X.shape[1])
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether a bound on rows was given, and the number of records is public: there is a share to speak of."""
+        given = self.terms.row_bound is not None and self.rows is None
+        return self.counts_long_rows and given and self.terms.adjacency == "replace-one"
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are; 2 until they are found."""
+        return len(self.labels.classes) if isinstance(self.labels, Labels) else 2
+
+    def share(self) -> float:
+        """Of the squared budget, what is found before the fit, and a threshold after it."""
+        parts = (
+            (self.seeks_rows, share_rows(self.X, self.terms).whole if self.seeks_rows else 0.0),
+            (self.seeks_targets, share_targets(self.terms) if self.seeks_targets else 0.0),
+            (self.seeks_labels, LABELS_SHARE),
+            (self.seeks_cap, CAP_SHARE),
+            (self.recall is not None and self.terms.is_private, THRESHOLD_SHARE),
+            (
+                self.class_weights is not None,
+                0.0 if self.class_weights is None else self.class_weights.share(self.terms),
+            ),
+        )
+        return sum(part for is_asked, part in parts if is_asked)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Learnt:
-    """A fit in the units of the columns, the map of its rows, and what it found out before it started.
+    """A fit in the units of the columns, the map of its rows, and what it found out besides.
 
     shortened: noisy share of the rows that were longer than a bound that was given, 0 where it was not counted.
-    notes: sentences for whoever called; they say public and released things only.
+    notes: sentences for whoever called; they say public and released things only. classes: None for a regression.
     """
 
     fitted: Fitted
@@ -36,61 +119,120 @@ class Learnt:
     notes: tuple[str, ...]
     shortened: float
     middle: float  # what was subtracted from targets
+    classes: NDArray[Any] | None
+    threshold: float
+    cap: int | None
 
 
-def learn(
-    task_of: Callable[[PrivacyParams], Task],
-    terms: PrivacyParams,
-    X: Any,
-    targets: Any,
-    weights: RowWeights | None = None,
-    *,
-    centers: bool,
-    counts_long_rows: bool = True,
-    class_weights: ClassWeights | None = None,
-) -> Learnt:
-    """Find what is not known within a share of the budget, then fit. centers: whether there is an intercept.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Gathered:
+    """The rows that are kept, with what belongs to them."""
 
-    counts_long_rows: whether the number of rows that a given bound shortens may be paid for.
-    """
-    loss = task_of(_guess(terms)).loss
-    seeks_rows = terms.is_private and terms.row_bound is None
-    seeks_targets = terms.is_private and loss.targets == "real" and terms.target_bound is None
-    share = (share_of_rows(X) if seeks_rows else 0.0) + (TARGETS_SHARE if seeks_targets else 0.0)
-    if class_weights is not None:
-        share += class_weights.share(terms)
-    if share:
-        _check_plan(task_of, replace(_guess(terms), share=share), X.shape[1])
-    counts_rows = counts_long_rows and _counts_rows(terms)
-    share += SHORTENED_SHARE if counts_rows else 0.0
-    own = None if weights is None else weights.contributions
-    rows, middle, target_bound, notes = RowMap(row_bound=terms.row_bound), 0.0, terms.target_bound, []
-    with open_stages(terms, share, "bounds, and a fit") as stages:
-        if seeks_rows:
-            rows = find_rows(X, stages, own, centers=centers)
-            notes.append(_say_rows(rows, share_of_rows(X)))
-        if seeks_targets:
-            middle, target_bound = find_targets(targets, stages, own, centers=centers)
-            notes.append(
-                f"Targets are clipped to {middle:.4g} +- {target_bound:.4g}, found in the data for "
-                f"{TARGETS_SHARE:.1%} of the squared budget."
-            )
-        if class_weights is not None:
-            weights, note = class_weights.apply(stages, weights)
-            notes.append(note)
-        shortened = count_shortened(X, rows, stages, own) if counts_rows else 0.0
-        known = replace(stages.terms, row_bound=rows.row_bound, target_bound=target_bound)
-        fitted = fit(task_of, known, rows.scale(X), targets - middle if seeks_targets else targets, weights)
-    coefficients, intercepts = rows.restore(fitted.coefficients, fitted.intercepts)
-    fitted = replace(fitted, coefficients=coefficients, intercepts=intercepts + middle)
-    return Learnt(
-        fitted=fitted, rows=rows, target_bound=target_bound, notes=tuple(notes), shortened=shortened, middle=middle
+    X: Any
+    targets: Any
+    labels: Labels | NDArray[Any] | None
+    weights: RowWeights | None
+    cap: int | None = None
+
+
+def gather(request: FitRequest, stages: Stages, notes: list[str]) -> Gathered:
+    """The rows of every person that are kept, and their weights."""
+    X, targets, labels, own_weights = request.X, request.targets, request.labels, request.sample_weight
+    if request.person is None:
+        weights = None
+        if own_weights is not None:
+            weights = RowWeights(values=own_weights, contributions=None, units=len(own_weights))
+        return Gathered(X=X, targets=targets, labels=labels, weights=weights)
+    cap = request.cap
+    if cap is None and stages.terms.is_private:
+        cap, note = choose_cap(request.person, X.shape[1], stages)
+        notes.append(note)
+    people = weigh_people(request.person, cap or 1)
+    stages.terms = replace(stages.terms, rows_per_unit=KEPT * (cap or 1))
+    kept, own = people.kept, people.contributions
+    values = own if own_weights is None else own * own_weights[kept]
+    return Gathered(
+        X=X[kept],
+        targets=None if targets is None else targets[kept],
+        labels=labels if labels is None else labels.keep(kept) if isinstance(labels, Labels) else labels[kept],
+        weights=RowWeights(values=values, contributions=own, units=people.count),
+        cap=cap or 1,
     )
 
 
-def _counts_rows(terms: PrivacyParams) -> bool:
-    """Whether a bound on rows was given, and the number of records is public, so that there is a share to speak of."""
-    return terms.row_bound is not None and terms.adjacency == "replace-one"
+def learn(request: FitRequest) -> Learnt:
+    """Find what is not known within a share of the budget, then fit."""
+    terms = prepare_terms(request.terms) if request.seeks_labels else request.terms
+    share = request.share()
+    if share:
+        _check_plan(request, replace(_guess(terms), share=share))
+    share += SHORTENED_SHARE if request.counts_rows else 0.0
+    with open_stages(terms, share, "bounds, and a fit") as stages:
+        return _learn(request, stages)
+
+
+def _learn(request: FitRequest, stages: Stages) -> Learnt:
+    prior, notes = request.prior, list[str]()
+    gathered = gather(request, stages, notes)
+    X, weights = gathered.X, gathered.weights
+    own = None if weights is None else weights.contributions
+    rows = RowMap(row_bound=stages.terms.row_bound) if request.rows is None else request.rows
+    labels, targets, middle, target_bound = gathered.labels, gathered.targets, request.middle, stages.terms.target_bound
+    if request.seeks_labels:
+        assert isinstance(labels, np.ndarray)
+        labels, note = find_labels(labels, stages, own)
+        notes.append(note)
+    if request.seeks_rows:
+        shares = share_rows(request.X, request.terms)
+        rows = find_rows(X, shares, stages, own, centers=request.centers)
+        notes.append(_say_rows(rows, shares.whole))
+    if request.seeks_targets:
+        part = share_targets(request.terms)
+        middle, target_bound = find_targets(targets, part, stages, own, centers=request.centers)
+        notes.append(
+            f"Targets are clipped to {middle:.4g} +- {target_bound:.4g}, found in the data for {part:.1%} of the "
+            "squared budget."
+        )
+    if middle:
+        targets = targets - middle
+    if isinstance(labels, Labels):
+        targets = labels.targets
+        if request.class_weights is not None:
+            weights, note = request.class_weights.apply(stages, weights, labels)
+            notes.append(note)
+    shortened = count_shortened(X, rows, stages, own) if request.counts_rows else 0.0
+    search = None
+    if request.recall is not None and stages.terms.is_private:
+        search = ThresholdSearch.plan(stages, *request.recall)
+    known = replace(stages.terms, row_bound=rows.row_bound, target_bound=target_bound)
+    many = len(labels.classes) if isinstance(labels, Labels) else request.classes
+    start = None
+    if prior is not None and labels is not None:
+        start = prior.in_units_of_rows()
+    elif prior is not None:
+        targets = targets - prior.predict(X)
+    fitted = fit(lambda each: request.task_of(each, many), known, rows.scale(X), targets, weights, start)
+    coefficients, intercepts = rows.restore(fitted.coefficients, fitted.intercepts)
+    if prior is not None and labels is None:
+        coefficients, intercepts = coefficients + prior.coefficients, intercepts + prior.intercepts
+        fitted = replace(fitted, evidence=None)  # of what was added to the earlier model alone
+    fitted = replace(fitted, coefficients=coefficients, intercepts=intercepts + middle)
+    threshold = 0.0
+    if search is not None and isinstance(labels, Labels):
+        scores = rows.score(X, coefficients, intercepts)[:, 0]
+        threshold = search.find(stages, scores, labels.codes == 1, own)
+        notes.append(_say_threshold(search, threshold))
+    return Learnt(
+        fitted=fitted,
+        rows=rows,
+        target_bound=target_bound,
+        notes=tuple(notes),
+        shortened=shortened,
+        middle=middle,
+        classes=labels.classes if isinstance(labels, Labels) else None,
+        threshold=threshold,
+        cap=gathered.cap,
+    )
 
 
 def _guess(terms: PrivacyParams) -> PrivacyParams:
@@ -101,12 +243,12 @@ def _guess(terms: PrivacyParams) -> PrivacyParams:
     return replace(terms, row_bound=rows, target_bound=1.0 if terms.target_bound is None else terms.target_bound)
 
 
-def _check_plan(task_of: Callable[[PrivacyParams], Task], terms: PrivacyParams, features: int) -> None:
+def _check_plan(request: FitRequest, terms: PrivacyParams) -> None:
     """Refuse what cannot be planned before anything is released."""
     from consenso.solvers import prepare
 
-    task = task_of(terms)
-    prepare(task.problem(terms, features), terms.target, solver=task.solver, sampler=terms.sampler)
+    task = request.task_of(terms, request.classes)
+    prepare(task.problem(terms, request.X.shape[1]), terms.target, solver=task.solver, sampler=terms.sampler)
 
 
 def _say_rows(rows: RowMap, share: float) -> str:
@@ -114,4 +256,16 @@ def _say_rows(rows: RowMap, share: float) -> str:
     return (
         f"No row_bound was given: {columns} to the 2-norm {rows.row_bound:.4g}, in fit and in predict, by bounds that "
         f"were found in the data for {share:.1%} of the squared budget."
+    )
+
+
+def _say_threshold(search: ThresholdSearch, threshold: float) -> str:
+    if np.isneginf(threshold):
+        return (
+            f"No threshold holds a recall of {search.recall:g} clear of noise: there are too few records of the second "
+            "class for this budget, and all are predicted."
+        )
+    return (
+        f"Scores above {threshold:.3g} are predicted, for a recall of {search.recall:g}; the threshold was found in "
+        f"the data for {THRESHOLD_SHARE:.0%} of the squared budget."
     )

@@ -71,6 +71,8 @@ class PrivateElasticNet(PrivateRegressor):
     are those of PrivateRidge.
     """
 
+    _averages_weights = True
+
     def __init__(
         self,
         *,
@@ -119,6 +121,8 @@ class PrivateLasso(PrivateRegressor):
     Lasso(alpha=alpha). alpha=None is 1 there, as in Lasso, and under privacy the level below which a coefficient cannot
     be told from noise. The other parameters are those of PrivateRidge.
     """
+
+    _averages_weights = True
 
     def __init__(
         self,

@@ -5,27 +5,30 @@ from __future__ import annotations
 import difflib
 import math
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
+import numpy as np
 from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Fitted, Task, usual_strength
-from consenso.estimators.learning import learn
-from consenso.estimators.people import KEPT, RowWeights, read_people
+from consenso.estimators.fitting import Task, usual_strength
+from consenso.estimators.learning import FitRequest, Learnt, learn
+from consenso.estimators.people import KEPT, check_cap, read_ids
+from consenso.estimators.prior import Prior
 from consenso.estimators.privacy_params import PrivacyParams, is_number, terms_of
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows
 from consenso.estimators.stored import open_rows
 from consenso.estimators.uncertain import Uncertain
-from consenso.estimators.weights import ClassWeights
+from consenso.estimators.weights import read_weights
+from consenso.privacy.guarantee import Guarantee
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.cluster import ASSUMPTION, ClusterBatches
 from consenso.shards.constant import constant_for
-from consenso.shards.stored import RowBatches
 
 PUBLIC, PRIVATE = "public", "private"
 # Of the rows: more are not shortened by a bound that was chosen near the usual length.
@@ -36,6 +39,18 @@ class ShorteningWarning(UserWarning):
     """A bound on rows that shortens many of them."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitOptions:
+    """What `fit` takes beside rows and targets."""
+
+    sample_weight: Any = None
+    users: Any = None
+    rows_per_person: int | None = None
+    weight_bound: float = 1.0
+    start: Any = None
+    goes_on: bool = False  # with what an earlier call has found
+
+
 class PrivateLinearModel(Uncertain, PrivateEstimator):
     """Checks, the intercept's column, attributes and scores; not for direct use."""
 
@@ -44,6 +59,9 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
     fit_intercept: bool
     solver: str
     alpha: float | None
+    guarantee_: Guarantee
+    #: Whether an exact fit has the weighted mean of losses, as scikit-learn's, or their weighted sum over all rows.
+    _averages_weights: ClassVar[bool] = False
 
     def _check_parameters(self) -> None:
         """Refuse what cannot be before data are looked at."""
@@ -93,69 +111,125 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
             return 1.0 / terms.records
         return usual_strength(float(terms.row_bound), features, terms.records)
 
-    def _group(
-        self, X: Any, y: Any, users: Any, rows_per_person: int, bound: float | None = None
-    ) -> tuple[Any, Any, PrivacyParams, RowWeights | None]:
-        """The rows that are kept of every person, the terms of the fit, and the weights of the rows.
+    def _request(
+        self,
+        task_of: Callable[[PrivacyParams, int], Task],
+        X: Any,
+        options: FitOptions,
+        *,
+        bound: float | None = None,
+        **rest: Any,
+    ) -> FitRequest:
+        """What is asked for, of rows in memory. bound: that of rows that a schema made, for a model without its own."""
+        owner, rows = type(self).__name__, X.shape[0]
+        person = None if options.users is None else read_ids(owner, options.users, rows)
+        if options.rows_per_person is not None:
+            check_cap(owner, options.rows_per_person)
+        prior = self._prior(options.start, X.shape[1])
+        known = self._released() if options.goes_on and prior is None else prior
+        terms = terms_of(self, owner, rows if person is None else int(person.max()) + 1)
+        if terms.is_private and self.row_bound is None:
+            terms = replace(terms, row_bound=bound if known is None else known.rows.row_bound)
+        if terms.is_private and known is not None and terms.target_bound is None:
+            terms = replace(terms, target_bound=known.target_bound)
+        if person is not None:
+            terms = replace(terms, unit="person", rows_per_unit=KEPT * int(options.rows_per_person or 1))
+        weights = None
+        if options.sample_weight is not None:
+            terms, weights = read_weights(owner, options.sample_weight, options.weight_bound, terms, rows)
+            if self._averages_weights and not terms.is_private:
+                weights, terms = _to_mean_one(weights, terms)
+        return FitRequest(
+            task_of=task_of,
+            terms=terms,
+            X=X,
+            person=person,
+            cap=options.rows_per_person,
+            sample_weight=weights,
+            centers=self.fit_intercept,
+            counts_long_rows=self.bounds == PRIVATE,
+            prior=prior if terms.is_private else None,
+            rows=known.rows if known is not None and terms.is_private else None,
+            middle=known.middle if known is not None and prior is None else 0.0,
+            **rest,
+        )
 
-        bound: that of rows that a schema made, for a model without one of its own.
-        """
-        owner = type(self).__name__
-
-        def terms_for(units: int) -> PrivacyParams:
-            terms = terms_of(self, owner, units)
-            return replace(terms, row_bound=bound) if terms.is_private and self.row_bound is None else terms
-
-        if users is None:
-            return X, y, terms_for(X.shape[0]), None
-        people = read_people(owner, users, X.shape[0], rows_per_person)
-        terms = replace(terms_for(people.count), unit="person", rows_per_unit=KEPT * int(rows_per_person))
-        weights = RowWeights(values=people.contributions, contributions=people.contributions, units=people.count)
-        return X[people.kept], y[people.kept], terms, weights
-
-    def _open(self, X: Any, y: Any, classes: Any, users: Any) -> tuple[Any, PrivacyParams]:
+    def _open(self, X: Any, y: Any, classes: Any, options: FitOptions) -> tuple[Any, PrivacyParams]:
         """A table in storage, and the terms of the fit."""
-        if users is not None:
-            raise InputError(
-                f"{type(self).__name__}.fit(users=...): people are not looked for in a table that is read in batches."
-            )
+        for name in ("users", "sample_weight", "start"):
+            if getattr(options, name) is not None:
+                raise InputError(
+                    f"{type(self).__name__}.fit({name}=...): a table that is read in batches has none; read it first."
+                )
         batches = open_rows(self, X, y, classes)
         return batches, terms_of(self, type(self).__name__, batches.shape[0])
 
-    def _learn(
-        self,
-        task_of: Callable[[PrivacyParams], Task],
-        terms: PrivacyParams,
-        X: Any,
-        targets: Any,
-        weights: RowWeights | None = None,
-        class_weights: ClassWeights | None = None,
-    ) -> Fitted:
-        """Find the bounds that are not known, then fit; what all models keep of it."""
-        learnt = learn(
-            task_of,
-            terms,
-            X,
-            targets,
-            weights,
-            centers=self.fit_intercept,
-            counts_long_rows=self.bounds == PRIVATE and not isinstance(X, RowBatches),
-            class_weights=class_weights,
+    def _prior(self, start: Any, features: int) -> Prior | None:
+        """The released model to start from."""
+        if start is None:
+            return None
+        owner = type(self).__name__
+        if type(start) is not type(self) or not hasattr(start, "row_map_"):
+            raise InputError(f"{owner}.fit(start=...): a fitted {owner} is needed, whose model was released.")
+        if start.n_features_in_ != features:
+            raise InputError(
+                f"{owner}.fit(start=...): the model has {start.n_features_in_} columns, and X has {features}."
+            )
+        return start._released()
+
+    def _released(self) -> Prior:
+        """What this fit released, for a later one."""
+        return Prior(
+            rows=self.row_map_,
+            coefficients=np.atleast_2d(self.coef_).T,
+            intercepts=np.atleast_1d(self.intercept_),
+            target_bound=self.target_bound_,
+            middle=self._middle,
+            records=self._records_learnt,
         )
+
+    def _go_on(self, fit: Callable[[], object]) -> Self:
+        """Fit to more records, and average the models, each with the weight of the records that it has learnt from.
+
+        Bounds and labels are those of the first call. What all calls together tell of a record that is in each of them
+        is `guarantee_`; a record that is in one call has the guarantee of that call, which is on its card.
+        """
+        if not hasattr(self, "row_map_"):
+            fit()
+            return self
+        before, promised = self._released(), self.guarantee_
+        fit()
+        whole = before.average(self._released())
+        self._set_model(whole.coefficients, whole.intercepts)
+        self._keep_evidence(None)  # each call has told of its own records alone
+        self._records_learnt = whole.records
+        self.guarantee_ = promised.compose(self.guarantee_)
+        return self
+
+    @abstractmethod
+    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
+        """Keep coefficients (features, outputs) and intercepts (outputs,) as scikit-learn does."""
+
+    def _learn(self, request: FitRequest) -> Learnt:
+        """Find what is not known, then fit; what all models keep of it."""
+        learnt = learn(request)
         self.row_map_, self.notes_ = learnt.rows, learnt.notes
-        self._shortened = learnt.shortened
+        self._shortened, self._middle = learnt.shortened, learnt.middle
         self.row_bound_, self.target_bound_ = learnt.rows.row_bound, learnt.target_bound
+        self.rows_per_person_ = learnt.cap
+        self._records_learnt = learnt.fitted.records
         fitted = learnt.fitted
-        if isinstance(X, ClusterBatches):
+        if isinstance(request.X, ClusterBatches):
             told = replace(fitted.guarantee, assumptions=(*fitted.guarantee.assumptions, ASSUMPTION))
-            fitted = replace(fitted, guarantee=told)
-        self.guarantee_ = fitted.guarantee
+            learnt = replace(learnt, fitted=replace(fitted, guarantee=told))
+        self.guarantee_ = learnt.fitted.guarantee
         self.solver_ = fitted.solver
         self.solver_reason_ = fitted.reason
         self.n_iter_ = fitted.steps
         self._claims = fitted.claims
-        self._keep_evidence(fitted.evidence, learnt.middle)
-        return fitted
+        self._keep_evidence(fitted.evidence)
+        self.notes_ += self._say_spent(request.terms.ledger)
+        return learnt
 
     def _warn_of_shortening(self) -> None:
         """Warn where, by a noisy count that the fit paid for, a bound shortened many rows."""
@@ -179,6 +253,11 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _to_mean_one(weights: Array, terms: PrivacyParams) -> tuple[Array, PrivacyParams]:
+    scaled = weights / weights.mean()
+    return scaled, replace(terms, weight_bound=max(float(scaled.max()), math.nextafter(1.0, 2.0)))
 
 
 def check_size(owner: str, name: str, value: Any, meaning: str) -> None:

@@ -27,16 +27,18 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     epsilon: the budget of a fit, inf for none. delta: None for min(1e-5, 0.1 / records). row_bound: public bound on the
     2-norm of rows; longer rows are shortened to it. classes: the public labels, or "public" to declare those in y
-    public. class_weight: public weights of labels, as in scikit-learn, or "balanced", for which noisy numbers of
-    records are released. alpha: None for 1 / records at epsilon=inf (scikit-learn's C=1), under privacy for
-    row_bound^2 / (features * records), and with an L1 share for the level below which nothing can be told from noise.
-    bounds: "private" to find bounds that are not given within the budget,
-    "public" to refuse that. solver: "auto" or one of consenso.solvers.names(). adjacency: "replace-one" (the number of
-    records is public) or "add-remove" (it is not: `records` is a public upper bound, None for a noisy count). ledger: a
-    Ledger or its path, charged for every fit. random_state: None for noise that protects, a seed for a simulation.
+    public; None has them found within the budget, unless y has truth values. class_weight: public weights of labels, as
+    in scikit-learn, or "balanced", for which noisy numbers of records are released. target_recall: of the second of two
+    classes, for which a threshold is found within the budget (threshold_, on the log odds), None for even odds. alpha:
+    None for 1 / records at epsilon=inf (scikit-learn's C=1), under privacy for row_bound^2 / (features * records), and
+    with an L1 share for the level below which nothing can be told from noise. bounds: "private" to find bounds that are
+    not given within the budget, "public" to refuse that. solver: "auto" or one of consenso.solvers.names(). adjacency:
+    "replace-one" (the number of records is public) or "add-remove" (it is not: `records` is a public upper bound, None
+    for a noisy count). ledger: a Ledger or its path, charged for every fit. random_state: None for noise that protects,
+    a seed for a simulation.
 
-    Fitted: coef_, intercept_, classes_, guarantee_, card_, notes_, row_bound_, solver_, solver_reason_, n_iter_,
-    n_features_in_.
+    Fitted: coef_, intercept_, classes_, threshold_, guarantee_, card_, notes_, row_bound_, rows_per_person_, solver_,
+    solver_reason_, n_iter_, n_features_in_.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         row_bound: float | None = None,
         classes: ArrayLike | str | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
+        target_recall: float | None = None,
         alpha: float | None = None,
         l1_ratio: float = 0.0,
         bounds: str = "private",
@@ -62,6 +65,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         self.row_bound = row_bound
         self.classes = classes
         self.class_weight = class_weight
+        self.target_recall = target_recall
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.bounds = bounds

@@ -3,13 +3,15 @@
     n_i   rows of person i, of which k_i = min(n_i, KEPT * cap) are kept, evenly spaced in their order
     w_i   weight of each kept row, min(n_i, cap) / (cap k_i), rounded down: at most 1 together
 
-With cap = 1, the default, every person counts the same. A larger cap lets people with more rows count more, up to the
-cap, and those with fewer count less. All rows are used, with less weight, where dropping would leave `cap` of them: the
-expected sum is the same and its noise over the draw of rows is smaller, at the same bound.
+With cap = 1 every person counts the same. A larger cap lets people with more rows count more, up to the cap, and those
+with fewer count less. All rows are used, with less weight, where dropping would leave `cap` of them: the expected sum
+is the same and its noise over the draw of rows is smaller, at the same bound. A cap that is left out is chosen from
+noisy numbers of people by how many rows they have.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +19,16 @@ import numpy as np
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
+from consenso.estimators.privacy_params import PrivacyParams
+from consenso.estimators.stages import Stages
 
 # Rows of a person that are kept, for each row of the cap: more add cost and rounding, and say little that is new.
 KEPT = 64
 # Weights are multiples of this: sums of them are exact, and those of a person are never above 1.
 GRID = 2.0**-30
+# Caps that are tried, and the squared budget that the choice costs.
+CAPS = 2.0 ** np.arange(6)
+CAP_SHARE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,8 +55,21 @@ class People:
 
 def read_people(owner: str, users: Any, rows: int, cap: int) -> People:
     """People from one id a row: whole numbers or texts. No id leaves, not even in an error."""
+    check_cap(owner, cap)
+    return weigh_people(read_ids(owner, users, rows), int(cap))
+
+
+def check_cap(owner: str, cap: Any) -> None:
+    """A cap is a public number."""
     if isinstance(cap, bool) or not isinstance(cap, int | np.integer) or cap < 1:
-        raise InputError(f"{owner}.fit(rows_per_person={cap!r}): a public cap on rows is a whole number above 0.")
+        raise InputError(
+            f"{owner}.fit(rows_per_person={cap!r}): a public cap on rows is a whole number above 0; leave it out to "
+            "have it chosen within the budget."
+        )
+
+
+def read_ids(owner: str, users: Any, rows: int) -> IntArray:
+    """The number of the person of each row, (rows,), from one id a row."""
     ids = users.to_numpy() if hasattr(users, "to_numpy") else np.asarray(users)
     if ids.shape != (rows,):
         raise InputError(
@@ -68,10 +88,44 @@ def read_people(owner: str, users: Any, rows: int, cap: int) -> People:
                 "empty, so drop such rows or give each its own id."
             )
     _, person = np.unique(ids.astype(str) if ids.dtype.kind == "O" else ids, return_inverse=True)
-    return _weigh(person.reshape(-1), int(cap))
+    return person.reshape(-1)
 
 
-def _weigh(person: IntArray, cap: int) -> People:
+def choose_cap(person: IntArray, columns: int, stages: Stages) -> tuple[int, str]:
+    """The cap of the least expected error of a mean gradient, and a sentence.
+
+    In units of what a row can add, spread over the columns, a sum over rows has the variance sum w_i^2 / (n_i columns)
+    over the draw of rows (person i having the weight w_i over all n_i of them) and that of the noise of one release,
+    while it grows like sum w_i. A cap of 1 has the least noise over that, larger caps waste fewer rows. Where noise is
+    the larger part even if everybody had one row, nothing is asked: the cap is 1.
+    """
+    terms = stages.terms
+    noise = (1.0 if terms.adjacency == "add-remove" else 2.0) / terms.mu
+    if not pays_for_cap(terms, columns):
+        return 1, "Everybody counts once: noise outweighs what more rows of a person could tell."
+    many = np.bincount(person)
+    place = np.searchsorted(CAPS, many)  # 1, 2, 3 to 4, ...
+    counts = np.bincount(np.minimum(place, len(CAPS)), minlength=len(CAPS) + 1).astype(np.float64)
+    told = {"name": "numbers of people by rows", "add_remove": 1.0, "replace_one": math.sqrt(2.0)}
+    noisy = stages.release(stages.plan(CAP_SHARE, size=len(counts), **told), 0, counts)
+    people, own = np.maximum(noisy, 0.0), np.append(CAPS, 2.0 * CAPS[-1])
+    weights = np.minimum(own, CAPS[:, None]) / CAPS[:, None]  # (caps, bins)
+    errors = (weights**2 / own @ people / columns + noise**2) / np.maximum(weights @ people, 1.0) ** 2
+    cap = int(CAPS[int(np.argmin(errors))])
+    return cap, (
+        f"A person counts as many times as rows, at most {cap}; rows of those with more weigh less. The cap was chosen "
+        f"for {CAP_SHARE:.0%} of the squared budget."
+    )
+
+
+def pays_for_cap(terms: PrivacyParams, columns: int) -> bool:
+    """Whether rows could tell more than noise hides, by public facts; a number of people that is private is none."""
+    worlds = 1.0 if terms.adjacency == "add-remove" else 2.0
+    return terms.is_private and not terms.counts and terms.records / columns > (worlds / terms.whole_mu) ** 2
+
+
+def weigh_people(person: IntArray, cap: int) -> People:
+    """Which rows are kept, and their weights. person: the number of the person of each row, (rows,)."""
     many = np.bincount(person)
     order = np.argsort(person, kind="stable")
     starts = np.cumsum(many) - many

@@ -31,7 +31,8 @@ class PrivacyParams:
     until it is there, `records` is 1. row_bound, target_bound: as declared, or as they were released before the fit;
     None where there is none. share: of the squared budget, what the releases before the fit have; `earlier` are those.
     unit: of what a guarantee speaks; `records` are numbers of them. rows_per_unit, weight_bound: as in Problem.
-    mean_weight: what weights, and penalties with them, were divided by.
+    mean_weight: what weights, and penalties with them, were divided by. tells: of delta, what is set aside for telling
+    by name what one unit alone has.
     """
 
     owner: str
@@ -51,6 +52,7 @@ class PrivacyParams:
     rows_per_unit: int = 1
     weight_bound: float = 1.0
     mean_weight: float = 1.0
+    tells: float = 0.0
 
     @property
     def is_private(self) -> bool:
@@ -75,12 +77,17 @@ class PrivacyParams:
     def whole_mu(self) -> float:
         """The whole budget as one mu."""
         asked = EpsilonDelta(epsilon=self.epsilon, delta=self.delta)
-        return 1 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0, self.excess), asked)
+        return 1 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0, self.whole_excess), asked)
 
     @property
     def excess(self) -> float:
         """How far the samplers of a fit and its count may miss their laws in all."""
         return EXCESS_SHARE * self.delta
+
+    @property
+    def whole_excess(self) -> float:
+        """The same with what one unit alone has, which may be told."""
+        return self.excess + self.tells
 
     def after_count(self, count: Count) -> PrivacyParams:
         """The same terms once the count is released."""

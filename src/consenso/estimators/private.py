@@ -11,6 +11,7 @@ this kind. What the rows are plays no part in it, nor how many there are.
 
 from __future__ import annotations
 
+import logging
 import math
 import uuid
 import warnings
@@ -25,6 +26,7 @@ from consenso.privacy.card import Card
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
 
+_LOG = logging.getLogger(__name__)
 _SEED = "random_state"
 # Lineages that were fitted in this process with noise that protects and without a ledger.
 _FITTED: set[str] = set()
@@ -110,6 +112,20 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             SpendingWarning,
             stacklevel=3,
         )
+
+    def _say_spent(self, ledger: Ledger | None) -> tuple[str, ...]:
+        """What the data set of a ledger has cost so far, in a sentence for each budget."""
+        if ledger is None:
+            return ()
+        told = tuple(
+            f"The data set {ledger.dataset!r} has cost epsilon {balance.spent:.3g} of {balance.budget.epsilon:g} so "
+            f"far, at delta {balance.budget.delta:g} ({balance.budget.unit}, {balance.budget.adjacency}, "
+            f"{balance.budget.observer}); {balance.left:.3g} are left."
+            for balance in ledger.balances()
+        )
+        for sentence in told:
+            _LOG.info("%s", sentence)
+        return told
 
     def _own_lineage(self) -> str:
         return str(self.__dict__.setdefault("_lineage", uuid.uuid4().hex))

@@ -5,49 +5,93 @@
     3. histograms of the lengths of these rows             row_bound
 
 The median of a column of indicators is where most of them are, so that rows of many indicators stay short. Sparse rows
-are not moved or rescaled, which would fill them: only their lengths are looked at.
+are not moved or rescaled, which would fill them: only their lengths are looked at. So it is where records are too few
+for as many columns. What cannot be told from noise at all is taken to lie in [-1, 1].
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from consenso.arrays import Array
-from consenso.estimators.quantiles import SIGNED_EDGES, Quantiles, count_exactly, search
+from consenso.estimators.privacy_params import PrivacyParams
+from consenso.estimators.quantiles import SIGNED_EDGES, Quantiles, count_exactly, noise_quantile, search
 from consenso.estimators.row_map import Columns, RowMap
 from consenso.estimators.stages import Stages
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.intake import shrink_factors, squared_norms
 
-# Of the squared budget: what it costs, against what wrong bounds cost, on the development sets of benchmarks/utility.
-COLUMNS_SHARE, LENGTHS_SHARE, TARGETS_SHARE = 0.04, 0.01, 0.01
+# Of the squared budget: what it costs, against what wrong bounds cost, on the development sets of benchmarks/tables.py.
+COLUMNS_SHARE, LENGTHS_SHARE, TARGETS_SHARE = 0.04, 0.02, 0.02
+# Few records need more, to be seen at all: so much that a bin with this part of them is clear of noise, and no more
+# than that part of the budget.
+SEEN, MOST_SHARE = 1 / 6, 0.15
+# Columns are not looked at one by one where not even a bin with a third of the records would be clear.
+HOPELESS = 1 / 3
 # At epsilon 1 and delta 1e-5 the number of shortened rows then has a standard deviation of 117 records.
 SHORTENED_SHARE = 0.001
-# Of the width of a range: how far beyond it a cell is left where it is. More helps where a score grows with cells far
-# out, less where rare values lie far out, as those of indicators do.
-ROOM = 1.0
+# Of the width of a range: how far beyond it a cell is left where it is. Tails are left long, since scores may grow with
+# them; where a range is a single bin, the column is constant for nearly all records, and what lies far out is another
+# value of an indicator, whose distance says nothing.
+ROOM, ROOM_OF_CONSTANTS = 16.0, 1.0
 # Share of the records beyond either end of a column, of rows beyond the bound, and of targets beyond either end.
-COLUMN_TAIL, LENGTH_TAIL, TARGET_TAIL = 0.005, 0.05, 0.005
+COLUMN_TAIL, LENGTH_TAIL, TARGET_TAIL = 0.005, 0.005, 0.005
 
 
-def share_of_rows(X: Any) -> float:
-    """What bounds on rows cost, of the squared budget."""
-    return LENGTHS_SHARE if sparse.issparse(X) else COLUMNS_SHARE + LENGTHS_SHARE
+@dataclass(frozen=True, kw_only=True)
+class RowShares:
+    """Of the squared budget, what is spent on ranges of columns and on lengths of rows; no ranges for 0."""
+
+    columns: float
+    lengths: float
+
+    @property
+    def whole(self) -> float:
+        """Both."""
+        return self.columns + self.lengths
 
 
-def find_rows(X: Any, stages: Stages, weights: Array | None, *, centers: bool) -> RowMap:
+def share_rows(X: Any, terms: PrivacyParams) -> RowShares:
+    """What finding bounds on rows costs, from public facts."""
+    columns = 0.0 if sparse.issparse(X) else _needed(COLUMNS_SHARE, X.shape[1], terms)
+    if columns and _level(columns, X.shape[1], terms) > HOPELESS:
+        columns = 0.0
+    return RowShares(columns=columns, lengths=_needed(LENGTHS_SHARE, 1, terms))
+
+
+def share_targets(terms: PrivacyParams) -> float:
+    """What finding bounds on targets costs."""
+    return _needed(TARGETS_SHARE, 1, terms)
+
+
+def _needed(usual: float, many: int, terms: PrivacyParams) -> float:
+    """The usual share, or what few records need; a number of records that is private decides nothing."""
+    if terms.counts:
+        return usual
+    return float(np.clip(usual * (_level(usual, many, terms) / SEEN) ** 2, usual, MOST_SHARE))
+
+
+def _level(share: float, many: int, terms: PrivacyParams) -> float:
+    """What noise alone reaches in a bin of `many` histograms that are released twice, as a part of the records."""
+    worlds = 1.0 if terms.adjacency == "add-remove" else 2.0
+    scale = math.sqrt(2 * worlds * many / share) / terms.whole_mu
+    return scale * noise_quantile(many * (len(SIGNED_EDGES) - 1)) / terms.records
+
+
+def find_rows(X: Any, shares: RowShares, stages: Stages, weights: Array | None, *, centers: bool) -> RowMap:
     """Release where columns lie and how long rows are. centers: whether columns may be moved, not only rescaled.
 
     weights: what each row counts where a unit has several, (rows,).
     """
-    columns = None if sparse.issparse(X) else _find_columns(X, stages, weights, centers=centers)
+    columns = _find_columns(X, shares.columns, stages, weights, centers=centers) if shares.columns else None
     scaled = RowMap(row_bound=None, columns=columns).scale(X)
     lengths = np.sqrt(squared_norms(scaled))[:, None]
-    found = _search(stages, "lengths of rows", LENGTHS_SHARE, lengths, weights, (0.0, 1 - LENGTH_TAIL), positive=True)
+    found = _search(stages, "lengths of rows", shares.lengths, lengths, weights, (0.0, 1 - LENGTH_TAIL), positive=True)
     bound = min(max(float(found.high[0]), LEAST_ROW_BOUND), MOST_ROW_BOUND, _longest_row(columns))
     return RowMap(row_bound=bound, columns=columns)
 
@@ -60,10 +104,12 @@ def _longest_row(columns: Columns | None) -> float:
     return max(float(np.linalg.norm(reach)), LEAST_ROW_BOUND)
 
 
-def find_targets(y: Array, stages: Stages, weights: Array | None, *, centers: bool) -> tuple[float, float]:
+def find_targets(
+    y: Array, share: float, stages: Stages, weights: Array | None, *, centers: bool
+) -> tuple[float, float]:
     """Release where targets lie: the middle of their range, and half of its width; without centers 0 is the middle."""
     tails = (TARGET_TAIL, 1 - TARGET_TAIL)
-    found = _search(stages, "histograms of targets", TARGETS_SHARE, y[:, None], weights, tails, positive=False)
+    found = _search(stages, "histograms of targets", share, y[:, None], weights, tails, positive=False)
     low, high = float(found.low[0]), float(found.high[0])
     if not centers:
         return 0.0, max(abs(low), abs(high), math.ulp(1.0))
@@ -84,14 +130,15 @@ def count_shortened(X: Any, rows: RowMap, stages: Stages, weights: Array | None)
     return noisy / max(terms.records, noisy) if clear > 0 else 0.0
 
 
-def _find_columns(X: Array, stages: Stages, weights: Array | None, *, centers: bool) -> Columns:
+def _find_columns(X: Array, share: float, stages: Stages, weights: Array | None, *, centers: bool) -> Columns:
     tails = (COLUMN_TAIL, 1 - COLUMN_TAIL)
-    found = _search(stages, "histograms of columns", COLUMNS_SHARE, X, weights, tails, positive=False)
+    found = _search(stages, "histograms of columns", share, X, weights, tails, positive=False)
     if centers:
         center, size = found.middle, found.high / 2 - found.low / 2
     else:
         center, size = np.zeros(len(found.low)), np.maximum(np.abs(found.low), np.abs(found.high))
-    room = ROOM * (found.high - found.low)
+    width = found.high - found.low
+    room = np.where(width > 1.5 * found.bin, ROOM, ROOM_OF_CONSTANTS) * width
     scale = np.where(size > 0, size, 1.0)
     return Columns(low=found.low - room, high=found.high + room, center=center, scale=scale)
 
@@ -123,4 +170,5 @@ def _search(
         tails,
         ranges=None,
         positive=positive,
+        total=float(stages.terms.records) if weights is None and stages.terms.adjacency == "replace-one" else None,
     )

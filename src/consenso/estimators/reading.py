@@ -33,13 +33,14 @@ def read_rows(estimator: Any, X: Any, **checks: Any) -> Any:
     return validate_data(estimator, X, dtype=_FLOATS, **checks)
 
 
-def read_records(estimator: Any, X: Any, y: Any, *, real: bool) -> tuple[Any, Any]:
-    """Rows as a float array or csr, and targets: real numbers, or labels."""
+def read_records(estimator: Any, X: Any, y: Any, *, real: bool, reset: bool = True) -> tuple[Any, Any]:
+    """Rows as a float array or csr, and targets: real numbers, or labels. reset: whether columns may be others."""
     owner = type(estimator).__name__
     _check_cells(X, f"{owner}.fit(X=...)")
     if real:
         _check_cells(y, f"{owner}.fit(y=...)")
-    X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=_FLOATS, order="C", y_numeric=real)
+    checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": _FLOATS, "order": "C", "y_numeric": real}
+    X, y = validate_data(estimator, X, y, reset=reset, **checks)
     if not real:
         check_labels(owner, y)
     return X, np.asarray(y, dtype=np.float64) if real else y

@@ -17,7 +17,8 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import Fitted, Task, penalty, telling_level
 from consenso.estimators.frames import bound_of
-from consenso.estimators.linear import PUBLIC, PrivateLinearModel, check_size
+from consenso.estimators.learning import FitRequest
+from consenso.estimators.linear import PUBLIC, FitOptions, PrivateLinearModel, check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens
@@ -29,28 +30,85 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     target_bound: float | None
 
-    def fit(self, X: Any, y: Any, *, users: Any = None, rows_per_person: int = 1) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        users: Any = None,
+        rows_per_person: int | None = None,
+        weight_bound: float = 1.0,
+        start: Any = None,
+    ) -> Self:
         """Fit within the budget. X: (records, features), dense or sparse; y: real targets.
 
-        users: the id of the person of each row, where a person has several: the guarantee is then for all rows of a
-        person, each of whom counts like a person with rows_per_person rows at most, a public number.
+        sample_weight: weights of rows between 0 and the public weight_bound, by which noise grows. users: the id of the
+        person of each row, where a person has several: the guarantee is then for all rows of a person, each of whom
+        counts like a person with rows_per_person rows at most, a public number; None has it chosen within the budget.
+        start: a fitted estimator of the same kind whose model was released; a private fit learns what it leaves.
 
         X may also be a table that stays in storage (a path or a pattern of Parquet, Arrow or CSV files, a Polars
         LazyFrame, a DuckDB relation, a Dask data frame) with y the name of its target, or a NumPy memory map.
         """
+        options = FitOptions(
+            sample_weight=sample_weight,
+            users=users,
+            rows_per_person=rows_per_person,
+            weight_bound=weight_bound,
+            start=start,
+        )
         self._check_parameters()
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
-            if opens(X):
-                X, terms = self._open(X, y, None, users)
-                y, weights = None, None
-            else:
-                bound = bound_of(X)
-                X, y = read_records(self, X, y, real=True)
-                X, y, terms, weights = self._group(X, y, users, rows_per_person, bound)
-            self._keep(self._learn(lambda known: self._task(known, X.shape[1]), terms, X, y, weights))
+            self._fit(X, y, options)
         self._warn_of_shortening()
         return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        users: Any = None,
+        rows_per_person: int | None = None,
+        weight_bound: float = 1.0,
+    ) -> Self:
+        """Fit to more records within another epsilon, and average; every call is charged.
+
+        Bounds that the first call has found are kept, and cost nothing again.
+        """
+        options = FitOptions(
+            sample_weight=sample_weight,
+            users=users,
+            rows_per_person=rows_per_person,
+            weight_bound=weight_bound,
+            goes_on=hasattr(self, "row_map_"),
+        )
+        self._check_parameters()
+        with without_warnings(math.isfinite(self.epsilon)):
+            return self._go_on(lambda: self._fit(X, y, options))
+
+    def _fit(self, X: Any, y: Any, options: FitOptions) -> None:
+        self._keep(self._learn(self._read(X, y, options)).fitted)
+
+    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
+        self.coef_, self.intercept_ = np.array(coefficients[:, 0]), float(intercepts[0])
+
+    def _read(self, X: Any, y: Any, options: FitOptions) -> FitRequest:
+        if opens(X):
+            X, terms = self._open(X, y, None, options)
+            return FitRequest(
+                task_of=lambda known, _: self._task(known, X.shape[1]),
+                terms=terms,
+                X=X,
+                centers=self.fit_intercept,
+                counts_long_rows=False,
+            )
+        bound = bound_of(X)
+        X, y = read_records(self, X, y, real=True, reset=not options.goes_on)
+        return self._request(lambda known, _: self._task(known, X.shape[1]), X, options, bound=bound, targets=y)
 
     def predict(self, X: Any) -> Array:
         """Predictions, (records,)."""
@@ -58,8 +116,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         return self._scores(X, self.coef_, self.intercept_)
 
     def _keep(self, fitted: Fitted) -> None:
-        self.coef_ = np.array(fitted.coefficients[:, 0])
-        self.intercept_ = float(fitted.intercepts[0])
+        self._set_model(fitted.coefficients, fitted.intercepts)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

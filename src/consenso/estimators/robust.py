@@ -8,16 +8,18 @@ is at most smoothing/2 below the absolute value.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from consenso.errors import InputError
 from consenso.estimators.fitting import Task, penalty
-from consenso.estimators.linear import check_size
+from consenso.estimators.learning import gather
+from consenso.estimators.linear import FitOptions, check_size
 from consenso.estimators.privacy_params import PrivacyParams
-from consenso.estimators.reading import read_records
 from consenso.estimators.regression import PrivateRegressor, share_of
 from consenso.estimators.scale import find_scale
+from consenso.estimators.stages import Stages
 from consenso.losses import Absolute, Huber, Loss
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
@@ -71,21 +73,25 @@ class PrivateHuberRegressor(PrivateRegressor):
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, users: Any = None, rows_per_person: int = 1) -> Self:
-        """Fit within the budget. X: (records, features), dense or sparse; y: real targets; users as in PrivateRidge."""
-        self._check_parameters()
+    def _fit(self, X: Any, y: Any, options: FitOptions) -> None:
         if math.isfinite(self.epsilon) or self.scale is not None:
-            super().fit(X, y, users=users, rows_per_person=rows_per_person)
+            super()._fit(X, y, options)
             self.scale_ = self._public_scale(self.target_bound_)
-            return self
-        X, y = read_records(self, X, y, real=True)
-        X, y, terms, weights = self._group(X, y, users, rows_per_person)
-        columns = X.shape[1]
+            return
+        request = self._read(X, y, options)
+        columns = request.X.shape[1]
+        stages = Stages(terms=request.terms)
+        found = gather(request, stages, [])
         self.scale_ = find_scale(
-            lambda scale: self._scale_task(terms, scale, columns), self.threshold, terms, X, y, weights
+            lambda scale: self._scale_task(stages.terms, scale, columns),
+            self.threshold,
+            stages.terms,
+            found.X,
+            found.targets,
+            found.weights,
         )
-        self._keep(self._learn(lambda known: self._scale_task(known, self.scale_, columns), terms, X, y, weights))
-        return self
+        task_of = lambda known, _: self._scale_task(known, self.scale_, columns)  # noqa: E731 - as in every request
+        self._keep(self._learn(replace(request, task_of=task_of)).fitted)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -168,6 +174,8 @@ class PrivateLADRegressor(PrivateRegressor):
 
     def _l1_ratio(self) -> float:
         return float(self.l1_ratio)
+
+    _averages_weights = True
 
     def _usual_alpha(self, records: int) -> float:
         return 2.0 if self.l1_ratio > 0 else 1.0 / records

@@ -248,6 +248,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             )
         if not is_classifier(estimator) and getattr(estimator, "target_bound", None) is None:
             raise InputError(f"{owner}(estimator=...): scores of a regression need a public target_bound; give one.")
+        if is_classifier(estimator) and estimator.classes is None:
+            raise InputError(f"{owner}(estimator=...): every fit would look for labels; declare classes=[...].")
         if not is_number(self.draws) or not 1.01 <= self.draws <= MOST_MEAN:
             raise InputError(f"{owner}(draws={self.draws!r}): a mean number of fits lies in [1.01, {MOST_MEAN:g}].")
         if not is_number(self.validation) or not 0 < self.validation < 1:

@@ -60,7 +60,7 @@ def open_stages(terms: PrivacyParams, share: float, what: str) -> Iterator[Stage
         return
     from consenso.engine.ledger_charge import LedgerCharge, reserve
 
-    mu, excess = terms.whole_mu, terms.excess
+    mu, excess = terms.whole_mu, terms.whole_excess
     steps = {"add-remove": 1.0, "replace-one": 2.0} if terms.adjacency == "add-remove" else {"replace-one": 1.0}
     charges = {
         Scope(observer=Eavesdropper().key, unit=terms.unit, adjacency=adjacency): Gaussian(1 / mu, moved, excess)  # type: ignore[arg-type]

@@ -34,6 +34,8 @@ class PrivateLinearSVC(PrivateClassifier):
     PrivateLogisticRegression.
     """
 
+    _reach = 2.0  # margins of 1 to either side are what the loss asks for
+
     def __init__(
         self,
         *,
@@ -42,6 +44,7 @@ class PrivateLinearSVC(PrivateClassifier):
         row_bound: float | None = None,
         classes: ArrayLike | str | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
+        target_recall: float | None = None,
         alpha: float | None = None,
         bounds: str = "private",
         fit_intercept: bool = True,
@@ -58,6 +61,7 @@ class PrivateLinearSVC(PrivateClassifier):
         self.row_bound = row_bound
         self.classes = classes
         self.class_weight = class_weight
+        self.target_recall = target_recall
         self.alpha = alpha
         self.bounds = bounds
         self.fit_intercept = fit_intercept
@@ -74,12 +78,13 @@ class PrivateLinearSVC(PrivateClassifier):
         check_size(type(self).__name__, "intercept_scaling", self.intercept_scaling, "the value of a constant column")
         check_size(type(self).__name__, "smoothing", self.smoothing, "the width of a rounded corner")
 
-    def _check_count(self, classes: int) -> None:
+    def _check_count(self, classes: int) -> int:
         if classes > 2:
             raise InputError(
                 "Only binary classification is supported. The type of the target is multiclass: PrivateLinearSVC has "
                 f"two classes, and there are {classes}; use PrivateLogisticRegression."
             )
+        return super()._check_count(classes)
 
     def _constant(self, terms: PrivacyParams) -> float | None:
         if self.fit_intercept and self.intercept_scaling is not None:

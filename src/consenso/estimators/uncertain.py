@@ -41,9 +41,10 @@ class Uncertain:
     coef_: Array
     intercept_: Any
     _shortened: float
+    _middle: float
 
-    def _keep_evidence(self, evidence: FitEvidence | None, middle: float) -> None:
-        self._evidence, self._middle = evidence, middle
+    def _keep_evidence(self, evidence: FitEvidence | None) -> None:
+        self._evidence = evidence
         self.__dict__.pop("_made_estimate", None)
 
     @property
@@ -62,7 +63,8 @@ class Uncertain:
         if math.isinf(self.epsilon) or evidence is None:
             raise InputError(
                 f"{owner}.summary: standard errors are made of what a private fit releases, and this model was fitted "
-                "without privacy or read from a file; use statsmodels, or the file's `standard_errors`."
+                "without privacy, went on from another or was read from a file; use statsmodels, fit anew, or use the "
+                "file's `standard_errors`."
             )
         found = estimate(evidence.loss, evidence.records, evidence.constant, evidence.seen)
         columns, size = self.n_features_in_, len(found.coefficients)  # type: ignore[attr-defined]

@@ -1,8 +1,9 @@
-"""Weights of classes: public ones, or "balanced" from noisy numbers of records (docs/privacy.md#weights).
+"""Weights of records within a public bound, and of classes: public ones, or "balanced" from noisy numbers of records.
 
 Under privacy a weight multiplies what one record can do, so noise is that of the largest weight. Weights are divided by
 their mean over the records, so that a weighted fit has the scale of one without weights, and so are penalties. For
-public weights the mean is that of classes which they balance, K / sum of 1/weight: whether they do is private.
+public weights the mean is that of classes which they balance, K / sum of 1/weight: whether they do is private. Weights
+of records are private, and so is their mean: they are taken as they are (docs/privacy.md#weights).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.errors import InputError
+from consenso.estimators.labels import Labels
 from consenso.estimators.people import RowWeights
 from consenso.estimators.privacy_params import PrivacyParams, is_number
 from consenso.estimators.stages import Stages
@@ -26,45 +28,89 @@ BALANCED = "balanced"
 COUNTS_SHARE = 0.01
 
 
+# A bound of 1 would say that there are no weights.
+_ABOVE_ONE = math.nextafter(1.0, 2.0)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassWeights:
-    """Weights (classes,), None for "balanced"; codes: the class of each row, (rows,)."""
+    """Weights (classes,), None for "balanced"."""
 
     weights: Array | None
-    codes: NDArray[Any]
-    classes: int
 
     def share(self, terms: PrivacyParams) -> float:
         """What finding them costs, of the squared budget."""
         return COUNTS_SHARE if terms.is_private and self.weights is None else 0.0
 
-    def apply(self, stages: Stages, rows: RowWeights | None) -> tuple[RowWeights | None, str]:
+    def apply(self, stages: Stages, rows: RowWeights | None, labels: Labels) -> tuple[RowWeights | None, str]:
         """Weights of rows; `stages.terms` are told their bound and what penalties are divided by."""
-        own = None if rows is None else rows.contributions
-        weights = self._balance(stages, own) if self.weights is None else self.weights
+        weights = self._balance(stages, rows, labels) if self.weights is None else self.weights
         mean = len(weights) / float(np.sum(1 / weights)) if self.weights is not None else 1.0
         relative = weights / mean
-        bound = float(relative.max())
+        largest, bound = float(relative.max()), float(relative.max()) * stages.terms.weight_bound
         stages.terms = replace(stages.terms, weight_bound=bound, mean_weight=mean)
         note = "Classes weigh " + ", ".join(f"{each:.3g}" for each in relative) + " (in the order of classes_)"
-        if bound == 1.0:
+        if largest == 1.0 and bound in (1.0, _ABOVE_ONE):
             return rows, f"{note}."
-        values = relative[self.codes] if own is None else relative[self.codes] * own
-        many = len(values) if rows is None else rows.units
+        values = relative[labels.codes] * (1.0 if rows is None else rows.values)
+        own, many = (None, len(values)) if rows is None else (rows.contributions, rows.units)
         note += f"; one record may count {bound:.3g} times, and so does noise."
         return RowWeights(values=np.minimum(values, bound), contributions=own, units=many), note
 
-    def _balance(self, stages: Stages, own: Array | None) -> Array:
-        """Records over classes times the records of the class, as in scikit-learn, from noisy numbers."""
-        counts: Array = np.bincount(self.codes, own, minlength=self.classes).astype(np.float64)
-        if stages.terms.is_private:
+    def _balance(self, stages: Stages, rows: RowWeights | None, labels: Labels) -> Array:
+        """Records over classes times the records of the class, as in scikit-learn, from noisy numbers.
+
+        Weights of records count in an exact fit, as in scikit-learn; under privacy every unit counts once.
+        """
+        private, classes = stages.terms.is_private, len(labels.classes)
+        own = None if rows is None else rows.contributions if private else rows.values
+        counts: Array = np.bincount(labels.codes, own, minlength=classes).astype(np.float64)
+        if private:
             told = {"name": "numbers of records of each class", "add_remove": 1.0, "replace_one": math.sqrt(2.0)}
-            planned = stages.plan(COUNTS_SHARE, size=self.classes, **told)
+            planned = stages.plan(COUNTS_SHARE, size=classes, **told)
             noisy = stages.release(planned, 0, counts)
             # A class that cannot be told from none counts as what noise may hide.
             counts = np.maximum(noisy, 2 * planned.scale(stages.terms.adjacency))
-        balanced: Array = counts.sum() / (self.classes * counts)
+        balanced: Array = counts.sum() / (classes * counts)
         return balanced
+
+
+def read_weights(
+    owner: str, given: Any, weight_bound: float, terms: PrivacyParams, count: int
+) -> tuple[PrivacyParams, Array]:
+    """Weights of records, each within the public bound, and terms that know it; an exact fit has no bound to keep."""
+    if not is_number(weight_bound) or not 0 < weight_bound < math.inf:
+        raise InputError(
+            f"{owner}.fit(weight_bound={weight_bound!r}): weights have a public bound, a positive finite number."
+        )
+    found = _read_weights(owner, given, count)
+    bound = float(weight_bound) if terms.is_private else float(found.max())
+    long = np.flatnonzero(found > bound)
+    if len(long):
+        raise InputError(
+            f"{owner}.fit(sample_weight=...): row {long[0]} has a weight above weight_bound={weight_bound:g}; declare "
+            "the largest weight that there can be, from public knowledge, or divide the weights."
+        )
+    return replace(terms, weight_bound=_ABOVE_ONE if bound == 1.0 else bound), found
+
+
+def _read_weights(owner: str, given: Any, count: int) -> Array:
+    where = f"{owner}.fit(sample_weight=...)"
+    try:
+        found = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: weights are numbers, one for each row, and some are not.") from None
+    if found.shape != (count,):
+        raise InputError(
+            f"{where}: one weight for each of the {count} rows is needed, along one axis, and the shape is "
+            f"{found.shape}."
+        )
+    wrong = np.flatnonzero(~((found >= 0) & np.isfinite(found)))
+    if len(wrong):
+        raise InputError(f"{where}: row {wrong[0]} has none that is finite and at least 0; give it one, or drop it.")
+    if not found.any():
+        raise InputError(f"{where}: every weight is zero, and nothing is left to learn from.")
+    return found
 
 
 def read_class_weights(owner: str, given: Any, classes: NDArray[Any]) -> Array | None:

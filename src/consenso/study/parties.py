@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from consenso.arrays import IntArray
-from consenso.splits import Split, by_column, by_party, dirichlet, equal, one_per_record
+from consenso.splits import Split, by_column, by_group, by_party, dirichlet, equal, one_per_record
 from consenso.study.data import DataSection
 from consenso.study.keys import Faults
 from consenso.study.privacy import PrivacySection
@@ -47,6 +49,13 @@ def deal(split: SplitSection, rows: int) -> Split:
     return equal(rows, int(split.parties or 1), rng)
 
 
+def deal_people(split: SplitSection | None, users: Any) -> Split:
+    """An equal split of people, each of whom stays whole."""
+    assert split is not None
+    rng = None if split.seed is None else np.random.default_rng(split.seed)
+    return by_group(users, int(split.parties or 1), rng)
+
+
 def skew_labels(split: SplitSection, labels: IntArray) -> Split:
     """A split with label skew, drawn with the split's own seed."""
     assert split.concentration is not None
@@ -58,6 +67,7 @@ def check_parties(data: DataSection, privacy: PrivacySection, setting: SettingSe
     split, rows = setting.split, data.public_rows
     if setting.parties:
         _check_named(data, setting, faults)
+        _check_people(data, privacy, setting, faults)
         return
     if data.tables:
         faults.add("data.tables", "the files of named parties need [setting.parties] with their public sizes")
@@ -95,21 +105,28 @@ def check_parties(data: DataSection, privacy: PrivacySection, setting: SettingSe
             "dealing records by their place in the file moves the others when one is removed; use replace-one, deal by "
             "a column, or set privacy.seed for a simulation",
         )
-    if privacy.unit == "person" and (
-        setting.kind != "central" or data.schema is None or data.schema.user_column is None
-    ):
-        faults.add_value(
-            "privacy.unit",
-            "person",
-            'people with several records are protected in one table, setting.kind = "central", whose schema has a '
-            'column of kind = "user"',
-        )
+    _check_people(data, privacy, setting, faults)
     if privacy.unit == "party" and setting.kind == "central":
         faults.add_value(
             "privacy.unit",
             "party",
             'one curator with one table is one party; protect people with unit = "person", or set setting.kind = '
             '"federated", trust = "curator" and setting.split.kind = "column"',
+        )
+
+
+def _check_people(data: DataSection, privacy: PrivacySection, setting: SettingSection, faults: Faults) -> None:
+    """People have ids, and every one of them is with one party that others' sums are added to."""
+    if privacy.unit != "person":
+        return
+    dealt = setting.split is not None and setting.split.kind != "equal"
+    if setting.kind == "decentralized" or dealt or data.schema is None or data.schema.user_column is None:
+        faults.add_value(
+            "privacy.unit",
+            "person",
+            'people with several records are protected where a schema has a column of kind = "user", in one table, '
+            "with named parties that hold their own people, or dealt by setting.split.kind = "
+            '"equal", which keeps people whole',
         )
 
 

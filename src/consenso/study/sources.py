@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from consenso.arrays import IntArray
 from consenso.errors import InputError
 from consenso.shards.constant import with_constant
 from consenso.study.data import DataSection
@@ -25,6 +26,10 @@ class Records(NamedTuple):
     X: Any
     y: NDArray[Any]
     users: NDArray[Any] | None
+
+    def take(self, rows: IntArray) -> Records:
+        """Some of them."""
+        return Records(self.X[rows], self.y[rows], None if self.users is None else self.users[rows])
 
 
 @lru_cache(maxsize=2)

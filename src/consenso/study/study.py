@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import itertools
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +30,7 @@ from consenso.study.data import DataSection, read_data
 from consenso.study.keys import Faults, Keys
 from consenso.study.model import ModelSection, read_model
 from consenso.study.output import OutputSection, read_output
-from consenso.study.parties import deal, names_of, sizes_of, skew_labels
+from consenso.study.parties import deal, deal_people, names_of, sizes_of, skew_labels
 from consenso.study.planning import Planned, plan_of, problem_of
 from consenso.study.privacy import WAYS, PrivacySection, read_privacy
 from consenso.study.setting import SettingSection, read_setting
@@ -213,27 +214,47 @@ class Study:
                     "add it, or let the parties join by consenso serve and consenso join."
                 )
             read = [file_records(self.data, self.folder / files[name]) for name in self.parties]
+            if self.privacy.unit == "person":
+                return self._shards_of_people(read, range(len(read)))
             return Shards.from_parties(self._problem, [(self._rows(records.X), records.y) for records in read])
         if self.setting.split is None and self.data.table and (client is not None or is_stored(self.data.table)):
             return self._stored(self.folder / self.data.table, 0, client)
         records = self._records()
         if self.privacy.unit == "person":
-            return self._shards_of_people(records)
+            split = self.setting.split
+            if split is None:
+                return self._shards_of_people([records], [0])
+            dealt = deal_people(split, records.users)
+            parts = [records.take(dealt.order[a:b]) for a, b in itertools.pairwise(dealt.offsets)]
+            return self._shards_of_people(parts, range(len(parts)))
         return Shards.from_table(self._problem, self._rows(records.X), records.y, self._split(records))
 
-    def _shards_of_people(self, records: Records) -> Shards:
-        """Rows with weights, so that every person counts once."""
+    def _shards_of_people(self, parts: Sequence[Records], places: Sequence[int]) -> Shards:
+        """Rows of some parties with weights, so that every person counts once."""
         from consenso.estimators.people import read_people
 
-        people, declared = read_people("Study", records.users, len(records.y), 1), int(self.sizes.sum())
-        if people.count > declared or (people.count != declared and self.privacy.adjacency == "replace-one"):
-            raise InputError(
-                f"data.rows: {declared} people are declared and the file has another number; it is exact under "
-                'replace-one and an upper bound under privacy.adjacency = "add-remove"; correct it.'
-            )
-        kept = people.kept
-        rows, targets = self._rows(records.X[kept]), records.y[kept]
-        return Shards.build(self._problem, rows, targets, [0, len(kept)], weights=people.contributions)
+        rows, targets, weights = [], [], []
+        for records, place in zip(parts, places, strict=True):
+            people, declared = read_people("Study", records.users, len(records.y), 1), int(self.sizes[place])
+            if people.count > declared or (people.count != declared and self.privacy.adjacency == "replace-one"):
+                raise InputError(
+                    f"{'data.rows' if len(self.parties) == 1 else self.parties[place]}: {declared} people are declared "
+                    "and the file has another number; it is exact under replace-one and an upper bound under "
+                    'privacy.adjacency = "add-remove"; correct it.'
+                )
+            rows.append(self._rows(records.X[people.kept]))
+            targets.append(records.y[people.kept])
+            weights.append(people.contributions)
+        ends = np.cumsum([0, *map(len, targets)])
+        stacked = rows[0] if len(rows) == 1 else np.concatenate(rows)
+        return Shards.build(
+            self._problem,
+            stacked,
+            np.concatenate(targets),
+            ends,
+            parties=list(places),
+            weights=np.concatenate(weights),
+        )
 
     def party_shards(self, name: str, path: str | Path | None = None, client: Any = None) -> Shards:
         """The records of one party, from its own file or, in a simulation, its part of the table. Private.
@@ -247,16 +268,19 @@ class Study:
         if file is None and self.setting.parties:
             raise InputError(f"party {name!r}: no file was named for it; pass its path, or state it in data.tables.")
         if file is None:
-            X, y = self._part(place)
+            records = self._part(place)
         else:
             where = Path(file) if path is not None else self.folder / file
             if client is not None or is_stored(where):
                 return self._stored(where, place, client)
             records = file_records(self.data, where)
-            X, y = records.X, records.y
-        return Shards.from_parties(self._problem, [(self._rows(X), y)], parties=[place])
+        if self.privacy.unit == "person":
+            return self._shards_of_people([records], [place])
+        return Shards.from_parties(self._problem, [(self._rows(records.X), records.y)], parties=[place])
 
     def _stored(self, path: Path, party: int, client: Any = None) -> Shards:
+        if self.privacy.unit == "person":
+            raise InputError("privacy.unit = 'person': people are looked for in a table in memory; name one file.")
         bound, table = self.data.bound, open_table(self.data, path)
         intake: dict[str, Any] = {"bound": bound, "party": party}
         intake["constant"] = self.model.constant(bound) if self.model.intercept else None
@@ -268,11 +292,11 @@ class Study:
         """Rows and targets of the public test part, if the study has one."""
         return evaluation_records(self.data, self.folder)
 
-    def _part(self, place: int) -> tuple[Any, Any]:
-        records = self._records()
-        split = self._split(records)
-        mine = split.order[split.offsets[place] : split.offsets[place + 1]]
-        return records.X[mine], records.y[mine]
+    def _part(self, place: int) -> Records:
+        records, setting = self._records(), self.setting
+        people = self.privacy.unit == "person" and setting.split is not None
+        split = deal_people(setting.split, records.users) if people else self._split(records)
+        return records.take(split.order[split.offsets[place] : split.offsets[place + 1]])
 
     def _records(self) -> Records:
         if self.data.dataset is not None:

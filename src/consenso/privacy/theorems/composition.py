@@ -43,4 +43,10 @@ class Composition:
         declared = Assumption(
             "Nothing that depends on the data leaves except through the declared releases.", "plain-composition"
         )
-        return (declared, Assumption(self.why, "plain-composition"), *GAUSSIAN_RUN)
+        people = (Assumption("All records of a person have one id, and one party holds them.", "people"),)
+        return (
+            declared,
+            Assumption(self.why, "plain-composition"),
+            *GAUSSIAN_RUN,
+            *(people if self.unit == "person" else ()),
+        )

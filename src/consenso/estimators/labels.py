@@ -1,0 +1,159 @@
+"""Which labels there are: public where the type says so or they were declared, else released (docs/privacy.md#labels).
+
+    truth values     False and True, by their type
+    whole numbers    -1, 0 and 1 are public candidates: only their noisy numbers of records are released
+    all others       a label is told if its noisy number of records is above a level that a label of one unit alone
+                     passes with a probability of `Earlier.tells`
+
+Numbers that all look like 0 and 1, or like -1 and 1, are taken for the two: a rare class is not lost in noise. Records
+whose label is not told count as records of the most frequent class.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError
+from consenso.estimators.privacy_params import PrivacyParams
+from consenso.estimators.stages import Stages
+
+# Of the squared budget. At epsilon 1 and delta 1e-5 a number of records has a standard deviation of 24, and a label
+# that is no candidate is told from about 160 records on.
+LABELS_SHARE = 0.05
+# Of delta: that a label which only one unit has is told. Ten times less moves the level by a tenth.
+TELLS_SHARE = 0.01
+# Labels that are looked at; a table with more is no table of classes.
+MOST_LABELS = 1000
+# What a candidate has to be clear of, in standard deviations: chance alone passes that once in 700 times.
+CLEAR = 3.0
+# The tail of a discrete law is that of the continuous one a step of its grid further in, which is far less than this.
+_ROOM = 1e-3
+_NAME = "numbers of records of labels"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Labels:
+    """The classes in the order of scores, (classes,), and the place of each row's label among them, (rows,)."""
+
+    classes: NDArray[Any]
+    codes: IntArray
+
+    @property
+    def targets(self) -> NDArray[Any]:
+        """What a loss of margins takes: -1 and 1, or the places."""
+        return np.where(self.codes == 1, 1.0, -1.0) if len(self.classes) == 2 else self.codes.astype(np.int64)
+
+    def keep(self, rows: IntArray | slice) -> Labels:
+        """Those of some rows."""
+        return replace(self, codes=self.codes[rows])
+
+
+def encode_labels(owner: str, y: NDArray[Any], declared: NDArray[Any] | None) -> Labels:
+    """Labels among the declared ones; among those that occur where nothing is declared."""
+    seen, codes = np.unique(y, return_inverse=True)
+    classes = seen if declared is None else np.unique(declared)
+    if len(classes) < 2:
+        raise InputError(
+            f"{owner}.fit(y=...): labels of at least two classes are needed, and y has one class only; give records of "
+            "others, or declare all with classes=[...]."
+        )
+    if declared is not None:
+        place = {label: position for position, label in enumerate(classes.tolist())}
+        strange = [label not in place for label in seen.tolist()]
+        if any(strange):
+            row = int(np.argmax(np.isin(codes.reshape(-1), np.flatnonzero(strange))))
+            raise InputError(
+                f"{owner}.fit(y=...): y has labels that are not among classes={classes.tolist()}, the first in row "
+                f"{row}; declare every label that may occur."
+            )
+        codes = np.array([place[label] for label in seen.tolist()])[codes]
+    return Labels(classes=classes, codes=codes.reshape(-1))
+
+
+def are_public(y: NDArray[Any]) -> bool:
+    """Whether the type of labels says which there can be."""
+    return y.dtype.kind == "b"
+
+
+def read_by_type(y: NDArray[Any]) -> Labels:
+    """Truth values: both are classes, whichever occur."""
+    return Labels(classes=np.array([False, True]), codes=y.astype(np.int64))
+
+
+def prepare_terms(terms: PrivacyParams) -> PrivacyParams:
+    """Terms that set aside what telling labels costs of delta."""
+    return replace(terms, tells=TELLS_SHARE * terms.delta)
+
+
+def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Labels, str]:
+    """Release which labels there are, for LABELS_SHARE of the squared budget; and a sentence that says what was found.
+
+    own: what each row counts where a unit has several, at most 1 together, (rows,).
+    """
+    terms = stages.terms
+    seen, codes = np.unique(y, return_inverse=True)
+    if len(seen) > MOST_LABELS:
+        raise InputError(
+            f"{terms.owner}.fit(y=...): more than {MOST_LABELS} different labels are no classes that can be found; "
+            "declare classes=[...], or use a regressor."
+        )
+    candidates = [] if y.dtype.kind not in "iuf" else [v for v in (-1, 0, 1) if v >= 0 or y.dtype.kind != "u"]
+    names = np.union1d(seen, np.array(candidates, dtype=seen.dtype)) if candidates else seen
+    place = np.searchsorted(names, seen)[codes.reshape(-1)]
+    counts = np.bincount(place, own, minlength=len(names)).astype(np.float64)
+    planned = stages.plan(
+        LABELS_SHARE,
+        name=_NAME,
+        add_remove=1.0,
+        replace_one=math.sqrt(2.0),
+        size=MOST_LABELS + 3,
+        tells=terms.tells,
+    )
+    noisy = stages.release(planned, 0, counts)
+    scale = planned.scale(terms.adjacency)
+    is_candidate = np.isin(names, candidates)
+    level = np.where(is_candidate, CLEAR * scale, telling_count(scale, terms.tells, terms.rows_per_unit))
+    told = noisy > level
+    classes = _complete(names, noisy, told, candidates)
+    if len(classes) < 2:
+        raise InputError(
+            f"{terms.owner}.fit(y=...): fewer than two labels have so many records, about {level.max():.0f} each, that "
+            "they can be told within this budget, which is spent; pass classes=[...], all labels there can be."
+        )
+    common = int(np.argmax(np.where(np.isin(names, classes), noisy, -np.inf)))
+    found = np.searchsorted(classes, np.where(np.isin(names, classes), names, names[common]))
+    note = (
+        f"No classes were given: {len(classes)} labels were found for {LABELS_SHARE:.0%} of the squared budget; "
+        "records with others count as records of the most frequent one."
+    )
+    return Labels(classes=classes, codes=found[place]), note
+
+
+def telling_count(scale: float, tells: float, most: int) -> float:
+    """A noisy count above which a label is told: one of a single unit passes with a probability of `tells` at most.
+
+    most: labels that one unit can have.
+    """
+    return 1.0 + scale * (_ROOM - float(special.ndtri(tells / most)))
+
+
+def _complete(names: NDArray[Any], noisy: Array, told: NDArray[np.bool_], candidates: list[int]) -> NDArray[Any]:
+    """The labels that were told; 0 and 1, or -1 and 1, where no other is."""
+    found = names[told]
+    if not candidates or len(found) > 1 or not np.isin(found, candidates).all():
+        return found
+    if not len(found):
+        found = names[[int(np.argmax(np.where(np.isin(names, candidates), noisy, -np.inf)))]]
+    if found[0] == 1:
+        rest = np.array([value for value in candidates if value != 1], dtype=names.dtype)
+        other = rest[int(np.argmax([noisy[names == value][0] for value in rest]))]
+    else:
+        other = names.dtype.type(1)
+    return np.unique(np.array([found[0], other], dtype=names.dtype))

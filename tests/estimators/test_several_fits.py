@@ -1,0 +1,95 @@
+"""More than one fit: each call is charged, what was released is used again for nothing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import consenso
+from consenso.errors import BudgetError, InputError
+from consenso.privacy.ledger import Budget, Ledger
+
+RNG = np.random.default_rng(9)
+X = RNG.normal(size=(8000, 4)) * [1.0, 50.0, 0.1, 1.0] + [3.0, 0.0, 0.0, 0.0]
+SCORES = (X - [3.0, 0, 0, 0]) @ [1.5, 0.02, -10.0, 0.0]
+LABELS = RNG.random(8000) < 1 / (1 + np.exp(-SCORES))
+TARGETS = 40.0 + SCORES + 0.5 * RNG.normal(size=8000)
+PARTS = np.array_split(np.arange(8000), 4)
+
+
+def made(name="PrivateLogisticRegression", **rest):
+    return getattr(consenso, name)(**({"epsilon": 1.0, "delta": 1e-5, "random_state": 0} | rest))
+
+
+def risk(model):
+    if hasattr(model, "classes_"):
+        return -np.mean(model.predict_log_proba(X)[np.arange(8000), LABELS.astype(int)])
+    return np.mean((model.predict(X) - TARGETS) ** 2)
+
+
+@pytest.mark.parametrize("name", ["PrivateLogisticRegression", "PrivateRidge", "PrivateHuberRegressor"])
+def test_parts_of_a_table_are_learnt_one_after_the_other(name) -> None:
+    y = LABELS if name == "PrivateLogisticRegression" else TARGETS
+    alone = [made(name, random_state=number).fit(X[part], y[part]) for number, part in enumerate(PARTS)]
+    first, model = alone[0], made(name)
+    for number, part in enumerate(PARTS):
+        model.set_params(random_state=number).partial_fit(X[part], y[part])
+        if number:
+            assert model.card_.parameters.get("earlier") is None, "bounds are those of the first call"
+    # Four calls: a record that is in each of them has lost four times as much of the square.
+    one = first.guarantee_
+    assert model.guarantee_.epsilon(1e-5) == pytest.approx(one.compose(one, one, one).epsilon(1e-5), rel=1e-3)
+    exact = made(name, epsilon=math.inf).fit(X, y)
+    assert risk(model) - risk(exact) < 0.8 * np.mean([risk(each) - risk(exact) for each in alone])
+    np.testing.assert_array_equal(model.row_map_.columns.scale, first.row_map_.columns.scale)
+
+
+def test_exact_parts_are_averaged() -> None:
+    model = made("PrivateRidge", epsilon=math.inf)
+    parts = [made("PrivateRidge", epsilon=math.inf).fit(X[part], TARGETS[part]) for part in PARTS]
+    for part in PARTS:
+        model.partial_fit(X[part], TARGETS[part])
+    np.testing.assert_allclose(model.coef_, np.mean([part.coef_ for part in parts], axis=0), rtol=1e-10)
+
+
+def test_every_call_is_charged_and_says_what_the_data_set_has_cost(tmp_path) -> None:
+    budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=1.0, delta=1e-5)
+    ledger = Ledger.create(tmp_path / "a.ledger", dataset="stays", budgets=[budget])
+    model = made(epsilon=0.6, random_state=None, ledger=ledger, row_bound=4.0)
+    model.partial_fit(X[:300], LABELS[:300])
+    assert "'stays' has cost epsilon 0.6 of 1 so far" in model.notes_[-1]
+    model.partial_fit(X[300:600], LABELS[300:600])
+    spent = ledger.balances()[0].spent
+    assert spent == pytest.approx(model.guarantee_.epsilon(1e-5), rel=1e-3)
+    assert f"has cost epsilon {spent:.3g} of 1 so far" in model.notes_[-1]
+    kept = model.coef_.copy()
+    with pytest.raises(BudgetError):
+        model.partial_fit(X[600:900], LABELS[600:900])
+    np.testing.assert_array_equal(model.coef_, kept)
+
+
+@pytest.mark.parametrize("name", ["PrivateLogisticRegression", "PrivateRidge"])
+def test_a_fit_starts_from_a_released_model(name) -> None:
+    y = LABELS if name == "PrivateLogisticRegression" else TARGETS
+    released = made(name).fit(X[:6000], y[:6000])
+    few = slice(6000, 6400)
+    cold, warm = made(name, random_state=1).fit(X[few], y[few]), made(name, random_state=1)
+    warm.fit(X[few], y[few], start=released)
+    assert risk(warm) < risk(cold)
+    assert 0.999 < warm.guarantee_.epsilon(1e-5) <= 1.0
+    exact = made(name, epsilon=math.inf).fit(X[few], y[few], start=released)
+    np.testing.assert_allclose(exact.coef_, made(name, epsilon=math.inf).fit(X[few], y[few]).coef_)
+
+
+def test_starts_that_cannot_be() -> None:
+    released = made(row_bound=4.0).fit(X[:300], LABELS[:300])
+    with pytest.raises(InputError, match="a fitted PrivateRidge is needed"):
+        made("PrivateRidge").fit(X, TARGETS, start=released)
+    with pytest.raises(InputError, match="has 4 columns, and X has 3"):
+        made().fit(X[:, :3], LABELS, start=released)
+    with pytest.raises(InputError, match="starts from zero; use solver='preconditioned'"):
+        made(solver="dp-sgd").fit(X[:300], LABELS[:300], start=released)
+    with pytest.raises(ValueError, match="features"):
+        released.partial_fit(X[:, :3], LABELS)
