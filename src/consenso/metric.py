@@ -6,7 +6,7 @@ Public computations on public matrices.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -169,7 +169,13 @@ class Look:
 
     metric: Metric
     effective: float  # directions that stand out: the mean squared length of a row in the metric
-    trace: float  # of the noisy matrix
+    spectrum: Array  # of the noisy matrix
+    lift: float  # by how much its eigenvalues were lifted
+
+    @property
+    def trace(self) -> float:
+        """Of the noisy matrix."""
+        return float(self.spectrum.sum())
 
 
 def look(moment: Array, noise: float, floor: float, least: float) -> Look:
@@ -180,9 +186,10 @@ def look(moment: Array, noise: float, floor: float, least: float) -> Look:
     """
     spectrum, vectors = np.linalg.eigh(moment)
     found = np.maximum(spectrum, 0.0)
-    values = found + max(floor * noise * np.sqrt(2.0 * len(moment)), least)
+    lift = float(max(floor * noise * np.sqrt(2.0 * len(moment)), least))
+    values = found + lift
     effective = float(np.sum(found / values))
-    return Look(metric=Metric(vectors, values), effective=max(effective, 1.0), trace=float(spectrum.sum()))
+    return Look(metric=Metric(vectors, values), effective=max(effective, 1.0), spectrum=spectrum, lift=lift)
 
 
 def again(before: Metric, moment: Array, noise: float, floor: float, least: float) -> Look:
@@ -190,7 +197,7 @@ def again(before: Metric, moment: Array, noise: float, floor: float, least: floa
     seen = look(moment, noise, floor, least)
     root = before.power(0.5)
     matrix = root @ seen.metric.power(1.0) @ root
-    return Look(metric=Metric.of((matrix + matrix.T) / 2), effective=seen.effective, trace=seen.trace)
+    return replace(seen, metric=Metric.of((matrix + matrix.T) / 2))
 
 
 def pack_symmetric(matrices: Array) -> Array:

@@ -206,6 +206,33 @@ kind = "central"
         Study.load(tmp_path / "study.toml")
 
 
+def test_a_model_file_has_standard_errors(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    cells = rng.uniform(-1, 1, size=(1500, 2))
+    y = cells @ [1.0, -0.5] + 0.3 * rng.normal(size=1500)
+    lines = [f"{a:.6f},{b:.6f},{c:.6f}" for (a, b), c in zip(cells, y, strict=True)]
+    (tmp_path / "table.csv").write_text("a,b,y\n" + "\n".join(lines) + "\n")
+    column = "kind = 'numeric'\nlow = -1\nhigh = 1\nmissing = 'middle'\n"
+    (tmp_path / "schema.toml").write_text(
+        f"intercept = true\n[columns.a]\n{column}[columns.b]\n{column}"
+        "[columns.y]\nkind = 'target'\nlow = -3\nhigh = 3\n"
+    )
+    tables = {
+        "data": {"table": "table.csv", "schema": "schema.toml", "rows": 1500},
+        "model": {"loss": "squared"},
+        "privacy": {"epsilon": 2.0, "delta": 1e-5, "seed": 1},
+        "setting": {"kind": "central", "algorithm": "auto"},
+    }
+    trained = train(Study.from_tables(tables, folder=tmp_path), tmp_path / "run")
+    read = load_model(tmp_path / "run")
+    assert read.standard_errors is not None
+    assert read.estimates is not None
+    assert (read.standard_errors == trained.model.standard_errors).all()
+    # The ratio does not depend on the units of features; a tenth is five of its standard errors.
+    assert read.estimates[1] / read.estimates[0] == pytest.approx(-0.5, abs=0.1)
+    assert (read.standard_errors[:2] < 0.1 * np.abs(read.estimates[0])).all()
+
+
 SCHEMA_OF_PEOPLE = """
 [columns.age]
 kind = "numeric"

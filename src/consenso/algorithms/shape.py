@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from consenso.algorithms.evidence import Evidence
 from consenso.arrays import Array, IntArray
 from consenso.conventions import Trust
 from consenso.errors import InputError
@@ -137,6 +138,15 @@ class Finishes(Protocol):
 
     def finished(self, facts: PublicFacts, hub: Any) -> bool:
         """Whether the next round would do nothing."""
+        ...
+
+
+@runtime_checkable
+class GivesEvidence(Protocol):
+    """A hub whose releases tell how uncertain its model is."""
+
+    def evidence(self, facts: PublicFacts, hub: Any) -> Evidence | None:
+        """What standard errors are made of, from released values alone; None where too little was released."""
         ...
 
 

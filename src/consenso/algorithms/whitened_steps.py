@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consenso.algorithms import noise_levels, target_counts
+from consenso.algorithms.evidence import Evidence, Looked, products
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
 from consenso.algorithms.shape import require_positive
 from consenso.algorithms.slope_sizes import Sizes
@@ -17,6 +18,8 @@ from consenso.algorithms.whitening import (
     NARROWEST_WIDTH,
     SHORTEST_CLIP,
     Hub,
+    first_look,
+    second_look,
     within_bounds,
 )
 from consenso.arrays import Array
@@ -125,6 +128,13 @@ class WhitenedSteps:
             x=zero,
             total=zero,
             averaged=0,
+            points=zero,
+            pulls=zero,
+            products=np.zeros(3),
+            spectrum=np.empty(0),
+            looked=np.zeros(0),
+            sizes=np.empty(0),
+            met=np.empty(0),
         )
         return hub if self.looks or self.counts else self._ready(facts, hub)
 
@@ -157,9 +167,11 @@ class WhitenedSteps:
             constant = self.constant**2
             length = max(seen.trace - constant, noise * math.sqrt(problem.features))
             hub = replace(hub, filled=min(1.0, max(length / (problem.row_bound**2 - constant), LEAST)))
+            hub = first_look(hub, seen, noise)
         else:
             noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_LOOK)
             seen = again(hub.metric, moment, noise, NoiseLevels.floor, least)
+            hub = second_look(hub, seen, noise)
         metric = within_bounds(facts, seen.metric)
         return self._ready(facts, replace(hub, vectors=metric.vectors, values=metric.values, effective=seen.effective))
 
@@ -167,6 +179,7 @@ class WhitenedSteps:
         """A clip, and how many steps are left, for slopes as large as they are."""
         problem, noise = facts.problem, facts.noise["gradient"] * hub.effective / facts.problem.records
         found = Sizes.read(problem, counts, facts.noise["slopes"])
+        hub = replace(hub, sizes=counts, met=hub.x)
         if found is None:
             return hub
         noise /= slope_limit(problem)
@@ -269,6 +282,9 @@ class WhitenedSteps:
             x=bent.prox(self._regularizer(facts, hub), moved, hub.weight),
             total=hub.total + moved if late else hub.total,
             averaged=hub.averaged + late,
+            points=hub.points + hub.x if late else hub.points,
+            pulls=hub.pulls + gradient if late else hub.pulls,
+            products=hub.products + late * products(metric.apply(hub.x, 0.5), gradient),
         )
 
     def _regularizer(self, facts: PublicFacts, hub: Hub) -> Regularizer:
@@ -318,3 +334,27 @@ class WhitenedSteps:
         """How much noise adds to the squared size of a model in the metric: in all directions where they are alike."""
         directions = facts.problem.features if hub.metric.is_round else hub.effective
         return directions * facts.problem.outputs * (self._noise(facts, hub) / self._later_curvature(facts, hub)) ** 2
+
+    def evidence(self, facts: PublicFacts, hub: Hub) -> Evidence | None:
+        """What standard errors are made of; None where no second moment was released, or kinks were smoothed."""
+        if not hub.averaged or not hub.looked.size or self.smoothing:
+            return None
+        problem, real = facts.problem, facts.problem.loss.targets == "real"
+        point, pull, unit = hub.points / hub.averaged, hub.pulls / hub.averaged, slope_limit(problem)
+        spread = hub.products / hub.averaged - products(hub.metric.apply(point, 0.5), pull)
+        return Evidence(
+            metric=hub.metric,
+            point=point,
+            pull=pull,
+            noise=self._noise(facts, hub) / float(np.sqrt(self._share(replace(hub, taken=hub.steps)) * hub.averaged)),
+            clip=hub.clip,
+            limit=unit * hub.width,
+            steps=hub.averaged,
+            scatter=spread / facts.dim * hub.averaged / max(hub.averaged - 1, 1),
+            looked=Looked(**dict(zip(Looked.__dataclass_fields__, map(float, hub.looked), strict=True))),
+            spread=hub.spread * unit if real and hub.spread < 1 else 0.0,
+            unit=unit,
+            origin=hub.origin,
+            sizes=hub.sizes,
+            met=hub.met,
+        )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from consenso.algorithms import slope_sizes
+from consenso.algorithms.evidence import Looked
 from consenso.algorithms.noise_levels import clip_slopes, slope_limit
 from consenso.algorithms.target_counts import count_rows
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
-from consenso.metric import Metric
+from consenso.metric import Look, Metric
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.public_facts import PublicFacts
 from consenso.rows import moment_step, multiply, sum_step
@@ -54,6 +55,14 @@ class Hub:
     x: Array
     total: Array  # sum of the late points before the prox
     averaged: int
+    # Of the late steps, for standard errors (consenso.algorithms.evidence):
+    points: Array  # sum of the iterates
+    pulls: Array  # sum of the gradients, whitened
+    products: Array  # sums of products of iterate and iterate, iterate and gradient, gradient and gradient, whitened
+    spectrum: Array  # eigenvalues of the first second moment as they were released; empty before it
+    looked: Array  # the numbers of evidence.Looked; empty before a second moment was released
+    sizes: Array  # noisy numbers of records by size of their slopes; empty before they are counted
+    met: Array  # the model at which they were counted
 
     @property
     def metric(self) -> Metric:
@@ -64,6 +73,30 @@ class Hub:
     def weight(self) -> float:
         """How much a typical record is shortened: the loss counts so much less, and so must the regularizer."""
         return min(1.0, self.clip / float(np.sqrt(self.effective)))
+
+
+def first_look(hub: Hub, seen: Look, noise: float) -> Hub:
+    """The hub with what standard errors need of a first second moment, whose packed entries have this noise."""
+    values, entry = seen.metric.values, noise * float(np.linalg.norm(1.0 / seen.metric.values))
+    blur = noise * float(np.mean(1.0 / values))
+    told = Looked(length=float(np.sum(seen.spectrum / values)), noise=entry, blur=blur)
+    return replace(hub, spectrum=seen.spectrum, looked=np.array(astuple(told)))
+
+
+def second_look(hub: Hub, seen: Look, noise: float) -> Hub:
+    """The same of a second one; the noise of the first is that of `hub`."""
+    before, metric = hub.metric, seen.metric
+    inverse = metric.power(-1.0)
+    first = hub.looked[2] / float(np.mean(1.0 / before.values))
+    told = Looked(
+        length=float(np.sum(inverse * Metric(before.vectors, hub.spectrum).power(1.0))),
+        noise=first * float(np.linalg.norm(inverse)),
+        blur=noise * len(inverse) / max(seen.trace, noise),
+        clip=hub.clip,
+        lift=seen.lift,
+        last=float(before.power(1.0)[-1, -1]),
+    )
+    return replace(hub, looked=np.array(astuple(told)))
 
 
 def moment_release(facts: PublicFacts, *, several: bool) -> Release:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from consenso.algorithms.shape import Diagnoses, Finds, HubAlgorithm, PeerAlgorithm
+from consenso.algorithms.evidence import Evidence
+from consenso.algorithms.shape import Diagnoses, Finds, GivesEvidence, HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array
 from consenso.engine.checkpoint import Checkpoint, continuation_of
 from consenso.engine.coins import DrawnCoins
@@ -36,6 +37,7 @@ class Result:
     entries: Sequence[ReleaseRecord]
     trace: Trace
     findings: Mapping[str, float] = field(default_factory=dict)  # what the algorithm found out from releases
+    evidence: Evidence | None = None  # what standard errors are made of
 
     def card(self, delta: float) -> Card:
         """The privacy card of the run: that of its plan, which charges the most that the run could spend."""
@@ -114,6 +116,7 @@ def run(
         entries=at.entries,
         trace=history,
         findings=algorithm.findings(facts, at.hub) if isinstance(algorithm, Finds) else {},
+        evidence=_get_evidence(plan, at),
     )
 
 
@@ -145,6 +148,12 @@ def get_model(plan: Plan, progress: Progress) -> Array:
     models: Array = plan.algorithm.models(facts, progress.state)
     mean: Array = models.mean(axis=0)
     return mean
+
+
+def _get_evidence(plan: Plan, progress: Progress) -> Evidence | None:
+    if not isinstance(plan.algorithm, GivesEvidence):
+        return None
+    return plan.algorithm.evidence(plan.spec.facts.at(progress.round), progress.hub)
 
 
 def coins_of(plan: Plan, progress: Progress) -> Coins:

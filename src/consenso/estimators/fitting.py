@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from consenso.algorithms.evidence import Evidence
 from consenso.algorithms.noise_levels import scale_regularizer
 from consenso.arrays import Array
 from consenso.errors import InputError
@@ -98,11 +99,22 @@ class Fitted:
     guarantee: Guarantee
     claims: LazyCard
     findings: Mapping[str, float] = field(default_factory=dict)  # what was released on the way
+    evidence: FitEvidence | None = None
 
     @property
     def records(self) -> int:
         """From how many records or people it has learnt, a public or released number."""
         return self.claims.problem.records
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitEvidence:
+    """What standard errors of a fit are made of; released, or public."""
+
+    loss: Loss
+    records: int
+    constant: float | None
+    seen: Evidence | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,6 +257,13 @@ def _private(
         guarantee=plan.guarantee(choose_observer(plan.trust), terms.delta),
         claims=LazyCard(plan=_without_seed(plan), problem=problem, delta=terms.delta),
         findings=result.findings,
+        evidence=FitEvidence(
+            loss=task.loss,
+            records=problem.records,
+            constant=task.constant,
+            # Rows of a weight of their own vary otherwise than those that count alike.
+            seen=None if problem.is_weighted else result.evidence,
+        ),
     )
 
 

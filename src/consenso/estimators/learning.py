@@ -124,7 +124,7 @@ class Learnt:
     target_bound: float | None
     notes: tuple[str, ...]
     shortened: float
-    middle: float
+    middle: float  # what was subtracted from targets
     classes: NDArray[Any] | None
     threshold: float
     cap: int | None
@@ -215,6 +215,7 @@ def _learn(request: FitRequest, stages: Stages) -> Learnt:
     coefficients, intercepts = rows.restore(fitted.coefficients, fitted.intercepts)
     if prior is not None and labels is None:
         coefficients, intercepts = coefficients + prior.coefficients, intercepts + prior.intercepts
+        fitted = replace(fitted, evidence=None)  # of what was added to the earlier model alone
     fitted = replace(fitted, coefficients=coefficients, intercepts=intercepts + middle)
     threshold = 0.0
     if search is not None and isinstance(labels, Labels):

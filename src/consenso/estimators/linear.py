@@ -23,6 +23,7 @@ from consenso.estimators.privacy_params import PrivacyParams, is_number, terms_o
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows
 from consenso.estimators.stored import open_rows
+from consenso.estimators.uncertain import Uncertain
 from consenso.estimators.weights import read_weights
 from consenso.privacy.guarantee import Guarantee
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
@@ -51,7 +52,7 @@ class FitOptions:
     goes_on: bool = False  # with what an earlier call has found
 
 
-class PrivateLinearModel(PrivateEstimator):
+class PrivateLinearModel(Uncertain, PrivateEstimator):
     """Checks, the intercept's column, attributes and scores; not for direct use."""
 
     row_bound: float | None
@@ -223,6 +224,7 @@ class PrivateLinearModel(PrivateEstimator):
         fit()
         whole = before.average(self._released())
         self._set_model(whole.coefficients, whole.intercepts)
+        self._keep_evidence(None)  # each call has told of its own records alone
         self._records_learnt = whole.records
         self.guarantee_ = promised.compose(self.guarantee_)
         return self
@@ -249,6 +251,7 @@ class PrivateLinearModel(PrivateEstimator):
         self.solver_reason_ = fitted.reason
         self.n_iter_ = fitted.steps
         self._claims = fitted.claims
+        self._keep_evidence(fitted.evidence)
         self.notes_ += self._say_spent(request.terms.ledger)
         return learnt
 

@@ -28,7 +28,7 @@ LARGEST = 256 << 20  # bytes of a file
 MOST_NUMBERS = 10_000_000
 KEYS = {
     *("format", "loss", "coefficients", "intercept", "features", "classes", "row_bound", "schema", "card", "study"),
-    *("versions", "digest"),
+    *("versions", "digest", "estimates", "standard_errors"),
 }
 
 
@@ -54,6 +54,8 @@ def to_json(model: Model) -> dict[str, Any]:
         "card": None if model.card is None else model.card.to_json(),
         "study": model.study,
         "versions": model.versions or current_versions(),
+        "estimates": None if model.estimates is None else model.estimates.tolist(),
+        "standard_errors": None if model.standard_errors is None else model.standard_errors.tolist(),
     }
 
 
@@ -96,6 +98,9 @@ def _from_json(content: Mapping[str, Any]) -> Model:
         card=None if content["card"] is None else Card.from_json(content["card"]),
         study=None if content["study"] is None else str(content["study"]),
         versions={str(name): str(value) for name, value in content["versions"].items()},
+        # Files from before there were standard errors have none.
+        estimates=_read_optional(content.get("estimates")),
+        standard_errors=_read_optional(content.get("standard_errors")),
     )
 
 
@@ -143,6 +148,10 @@ def _numbers(value: Any, axes: int) -> Array:
     if array.ndim != axes or array.dtype.kind not in "fi" or array.size > MOST_NUMBERS:
         raise InputError(f"coefficients are numbers along {axes} axes, at most {MOST_NUMBERS:,} of them.")
     return array.astype(np.float64)
+
+
+def _read_optional(value: Any) -> Array | None:
+    return None if value is None else _numbers(value, 1)
 
 
 def _texts(value: Any, what: str) -> tuple[str, ...]:

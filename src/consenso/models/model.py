@@ -38,6 +38,8 @@ class Model:
     coefficients: (features, outputs), without the intercept. intercept: (outputs,). classes: in the order of the loss;
     None for a regression. row_bound: rows are scaled to this norm if they are longer, as in training. schema: how a
     table becomes features, if the model was trained on one. study: the digest of the study that it comes from.
+    estimates, standard_errors: (features,), and the intercept as the last where there is one, as `summary` of an
+    estimator has them (docs/estimators.md#uncertainty); None where the training tells none.
     """
 
     loss: Loss
@@ -50,6 +52,8 @@ class Model:
     card: Card | None = field(default=None, repr=False)
     study: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
+    estimates: Array | None = field(default=None, repr=False)
+    standard_errors: Array | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         shape = (len(self.features), self.loss.outputs)
@@ -71,6 +75,10 @@ class Model:
             raise InputError(f"Model(row_bound={self.row_bound}): a bound on the norm of rows is positive and finite.")
         if self.schema is not None and _features_of(self.schema) != self.features:
             raise InputError("Model(features=...): the features are not those of the schema; use its names.")
+        wide = len(self.features) + (intercept is not None)
+        for told in (self.estimates, self.standard_errors):
+            if told is not None and (np.shape(told) != (wide,) or not np.isfinite(told).all()):
+                raise InputError(f"Model(standard_errors=...): {wide} finite numbers are needed, the intercept's last.")
         for array in (coefficients, intercept):
             if array is not None:
                 array.setflags(write=False)

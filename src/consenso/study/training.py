@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from consenso.arrays import Array
 from consenso.engine.ledger_charge import LedgerCharge
 from consenso.engine.run import Result, run
 from consenso.engine.trace import Trace
 from consenso.errors import ConsensoError, InputError
+from consenso.estimators.uncertainty import Estimate, estimate
 from consenso.models import Model, save_model
 from consenso.planning.plan import Plan
 from consenso.privacy.card import Card
@@ -149,7 +152,26 @@ def is_covered(study: Study, plan: Plan) -> bool:
 
 def model_of(study: Study, result: Result, card: Card) -> Model:
     """The model of a result, with everything that is needed to use it."""
-    return model_with(study, result.coefficients, card)
+    model = model_with(study, result.coefficients, card)
+    found = _estimate(study, result)
+    if found is None:
+        return model
+    scale = np.ones(len(found.coefficients))
+    if model.intercept is not None:
+        scale[-1] = study.model.constant(study.data.bound)
+    return replace(model, estimates=scale * found.coefficients, standard_errors=scale * found.standard_errors)
+
+
+def _estimate(study: Study, result: Result) -> Estimate | None:
+    """What the rounds tell of the model's uncertainty, where their guarantee is the study's and formulas hold."""
+    problem = result.plan.problem
+    if result.evidence is None or problem.is_weighted or not is_covered(study, result.plan):
+        return None
+    constant = study.model.constant(study.data.bound) if study.model.intercept else None
+    try:
+        return estimate(problem.loss, problem.records, constant, result.evidence)
+    except InputError:
+        return None
 
 
 def model_with(study: Study, coefficients: Array, card: Card | None) -> Model:
