@@ -24,6 +24,7 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import nctdtrinc, ndtri
 
 from consenso.arrays import Array
@@ -101,7 +102,7 @@ def bound_mu(canaries: int, guesses: int, right: int, *, confidence: float) -> f
     return low
 
 
-def bound_pair(scores: Array, coins: Array, *, confidence: float) -> float:
+def bound_pair(scores: Array, coins: NDArray[np.bool_], *, confidence: float) -> float:
     """The largest mu that is ruled out if the scores of either version are independent and normal, alike in spread.
 
     The Gaussian pair of Andrew et al. 2023, with a confidence bound: the standardised difference of the two means has a
