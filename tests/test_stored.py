@@ -176,7 +176,7 @@ def test_people_of_a_table_in_storage(table, tmp_path, monkeypatch) -> None:
     ids = np.minimum(np.arange(RECORDS) // 2, 600)  # 600 people with two rows, and one with 300
     named = table.with_columns(pl.Series("id", ids))
     named.write_parquet(tmp_path / "people.parquet")
-    expected = model().fit(table.drop("y").to_numpy(), table["y"].to_numpy(), users=ids)
+    expected = model().fit(table.drop("y").to_numpy(), table["y"].to_numpy(), users=ids, rows_per_person=1)
     found = model().fit(tmp_path / "people.parquet", "y", users="id")
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     assert found.guarantee_.unit == "person"

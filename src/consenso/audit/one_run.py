@@ -173,7 +173,7 @@ def weigh(
         confidence=confidence,
         lower=lower,
         within=bound_within(claim, count, guesses, right, delta=delta, confidence=confidence),
-        pair=gaussian.epsilon(bound_pair(scores, coins, confidence=confidence), delta),
+        pair=gaussian.epsilon(bound_pair(scores, coins.astype(np.bool_), confidence=confidence), delta),
         view=view,
     )
 

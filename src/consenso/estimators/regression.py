@@ -50,7 +50,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         start: a fitted estimator of the same kind whose model was released; a private fit learns what it leaves.
 
         X may also be a table that stays in storage (a path or a pattern of Parquet, Arrow or CSV files, a Polars
-        LazyFrame, a DuckDB relation, a Dask data frame) with y the name of its target, or a NumPy memory map.
+        LazyFrame, a DuckDB relation, a Dask data frame) with y the name of its target, or a NumPy memory map. There
+        rows_per_person is 1 where it is left out.
         """
         options = FitOptions(
             sample_weight=sample_weight,
