@@ -22,6 +22,7 @@ MODULES = (
     "storage",
     "waiting",
     "wide",
+    "fits",
 )
 
 
