@@ -1,4 +1,4 @@
-"""A private fit against scikit-learn's of the same model: ratio of processor times, and memory over that of the data."""
+"""A private fit against scikit-learn's of the same model: processor time, and memory over that of the data."""
 
 from __future__ import annotations
 
