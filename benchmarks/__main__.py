@@ -24,6 +24,7 @@ MODULES = (
     "tables",
     "waiting",
     "wide",
+    "fits",
 )
 
 
