@@ -81,9 +81,8 @@ def disagreements(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
             for claim, seen in by_claim.items()
             if len({state for _, state, _ in seen}) > 1
         ),
-        note="An undecided claim of a smaller grid has too few seeds, images or iterations there; no row means that "
-        "all "
-        "grids agree.",
+        note="An undecided claim of a smaller grid has too few seeds, images or iterations there. No row: the grids "
+        "that were run agree; a paper that was run on one grid has nothing to compare.",
     )
 
 

@@ -114,7 +114,7 @@ def _by_iteration(grid: Any, results: Results) -> Figure:
                 y="empirical risk (mean logistic loss)",
                 curves=tuple(curves),
                 levels=(Level(label="without privacy", y=_exact(results)),),
-                limits=(0.3, 1.0),
+                limits=(0.3, 0.7),
             )
         )
     return Figure(

@@ -82,7 +82,7 @@ def test_every_grid_has_the_runs_that_the_verdicts_read():
         assert {(run.epsilon, run.seed) for run in whole if run.method == method} >= {
             (epsilon, seed) for epsilon in reported.EPSILONS for seed in range(10 if epsilon <= 0.1 else 3)
         }
-    assert sum(cell.seconds for cell in PAPER.cells_of("full")) / 2 < 5 * 3600  # on two cores
+    assert sum(cell.seconds for cell in PAPER.cells_of("full")) / 2 < 6 * 3600  # on two cores
 
 
 def test_the_paper_is_the_one_without_multiple_local_updates():
