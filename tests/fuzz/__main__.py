@@ -18,8 +18,10 @@ from pathlib import Path
 from tests.fuzz.mutations import as_bytes, mutate, mutate_json
 from tests.fuzz.targets import Target, parse_json, targets
 
+from consenso.audit.table import write_into
 from consenso.errors import ConsensoError
 
+BEGIN, END = "<!-- table of fuzzing: begin -->", "<!-- table of fuzzing: end -->"
 CORPUS = Path(__file__).parents[1] / "corpus"
 
 
@@ -75,8 +77,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="for all targets together")
     parser.add_argument("--seed", type=int, default=None, help="of the changes; another one every time if left out")
     parser.add_argument("--target", help="one of them only")
+    parser.add_argument("--page", type=Path, help="a page whose table is written anew")
     asked = parser.parse_args()
-    rng, broken = random.Random(asked.seed), 0
+    rng, broken, rows = random.Random(asked.seed), 0, []
     with tempfile.TemporaryDirectory(prefix="consenso-fuzz-") as name:
         folder = Path(name)
         chosen = [each for each in targets(folder) if asked.target in (None, each.name)]
@@ -84,9 +87,13 @@ def main() -> int:
             share = asked.seconds / len(chosen)
             tried, found = fuzz(target, rng, folder, until=time.monotonic() + share, most=10**9)
             broken += len(found)
+            rows.append(f"| {target.name} | {tried:,} | {len(found)} | {len(corpus(target))} |")
             told = f"{number + 1}/{len(chosen)} {target.name}: {tried} examples, {len(found)} kinds of other errors\n"
             sys.stdout.write(told)
             sys.stdout.flush()
+    if asked.page is not None:
+        head = "| what is read | examples | kinds of other errors | kept in the corpus |\n| --- | --- | --- | --- |\n"
+        write_into(asked.page, head + "\n".join(rows) + "\n", (BEGIN, END))
     return 1 if broken else 0
 
 

@@ -22,7 +22,7 @@ from consenso.privacy.events import Composed, Event, GammaNorm, Gaussian, Laplac
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, LaplaceNoise
 
 # Runs of either world along which differences are followed.
-RUNS = 24
+RUNS = 8
 # Differences that vary by less than this, relative to their size, are one difference.
 SAME = 1e-6
 

@@ -109,7 +109,8 @@ def bound_pair(scores: Array, coins: NDArray[np.bool_], *, confidence: float) ->
     non-central t distribution. It uses how large scores are and not only on which side of zero they lie. That canaries
     do not hide each other is taken for granted, so it says how loud a run is and refutes nothing.
     """
-    one, zero = scores[coins], scores[~coins]
+    heads = np.asarray(coins, dtype=np.bool_)
+    one, zero = scores[heads], scores[~heads]
     if min(len(one), len(zero)) < FEWEST_OF_A_VERSION:
         return 0.0
     free = len(one) + len(zero) - 2

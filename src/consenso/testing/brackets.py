@@ -22,6 +22,7 @@ from consenso.audit.neighbours import unkind
 from consenso.audit.targets import AuditTarget
 from consenso.errors import ConsensoError
 from consenso.planning.plan import Plan, plan
+from consenso.privacy.observers import Eavesdropper, Observer, members
 from consenso.privacy.relations import relation_of
 from consenso.schedules import Cyclic, Everyone, FixedSubset, Schedule
 from consenso.testing.exact_values.compare import NotAffineError, exact_curves
@@ -76,14 +77,20 @@ def _strongest(made: Plan, targets: list[AuditTarget]) -> dict[str, tuple[float,
     first = targets[0]
     query = first.query
     pairs = list(unkind(made.problem, query.unit, query.adjacency, query.party))
-    scopes = [(each.query.observer, query.unit, query.adjacency) for each in targets]
+    seers = {each.query.observer.key: _see(made, each.query.observer) for each in targets}
+    scopes = [(observer, query.unit, query.adjacency) for observer in dict.fromkeys(seers.values())]
     curves = exact_curves(made, query.party, pairs, scopes, sizes=SIZES)
     best: dict[str, tuple[float, bool, str]] = {}
     for (scope, index), curve in curves.items():
         value = curve.epsilon(first.delta)
         if value > best.get(scope[0].key, (-1.0,))[0]:
             best[scope[0].key] = value, curve.is_exact, pairs[index].what
-    return best
+    return {key: best[observer.key] for key, observer in seers.items() if observer.key in best}
+
+
+def _see(made: Plan, observer: Observer) -> Observer:
+    """Whose view is attacked: on a graph a peer is taken to hear every message, as its guarantee allows."""
+    return Eavesdropper() if made.spec.shape == "peer" and members(observer) else observer
 
 
 def _small_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bracket], str]:
