@@ -20,7 +20,7 @@ print(made.card(DELTA).sentence())
 # %%
 from consenso.audit import Effort, audit
 
-effort = Effort(trials=4000)
+effort = Effort(trials=2000)
 (finding,) = audit(made, effort, observers=[Server()], delta=DELTA)
 print(f"promised: epsilon {finding.claimed:.2f}; the attack proves at least {finding.lower:.2f}")
 assert not finding.refuted
