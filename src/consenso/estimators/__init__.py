@@ -7,12 +7,14 @@ from consenso.estimators.bounds import PrivateBounds, private_bounds
 from consenso.estimators.least_squares import PrivateElasticNet, PrivateLasso, PrivateRidge
 from consenso.estimators.linear import ShorteningWarning
 from consenso.estimators.logistic import PrivateLogisticRegression
+from consenso.estimators.pipelines import PipelineWarning
 from consenso.estimators.private import SpendingWarning
 from consenso.estimators.robust import PrivateHuberRegressor, PrivateLADRegressor
 from consenso.estimators.scaler import PrivateScaler
 from consenso.estimators.svc import PrivateLinearSVC
 
 __all__ = [
+    "PipelineWarning",
     "PrivateBounds",
     "PrivateElasticNet",
     "PrivateHuberRegressor",

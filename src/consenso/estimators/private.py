@@ -21,6 +21,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 
+from consenso.estimators.pipelines import warn_of_learners
 from consenso.estimators.privacy_params import check_terms
 from consenso.privacy.card import Card
 from consenso.privacy.ledger import Ledger
@@ -96,6 +97,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Warn of a fit of a search, and of a fit that nobody adds to an earlier one. Depends on no data."""
         if math.isinf(self.epsilon):
             return
+        warn_of_learners(self)
         searched = vars(self).get("_is_searched", False)
         uncharged = self.ledger is None and self.random_state is None
         lineage = self._own_lineage()

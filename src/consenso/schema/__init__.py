@@ -6,7 +6,7 @@ privacy. `draft_schema` writes a first version from a file; it is private until 
 
 from __future__ import annotations
 
-from consenso.schema.columns import Binary, Category, Ignore, Label, Numeric, TargetColumn, User
+from consenso.schema.columns import Binary, Category, Ignore, Label, Numeric, Ordinal, TargetColumn, User
 from consenso.schema.dates import Date
 from consenso.schema.description import Features, Schema
 from consenso.schema.draft import draft_schema
@@ -19,6 +19,7 @@ __all__ = [
     "Ignore",
     "Label",
     "Numeric",
+    "Ordinal",
     "Schema",
     "TargetColumn",
     "User",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.schema.cells import Cells, Mask, Scale, missing, unknown
+from consenso.schema.cells import Cells, Mask, Scale, missing, name_with_indicator, require_filling, unknown
 from consenso.schema.dates import Date
 
 #: The name of the feature that stands for every category that the schema does not list.
@@ -28,7 +28,7 @@ PlainRule = Literal["error", "drop-row"]
 
 @runtime_checkable
 class Feature(Protocol):
-    """A column that becomes features; they add at most 1 to the squared norm of a row."""
+    """A column that becomes features; they add at most 1 to the squared norm of a row, 2 with an indicator."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,10 @@ class Feature(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Numeric:
-    """A number between public bounds, scaled to [0, 1] or [-1, 1]; what lies outside is moved to the bound."""
+    """A number between public bounds, scaled to [0, 1] or [-1, 1]; what lies outside is moved to the bound.
+
+    indicator: whether a second feature is 1 where the number is missing, beside what fills it in.
+    """
 
     kind: ClassVar[str] = "numeric"
     rules: ClassVar[tuple[str, ...]] = ("error", "low", "high", "middle", "drop-row")
@@ -52,20 +55,24 @@ class Numeric:
     low: float
     high: float
     missing: NumericRule = "error"
+    indicator: bool = False
 
     def __post_init__(self) -> None:
         _require_bounds(self.name, self.low, self.high)
         _require_rule(self.name, self.missing, self.rules, self.low, self.high)
+        require_filling(self.name, self.missing, self.indicator)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """The name of the column."""
-        return (self.name,)
+        return name_with_indicator(self.name, self.indicator)
 
     def fill(self, block: Array, cells: Cells, scale: Scale) -> Mask:
-        """Write the scaled number."""
-        values, drop = _bound(cells, self.low, self.high, self.missing)
+        """Write the scaled number, and whether it is missing."""
+        values, drop, gone = _bound(cells, self.low, self.high, self.missing)
         block[:, 0] = _place((values - self.low) / (self.high - self.low), scale)
+        if self.indicator:
+            block[:, 1] = gone
         return drop
 
 
@@ -131,14 +138,42 @@ class Binary:
 
     def fill(self, block: Array, cells: Cells, scale: Scale) -> Mask:
         """Write the position of the value between the two."""
-        codes = cells.codes(self.categories)
-        if self.strict:
-            cells.refuse(unknown(codes), _say_unlisted("categories"))
-        gone = missing(codes)
-        drop = _missing_rows(cells, gone, self.missing)
-        position = np.where(codes < 0, 0.5, codes.astype(np.float64))
-        position[gone] = {"low": 0.0, "high": 1.0}.get(self.missing, 0.5)
+        position, _, drop = _position(cells, self.categories, self.missing, strict=self.strict, what="categories")
         block[:, 0] = _place(position, scale)
+        return drop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ordinal:
+    """One of several public levels in their order, at equal distances; an unlisted one is put in the middle.
+
+    indicator: whether a second feature is 1 where the level is missing, beside what fills it in.
+    """
+
+    kind: ClassVar[str] = "ordinal"
+    rules: ClassVar[tuple[str, ...]] = Binary.rules
+    name: str
+    levels: tuple[str, ...]
+    strict: bool = False
+    missing: BinaryRule = "error"
+    indicator: bool = False
+
+    def __post_init__(self) -> None:
+        _require_names(self.name, "levels", self.levels, least=2)
+        _require_rule(self.name, self.missing, self.rules)
+        require_filling(self.name, self.missing, self.indicator)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The name of the column."""
+        return name_with_indicator(self.name, self.indicator)
+
+    def fill(self, block: Array, cells: Cells, scale: Scale) -> Mask:
+        """Write the position of the level between the first and the last, and whether it is missing."""
+        position, gone, drop = _position(cells, self.levels, self.missing, strict=self.strict, what="levels")
+        block[:, 0] = _place(position, scale)
+        if self.indicator:
+            block[:, 1] = gone
         return drop
 
 
@@ -187,7 +222,8 @@ class TargetColumn:
 
     def targets(self, cells: Cells) -> tuple[NDArray[Any], Mask]:
         """The targets (rows,) and which rows to drop."""
-        return _bound(cells, self.low, self.high, self.missing)
+        values, drop, _ = _bound(cells, self.low, self.high, self.missing)
+        return values, drop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,19 +252,32 @@ class Ignore:
     name: str
 
 
-ColumnKind = Numeric | Date | Category | Binary | Label | TargetColumn | User | Ignore
+ColumnKind = Numeric | Date | Category | Ordinal | Binary | Label | TargetColumn | User | Ignore
 KINDS: dict[str, type[ColumnKind]] = {
-    kind.kind: kind for kind in (Numeric, Date, Category, Binary, Label, TargetColumn, User, Ignore)
+    kind.kind: kind for kind in (Numeric, Date, Category, Ordinal, Binary, Label, TargetColumn, User, Ignore)
 }
 
 
-def _bound(cells: Cells, low: float, high: float, rule: NumericRule) -> tuple[Array, Mask]:
+def _position(cells: Cells, names: tuple[str, ...], rule: str, *, strict: bool, what: str) -> tuple[Array, Mask, Mask]:
+    """Where each cell lies between the first and the last name, in [0, 1], which are missing, and which to drop."""
+    codes = cells.codes(names)
+    if strict:
+        cells.refuse(unknown(codes), _say_unlisted(what))
+    gone = missing(codes)
+    drop = _missing_rows(cells, gone, rule)
+    position = np.where(codes < 0, 0.5, codes / (len(names) - 1))
+    position[gone] = {"low": 0.0, "high": 1.0}.get(rule, 0.5)
+    return position, gone, drop
+
+
+def _bound(cells: Cells, low: float, high: float, rule: NumericRule) -> tuple[Array, Mask, Mask]:
+    """Numbers within bounds, which rows to drop, and which cells are missing."""
     values, gone = cells.numbers()
     drop = _missing_rows(cells, gone, rule)
     instead = {"low": low, "high": high, "middle": low + (high - low) / 2}.get(str(rule), low)
     if not isinstance(rule, str):
         instead = rule
-    return np.where(gone, instead, np.clip(values, low, high)), drop
+    return np.where(gone, instead, np.clip(values, low, high)), drop, gone
 
 
 def _place(position: Array, scale: Scale) -> Array:

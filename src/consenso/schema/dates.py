@@ -11,14 +11,17 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.schema.cells import Cells, Mask, Scale
+from consenso.schema.cells import Cells, Mask, Scale, name_with_indicator, require_filling
 
 _DAY = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ]\d{2}:\d{2}.*)?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Date:
-    """A day between two public days, scaled to [0, 1] or [-1, 1]; what lies outside is moved to the bound."""
+    """A day between two public days, scaled to [0, 1] or [-1, 1]; what lies outside is moved to the bound.
+
+    indicator: whether a second feature is 1 where the day is missing, beside what fills it in.
+    """
 
     kind: ClassVar[str] = "date"
     rules: ClassVar[tuple[str, ...]] = ("error", "low", "high", "middle", "drop-row")
@@ -26,6 +29,7 @@ class Date:
     low: str
     high: str
     missing: str = "error"
+    indicator: bool = False
 
     def __post_init__(self) -> None:
         first, last = (read_day(given) for given in (self.low, self.high))
@@ -39,11 +43,12 @@ class Date:
                 f"columns.{self.name}.missing: {self.missing!r} is no rule for this kind; choose one of "
                 f"{', '.join(self.rules)}."
             )
+        require_filling(self.name, self.missing, self.indicator)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """The name of the column."""
-        return (self.name,)
+        return name_with_indicator(self.name, self.indicator)
 
     def fill(self, block: Array, cells: Cells, scale: Scale) -> Mask:
         """Write how far between the two days each day lies."""
@@ -60,6 +65,8 @@ class Date:
         share = np.array([instead if day is None else (day - low) / (high - low) for day in days], dtype=np.float64)
         share = np.clip(share, 0.0, 1.0)
         block[:, 0] = share if scale == "unit" else 2.0 * share - 1.0
+        if self.indicator:
+            block[:, 1] = gone
         return gone if self.missing == "drop-row" else np.zeros(gone.shape, dtype=np.bool_)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from consenso.arrays import Array
 from consenso.errors import InputError, PrivacyError
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
-from consenso.schema.cells import Cells, Scale
+from consenso.schema.cells import Cells, Fault, Scale, raise_faults
 from consenso.schema.columns import ColumnKind, Feature, Label, TargetColumn, User
 from consenso.schema.toml import parse_toml, write_toml
 from consenso.tables import Table, read_table
@@ -130,8 +130,9 @@ class Schema:
 
     @property
     def map_bound(self) -> float:
-        """The largest Euclidean norm that a row of X can have: each column adds at most one entry of size 1."""
-        return float(np.sqrt(len(self.feature_columns) + int(self.intercept)))
+        """The largest norm of a row of X: each column adds one entry of size 1 at most, and one for an indicator."""
+        indicators = sum(getattr(column, "indicator", False) for column in self.feature_columns)
+        return float(np.sqrt(len(self.feature_columns) + indicators + int(self.intercept)))
 
     @property
     def bound(self) -> float:
@@ -168,27 +169,28 @@ class Schema:
         self._check_columns(table, targets)
         X = np.zeros((table.rows, self.n_features))
         drop = np.zeros(table.rows, dtype=np.bool_)
-        start = 0
+        start, faults = 0, list[Fault]()
         for column in self.feature_columns:
             stop = start + len(column.feature_names)
-            drop |= column.fill(X[:, start:stop], self._cells(table, column.name), self.scale)
+            drop |= column.fill(X[:, start:stop], self._cells(table, column.name, faults), self.scale)
             start = stop
         if self.intercept:
             X[:, -1] = 1.0
         y = users = None
         if targets and self.target_column is not None:
-            y, gone = self.target_column.targets(self._cells(table, self.target_column.name))
+            y, gone = self.target_column.targets(self._cells(table, self.target_column.name, faults))
             drop |= gone
         if self.user_column is not None:
-            users, gone = self.user_column.identifiers(self._cells(table, self.user_column.name))
+            users, gone = self.user_column.identifiers(self._cells(table, self.user_column.name, faults))
             drop |= gone
+        raise_faults(table, faults)
         if not drop.any():
             return Features(X, y, users)
         keep = ~drop
         return Features(X[keep], None if y is None else y[keep], None if users is None else users[keep])
 
-    def _cells(self, table: Table, name: str) -> Cells:
-        return Cells(table=table, name=name, missing_values=frozenset(self.missing_values))
+    def _cells(self, table: Table, name: str, faults: list[Fault]) -> Cells:
+        return Cells(table=table, name=name, missing_values=frozenset(self.missing_values), faults=faults)
 
     def _check_columns(self, table: Table, targets: bool) -> None:
         described = {column.name for column in self.columns}
@@ -208,4 +210,4 @@ class Schema:
 
 
 def _list_names(column: ColumnKind) -> tuple[str, ...]:
-    return (*getattr(column, "categories", ()), *getattr(column, "classes", ()))
+    return tuple(name for key in ("categories", "classes", "levels") for name in getattr(column, key, ()))

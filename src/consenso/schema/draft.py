@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,35 @@ def draft_schema(path: str | Path) -> str:
     users = [position for position, kind in enumerate(kinds) if isinstance(kind, User)]
     for position in users[1:]:
         kinds[position] = Ignore(name=kinds[position].name)
-    return WARNING + Schema(columns=tuple(kinds), missing_values=tuple(sorted(missing)), draft=True).to_toml()
+    made = Schema(columns=tuple(kinds), missing_values=tuple(sorted(missing)), draft=True)
+    reasons = {
+        kind.name: _say_ignored(kind.name, _look(table.columns[kind.name], missing), learned)
+        for kind in kinds
+        if isinstance(kind, Ignore)
+    }
+    return WARNING + _with_reasons(made.to_toml(), reasons)
+
+
+def _with_reasons(text: str, reasons: dict[str, str]) -> str:
+    """The text with a comment below the head of each ignored column."""
+    heads = {f"[columns.{json.dumps(name, ensure_ascii=False)}]": f"# ignored: {why}" for name, why in reasons.items()}
+    lines = ([line, heads[line]] if line in heads else [line] for line in text.splitlines())
+    return "\n".join(part for parts in lines for part in parts) + "\n"
+
+
+def _say_ignored(name: str, sight: _Sight, learned: str) -> str:
+    """Why a column was ignored."""
+    if IDENTIFIER.fullmatch(name) and name != learned:
+        return "a second column of identifiers; one says whose record it is."
+    if sight.texts is not None and not sight.texts:
+        return "no cell has a value."
+    if sight.numeric and sight.low == sight.high:
+        return "all its numbers are the same."
+    if sight.texts is None and name == learned:
+        return f"more than {MOST_CATEGORIES} different texts are no classes."
+    if sight.texts is None:
+        return f'more than {MOST_CATEGORIES} different texts: list public categories, or write kind = "date" for days.'
+    return "one class is nothing to learn." if name == learned else "it is neither numbers nor categories."
 
 
 @dataclass(frozen=True, kw_only=True)

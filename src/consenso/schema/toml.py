@@ -56,9 +56,9 @@ def _column(name: str, entry: Any, strict: bool) -> ColumnKind:
             given[key] = value.isoformat() if isinstance(value, datetime.date) else str(value)
         elif key in {"low", "high"}:
             given[key] = _number(value, f"{where}.{key}")
-        elif key in {"categories", "classes"}:
+        elif key in {"categories", "classes", "levels"}:
             given[key] = _texts(value, f"{where}.{key}")
-        elif key == "strict":
+        elif key in {"strict", "indicator"}:
             given[key] = _check_type(entry, key, bool, False, where=f"{where}.")
         elif key == "missing":
             given[key] = value if isinstance(value, str) else _number(value, f"{where}.{key}")
@@ -80,7 +80,8 @@ def write_toml(schema: Schema) -> str:
     for column in schema.columns:
         lines += ["", f"[columns.{_value(column.name)}]", f"kind = {_value(column.kind)}"]
         for field in dataclasses.fields(column):
-            if field.name != "name":
+            # A schema without indicators has the text, and the digest, that it had before there were any.
+            if field.name != "name" and not (field.name == "indicator" and not getattr(column, field.name)):
                 lines.append(f"{field.name} = {_value(getattr(column, field.name))}")
     return "\n".join(lines) + "\n"
 

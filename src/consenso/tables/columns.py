@@ -38,6 +38,9 @@ class Column(Protocol):
     def numbers(self, missing: frozenset[str]) -> Numbers:
         """The cells as numbers."""
 
+    def unreadable(self, missing: frozenset[str]) -> Mask:
+        """Which cells are neither a number nor missing."""
+
     def codes(self, names: Sequence[str], missing: frozenset[str]) -> IntArray:
         """The position of each cell among `names`, else UNKNOWN or MISSING; shape (rows,)."""
 
@@ -67,6 +70,14 @@ class ArrayColumn:
             wrong, values = None, self.values.astype(np.float64)
         gone = gone | np.isnan(values)
         return Numbers(np.where(gone, np.nan, values), gone, wrong)
+
+    def unreadable(self, missing: frozenset[str]) -> Mask:
+        """Which cells are neither a number nor missing."""
+        if self.values.dtype.kind != "U":
+            return np.zeros(self.values.shape, dtype=np.bool_)
+        cells = np.strings.strip(self.values)
+        wrong = np.array([_first_unreadable(cells[place : place + 1]) is not None for place in range(cells.size)])
+        return np.asarray(wrong, dtype=np.bool_) & ~self._missing(missing)
 
     def codes(self, names: Sequence[str], missing: frozenset[str]) -> IntArray:
         """The position of each cell among `names`, else UNKNOWN or MISSING; numbers are compared as numbers."""
@@ -135,6 +146,14 @@ class SeriesColumn:
         read: Array = values.fill_null(np.nan).to_numpy()
         empty: Mask = gone.to_numpy() | np.isnan(read)
         return Numbers(np.where(empty, np.nan, read), empty, int(wrong[0]) if len(wrong) else None)
+
+    def unreadable(self, missing: frozenset[str]) -> Mask:
+        """Which cells are neither a number nor missing."""
+        import polars as pl
+
+        cells = self.series.str.strip_chars()
+        wrong: Mask = (cells.cast(pl.Float64, strict=False).is_null() & ~self._missing(cells, missing)).to_numpy()
+        return wrong
 
     def codes(self, names: Sequence[str], missing: frozenset[str]) -> IntArray:
         """The position of each cell among `names`, else UNKNOWN or MISSING."""

@@ -45,8 +45,11 @@ class Table:
 
     def place(self, row: int, name: str) -> str:
         """Where a cell stands, for an error; `row` counts from 0."""
-        where = f"row {self.first + row + 1}" if self.line is None else f"line {self.line(row)}"
-        return f"{self.source}, {where}, column {name!r}"
+        return f"{self.source}, {self.position(row)}, column {name!r}"
+
+    def position(self, row: int) -> str:
+        """The number of a row or its line in the file; `row` counts from 0."""
+        return f"row {self.first + row + 1}" if self.line is None else f"line {self.line(row)}"
 
     def require_rows(self) -> Table:
         """The table itself, or an InputError when it has no row."""

@@ -6,6 +6,7 @@ import ast
 import tomllib
 from collections.abc import Iterator
 
+from consenso.conventions import LEARNERS, TOLD
 from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called_name, keyword, scopes
 from consenso.lint.notice import Rule, RuleExample
 from consenso.lint.toml import line_of
@@ -29,13 +30,6 @@ MEASURES = frozenset(
         "norm",
     )
 )
-# Transformers that learn numbers from what they are fitted on.
-LEARNERS = frozenset(
-    (
-        *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "QuantileTransformer", "PowerTransformer"),
-        *("PCA", "TruncatedSVD", "KBinsDiscretizer", "SimpleImputer", "OneHotEncoder", "SelectKBest"),
-    )
-)
 INTO = ("from_parties", "from_table", "build")
 ADVICE = "use numbers that are known without the data, or buy them with budget"
 DRAFT = "DRAFT, NOT PUBLIC"
@@ -44,7 +38,7 @@ DRAFT = "DRAFT, NOT PUBLIC"
 def _of_call(node: ast.Call, flow: Flow) -> Tags:
     name = called_name(node)
     if name in LEARNERS:
-        return frozenset(("learner",))
+        return NONE if _is_told(node, name) else frozenset(("learner",))
     if name.startswith(ESTIMATOR):
         return frozenset(("private",))
     operands = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
@@ -54,6 +48,15 @@ def _of_call(node: ast.Call, flow: Flow) -> Tags:
     if transforms and "learner" in flow.tags(node.func) and any(flow.is_data(each) for each in node.args):
         return frozenset(("measured",))
     return NONE
+
+
+def _is_told(node: ast.Call, name: str) -> bool:
+    """Whether a transformer is told what it would learn: a constant that fills in, categories."""
+    key, public = TOLD.get(name, ("", None))
+    value = keyword(node, key)
+    if value is None or (isinstance(value, ast.Constant) and value.value in ("auto", None)):
+        return False
+    return public is None or (isinstance(value, ast.Constant) and value.value == public)
 
 
 def _within_records(node: ast.Call) -> bool:
@@ -144,6 +147,25 @@ from consenso import PrivateRidge
 
 scaler = StandardScaler().fit(X_public)
 PrivateRidge(epsilon=1.0, delta=1e-5, row_bound=3.0, target_bound=1.0).fit(scaler.transform(X_public), y_public)
+""",
+        ),
+        RuleExample(
+            language="python",
+            catches="""from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from consenso import PrivateRidge
+
+make_pipeline(SimpleImputer(), PrivateRidge(epsilon=1.0, row_bound=3.0, target_bound=1.0)).fit(X, y)
+""",
+            line=5,
+            leaves="""from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from consenso import PrivateRidge
+
+filled = SimpleImputer(strategy="constant", fill_value=0.0)
+encoded = OneHotEncoder(categories=[["north", "south"]], handle_unknown="ignore")
+make_pipeline(filled, encoded, PrivateRidge(epsilon=1.0, row_bound=3.0, target_bound=1.0)).fit(X, y)
 """,
         ),
         RuleExample(
