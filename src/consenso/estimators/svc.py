@@ -18,7 +18,7 @@ from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
 
 # The rounded corner of the hinge under privacy, in units of margin.
-SMOOTHING = 0.5
+SMOOTHING = 0.1
 
 
 class PrivateLinearSVC(PrivateClassifier):
@@ -30,7 +30,7 @@ class PrivateLinearSVC(PrivateClassifier):
 
     intercept_scaling: None for 1 at epsilon=inf, as in LinearSVC, and for row_bound / 2 under privacy, which costs
     little noise. smoothing: under privacy the corner of the hinge is rounded over margins in [1 - smoothing, 1], since
-    the solvers that need least noise cannot take a jump of the slope; None for 1/2. The other parameters are those of
+    the solvers that need least noise cannot take a jump of the slope; None for 0.1. The other parameters are those of
     PrivateLogisticRegression.
     """
 
