@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from consenso.algorithms.noise_levels import NoiseLevels, damping, score_variance, shorter, shrinkage_factor, sparser
+from consenso.algorithms.label_levels import estimate_variance, move_to_constant, visible_share
+from consenso.algorithms.noise_levels import NoiseLevels, damping, shorter, shrinkage_factor, sparser, steepest
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.slope_sizes import BINS, Sizes, find_bins
 from consenso.algorithms.target_counts import estimate_shares, read_constant_model
+from consenso.algorithms.whitened_steps import TARGETS_SHARE
 from consenso.engine.run import run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
+from consenso.metric import Metric
 from consenso.planning.plan import plan
 from consenso.privacy.calibrate import EpsilonDelta, PureEpsilon
 from consenso.privacy.noise import NoNoise
@@ -21,6 +26,7 @@ from consenso.problem import Problem
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Unpenalized
 from consenso.shards import Shards
 from consenso.solvers import expected_excess, names, prepare
+from consenso.solvers.forecast import MOST_COUNTS
 from consenso.solvers.preconditioned import _looks, recipe, residual_noise
 from consenso.solvers.request import Request
 
@@ -118,7 +124,7 @@ def test_the_variance_of_scores_is_found_under_the_noise() -> None:
     rng = np.random.default_rng(0)
     signal = np.full(2000, 0.5)
     for noise in (0.01, 0.5):
-        found = score_variance(signal + noise * rng.normal(size=2000), noise, 1.0, 1, 100.0)
+        found = estimate_variance(signal + noise * rng.normal(size=2000), noise, 1.0, 1, 1.0)
         assert found == pytest.approx(signal @ signal, rel=0.2)
 
 
@@ -168,8 +174,43 @@ def test_shortened_rows_do_not_make_the_penalty_heavier() -> None:
 def test_noise_does_not_argue_against_damping() -> None:
     """Where noise is all there is, the variance of scores is what scores can be, not what noise is."""
     noise = np.random.default_rng(1).normal(size=50)
-    assert score_variance(30.0 * noise, 30.0, 1.0, 1, 4.0) <= 16.0
-    assert score_variance(np.full(50, 30.0), 0.1, 1.0, 1, 4.0) > 1000.0
+    assert estimate_variance(30.0 * noise, 30.0, 1.0, 1, 1.0) <= 16.0
+    assert estimate_variance(np.full(50, 30.0), 0.1, 1.0, 1, 1.0) > 1000.0
+    assert visible_share(Metric.of(np.eye(4)), 4) == 1.0
+    assert 0 < visible_share(Metric.round(1.0), 100) < visible_share(Metric.round(1.0), 2) < 1
+
+
+def test_the_gradient_at_the_constant_model_is_told_by_the_one_at_zero() -> None:
+    """All slopes move alike, so that the sum moves by a column of the second moment."""
+    rng, constant = np.random.default_rng(2), 0.5
+    rows = np.column_stack([rng.normal(size=(300, 2)) + 0.4, np.full(300, constant)])
+    labels = np.sign(rows[:, 0] + 0.8)
+    metric, loss = Metric.of(rows.T @ rows / 300), Logistic()
+
+    def gradient(score: float) -> np.ndarray:
+        slopes = loss.slope(np.full(300, score), labels)
+        return metric.apply(slopes @ rows / 300, -0.5)
+
+    assert move_to_constant(gradient(0.0), metric, np.array([1.3]), constant, 1.0) == pytest.approx(gradient(1.3))
+
+
+def test_counts_of_labels_get_more_where_little_else_can_be_told() -> None:
+    shares = [
+        recipe(replace(request(epsilon, records=1000, features=50), constant=0.5))[0].counts_share
+        for epsilon in (0.05, 0.5, 5.0)
+    ]
+    assert shares[0] == MOST_COUNTS
+    assert shares[0] > shares[1] >= shares[2] == TARGETS_SHARE
+    # Shares of many classes that noise explains are those of classes that are alike.
+    noisy = 0.1 + 0.03 * np.random.default_rng(0).normal(size=10)
+    assert np.abs(estimate_shares(noisy, 0.03) - 0.1).max() < np.abs(noisy - 0.1).max() / 2
+
+
+def test_steps_and_slopes_follow_the_number_of_classes() -> None:
+    assert steepest(Logistic()) == steepest(Softmax(classes=3)) == 1.0
+    assert steepest(Softmax(classes=100)) == pytest.approx(5.0)
+    loud, quiet = NoiseLevels(score=10.0), NoiseLevels(score=1e-4)
+    assert loud.slopes_of_classes < loud.slopes < quiet.slopes_of_classes <= 1.0
 
 
 def test_a_constant_model_is_read_off_noisy_counts() -> None:

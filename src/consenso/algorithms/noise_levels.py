@@ -13,7 +13,7 @@ clip        Short clips only reweigh records, and the noise falls until all whit
 slopes      Few records have slopes near the bound, and those are the ones that the model gets most wrong: clipping
             slopes a little costs little bias and takes its share off the noise.
 damping     A square in the model's own coordinates, with the weight of a prior whose variance is read off the first
-            gradient, its noise subtracted (James and Stein): directions that say less than the noise are left alone.
+            gradient (`label_levels`): directions that say less than the noise are left alone.
 sparser     A 1-norm is strengthened by the noise of a coordinate when the model is released: what is smaller is noise.
 shorter     A step is halved when two gradients in a row turn against each other and do not get shorter.
 """
@@ -39,6 +39,8 @@ STEP, FLATTENED = 1.2, 0.4
 QUIET, QUIET_RESIDUAL, SHORTEST, LONGEST, LOOKED_AT = 0.05, 0.01, 0.4, 2.0, 0.8
 # How much of the slopes of labels is given up where noise is loud, and the score noise at which half of that is.
 GIVEN_UP, HALF_WAY = 0.5, 0.05
+# Slopes of several classes are all long at the zero model: clipping them there costs nothing but length.
+GIVEN_UP_CLASSES, HALF_WAY_CLASSES = 0.8, 0.15
 # Variance that the iterates may add to a score; residuals are soon much smaller than the targets.
 WANDERING, WANDERING_RESIDUAL = 3.0, 0.05
 # Steps in which the distance to the optimum falls by a factor of e in most directions.
@@ -83,6 +85,11 @@ class NoiseLevels:
         """Where slopes of labels are clipped, relative to their bound."""
         return 1.0 - GIVEN_UP * self.score / (self.score + HALF_WAY)
 
+    @property
+    def slopes_of_classes(self) -> float:
+        """The same for several classes."""
+        return 1.0 - GIVEN_UP_CLASSES * self.score / (self.score + HALF_WAY_CLASSES)
+
     def steps(self, width: float, *, residuals: bool) -> float:
         """How many steps the budget is worth, with slopes of this width."""
         if self.score == 0:
@@ -104,6 +111,20 @@ def curvature_of(loss: Loss, smoothing: float) -> float:
     return min(bound, HINGE) if loss.targets == "sign" else bound
 
 
+def zero_slope(loss: Loss) -> float:
+    """Length of the slopes of the zero model over their bound."""
+    return math.sqrt(1 - 1 / loss.outputs) / loss.slope_bound if loss.outputs > 1 else 0.5
+
+
+def steepest(loss: Loss) -> float:
+    """How much more a loss bends on the way than at the zero model.
+
+    A score of one of many classes bends by 1 / classes while all are equally likely, and by 1/4 where the class is as
+    likely as not, which is where its rows soon are: steps are made for the geometric mean.
+    """
+    return math.sqrt(max(1.0, loss.outputs / 4)) if loss.outputs > 1 else 1.0
+
+
 def late_curvature(loss: Loss) -> float:
     """The part of that curvature which is left at a model that has learnt."""
     return 1.0 if loss.targets == "real" else FLATTENED
@@ -122,18 +143,6 @@ def clip_slopes(slopes: Array, limit: float) -> Array:
     lengths = np.sqrt(np.einsum("ij,ij->i", slopes, slopes))
     short: Array = slopes * np.minimum(1.0, limit / np.maximum(lengths, np.finfo(float).tiny))[:, None]
     return short
-
-
-def score_variance(gradient: Array, noise: float, curvature: float, outputs: int, largest: float) -> float:
-    """Variance of the scores that the first gradient speaks for, its noise subtracted.
-
-    Where noise hides it, it is what noise can hide, but no more than the square of the largest scores that are called
-    for: a larger variance must stand out by three standard deviations. Else noise would argue for less damping.
-    """
-    power, dim = float(gradient @ gradient), len(gradient)
-    scale = curvature**2 * max(outputs - 1, 1)
-    signal, hidden = (power - dim * noise**2) / scale, math.sqrt(2 * dim) * noise**2 / scale
-    return max(min(max(signal, hidden), largest**2), signal - 3 * hidden)
 
 
 def damping(noise: float, curvature: float, variance: float) -> float:

@@ -98,7 +98,8 @@ class PreconditionedFixedPoint(WhitenedSteps):
 
     looks: how often the second moment is released; 0 for none. share: part of the squared budget that buys it.
     steps: None lets the released spectrum and the noise decide. clip: None lets them decide, too.
-    counts: whether targets are counted first. constant: value of the last column, 0 where it is not constant.
+    counts: whether targets are counted first, with counts_share of the squared budget.
+    constant: value of the last column, 0 where it is not constant.
     pilot: steps before slopes are measured; 0 for never. smoothing: width of the kinks of the loss.
     threshold: where residuals are clipped after the pilot, in standard deviations; None for the least expected excess.
     follows: whether the regularizer is stated for rows and slopes at their bounds, and follows their sizes.
@@ -225,6 +226,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
             },
             {
                 "counts": True,
+                "counts_share": 0.3,
                 "constant": 0.3,
                 "threshold": 1.3,
                 "follows": True,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consenso.algorithms import noise_levels, target_counts
+from consenso.algorithms import label_levels, noise_levels, target_counts
 from consenso.algorithms.evidence import Evidence, Looked, products
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
 from consenso.algorithms.shape import require_positive
@@ -48,6 +48,7 @@ class WhitenedSteps:
     fewest_steps: int = 6
     clip: float | None = None
     counts: bool = False
+    counts_share: float = TARGETS_SHARE
     constant: float = 0.0
     pilot: int = 0
     smoothing: float = 0.0
@@ -63,8 +64,10 @@ class WhitenedSteps:
             raise InputError(
                 f"PreconditionedFixedPoint(looks={self.looks}): the second moment is released 0 to 2 times."
             )
-        if not 0 < self.share < 1:
-            raise InputError(f"PreconditionedFixedPoint(share={self.share}): a share of the budget lies in (0, 1).")
+        for name in ("share", "counts_share"):
+            if not 0 < getattr(self, name) < 1:
+                given = f"PreconditionedFixedPoint({name}={getattr(self, name)})"
+                raise InputError(f"{given}: a share of the budget lies in (0, 1).")
         if not 0 <= self.smoothing < np.inf:
             raise InputError(f"PreconditionedFixedPoint(smoothing={self.smoothing}): a width is finite, 0 for none.")
         if (self.steps is not None and self.steps < 1) or self.fewest_steps < 1:
@@ -80,7 +83,7 @@ class WhitenedSteps:
     def noise_weights(self) -> Mapping[str, float]:
         """Multipliers of the releases relative to that of a single release with the whole budget."""
         parts = {
-            "targets": TARGETS_SHARE if self.counts else 0.0,
+            "targets": self.counts_share if self.counts else 0.0,
             "second moment": self.share if self.looks else 0.0,
             "slopes": SIZES_SHARE if self.pilot else 0.0,
         }
@@ -149,8 +152,10 @@ class WhitenedSteps:
         elif problem.loss.targets == "real":
             spread = float(np.hypot(spread, found.scores[0]))  # around 0, where the model has no intercept
         unit = self.smoothing or slope_limit(problem) if problem.loss.targets == "real" else 1.0
-        # Losses of labels are flat at the constant model of a rare class, and steps from there are short.
-        start = origin if problem.loss.targets == "real" else hub.x
+        # Losses of labels are flat at the constant model of a rare class, and steps from there are short; but from zero
+        # they do not get to that of a very rare one.
+        far = problem.outputs == 1 and abs(float(found.scores[0])) > label_levels.OUT_OF_REACH
+        start = origin if problem.loss.targets == "real" or far else hub.x
         hub = replace(hub, origin=origin, x=start, spread=min(1.0, spread / unit))
         if problem.loss.targets == "real" and not self.smoothing:
             hub = replace(hub, size=hub.spread)
@@ -201,6 +206,7 @@ class WhitenedSteps:
 
     def _ready(self, facts: PublicFacts, hub: Hub) -> Hub:
         """Clip and steps for a metric that is now known."""
+        hub = replace(hub, bend=1.0)
         levels = self._levels(facts, hub)
         longest = facts.problem.row_bound / float(np.sqrt(hub.values.min()))
         clip = levels.clip if self.clip is None else self.clip
@@ -213,6 +219,10 @@ class WhitenedSteps:
             width = min(1.0, FIRST_CLIP * hub.spread) if adapts else 1.0
         else:
             width = 1.0 if self.smoothing else levels.slopes
+            if facts.problem.outputs > 1:
+                # Slopes of the zero model are all clipped: their sum bends as much less as it is shorter.
+                width = levels.slopes_of_classes
+                hub = replace(hub, bend=min(1.0, width / noise_levels.zero_slope(facts.problem.loss)))
         hub = replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width)
         return replace(hub, steps=self._count_steps(facts, hub))
 
@@ -257,19 +267,18 @@ class WhitenedSteps:
 
     def _bent(self, facts: PublicFacts, hub: Hub) -> Metric:
         """M."""
-        return hub.metric.plus(self._curvature(facts, hub) / hub.step, self._damping(facts, hub))
+        bends = noise_levels.steepest(facts.problem.loss) * self._curvature(facts, hub)
+        return hub.metric.plus(bends / hub.step, self._damping(facts, hub))
 
     def _take_step(self, facts: PublicFacts, hub: Hub, gradient: Array) -> Hub:
         noise = self._noise(facts, hub) / float(np.sqrt(self._share(hub)))
         if hub.taken == 0:
-            curvature = self._later_curvature(facts, hub)
             problem = facts.problem
-            variance = noise_levels.score_variance(
-                gradient, noise, curvature, problem.outputs, noise_levels.LARGEST_SCORE
-            )
             if problem.loss.targets == "real":
                 # The gradient of clipped residuals understates what a model explains, which is at most all there is.
                 variance = (hub.spread * (self.smoothing or slope_limit(problem))) ** 2
+            else:
+                variance = self._score_variance(facts, hub, gradient, noise)
             hub = replace(hub, variance=variance)
         hub = replace(hub, step=noise_levels.shorter(hub.step, gradient, hub.gradient, noise), gradient=gradient)
         bent, metric = self._bent(facts, hub), hub.metric
@@ -286,6 +295,14 @@ class WhitenedSteps:
             pulls=hub.pulls + gradient if late else hub.pulls,
             products=hub.products + late * products(metric.apply(hub.x, 0.5), gradient),
         )
+
+    def _score_variance(self, facts: PublicFacts, hub: Hub, gradient: Array, noise: float) -> float:
+        outputs = facts.problem.outputs
+        if self.counts and self.constant and facts.problem.loss.is_likelihood and not hub.x.any():
+            scores = hub.origin[-outputs:] * self.constant
+            gradient = label_levels.move_to_constant(gradient, hub.metric, scores, self.constant, hub.weight)
+        seen = label_levels.visible_share(hub.metric, facts.problem.features)
+        return label_levels.estimate_variance(gradient, noise, self._later_curvature(facts, hub), outputs, seen)
 
     def _regularizer(self, facts: PublicFacts, hub: Hub) -> Regularizer:
         """As stated, or for rows and slopes as large as they are."""

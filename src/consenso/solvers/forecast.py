@@ -33,6 +33,10 @@ from consenso.topology import Topology
 OBJECTIVE = 1.3
 # Of the squared budget, what the gradients of the preconditioned solver have.
 GRADIENTS = 0.85
+# Of what labels have to tell, what a model of their rows may explain.
+LEARNT = 0.5
+# No more of the squared budget goes to counts of labels: rows may tell more than is expected of them.
+MOST_COUNTS = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,3 +154,25 @@ def constant_excess(request: Request) -> float:
     if loss.is_likelihood:
         return math.log(max(loss.outputs, 2))
     return size if math.isinf(loss.curvature_bound) else 0.5 * curvature(request) * size**2
+
+
+def counts_share(request: Request, least: float) -> float:
+    """The share of the squared budget that counts of labels should have, at least `least`.
+
+    It minimises what is lost in the constant part of the model, of which counts and gradients both tell, and in the
+    rest, of which gradients alone tell, for rows whose spectrum falls as 1 / j and scores that explain LEARNT of what a
+    constant model leaves. A part worth `gain` whose noise costs `lost` ends gain * lost / (gain + lost) above its best.
+    """
+    problem, noise = request.problem, gradient_noise(request) ** 2
+    classes = max(problem.outputs, 2)
+    gain, bends = LEARNT * math.log(classes), curvature(request)
+    spectrum = 1.0 / np.arange(1, problem.features + 1)
+    spectrum /= spectrum.sum()
+    constant = (request.constant or 0.0) ** 2 / problem.row_bound**2
+
+    def lost(share: float) -> float:
+        each = (classes - 1) * noise / (2 * bends * (1 - share))
+        told = share / (noise * classes**2 / 2) + constant / each + 1 / gain
+        return 1 / told + float(np.sum(gain * spectrum * each / (each + gain * spectrum**2)))
+
+    return min((float(share) for share in np.linspace(least, MOST_COUNTS, 29)), key=lost)

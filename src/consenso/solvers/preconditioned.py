@@ -12,6 +12,7 @@ import numpy as np
 
 from consenso.algorithms.noise_levels import RESIDUAL
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.algorithms.whitened_steps import TARGETS_SHARE
 from consenso.losses import Squared
 from consenso.public_facts import PublicFacts
 from consenso.solvers import forecast
@@ -35,8 +36,8 @@ VISIBLE = 1.6
 PILOT, AFTER_PILOT = 2, 2
 # A pilot pays while the noise of all directions moves a score by less than so many residuals that matter.
 PILOT_PAYS = 0.3
-# How wide the kink of a hinge is made.
-HINGE_WIDTH = 0.5
+# How wide the kink of a hinge is made: iterates wander further than that, which smooths it anyway.
+HINGE_WIDTH = 0.1
 
 
 def refusal(request: Request) -> str | None:
@@ -66,8 +67,10 @@ def recipe(request: Request) -> tuple[Any, int]:
     residuals = loss.targets == "real"
     pilot = _pilot(request)
     fewest = (pilot + AFTER_PILOT if pilot else 1) if residuals else FEWEST_STEPS
+    counts = residuals or (request.constant is not None and loss.is_likelihood)
     algorithm = PreconditionedFixedPoint(
-        counts=residuals or (request.constant is not None and loss.is_likelihood),
+        counts=counts,
+        counts_share=TARGETS_SHARE if residuals or not counts else forecast.counts_share(request, TARGETS_SHARE),
         constant=request.constant or 0.0,
         looks=looks,
         share=TWO_LOOKS if looks == 2 else ONE_LOOK,

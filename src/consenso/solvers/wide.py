@@ -13,6 +13,8 @@ NAME = "wide"
 PLACE = 1
 # Steps that let a coefficient grow to REACH whatever the noise is, since rates follow it.
 STEPS = 100
+# How wide the kink of a hinge is made, which rates follow.
+HINGE_WIDTH = 0.5
 
 
 def refusal(request: Request) -> str | None:
@@ -32,5 +34,5 @@ def recipe(request: Request) -> tuple[Any, int]:
     problem = request.problem
     smoothing = 0.0
     if math.isinf(problem.loss.curvature_bound):
-        smoothing = preconditioned.HINGE_WIDTH if problem.target_bound is None else problem.target_bound
+        smoothing = HINGE_WIDTH if problem.target_bound is None else problem.target_bound
     return DualAveraging(smoothing=smoothing), looks(problem) + STEPS

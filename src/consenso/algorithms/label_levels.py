@@ -1,0 +1,71 @@
+"""What released values say of a fit to labels: how large its scores are, and how much its loss bends.
+
+variance    Of scores around those of the constant model: the mean of its posterior, given the size of the first
+            gradient there and its noise. The prior is even over orders of magnitude, up to scores that labels seldom
+            call for, and falls beyond: where noise hides the gradient, the answer does not grow with the noise.
+moved       The gradient at the constant model, from that at zero: all slopes move by the same amounts, so that their
+            sum moves by them times the sum of rows, a column of the second moment if there is a constant column.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import softmax
+
+from consenso.arrays import Array
+from consenso.metric import Metric
+
+# Variances of scores that are called for: even over orders of magnitude up to LARGEST, then falling as their square.
+SMALLEST, LARGEST, BEYOND, GRID = 1 / 16, 16.0, 1e4, 200
+# A logistic slope falls as exp(-score), so that T steps from zero get to scores of about log T: 80 of them to this.
+OUT_OF_REACH = 5.0
+
+
+def estimate_variance(gradient: Array, noise: float, curvature: float, outputs: int, seen: float) -> float:
+    """Variance of the scores that a gradient of this noise speaks for, where the loss bends so much.
+
+    seen: the part of the variance that shows in the gradient (`visible_share`).
+    """
+    power, dim, scale = float(gradient @ gradient), len(gradient), curvature**2 * max(outputs - 1, 1)
+    if noise == 0 or power > 100 * dim * noise**2:
+        return (power - dim * noise**2) / scale
+    guesses = seen * np.geomspace(SMALLEST, BEYOND, GRID)
+    prior = -2 * np.log(np.maximum(guesses / (seen * LARGEST), 1.0))
+    deviations = 2 * dim * noise**4 + 4 * noise**2 * scale * guesses
+    fit = prior - 0.5 * (power - dim * noise**2 - scale * guesses) ** 2 / deviations - 0.5 * np.log(deviations)
+    weights = np.exp(fit - fit.max())
+    return float(weights @ guesses / weights.sum())
+
+
+def shares_of(scores: Array) -> Array:
+    """Probabilities of the outputs at scores (outputs,): that of the positive label, or of each class."""
+    if len(scores) == 1:
+        return np.array([1 / (1 + math.exp(-scores[0]))])
+    shares: Array = softmax(scores)
+    return shares
+
+
+def move_to_constant(gradient: Array, metric: Metric, scores: Array, constant: float, weight: float) -> Array:
+    """The whitened gradient at the model of these scores for all rows, from that at zero.
+
+    constant: value of the last column. weight: how much a typical row is shortened.
+    """
+    shift = shares_of(scores) - (0.5 if len(scores) == 1 else 1 / len(scores))
+    features = len(gradient) // len(scores)
+    column = np.zeros(features)
+    column[-1] = constant if metric.is_round else 1 / constant
+    row = metric.apply(column, -0.5 if metric.is_round else 0.5)
+    return gradient + weight * np.outer(row, shift).ravel()
+
+
+def visible_share(metric: Metric, features: int) -> float:
+    """The part of the variance of scores that shows in a gradient: all of it where rows are whitened.
+
+    Where they are not, each direction shows by its second moment: a spectrum that falls as 1 / j^1.5 is the guess.
+    """
+    if not metric.is_round:
+        return 1.0
+    spectrum = np.arange(1.0, features + 1) ** -1.5
+    return float(np.sum(spectrum**2) / np.sum(spectrum) ** 2)
