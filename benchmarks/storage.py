@@ -1,12 +1,13 @@
 """Rows in storage: a pass over Parquet files beside a plain read of them, a cluster beside one process, memory.
 
 Run `python -m benchmarks storage`. Passes are one gradient of the default solver each. Processor time is what the two
-take of a machine, whatever else it does; the clock shows what reading ahead saves where a second core is free. The fit
-under a limit runs in a process of its own, which may hold a tenth of the table beyond what it holds when it starts.
+take of a machine, whatever else it does; the clock shows what reading ahead saves where a second core is free. Memory
+is that of a process of its own, which may hold a tenth of the table beyond what it holds when it starts.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,10 +19,15 @@ import numpy as np
 import polars as pl
 
 from benchmarks.measure import Figure, best
+from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.whitening import Slopes, Whitening, sum_gradients
+from consenso.engine.run import run as run_plan
 from consenso.estimators.stored import FrameBatches, TargetCoding
 from consenso.losses import Logistic
 from consenso.metric import Metric
+from consenso.planning.plan import plan
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L2
 from consenso.shards import Cohort, Shards
@@ -30,23 +36,21 @@ from consenso.shards.stored import StoredShards
 from consenso.tables.frames import open_frames
 
 ROWS, FEATURES, FILES = 1_000_000, 50, 4
+LONG = ROWS // FILES * 10
 # Rows of a part of a file that is decoded at once, as writers of long tables choose it; Polars reads whole ones.
 GROUP = 20_000
 DECADES = (10_000, 100_000, 1_000_000)
-REPEATS = 3
+REPEATS = 2
 
 LIMITED = """
-import resource, sys
-import numpy as np
-from consenso import PrivateLogisticRegression
-def fit(X, y):
-    PrivateLogisticRegression(epsilon=0.1, row_bound=8.0, classes=[0, 1], random_state=0, bounds="public").fit(X, y)
+import sys
+from benchmarks import storage
 def status(name):
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) * 1024
-fit(sys.argv[1] + "/small.parquet", "y")  # imports, compiled kernels, and the threads of the reader
+storage.fit_briefly(sys.argv[1] + "/small.parquet", storage.GROUP)  # imports, compiled kernels, threads of the reader
 open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
 before = status("VmRSS")
-fit(sys.argv[1] + "/[0-9].parquet", "y")
+storage.fit_briefly(sys.argv[1] + "/[0-9].parquet", storage.LONG)
 print(status("VmHWM") - before)
 """
 
@@ -56,7 +60,7 @@ def run() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         table = _write(folder, ROWS)
-        shards = _open(folder, ROWS)
+        shards = _open(f"{folder}/[0-9].parquet", ROWS)
         in_memory = _in_memory(table)
         calls = (lambda: _pass(shards.cohort()), lambda: _read(folder), lambda: _pass(in_memory))
         stored, read, here = _processor_time(*calls)
@@ -68,16 +72,18 @@ def run() -> Iterator[Figure]:
             held = hold_rows(client, shards.problem, shards.whole.batches)
             spread, here = best(lambda: _pass(held.cohort()), lambda: _pass(in_memory), repeats=2 * REPEATS)
         yield Figure("cluster of two processes, over one process, by the clock", spread / here, limit=1.5)
+        for part in range(FILES, 10):
+            shutil.copy(folder / f"{part % FILES}.parquet", folder / f"{part}.parquet")
         asked = [sys.executable, "-c", LIMITED, str(folder)]
         peak = float(subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True).stdout)
-        size = 8 * ROWS * FEATURES
+        size = 8 * LONG * FEATURES
         note = f"{peak / 2**20:.0f} MB of a table of {size / 2**20:.0f} MB"
         yield Figure("memory of a fit beyond its start, over the table", peak / size, limit=0.1, note=note)
     times = []
     for rows in DECADES:
         with tempfile.TemporaryDirectory() as name:
             _write(Path(name), rows)
-            small = _open(Path(name), rows)
+            small = _open(f"{name}/[0-9].parquet", rows)
             times += _processor_time(lambda small=small: _pass(small.cohort()))
     # The steepest part of a curve on logarithmic axes.
     slope = float(np.max(np.diff(np.log(times)) / np.diff(np.log(DECADES))))
@@ -93,6 +99,14 @@ def _processor_time(*calls: Callable[[], object]) -> list[float]:
             call()
             found[place] += [time.process_time() - start] if turn else []
     return [min(each) for each in found]
+
+
+def fit_briefly(pattern: str, rows: int) -> None:
+    """A few rounds of the default solver: a look at the second moment and two gradients."""
+    shards = _open(pattern, rows)
+    noise = {name: GaussianNoise(multiplier=1.0) for name in ("second moment", "gradient")}
+    algorithm = PreconditionedFixedPoint(steps=2)
+    run_plan(plan(shards.problem, algorithm, rounds=3, noise=noise, sampler=Seeded(0), trust="curator"), shards)
 
 
 def _write(folder: Path, rows: int) -> pl.DataFrame:
@@ -112,8 +126,8 @@ def _problem(rows: int) -> Problem:
     )
 
 
-def _open(folder: Path, rows: int) -> StoredShards:
-    frames = open_frames(str(folder / "[0-9].parquet"))
+def _open(pattern: str, rows: int) -> StoredShards:
+    frames = open_frames(pattern)
     names = tuple(name for name in frames.names if name != "y")
     coding = TargetCoding("benchmark", np.array([0, 1]))
     return StoredShards.open(_problem(rows), FrameBatches(frames, names, "y", coding))

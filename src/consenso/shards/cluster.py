@@ -23,6 +23,8 @@ from consenso.shards.stored import Batch, Intake, RowBatches, StoredCohort, Stor
 
 #: How long a scheduler is waited for, in seconds.
 PATIENCE = 15
+#: Tasks of a pass for each worker, so that none waits long for the last; batches of a task at most.
+TASKS, MOST_BATCHES = 4, 64
 ASSUMPTION = (
     "Rows are held by the workers of a Dask cluster, which are trusted as the curator is: whoever controls a worker or "
     "the scheduler sees them."
@@ -34,7 +36,7 @@ class ClusterCohort(StoredCohort):
     """A party whose rows are held by workers."""
 
     client: Any = field(kw_only=True)
-    held: tuple[Any, ...] = field(kw_only=True)  # futures of cohorts, one for each batch
+    held: tuple[Any, ...] = field(kw_only=True)  # futures of lists of cohorts, one cohort for each batch
 
     def add_up(self, term: Callable[..., IntArray], unit: float, *arguments: Any) -> Array:
         """Every worker adds up what it holds."""
@@ -42,7 +44,7 @@ class ClusterCohort(StoredCohort):
         before = self.batches.fingerprint()
         # A task and not scattered data: those would be lost with the worker that holds them.
         given = self.client.submit(_give, term, arguments, pure=False)
-        tasks = [self.client.submit(_add_up, part, given, pure=False) for part in self.held]
+        tasks = [self.client.submit(_add_up, parts, given, pure=False) for parts in self.held]
         total: Any = 0
         rows = 0
         try:
@@ -111,7 +113,10 @@ def hold_rows(
     local = StoredShards.open(problem, batches, **intake)
     # Batches and rules travel once, not with every task.
     told = client.submit(_give, batches, local.whole.intake, pure=False)
-    held = tuple(client.submit(_read, told, place, pure=False) for place in range(batches.count))
+    # A task costs a millisecond or two, whatever it does: a few for each worker, of several batches.
+    tasks = max(TASKS * len(client.nthreads()), -(-batches.count // MOST_BATCHES))
+    groups = np.array_split(np.arange(batches.count), min(tasks, batches.count))
+    held = tuple(client.submit(_read, told, group.tolist(), pure=False) for group in groups)
     whole = ClusterCohort(
         problem,
         local.parties,
@@ -170,9 +175,9 @@ def _give(*told: Any) -> Any:
     return told
 
 
-def _read(told: tuple[RowBatches, Intake], place: int) -> Cohort:
+def _read(told: tuple[RowBatches, Intake], places: list[int]) -> list[Cohort]:
     batches, intake = told
-    return intake.cohort(batches.batch(place))
+    return [intake.cohort(batches.batch(place)) for place in places]
 
 
 def _measure(told: tuple[RowBatches, Callable[[Batch], Array]], place: int) -> Array:
@@ -180,7 +185,10 @@ def _measure(told: tuple[RowBatches, Callable[[Batch], Array]], place: int) -> A
     return term(batches.batch(place))
 
 
-def _add_up(part: Cohort, given: tuple[Callable[..., IntArray], tuple[Any, ...]]) -> tuple[int, IntArray]:
-    """On a worker: how many rows a batch has, and what they add up to."""
+def _add_up(parts: list[Cohort], given: tuple[Callable[..., IntArray], tuple[Any, ...]]) -> tuple[int, IntArray]:
+    """On a worker: how many rows it has of some batches, and what they add up to."""
     term, arguments = given
-    return part.rows, term(part, *arguments)
+    total: Any = 0
+    for part in parts:
+        total = total + term(part, *arguments)
+    return sum(part.rows for part in parts), total

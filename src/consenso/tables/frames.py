@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -190,6 +191,8 @@ def fingerprint_files(files: tuple[Path, ...]) -> str:
 
 def _count(source: str, scan: Callable[[], Any], files: tuple[Path, ...]) -> Frames:
     polars, opened = import_polars(Path(source)), fingerprint_files(files)
+    # Polars reads as many row groups ahead as it has room for, and by default much room; batches are read ahead anyway.
+    os.environ.setdefault("POLARS_ROW_GROUP_PREFETCH_SIZE", "1")
     with _Quiet(source):
         schema = scan().collect_schema()
         rows = int(scan().select(polars.len()).collect().item())
