@@ -22,7 +22,7 @@ from consenso.losses import (
     Squared,
 )
 from consenso.rows import Layout, Rows
-from consenso.subproblems import Prox, certify, local, local_prox, newton
+from consenso.subproblems import Prox, certify, local, local_prox, objectives
 from consenso.subproblems.batch import Batch, Plain
 from consenso.subproblems.local import descend_steadily
 from consenso.subproblems.pieces import pieces
@@ -217,7 +217,7 @@ def test_the_three_systems_agree(monkeypatch: pytest.MonkeyPatch) -> None:
             v = rng.normal(size=(rows.parties, features))
             answers = []
             for side in range(3):
-                monkeypatch.setattr(newton, "sides", lambda rows, side=side: np.full(rows.parties, side))
+                monkeypatch.setattr(objectives, "sides", lambda rows, side=side: np.full(rows.parties, side))
                 answers.append(prox(rows, targets, loss, weights, v))
             for other in answers[1:]:
                 gap = np.linalg.norm(other.x - answers[0].x, axis=1)

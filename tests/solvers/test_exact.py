@@ -163,7 +163,7 @@ def test_separable_classes_without_a_penalty_approach_the_infimum() -> None:
 
 def test_a_minimum_that_is_not_reached_is_a_warning(monkeypatch) -> None:
     problem, shards = made(Logistic(), L2(strength=0.001))
-    monkeypatch.setattr("consenso.solvers.newton.STEPS", 1)
+    monkeypatch.setattr("consenso.solvers.exact_steps.STEPS", 1)
     with pytest.warns(ConvergenceWarning, match="above its minimum"):
         found = solve_exact(problem, shards)
     assert found.objective - optimum(problem, shards) <= found.gap

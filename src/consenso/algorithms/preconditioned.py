@@ -26,21 +26,17 @@ Every release is a sum over records, so the model does not depend on how records
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms import noise_levels, slope_sizes, target_counts
-from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
-from consenso.algorithms.shape import Example, Source, require_positive
-from consenso.algorithms.slope_sizes import Sizes
+from consenso.algorithms import slope_sizes, target_counts
+from consenso.algorithms.shape import Example, Source
+from consenso.algorithms.whitened_steps import FIRST_LOOK, WhitenedSteps
 from consenso.algorithms.whitening import (
     DIGEST_WORDS,
-    LEAST,
-    NARROWEST_WIDTH,
-    SHORTEST_CLIP,
     Hub,
     Slopes,
     Whitening,
@@ -53,12 +49,11 @@ from consenso.algorithms.whitening import (
     sum_gradients,
     sum_moments,
     sum_shortened_moments,
-    within_bounds,
 )
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.losses import Logistic, require_lipschitz, require_smooth
-from consenso.metric import Metric, again, look, pack_symmetric, unpack_symmetric
+from consenso.metric import Metric, pack_symmetric
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser
@@ -66,16 +61,9 @@ from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
-
-# Of the budget of the second moments the first look gets this much: the second one is the one that counts.
-FIRST_LOOK = 1 / 3
-# Of the budget: counts of targets, counts of slopes; and, of that of the gradients, the steps before the latter.
-TARGETS_SHARE, SIZES_SHARE, PILOT_SHARE = 0.02, 0.03, 0.15
-# Residuals of the constant model are clipped at this many spreads of the targets.
-FIRST_CLIP = 0.8
 
 
 @dataclass(frozen=True)
@@ -105,7 +93,7 @@ class Up:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreconditionedFixedPoint:
+class PreconditionedFixedPoint(WhitenedSteps):
     """Preconditioned noisy gradient descent on losses of a margin. Every default is a rule from public facts.
 
     looks: how often the second moment is released; 0 for none. share: part of the squared budget that buys it.
@@ -124,56 +112,6 @@ class PreconditionedFixedPoint:
 
     #: Rows are touched by `Cohort.add_up` alone, so that they may stay in storage.
     adds_up_only: ClassVar[bool] = True
-
-    looks: int = 1
-    share: float = 0.1
-    steps: int | None = None
-    fewest_steps: int = 6
-    clip: float | None = None
-    counts: bool = False
-    constant: float = 0.0
-    pilot: int = 0
-    smoothing: float = 0.0
-    threshold: float | None = None
-    follows: bool = False
-    damping: bool = True
-    averaging: bool = True
-
-    def __post_init__(self) -> None:
-        if self.clip is not None:
-            require_positive(self, clip=self.clip)
-        if self.looks not in (0, 1, 2):
-            raise InputError(
-                f"PreconditionedFixedPoint(looks={self.looks}): the second moment is released 0 to 2 times."
-            )
-        if not 0 < self.share < 1:
-            raise InputError(f"PreconditionedFixedPoint(share={self.share}): a share of the budget lies in (0, 1).")
-        if not 0 <= self.smoothing < np.inf:
-            raise InputError(f"PreconditionedFixedPoint(smoothing={self.smoothing}): a width is finite, 0 for none.")
-        if (self.steps is not None and self.steps < 1) or self.fewest_steps < 1:
-            raise InputError("PreconditionedFixedPoint(steps=..., fewest_steps=...): at least one step is taken.")
-        if self.threshold is not None:
-            require_positive(self, threshold=self.threshold)
-        if not np.isfinite(self.constant):
-            raise InputError(f"PreconditionedFixedPoint(constant={self.constant}): the value of a column is finite.")
-        if not 0 <= self.pilot < (self.steps or self.fewest_steps):
-            raise InputError(f"PreconditionedFixedPoint(pilot={self.pilot}): steps must follow; take a smaller pilot.")
-
-    @property
-    def noise_weights(self) -> Mapping[str, float]:
-        """Multipliers of the releases relative to that of a single release with the whole budget."""
-        parts = {
-            "targets": TARGETS_SHARE if self.counts else 0.0,
-            "second moment": self.share if self.looks else 0.0,
-            "slopes": SIZES_SHARE if self.pilot else 0.0,
-        }
-        parts["gradient"] = 1 - sum(parts.values())
-        return {name: part**-0.5 for name, part in parts.items() if part}
-
-    @property
-    def other_rounds(self) -> int:
-        """Rounds that are no steps."""
-        return self.counts + self.looks + (self.pilot > 0)
 
     def check(self, spec: RunSpec) -> None:
         """Bounded slopes, a step size from the smoothness, everybody in every round."""
@@ -204,46 +142,9 @@ class PreconditionedFixedPoint:
             return (moment_release(facts, several=self.looks > 1),)
         return (gradient_release(facts),)
 
-    def _kind(self, facts: PublicFacts) -> str:
-        if self.counts and facts.is_before(1):
-            return "targets"
-        if facts.is_before(self.counts + self.looks):
-            return "second moment"
-        sizes = self.counts + self.looks + self.pilot
-        return "slopes" if self.pilot and facts.is_before(sizes + 1) and not facts.is_before(sizes) else "gradient"
-
-    def _looked(self, round_: int) -> int:
-        """How many second moments were released before a round."""
-        return round_ - self.counts
-
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None beyond composing Gaussian sums."""
         return ()
-
-    def start(self, facts: PublicFacts) -> Hub:
-        """The zero model; before a look all directions are alike."""
-        bound = facts.problem.row_bound**2
-        metric, zero = Metric.round(bound), np.zeros(facts.dim)
-        hub = Hub(
-            vectors=metric.vectors,
-            values=metric.values,
-            effective=1.0,
-            trace=bound,
-            clip=1.0,
-            steps=0,
-            taken=0,
-            width=1.0,
-            step=noise_levels.STEP,
-            variance=0.0,
-            origin=zero,
-            spread=1.0,
-            bend=1.0,
-            gradient=zero,
-            x=zero,
-            total=zero,
-            averaged=0,
-        )
-        return hub if self.looks or self.counts else self._ready(facts, hub)
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Nothing was heard yet."""
@@ -292,170 +193,6 @@ class PreconditionedFixedPoint:
         if kind == "slopes":
             return self._take_sizes(facts, hub, total.total)
         return self._take_step(facts, hub, total.total / records)
-
-    def _take_targets(self, facts: PublicFacts, hub: Hub, counts: Array) -> Hub:
-        """The constant model, and the spread of targets around it."""
-        problem = facts.problem
-        found = target_counts.read_constant_model(problem, counts, facts.noise["targets"])
-        origin, spread = hub.origin, found.spread
-        if self.constant:
-            origin = origin.copy()
-            origin[-problem.outputs :] = found.scores / self.constant
-        elif problem.loss.targets == "real":
-            spread = float(np.hypot(spread, found.scores[0]))  # around 0, where the model has no intercept
-        unit = self.smoothing or slope_limit(problem) if problem.loss.targets == "real" else 1.0
-        # Losses of labels are flat at the constant model of a rare class, and steps from there are short.
-        start = origin if problem.loss.targets == "real" else hub.x
-        hub = replace(hub, origin=origin, x=start, spread=min(1.0, spread / unit))
-        return hub if self.looks else self._ready(facts, hub)
-
-    def _take_sizes(self, facts: PublicFacts, hub: Hub, counts: Array) -> Hub:
-        """A clip, and how many steps are left, for slopes as large as they are."""
-        problem, noise = facts.problem, facts.noise["gradient"] * hub.effective / facts.problem.records
-        found = Sizes.read(problem, counts, facts.noise["slopes"])
-        if found is None:
-            return hub
-        noise /= slope_limit(problem)
-        spread = found.median() / noise_levels.GAUSSIAN_MEDIAN
-        if self.smoothing:
-            width = spread * min(1.0, max(noise_levels.NARROWEST, noise_levels.KINKS_PER_NOISE * noise))
-        elif self.threshold is not None:
-            width = spread * self.threshold
-        else:
-            width = found.best_clip(noise)
-        # What is cut off after few steps is also what is yet to be learnt: only little noise makes the clip wider.
-        if noise > 0:
-            width = min(width, FIRST_CLIP * hub.spread * max(1.0, noise_levels.WIDER / noise))
-        bend = max(found.curvature(width), noise_levels.LEAST_BEND)
-        hub = replace(hub, width=min(max(width, NARROWEST_WIDTH), 1.0), bend=bend)
-        return replace(hub, steps=self._count_steps(facts, hub))
-
-    def _take_moment(self, facts: PublicFacts, hub: Hub, upper: Array) -> Hub:
-        problem, least = facts.problem, LEAST
-        moment, noise = unpack_symmetric(upper, problem.features), facts.noise["second moment"] / problem.records
-        if self._looked(facts.round) == 0:
-            noise /= np.sqrt(FIRST_LOOK if self.looks > 1 else 1.0)
-            seen = look(moment, noise, NoiseLevels.floor, least * problem.row_bound**2)
-            hub = replace(hub, trace=max(seen.trace, 1e-3 * problem.row_bound**2))
-        else:
-            noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_LOOK)
-            seen = again(hub.metric, moment, noise, NoiseLevels.floor, least)
-        metric = within_bounds(facts, seen.metric)
-        return self._ready(facts, replace(hub, vectors=metric.vectors, values=metric.values, effective=seen.effective))
-
-    def _ready(self, facts: PublicFacts, hub: Hub) -> Hub:
-        """Clip and steps for a metric that is now known."""
-        levels = self._levels(facts, hub)
-        longest = facts.problem.row_bound / float(np.sqrt(hub.values.min()))
-        clip = levels.clip if self.clip is None else self.clip
-        if self._looked(facts.round) + 1 < self.looks:
-            clip = max(clip, noise_levels.LOOKED_AT)
-        clip *= float(np.sqrt(hub.effective))
-        if facts.problem.loss.targets == "real":
-            # A loss with slopes of its own keeps them; squares and kinks have none that privacy could use.
-            adapts = self.counts and (self.smoothing > 0 or np.isinf(facts.problem.loss.slope_bound))
-            width = min(1.0, FIRST_CLIP * hub.spread) if adapts else 1.0
-        else:
-            width = 1.0 if self.smoothing else levels.slopes
-        hub = replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width)
-        return replace(hub, steps=self._count_steps(facts, hub))
-
-    def _count_steps(self, facts: PublicFacts, hub: Hub) -> int:
-        residuals = facts.problem.loss.targets == "real"
-        # Iterates walk in the directions that do not stand out, too, and residuals tell soon how far.
-        wide = float(np.sqrt(facts.problem.features / hub.effective)) if residuals else hub.width
-        worth = self._levels(facts, hub).steps(wide, residuals=residuals)
-        most = facts.rounds - self.other_rounds
-        return self.steps or int(min(max(worth, self.fewest_steps), most))
-
-    def _levels(self, facts: PublicFacts, hub: Hub) -> NoiseLevels:
-        real = facts.problem.loss.targets == "real"
-        curvature = hub.bend * (1.0 if real else noise_levels.curvature_of(facts.problem.loss, self.smoothing))
-        late = noise_levels.late_curvature(facts.problem.loss)
-        return NoiseLevels.of(facts, late * curvature, hub.effective)
-
-    def _share(self, hub: Hub) -> float:
-        """Equal parts, those of the pilot smaller."""
-        if not self.pilot:
-            return 1.0 / hub.steps
-        early = hub.taken < self.pilot
-        return PILOT_SHARE / self.pilot if early else (1 - PILOT_SHARE) / (hub.steps - self.pilot)
-
-    def _noise(self, facts: PublicFacts, hub: Hub) -> float:
-        """Of a mean gradient that has the whole budget."""
-        width = 1.0 if self.smoothing else hub.width
-        return facts.noise["gradient"] * hub.clip * width / facts.problem.records
-
-    def _curvature(self, facts: PublicFacts, hub: Hub) -> float:
-        """Of the loss over shortened rows, in the metric."""
-        return hub.bend * hub.weight * noise_levels.curvature_of(facts.problem.loss, self.smoothing * hub.width)
-
-    def _later_curvature(self, facts: PublicFacts, hub: Hub) -> float:
-        return noise_levels.late_curvature(facts.problem.loss) * self._curvature(facts, hub)
-
-    def _damping(self, facts: PublicFacts, hub: Hub) -> float:
-        if not self.damping:
-            return 0.0
-        noise, curvature = self._noise(facts, hub), self._later_curvature(facts, hub)
-        return noise_levels.damping(noise, curvature, hub.variance / hub.trace)
-
-    def _bent(self, facts: PublicFacts, hub: Hub) -> Metric:
-        """M."""
-        return hub.metric.plus(self._curvature(facts, hub) / hub.step, self._damping(facts, hub))
-
-    def _take_step(self, facts: PublicFacts, hub: Hub, gradient: Array) -> Hub:
-        noise = self._noise(facts, hub) / float(np.sqrt(self._share(hub)))
-        if hub.taken == 0:
-            curvature = self._later_curvature(facts, hub)
-            problem = facts.problem
-            variance = noise_levels.score_variance(
-                gradient, noise, curvature, problem.outputs, noise_levels.LARGEST_SCORE
-            )
-            if problem.loss.targets == "real":
-                # The gradient of clipped residuals understates what a model explains, which is at most all there is.
-                variance = (hub.spread * (self.smoothing or slope_limit(problem))) ** 2
-            hub = replace(hub, variance=variance)
-        hub = replace(hub, step=noise_levels.shorter(hub.step, gradient, hub.gradient, noise), gradient=gradient)
-        bent, metric = self._bent(facts, hub), hub.metric
-        damped = self._damping(facts, hub) * (hub.x - hub.origin)
-        moved = hub.x - bent.apply(metric.apply(gradient, 0.5) + damped, -1.0)
-        late = hub.taken >= max(hub.steps // 2, self.pilot) if self.averaging else hub.taken == hub.steps - 1
-        return replace(
-            hub,
-            taken=hub.taken + 1,
-            x=bent.prox(self._regularizer(facts, hub), moved, hub.weight),
-            total=hub.total + moved if late else hub.total,
-            averaged=hub.averaged + late,
-        )
-
-    def _regularizer(self, facts: PublicFacts, hub: Hub) -> Regularizer:
-        regularizer = facts.problem.regularizer
-        return noise_levels.scale_regularizer(regularizer, hub.width) if self.follows else regularizer
-
-    def finished(self, facts: PublicFacts, hub: Hub) -> bool:
-        """All steps were taken."""
-        return hub.taken > 0 and hub.taken >= hub.steps
-
-    def model(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The prox of the average of the late points, which is as sparse as a prox is; or the last iterate."""
-        if not hub.averaged:
-            return hub.x
-        regularizer = self._regularizer(facts, hub)
-        if self.damping:
-            # Noise of a coordinate of the averaged gradient: half of the steps are averaged.
-            entry = self._noise(facts, hub) * float(np.sqrt(2 * hub.trace / facts.problem.features))
-            regularizer = noise_levels.sparser(regularizer, entry / hub.weight)
-        x = self._bent(facts, hub).prox(regularizer, hub.total / hub.averaged, hub.weight)
-        if not self.damping or regularizer.is_constraint:
-            return x
-        learnt = x - hub.origin
-        size = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
-        return hub.origin + learnt * noise_levels.shrinkage_factor(size, 2 * self._noise_size(facts, hub))
-
-    def _noise_size(self, facts: PublicFacts, hub: Hub) -> float:
-        """How much noise adds to the squared size of a model in the metric: in all directions where they are alike."""
-        directions = facts.problem.features if hub.metric.is_round else hub.effective
-        return directions * facts.problem.outputs * (self._noise(facts, hub) / self._later_curvature(facts, hub)) ** 2
 
     @classmethod
     def example(cls) -> Example:

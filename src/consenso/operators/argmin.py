@@ -11,20 +11,21 @@ with kinks; otherwise the loss is smooth and the solver is Newton's with conjuga
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from consenso.arrays import Array
+from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError, PreconditionError, StepError
+from consenso.newton import Bools, Path, conjugate_gradients, minimise
 from consenso.operators.matrices import LinearMap, require_injective
 from consenso.shards import Cohort
 from consenso.subproblems.batch import ROUNDING
 
-STEPS, TRIALS = 200, 60
+STEPS = 200
 # Each Newton direction is solved to this relative accuracy.
 FORCING = 1e-3
-# After this many steps that do not come closer, a point is as close as it gets.
-PATIENCE = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,8 @@ def argmin(f: Cohort, linear: LinearMap, v: Array, step: float, *, start: Array,
             "argmin: with a matrix whose A'A is not a multiple of the identity the loss must be smooth, and the slope "
             f"of {f.problem.loss!r} jumps; use SmoothedHinge or Huber, or another splitting."
         )
-    return _newton(_Objective(f, linear, v, step), start, smallest, tolerance)
+    found = minimise(_Objective(f, linear, v, step, smallest), start[None], tolerance, STEPS)
+    return Argmin(found.x[0], float(found.residual[0]))
 
 
 def _check_point(f: Cohort, linear: LinearMap, v: Array, step: float, tolerance: float, who: str) -> None:
@@ -83,28 +85,75 @@ def _check_point(f: Cohort, linear: LinearMap, v: Array, step: float, tolerance:
         )
 
 
-class _Objective:
-    """F, its derivatives and what rounding hides in them."""
+@dataclass(frozen=True, eq=False)
+class _State:
+    x: Array  # (1, dim)
+    gradient: Array
+    residual: Array  # (1,)
 
-    def __init__(self, f: Cohort, linear: LinearMap, v: Array, step: float) -> None:
-        self.f, self.linear, self.v, self.step = f, linear, v, step
-        self.scale = float(f.scales[0])
+
+@dataclass(frozen=True, eq=False)
+class _Objective:
+    """F as the one objective of Newton's method, whose residual is the certificate."""
+
+    f: Cohort
+    linear: LinearMap
+    v: Array
+    step: float
+    smallest: float
+
+    @property
+    def scale(self) -> float:
+        return float(self.f.scales[0])
+
+    def state(self, x: Array) -> _State:
+        point = x[0]
+        gradient = self.f.gradient(point)[0] + self.linear.adjoint(self.linear.apply(point) - self.v) / self.step
+        reached = self.step * (float(np.linalg.norm(gradient)) + self.rounding(point)) / self.smallest
+        return _State(x, gradient, np.array([reached]))
+
+    def is_settled(self, state: _State) -> Bools:
+        return np.zeros(1, dtype=bool)
+
+    def direction(self, state: _State) -> Array:
+        x = state.x[0]
+
+        def product(search: Array) -> Array:
+            bent = self.f.hessian_product(x, search[0])[0]
+            return np.asarray(bent + self.linear.adjoint(self.linear.apply(search[0])) / self.step)[None]
+
+        right = -state.gradient[None]
+        return conjugate_gradients(product, right, accuracy=FORCING, most=2 * right.size)
+
+    def path(self, state: _State, move: Array) -> Path:
+        x, image = state.x[0], self.linear.apply(move[0])
+        scores, along = self.f.linear_predictor(x), self.f.linear_predictor(move[0])
+        fit, before = self.linear.apply(x) - self.v, self.value(x)
+        bend, stretch = float(fit @ image), float(image @ image)
+
+        def slope(length: float) -> float:
+            pulled = float(np.sum(self.f.slopes(scores + length * along) * along))
+            return self.scale * pulled + (bend + length * stretch) / self.step
+
+        def at(lengths: Array) -> tuple[Array, Array]:
+            (length,) = lengths
+            return np.array([slope(length)]), np.array([self.value(x + length * move[0]) - before])
+
+        slack = ROUNDING * (abs(before) + float(self.v @ self.v) / self.step)
+        return Path(start=np.array([slope(0.0)]), slack=np.array([slack]), at=at)
+
+    def learn(self, lengths: Array) -> None:
+        pass
+
+    def take(self, few: IntArray) -> tuple[_Objective, IntArray]:
+        return self, few
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values[:, None]
 
     def value(self, x: Array) -> float:
-        """F(x)."""
         fit = self.linear.apply(x) - self.v
         return float(self.f.value(x)[0] + fit @ fit / (2 * self.step))
-
-    def gradient(self, x: Array) -> Array:
-        """The gradient of F at x."""
-        total: Array = self.f.gradient(x)[0] + self.linear.adjoint(self.linear.apply(x) - self.v) / self.step
-        return total
-
-    def hessian(self, x: Array, direction: Array) -> Array:
-        """The second derivative times a direction."""
-        bent = self.f.hessian_product(x, direction)[0]
-        total: Array = bent + self.linear.adjoint(self.linear.apply(direction)) / self.step
-        return total
 
     def rounding(self, x: Array) -> float:
         """What rounding may hide in the gradient at x."""
@@ -115,55 +164,3 @@ class _Objective:
         pulled = self.scale * float(np.sum(norms * (sizes + bend * norms * length)))
         fitted = largest * (largest * length + float(np.linalg.norm(self.v))) / self.step
         return ROUNDING * (pulled + fitted) * float(np.sqrt(max(self.linear.rows, self.linear.columns)))
-
-    def length(self, x: Array, move: Array) -> float:
-        """A step along which F goes down and at whose end it is at most half as steep as at its start."""
-        image, scores, along = self.linear.apply(move), self.f.linear_predictor(x), self.f.linear_predictor(move)
-        bend, stretch = float((self.linear.apply(x) - self.v) @ image), float(image @ image)
-
-        def slope(length: float) -> float:
-            pulled = float(np.sum(self.f.slopes(scores + length * along) * along))
-            return self.scale * pulled + (bend + length * stretch) / self.step
-
-        start, before = slope(0.0), self.value(x)
-        slack = ROUNDING * (abs(before) + float(self.v @ self.v) / self.step)
-        low, high, length = 0.0, np.inf, 1.0
-        for _ in range(TRIALS):
-            there = slope(length)
-            rises = there > 0 and self.value(x + length * move) > before + slack
-            if abs(there) <= 0.5 * abs(start) and not rises:
-                return length
-            low, high = (low, length) if there > 0 or rises else (length, high)
-            length = (low + high) / 2 if np.isfinite(high) else 4 * low
-        return low
-
-
-def _newton(objective: _Objective, x: Array, smallest: float, tolerance: float) -> Argmin:
-    best, residual, idle = x, np.inf, 0
-    for _ in range(STEPS):
-        gradient = objective.gradient(x)
-        reached = objective.step * (float(np.linalg.norm(gradient)) + objective.rounding(x)) / smallest
-        idle = 0 if reached < residual else idle + 1
-        if reached < residual:
-            best, residual = x, reached
-        if residual <= tolerance or idle >= PATIENCE:
-            break
-        move = _direction(objective, x, gradient)
-        x = x + objective.length(x, move) * move
-    return Argmin(best, residual)
-
-
-def _direction(objective: _Objective, x: Array, gradient: Array) -> Array:
-    """A direction of descent wherever conjugate gradients stop, nearly Newton's when they stop by accuracy."""
-    left = -gradient
-    move, search, size = np.zeros_like(left), left, float(left @ left)
-    goal = FORCING**2 * size
-    for _ in range(2 * len(left)):
-        if size <= goal:
-            break
-        image = objective.hessian(x, search)
-        length = size / float(search @ image)
-        move, left = move + length * search, left - length * image
-        last, size = size, float(left @ left)
-        search = left + (size / last) * search
-    return move

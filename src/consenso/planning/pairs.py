@@ -10,6 +10,7 @@ from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.errors import InputError
+from consenso.planning.parties import find_alike
 from consenso.planning.plan import Plan
 from consenso.privacy.graph_views import count_hiding
 from consenso.privacy.observers import Peer
@@ -54,7 +55,7 @@ def pair_costs(plan: Plan, delta: float) -> PairCosts:
     parties = spec.parties
     step = max(1, -(-parties // MOST_OBSERVERS))
     observers = tuple(range(0, parties, step))
-    kinds = {int(party): kind for kind in spec.facts.classes() for party in plan.like(int(kind))}
+    kinds = {int(party): kind for kind in spec.facts.classes() for party in find_alike(plan.spec, int(kind))}
     known: dict[Any, float] = {}
 
     def cost(observer: int, party: int) -> float:

@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
-from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
 from consenso.arrays import IntArray
-from consenso.conventions import ADJACENCIES, ON_GRAPH, UNITS, Trust, Unit, default_delta
+from consenso.conventions import ON_GRAPH, Trust, Unit
 from consenso.errors import InputError, PreconditionError
+from consenso.planning.checks import check_bounded, check_count, require_shape
 from consenso.planning.graph_sums import check_graph_sums, describe
+from consenso.planning.noise import with_calibrated_noise, with_noise_levels
+from consenso.planning.parties import find_alike, find_outsider, find_representatives
 from consenso.privacy.accountants import excess, gdp
-from consenso.privacy.calibrate import Mu, Target, calibrate_noise
+from consenso.privacy.calibrate import Target
 from consenso.privacy.card import Card
 from consenso.privacy.card.html import DELTAS
 from consenso.privacy.composition import Uses, amplify, compose_all
 from consenso.privacy.count import Count
-from consenso.privacy.declarations import Declaration, Declarations
+from consenso.privacy.declarations import Declarations
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.events import compose
 from consenso.privacy.guarantee import Guarantee
-from consenso.privacy.noise import GaussianNoise, Noise, NoNoise
+from consenso.privacy.noise import GaussianNoise, Noise
 from consenso.privacy.observers import (
     Eavesdropper,
     Observer,
@@ -36,12 +36,12 @@ from consenso.privacy.observers import (
 )
 from consenso.privacy.relations import Relation, bounds_of, check_claim, claims_of
 from consenso.privacy.release import sums_in_steps
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Trees, largest_bounds, stretches
+from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Trees
 from consenso.privacy.samplers import Sampler, Seeded
 from consenso.privacy.theorems import Composition, Theorem, strongest
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.schedules import Certain, Cyclic, Everyone, Independent, RandomStopping, RandomWalk, Schedule
+from consenso.schedules import Certain, Everyone, Independent, Schedule
 from consenso.topology import Topology
 
 _COUNTED = (
@@ -180,7 +180,7 @@ class Plan(RunSpec):
     ) -> list[ProvedGuarantee]:
         """One promise for each kind of party that public facts tell apart, the observers' own data left out."""
         insiders = members(observer)
-        parties = [self._find_outsider(int(party), insiders) for party in self._representatives()]
+        parties = [find_outsider(self.spec, int(party), insiders) for party in self._representatives()]
         return [
             self.prove(observer, party, delta, unit=unit, adjacency=adjacency) for party in parties if party is not None
         ]
@@ -249,63 +249,12 @@ class Plan(RunSpec):
         )
 
     def _representatives(self) -> IntArray:
-        """Parties such that whatever holds for all of these holds for everybody."""
-        schedule = self.spec.schedule
-        if self.spec.policy.trust == "tree":
-            return self.spec.facts.cohort  # how many hide a node depends on its place in the tree
-        if isinstance(schedule, RandomWalk) and schedule.topology is not None:
-            # How often a walk comes by depends on the place in the graph, not on the degree alone.
-            return self.spec.facts.cohort
-        if isinstance(schedule, Cyclic | RandomStopping):
-            return self._in_turn()
-        return self.spec.facts.classes()
-
-    def _in_turn(self) -> IntArray:
-        """A fixed order tells equal parties apart.
-
-        Parties that are alike and have the same number of turns have them one after the other, so that whatever grows
-        or falls with the round (the cost of a turn, the iterations after it) is largest for the first or for the last
-        of them. Where the cost does neither, everybody counts.
-        """
-        facts, rounds = self.spec.facts, self.spec.rounds
-        if not self._costs_are_monotone():
-            return facts.cohort
-        chosen = set(facts.classes().tolist())
-        once_more = np.arange(facts.parties) < rounds % facts.parties
-        for first in facts.classes():
-            alike = np.isin(facts.cohort, self.like(int(first)))
-            for group in (alike & once_more, alike & ~once_more):
-                chosen.update(np.flatnonzero(group)[[0, -1]].tolist() if group.any() else [])
-        return np.array(sorted(chosen), dtype=np.int64)
-
-    def _costs_are_monotone(self) -> bool:
-        """Whether all rounds make the same releases, and all noises fall, or all rise, or stay."""
-        found = stretches(self.spec, 0, self.algorithm.releases)
-        if len({stretch.releases for stretch in found}) > 1:
-            return False
-        steps = np.diff(np.array([stretch.multipliers for stretch in found]), axis=0)
-        return bool((steps >= 0).all() or (steps <= 0).all())
+        return find_representatives(self.spec, self.algorithm.releases)
 
     def _kinds(self, promises: list[ProvedGuarantee]) -> dict[int, int]:
         """How many parties each party of a promise stands for; where parties are told apart, each for itself."""
         classes = len(self._representatives()) == len(self.spec.facts.classes())
-        return {promise.party: len(self.like(promise.party)) if classes else 1 for promise in promises}
-
-    def like(self, party: int) -> IntArray:
-        """The parties that no public fact tells from this one."""
-        facts = self.spec.facts
-        columns = [facts.sizes.astype(float), facts.scales]
-        if facts.degrees is not None:
-            columns.append(facts.degrees.astype(float))
-        table = np.stack(columns, axis=1)
-        return np.flatnonzero((table == table[party]).all(axis=1))
-
-    def _find_outsider(self, party: int, insiders: frozenset[int]) -> int | None:
-        """A party of the same kind that does not look on."""
-        if party not in insiders:
-            return party
-        others = [int(other) for other in self.like(party) if int(other) not in insiders]
-        return others[0] if others else None
+        return {each.party: len(find_alike(self.spec, each.party)) if classes else 1 for each in promises}
 
 
 def plan(
@@ -344,12 +293,12 @@ def plan(
     `trees` and `masks` are for sums on a graph: one spanning tree or another in each round, and which nodes share
     masks (None: the graph's own edges, and as many more as `colluders` asks for).
     """
-    _check_count(problem, target, count)
+    check_count(problem, target, count)
     if rounds < 1:
         raise InputError(f"plan(rounds={rounds}): a run has at least one round.")
     if (noise is None) == (target is None):
         raise InputError("plan(noise=..., target=...): give the noise or the target, one of the two.")
-    shape = _shape(algorithm)
+    shape = require_shape(algorithm)
     if problem.is_weighted and not getattr(algorithm, "takes_weights", False):
         raise PreconditionError(
             f"plan({type(algorithm).__name__}): its bounds are proved for rows without weights; take "
@@ -401,99 +350,12 @@ def plan(
     )
     check_graph_sums(algorithm, planned)
     algorithm.check(planned)
-    _check_bounded(algorithm, planned)
+    check_bounded(algorithm, planned)
     if target is not None:
-        planned = _calibrate(planned, target, observer or choose_observer(trust))
-    planned = replace(_with_noise_levels(planned), count=count, earlier=tuple(earlier))
+        planned = with_calibrated_noise(planned, target, observer or choose_observer(trust))
+    planned = replace(with_noise_levels(planned), count=count, earlier=tuple(earlier))
     planned.check()
     return planned
-
-
-def _check_count(problem: Problem, target: Target | None, count: Count | None) -> None:
-    if count is None:
-        return
-    if target is not None and target != Mu(mu=count.rest):
-        raise InputError(
-            f"plan(target={target}, count=...): what is left for the run is one mu, whatever the count is; give "
-            "Mu(mu=count.rest)."
-        )
-    if problem.capped or problem.records != count.low:
-        raise InputError(
-            f"plan(count=...): the number of records that a noisy count stands for is {count.low}, which bounds "
-            f"nothing, and the problem has {problem.records}; use Problem(sizes=[{count.low}], capped=False)."
-        )
-
-
-def _check_bounded(algorithm: Any, spec: RunSpec) -> None:
-    """Noise is scaled with the bound of the problem's own unit and adjacency, so there must be one."""
-    problem, everyone = spec.facts.problem, spec.representatives()
-    for round_ in {0, spec.rounds - 1}:
-        for release in spec.declared(algorithm.releases)(everyone.at(round_)):
-            if release.perturbs_objective or np.isfinite(release.bounds.at(problem.unit, problem.adjacency)).all():
-                continue
-            if isinstance(spec.policy.noise_for(release.name), NoNoise):
-                continue  # nothing is scaled, and nothing is promised
-            known = [
-                f"unit={unit!r} with adjacency={adjacency!r}"
-                for unit in UNITS
-                for adjacency in ADJACENCIES
-                if np.isfinite(release.bounds.at(unit, adjacency)).all()
-            ]
-            raise PreconditionError(
-                f"plan({type(algorithm).__name__}): no bound on {release.name!r} is known for unit={problem.unit!r} "
-                f"with adjacency={problem.adjacency!r}; there is one for "
-                f"{' or '.join(known) or 'no unit: clip the value'}."
-            )
-
-
-def _with_noise_levels(planned: Plan) -> Plan:
-    """The plan whose facts say how loud each release will be: public, and what step rules are made from."""
-    spec = planned.spec
-    heard = {name: _noise_level(spec, planned.algorithm.releases, name) for name in spec.policy.noise}
-    return replace(planned, facts=replace(spec.facts, noise=heard))
-
-
-def _noise_level(spec: RunSpec, declaration: Declaration, name: str) -> float:
-    """Noise scale of a release where it is first made: on the sum for a sum, else the largest of one party's."""
-    for declared in spec.declared(declaration).over_rounds(spec.representatives()):
-        round_ = declared.first
-        everyone = spec.representatives().at(round_)
-        for release in declared.releases:
-            if release.name == name:
-                largest = largest_bounds(spec, declaration, round_)[name]
-                sensitivity = spec.policy.sensitivity(release, everyone, largest)
-                scale = float(np.max(spec.policy.noise_for(name).scale(sensitivity, round_)))
-                if release.at == "party" or spec.policy.trust == "curator":
-                    return scale
-                # Under a secure sum every party adds a share, under local trust the whole noise.
-                shares = spec.policy.shares if sums_in_steps(spec.policy.trust) else 1
-                return scale * float(np.sqrt(spec.parties / shares))
-    raise InputError(f"plan(noise=...): the algorithm makes no release {name!r}; drop that noise.")
-
-
-def _calibrate(planned: Plan, target: Target, observer: Observer) -> Plan:
-    """The plan with the least common multiplier that meets the target for an observer."""
-    weights: Mapping[str, float] = getattr(planned.algorithm, "noise_weights", {})
-
-    def at(multiplier: float) -> Plan:
-        noise = {
-            name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0)) for name in planned.spec.policy.noise
-        }
-        return replace(planned, noise=noise)
-
-    delta = getattr(target, "delta", default_delta())
-    return at(calibrate_noise(lambda multiplier: at(multiplier).guarantee(observer, delta).event, target))
-
-
-def _shape(algorithm: Any) -> Literal["hub", "peer"]:
-    if isinstance(algorithm, HubAlgorithm):
-        return "hub"
-    if isinstance(algorithm, PeerAlgorithm):
-        return "peer"
-    raise InputError(
-        f"plan(algorithm={type(algorithm).__name__}): an algorithm has local and combine, or local and absorb; see "
-        "consenso.algorithms.shape."
-    )
 
 
 def _rate(schedule: Schedule, rounds: int, parties: int) -> float:

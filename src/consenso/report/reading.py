@@ -14,6 +14,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError
+from consenso.planning.parties import find_alike
 from consenso.planning.plan import Plan
 from consenso.planning.replan import replan
 from consenso.privacy.card import Card
@@ -91,7 +92,7 @@ class RunFiles:
             out[:] = entry.epsilon
             return out
         for kind in sorted(entry.spread.kinds, key=lambda kind: kind.parties, reverse=True):
-            alike = self.plan.like(kind.party) if kind.parties > 1 else np.array([kind.party])
+            alike = find_alike(self.plan.spec, kind.party) if kind.parties > 1 else np.array([kind.party])
             out[alike] = kind.epsilon
         return out
 

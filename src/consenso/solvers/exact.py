@@ -31,7 +31,7 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.problem import Problem
 from consenso.shards import Shards
-from consenso.solvers.newton import descend
+from consenso.solvers.exact_steps import descend
 from consenso.solvers.smooth import Penalty, Smoothed, split
 from consenso.subproblems.batch import Plain, Term
 from consenso.subproblems.envelope import MoreauEnvelope

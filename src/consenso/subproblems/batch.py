@@ -25,6 +25,7 @@ import numpy as np
 
 from consenso.arrays import Array, IntArray
 from consenso.losses import Loss
+from consenso.newton import dots
 from consenso.rows import Rows
 
 ROUNDOFF = float(np.finfo(np.float64).eps)
@@ -180,12 +181,6 @@ class NewtonState:
 
 def _sizes(slopes: Array) -> Array:
     return np.abs(slopes) if slopes.ndim == 1 else lengths(slopes)
-
-
-def dots(left: Array, right: Array) -> Array:
-    """Inner products of the vectors of each party, (parties,)."""
-    products: Array = np.einsum("ij,ij->i", left, right)
-    return products
 
 
 def lengths(vectors: Array) -> Array:

@@ -12,7 +12,7 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, MessageError, StepError
 from consenso.losses import Loss
 from consenso.rows import Rows
-from consenso.subproblems import newton
+from consenso.subproblems import objectives
 from consenso.subproblems.batch import ROUNDING, Batch, Plain, lengths
 from consenso.subproblems.certificate import certificate
 from consenso.subproblems.pieces import pieces
@@ -88,26 +88,26 @@ def _minimise(
         return _one_record_each(rows, targets, norms, loss, weights, points, tolerance)
     points = np.broadcast_to(points, (rows.parties, rows.features * rows.outputs))
     x, residual = np.empty(points.shape), np.empty(rows.parties)
-    sides = newton.sides(rows)
+    sides = objectives.sides(rows)
     batch = Batch(rows, Plain(loss, targets), weights, points, norms)
-    for index, side in enumerate(newton.SIDES):
+    for index, side in enumerate(objectives.SIDES):
         for group in _groups(rows, np.flatnonzero(sides == index)):
             own = targets[rows.layout.place(group)]
             x[group], residual[group] = _solve(batch.take(group), loss, own, side, tolerance)
     return Prox(x, residual)
 
 
-def _solve(batch: Batch, loss: Loss, targets: Any, side: newton.Side, tolerance: float) -> tuple[Array, Array]:
+def _solve(batch: Batch, loss: Loss, targets: Any, side: objectives.Side, tolerance: float) -> tuple[Array, Array]:
     if loss.curvature_bound == np.inf:
         return solve_with_kinks(batch, loss, targets, side, tolerance)
     rows = batch.rows
     start = np.zeros(rows.count) if rows.outputs == 1 else np.zeros((rows.count, rows.outputs))
-    x, residual = newton.solve(batch, side, start, tolerance)
+    x, residual = objectives.solve(batch, side, start, tolerance)
     far = np.flatnonzero(residual > np.maximum(tolerance, FAR * batch.weights))
     if far.size:
         part, place = batch.take(far), rows.layout.place(far)
         near = start_from_afar(part, loss, targets[place], side, start[place])
-        found, reached = newton.solve(part, side, near, tolerance)
+        found, reached = objectives.solve(part, side, near, tolerance)
         closer = reached < residual[far]
         x[far[closer]], residual[far[closer]] = found[closer], reached[closer]
     left = np.flatnonzero(residual > tolerance)
@@ -164,8 +164,8 @@ def _one_record_each(
     residual = weights * norms * lengths_of_gaps + batch.rounding(x, slopes)
     # Where t is so large that x has lost the digits that its slope needs, a step from x itself brings them back.
     for group in _groups(rows, np.flatnonzero(residual > tolerance)):
-        side = newton.SIDES[newton.sides(rows)[group[0]]]
-        found, reached = newton.refine(batch.take(group), side, x[group], tolerance)
+        side = objectives.SIDES[objectives.sides(rows)[group[0]]]
+        found, reached = objectives.refine(batch.take(group), side, x[group], tolerance)
         closer = reached < residual[group]
         x[group[closer]], residual[group[closer]] = found[closer], reached[closer]
     return Prox(x, residual)

@@ -13,7 +13,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.losses import Loss
-from consenso.subproblems import newton
+from consenso.subproblems import objectives
 from consenso.subproblems.batch import Batch, lengths
 from consenso.subproblems.certificate import certificate
 from consenso.subproblems.envelope import MoreauEnvelope
@@ -34,7 +34,7 @@ PATIENCE = 10
 
 
 def solve_with_kinks(
-    batch: Batch, loss: Loss, targets: Array, side: newton.Side, tolerance: float
+    batch: Batch, loss: Loss, targets: Array, side: objectives.Side, tolerance: float
 ) -> tuple[Array, Array]:
     """The point of each party and the certified bound on its distance to the solution, for piecewise linear losses."""
     shape, layout, unit = pieces(loss, targets), batch.rows.layout, _unit(batch)
@@ -48,7 +48,7 @@ def solve_with_kinks(
         width = np.where(settled[live], FINISHING, SCHEDULE[stage[live]])
         spread = part.rows.layout.repeat_per_row(width * unit[live])
         term = MoreauEnvelope(loss, targets[place], own, dual[place].copy(), spread)
-        found, _ = newton.solve(part.of(term), side, term.center, max(tolerance / 8, BLUR / width.max()))
+        found, _ = objectives.solve(part.of(term), side, term.center, max(tolerance / 8, BLUR / width.max()))
         scores = part.rows.linear_predictor(found)
         weights, on_kink = term.slope(scores), term.curvature(scores) > 0
         found = part.points - part.weights[:, None] * part.rows.rmatvec(weights)
@@ -67,7 +67,7 @@ def solve_with_kinks(
     return x, residual
 
 
-def start_from_afar(batch: Batch, loss: Loss, targets: Any, side: newton.Side, start: Array) -> Array:
+def start_from_afar(batch: Batch, loss: Loss, targets: Any, side: objectives.Side, start: Array) -> Array:
     """Weights b, shaped like scores, for which v - t A'b is near the solution; for a smooth loss."""
     unit, dual = _unit(batch), start
     for width in NARROWING:
@@ -75,7 +75,7 @@ def start_from_afar(batch: Batch, loss: Loss, targets: Any, side: newton.Side, s
         if np.all(width * unit * loss.curvature_bound < NEAR):
             break
         term = MoreauEnvelope(loss, targets, None, dual, batch.rows.layout.repeat_per_row(width * unit))
-        found, _ = newton.solve(batch.of(term), side, dual, NEAR)
+        found, _ = objectives.solve(batch.of(term), side, dual, NEAR)
         dual = term.slope(batch.rows.linear_predictor(found))
     return dual
 

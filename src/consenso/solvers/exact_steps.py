@@ -1,20 +1,21 @@
-"""Newton's method on a smooth function of scores and coordinates, with whichever linear system is small."""
+"""Directions of Newton's method for the exact fit, with whichever linear system is small."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from consenso.arrays import Array
+from consenso.arrays import Array, IntArray
+from consenso.newton import Bools, Path, conjugate_gradients, minimise
 from consenso.rows import BLOCK_NUMBERS, Rows
 from consenso.solvers.smooth import Point, Smoothed
 
 LARGEST_SYSTEM = 2000
 STEPS = 200
-TRIALS = 60
 PRODUCTS = 500
 FORCING = 1e-2  # relative accuracy of a direction by conjugate gradients
 FINISHED = 1e-16  # a step that would lower the objective by less than this, relative to it, is not taken
@@ -31,22 +32,65 @@ def descend(smooth: Smoothed, x: Array) -> tuple[Array, int]:
     direction: Direction = _ByColumns()
     if smooth.rows.outputs > 1 or smooth.rows.features > LARGEST_SYSTEM:
         direction = _by_rows_or(_conjugates(smooth))
-    here, damping, idle = smooth.at(x), LEAST_DAMPING, 0
-    for taken in range(STEPS):
-        move = direction(smooth, here, damping)
-        along, expected = smooth.rows.linear_predictor(move), -float(here.gradient @ move)
-        if not expected > FINISHED * (abs(here.value) + np.finfo(float).tiny):
-            return here.x, taken
-        length = _line_search(smooth, here, move, along, -expected)
+    found = minimise(_Fit(smooth, direction), x[None], 0.0, STEPS)
+    return found.x[0], found.steps
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    x: Array  # (1, dim)
+    point: Point
+    residual: Array  # (1,)
+
+
+class _Fit:
+    """The exact fit as the one objective of Newton's method, damped more where a step had to be short.
+
+    Its residual is the length of the gradient in coordinates that have their natural curvature.
+    """
+
+    def __init__(self, smooth: Smoothed, direction: Direction) -> None:
+        self._smooth, self._direction, self._damping = smooth, direction, LEAST_DAMPING
+
+    def state(self, x: Array) -> _State:
+        point = self._smooth.at(x[0])
+        return _State(x, point, np.array([np.sqrt(np.sum(point.gradient**2 / self._smooth.steepness))]))
+
+    def is_settled(self, state: _State) -> Bools:
+        return np.array([self._damping > MOST_DAMPING])
+
+    def direction(self, state: _State) -> Array:
+        return self._direction(self._smooth, state.point, self._damping)[None]
+
+    def path(self, state: _State, move: Array) -> Path:
+        smooth, here, (turn,) = self._smooth, state.point, move
+        along = smooth.rows.linear_predictor(turn)
+
+        def at(lengths: Array) -> tuple[Array, Array]:
+            (length,) = lengths
+            x, scores = here.x + length * turn, here.scores + length * along
+            slope, change = smooth.slope_along(x, scores, turn, along), smooth.value(x, scores) - here.value
+            return np.array([slope]), np.array([change])
+
+        return Path(
+            start=np.array([float(here.gradient @ turn)]),
+            slack=np.array([ROUNDING * abs(here.value)]),
+            at=at,
+            least=FINISHED * (abs(here.value) + float(np.finfo(float).tiny)),
+        )
+
+    def learn(self, lengths: Array) -> None:
+        (length,) = lengths
         if length == 0.0:
-            damping, idle = max(damping, 1e-12) * 1e3, idle + 1
+            self._damping = max(self._damping, 1e-12) * 1e3
         else:
-            damping = max(damping * (0.1 if length > 0.1 else 10.0), LEAST_DAMPING)
-            before, here = here, smooth.at(here.x + length * move)
-            idle = 0 if here.value < before.value - ROUNDING * abs(before.value) else idle + 1
-        if idle > 3 or damping > MOST_DAMPING:
-            return here.x, taken + 1
-    return here.x, STEPS
+            self._damping = max(self._damping * (0.1 if length > 0.1 else 10.0), LEAST_DAMPING)
+
+    def take(self, few: IntArray) -> tuple[_Fit, IntArray]:
+        return self, few
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values[:, None]
 
 
 class _ByColumns:
@@ -129,21 +173,17 @@ def _conjugates(smooth: Smoothed) -> Direction:
     def direction(smooth: Smoothed, here: Point, damping: float) -> Array:
         diagonal = smooth.curvatures(here.x) + damping * smooth.steepness
         precondition = shared or _free_preconditioner(smooth, here, diagonal)
-        left = -here.gradient
-        move, towards = np.zeros_like(left), precondition(left)
-        search, size = towards, float(left @ towards)
-        goal = FORCING**2 * size
-        for _ in range(PRODUCTS):
-            bent = smooth.term.curvature_product(here.scores, smooth.rows.linear_predictor(search))
-            image = smooth.rows.total(smooth.weight(bent)) + diagonal * search
-            length = size / float(search @ image)
-            move, left = move + length * search, left - length * image
-            towards = precondition(left)
-            last, size = size, float(left @ towards)
-            if size <= goal:
-                break
-            search = towards + (size / last) * search
-        return move
+
+        def product(search: Array) -> Array:
+            bent = smooth.term.curvature_product(here.scores, smooth.rows.linear_predictor(search[0]))
+            return np.atleast_2d(smooth.rows.total(smooth.weight(bent)) + diagonal * search[0])
+
+        def first(left: Array) -> Array:
+            return precondition(left[0])[None]
+
+        right = -here.gradient[None]
+        found = conjugate_gradients(product, right, accuracy=FORCING, most=PRODUCTS, precondition=first)
+        return np.asarray(found[0])
 
     return direction
 
@@ -186,31 +226,6 @@ def _free_preconditioner(smooth: Smoothed, here: Point, diagonal: Array) -> Call
         return out
 
     return apply
-
-
-def _line_search(smooth: Smoothed, here: Point, move: Array, along: Array, start: float) -> float:
-    """A length at which the slope has fallen to half and the value has not risen; 0 where there is none.
-
-    Approximate Wolfe conditions (Hager and Zhang 2005): slopes tell what values no longer do.
-    """
-    low, low_slope, high, high_slope, length = 0.0, start, math.inf, math.nan, 1.0
-    slack = ROUNDING * abs(here.value)
-    for _ in range(TRIALS):
-        x, scores = here.x + length * move, here.scores + length * along
-        slope, above = smooth.slope_along(x, scores, move, along), smooth.value(x, scores) > here.value + slack
-        if abs(slope) <= 0.5 * abs(start) and not above:
-            return length
-        if slope > 0 or above:
-            high, high_slope = length, slope
-        else:
-            low, low_slope = length, slope
-        if math.isinf(high):
-            length = 4 * low
-        else:
-            rise = high_slope - low_slope
-            share = -low_slope / rise if rise > 0 else 0.5
-            length = low + min(max(share, 0.05), 0.95) * (high - low)
-    return low
 
 
 def _quasi_newton(smooth: Smoothed, x: Array) -> tuple[Array, int]:

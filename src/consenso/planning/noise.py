@@ -1,0 +1,60 @@
+"""How much noise the releases of a plan get: the least that meets its target, and what that comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from consenso.conventions import default_delta
+from consenso.errors import InputError
+from consenso.privacy.calibrate import Target, calibrate_noise
+from consenso.privacy.declarations import Declaration
+from consenso.privacy.noise import GaussianNoise
+from consenso.privacy.observers import Observer
+from consenso.privacy.release import sums_in_steps
+from consenso.privacy.run_spec import RunSpec, largest_bounds
+
+if TYPE_CHECKING:
+    from consenso.planning.plan import Plan
+
+
+def with_calibrated_noise(planned: Plan, target: Target, observer: Observer) -> Plan:
+    """The plan with the least common multiplier that meets the target for an observer."""
+    weights: Mapping[str, float] = getattr(planned.algorithm, "noise_weights", {})
+
+    def at(multiplier: float) -> Plan:
+        noise = {
+            name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0)) for name in planned.spec.policy.noise
+        }
+        return replace(planned, noise=noise)
+
+    delta = getattr(target, "delta", default_delta())
+    return at(calibrate_noise(lambda multiplier: at(multiplier).guarantee(observer, delta).event, target))
+
+
+def with_noise_levels(planned: Plan) -> Plan:
+    """The plan whose facts say how loud each release will be: public, and what step rules are made from."""
+    spec = planned.spec
+    heard = {name: _noise_level(spec, planned.algorithm.releases, name) for name in spec.policy.noise}
+    return replace(planned, facts=replace(spec.facts, noise=heard))
+
+
+def _noise_level(spec: RunSpec, declaration: Declaration, name: str) -> float:
+    """Noise scale of a release where it is first made: on the sum for a sum, else the largest of one party's."""
+    for declared in spec.declared(declaration).over_rounds(spec.representatives()):
+        round_ = declared.first
+        everyone = spec.representatives().at(round_)
+        for release in declared.releases:
+            if release.name == name:
+                largest = largest_bounds(spec, declaration, round_)[name]
+                sensitivity = spec.policy.sensitivity(release, everyone, largest)
+                scale = float(np.max(spec.policy.noise_for(name).scale(sensitivity, round_)))
+                if release.at == "party" or spec.policy.trust == "curator":
+                    return scale
+                # Under a secure sum every party adds a share, under local trust the whole noise.
+                shares = spec.policy.shares if sums_in_steps(spec.policy.trust) else 1
+                return scale * float(np.sqrt(spec.parties / shares))
+    raise InputError(f"plan(noise=...): the algorithm makes no release {name!r}; drop that noise.")
