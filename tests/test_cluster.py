@@ -5,28 +5,36 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import cloudpickle
 import numpy as np
 import polars as pl
 import pytest
+from tests import forks
 
 from consenso import PrivateLogisticRegression
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.cli.cluster import Engine, cluster
+from consenso.cli.train import Pace
 from consenso.engine.run import run
 from consenso.errors import InputError
 from consenso.estimators.stored import FrameBatches, TargetCoding
 from consenso.losses import Logistic
+from consenso.models import load_model
 from consenso.planning.plan import plan
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L2
 from consenso.shards import Shards
-from consenso.shards.cluster import connect, hold_rows
-from consenso.shards.stored import Intake
+from consenso.shards.cluster import ClusterCohort, connect, hold_rows
+from consenso.study import Study
+from consenso.study.plan_summary import outlook
+from consenso.study.training import train
 from consenso.tables import frames
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -61,21 +69,28 @@ def batches_of(path):
     return FrameBatches(frames.open_frames(path), ("a", "b", "c"), "y", TargetCoding("test", np.array([-1, 1])))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dies(Intake):
-    """Kills the worker that it runs on, in the fourth pass over a batch, once."""
+@dataclass(frozen=True)
+class Deadly:
+    """A term that kills the worker that it runs on, in the fourth pass over one batch, once."""
 
+    term: Any
     flag: Path
+    first: float
 
-    def cohort(self, batch, remembered):
-        if len(batch[1]) == 130 and batch[0][0, 0] == self.first:
+    def __call__(self, part, *arguments):
+        if abs(part.linear_predictor(np.array([1.0, 0.0, 0.0]))[0] - self.first) < 1e-12:
             passes = len(list(self.flag.iterdir()))
             (self.flag / str(passes)).touch()
             if passes == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
-        return super().cohort(batch, remembered)
+        return self.term(part, *arguments)
 
-    first: float
+
+class DeadlyCohort(ClusterCohort):
+    """Rows on workers, one of which dies in the middle of a round."""
+
+    def add_up(self, term, unit, *arguments):
+        return super().add_up(Deadly(term, *self.deadly), unit, *arguments)
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -87,8 +102,9 @@ def test_the_model_is_that_of_one_process_bit_for_bit(killed, client, table, tmp
     if killed:
         flag = tmp_path / "passes"
         flag.mkdir()
-        dies = Dies(problem=p.problem, flag=flag, first=float(X[130, 0]))
-        object.__setattr__(shards.whole, "intake", dies)
+        first = shards.whole.intake.cohort(batches_of(path).batch(1)).linear_predictor(np.array([1.0, 0.0, 0.0]))[0]
+        object.__setattr__(shards.whole, "__class__", DeadlyCohort)
+        object.__setattr__(shards.whole, "deadly", (flag, float(first)))
     before = set(client.scheduler_info()["workers"])
     found = run(p, shards)
     np.testing.assert_array_equal(found.model, expected.model)
@@ -128,7 +144,8 @@ def test_a_worker_s_error_is_the_error_of_the_run(client, table) -> None:
         run(p, shards)
 
 
-def test_a_scheduler_that_is_not_there() -> None:
+def test_a_scheduler_that_is_not_there(monkeypatch) -> None:
+    monkeypatch.setattr("consenso.shards.cluster.PATIENCE", 1)
     with pytest.raises(InputError, match="no Dask scheduler answered"), connect("tcp://127.0.0.1:1"):
         pass
 
@@ -151,5 +168,180 @@ def test_a_dask_data_frame_is_fitted_where_it_is(client, table) -> None:
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     assert list(found.feature_names_in_) == ["a", "b", "c"]
     assert any("workers" in text for text in found.guarantee_.assumptions)
+    assert "Dask" in found.card_.data["engine"]
     with pytest.raises(InputError, match="not among classes"):
         PrivateLogisticRegression(**{**settings, "classes": [0, 1]}).fit(frame, "y")
+
+    part = frame.head(50)
+    for other, match in (
+        (part.rename(columns={"b": "z"}), "columns or their types are not those"),
+        (part.assign(b="HIV"), "columns or their types are not those"),
+        (part.assign(b=np.nan), "one is not"),
+    ):
+        wrong = dd.from_map(lambda each: each, [part, other], meta=part[:0])
+        with pytest.raises(InputError, match=match) as raised:
+            PrivateLogisticRegression(**settings).fit(wrong, "y")
+        assert "HIV" not in str(raised.value)
+    more = dd.concat([frame, dd.from_pandas(frame.head(0), npartitions=1)])
+    np.testing.assert_array_equal(PrivateLogisticRegression(**settings).fit(more, "y").coef_, expected.coef_)
+    with pytest.raises(InputError, match="X has more rows"):
+        PrivateLogisticRegression(**settings, adjacency="add-remove", records=RECORDS - 1).fit(frame, "y")
+    with pytest.raises(InputError, match="known by its place"):
+        PrivateLogisticRegression(**settings).fit(frame, "y", users="a")
+
+
+STUDY = """
+[data]
+table = "{table}"
+schema = "schema.toml"
+rows = 900
+[model]
+loss = "logistic"
+[privacy]
+epsilon = 2.0
+delta = 1e-5
+seed = 3
+[setting]
+kind = "central"
+[output]
+checkpoint = 1
+"""
+SCHEMA = """
+[columns.a]
+kind = "numeric"
+low = -4
+high = 4
+[columns.b]
+kind = "numeric"
+low = -4
+high = 4
+[columns.c]
+kind = "ignore"
+[columns.y]
+kind = "label"
+classes = ["-1", "1"]
+"""
+
+
+@pytest.fixture
+def study(table):
+    path, *_ = table
+    (path.parent / "schema.toml").write_text(SCHEMA)
+    for name, pattern in (("study", "t.parquet"), ("stored", "t*.parquet")):
+        (path.parent / f"{name}.toml").write_text(STUDY.format(table=pattern))
+    return path.parent
+
+
+def test_the_program_trains_on_a_cluster_of_which_a_worker_is_killed(client, study) -> None:
+    whole = forks.run("train", "study.toml", "--out", "whole", "--no-report", cwd=study)
+    assert whole.returncode == 0, whole.stderr
+    told = ("--engine", "dask", "--scheduler", client.scheduler.address, "--out", "spread", "--no-report", "--json")
+    env, out, wrong = {**os.environ, "NO_COLOR": "1"}, study / "out", study / "err"
+    process = forks.start("train", "study.toml", *told, cwd=study, env=env, out=out, err=wrong)
+    deadline = time.monotonic() + 300
+    while not (study / "spread" / "checkpoint" / "checkpoint.npz").exists():
+        assert process.poll() is None, wrong.read_text()
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+    assert process.wait(300) == 0, wrong.read_text()
+    here, spread = load_model(study / "whole"), load_model(study / "spread")
+    np.testing.assert_array_equal(spread.coefficients, here.coefficients)
+    assert "Dask" in spread.card.data["engine"]
+    assert "engine" not in here.card.data
+
+
+def test_the_program_says_that_there_is_no_scheduler(study, monkeypatch) -> None:
+    monkeypatch.setattr("consenso.shards.cluster.PATIENCE", 1)
+    with pytest.raises(InputError, match="no Dask scheduler answered"), cluster(Engine.dask, "tcp://127.0.0.1:1"):
+        pass
+    with pytest.raises(InputError, match="only --engine dask has one"), cluster(Engine.process, "tcp://127.0.0.1:1"):
+        pass
+
+
+def test_a_task_that_is_run_twice_is_counted_once(client, table, tmp_path) -> None:
+    """A worker that was slow, or lost, may answer twice; here every batch is added up by both."""
+    path, X, y = table
+    p = made()
+    shards = hold_rows(client, p.problem, batches_of(path))
+    ran = tmp_path / "ran"
+    ran.mkdir()
+    object.__setattr__(shards.whole, "__class__", RetriedCohort)
+    object.__setattr__(shards.whole, "ran", ran)
+    expected = Shards.build(p.problem, X, y, np.array([0, RECORDS])).cohort()
+    step = 2.0**-40
+    np.testing.assert_array_equal(shards.whole.add_up(_sums, step, step), expected.add_up(_sums, step, step))
+    assert len(list(ran.iterdir())) > shards.whole.batches.count  # one batch was worked on twice
+
+
+def _sums(part, step):
+    return part.exact_sums(np.ones(part.rows), step)
+
+
+@dataclass(frozen=True)
+class Retried:
+    """A term whose first task of all fails after it has added up its rows."""
+
+    term: Any
+    ran: Path
+
+    def __call__(self, part, *arguments):
+        found = self.term(part, *arguments)
+        (self.ran / f"{os.getpid()}-{time.monotonic_ns()}").touch()
+        try:
+            (self.ran.parent / "failed").touch(exist_ok=False)
+        except FileExistsError:
+            return found
+        return os.kill(os.getpid(), signal.SIGKILL)
+
+
+class RetriedCohort(ClusterCohort):
+    """Rows on workers, one of which is lost between its answer and its arrival."""
+
+    def add_up(self, term, unit, *arguments):
+        return super().add_up(Retried(term, self.ran), unit, *arguments)
+
+
+class TestPlan:
+    """What a plan says of reading, and what a run reads."""
+
+    def test_what_is_read_how_often_and_the_memory(self, study) -> None:
+        text = STUDY.replace("rows = 900", "rows = 100_000_000")
+        (study / "long.toml").write_text(text.format(table="t*.parquet"))
+        long = Study.load(study / "long.toml")
+        stored, spread = outlook(long).cost, outlook(long, on_cluster=True).cost
+        (study / "long.toml").write_text(text.format(table="t.parquet"))
+        here = outlook(Study.load(study / "long.toml")).cost
+        assert (here.reading.where, here.reading.passes) == ("memory", 1)
+        assert stored.reading.passes == long.plan().spec.rounds + 2
+        assert spread.reading.passes == 2
+        assert here.memory > here.reading.size > 10 * stored.memory
+        assert stored.memory == spread.memory
+        assert "1.5 GB of numbers each time" in stored.reading.sentence
+        assert "workers read it once and hold 1.5 GB" in spread.reading.sentence
+
+    def test_a_run_reads_as_often_as_the_plan_says(self, study) -> None:
+        stored, seen, ahead = Study.load(study / "stored.toml"), [], []
+        before = stored.shards().whole.batches.frames.count
+        found = train(stored, study / "run", watch=seen.append, progress=lambda done, planned: ahead.append(planned))
+        assert sum(seen) == RECORDS * found.rounds["rounds run"]
+        assert len(seen) == before * found.rounds["rounds run"]
+        assert sum(seen) <= RECORDS * (outlook(stored).cost.reading.passes - 2)
+
+    def test_rows_a_second_and_the_part_of_a_round(self) -> None:
+        now = iter([0.0, 2.0, 4.0, 4.0])
+        pace = Pace(rows=1000, clock=lambda: next(now))
+        assert pace.read(250) == 0.25
+        assert pace.text == ", 125 rows a second"
+        assert pace.finish(1) == 1
+        assert pace.read(500) == 1.5
+        assert pace.text == ", 188 rows a second"
+
+
+def test_people_are_not_looked_for_in_a_stored_table_of_a_study(study) -> None:
+    schema = SCHEMA.replace('[columns.c]\nkind = "ignore"', '[columns.c]\nkind = "user"')
+    (study / "schema.toml").write_text(schema)
+    text = STUDY.format(table="t*.parquet").replace("delta = 1e-5", 'delta = 1e-5\nunit = "person"')
+    (study / "people.toml").write_text(text)
+    with pytest.raises(InputError, match="whose rows they are"):
+        Study.load(study / "people.toml").shards()

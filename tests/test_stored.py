@@ -8,14 +8,18 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file
 
 from consenso import PrivateLogisticRegression, PrivateRidge
 from consenso.errors import InputError
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.rows import Layout, Rows, moment_step, sum_step
+from consenso.shards.row_states import RowStates
+from consenso.shards.stored import StoredCohort
 from consenso.study import Study
 from consenso.study.training import train
-from consenso.tables import frames
+from consenso.tables import frames, open_libsvm
 
 RECORDS, FEATURES = 1500, 4
 
@@ -112,6 +116,100 @@ def test_single_precision_stays_single_and_within_the_bound(table, tmp_path) -> 
     np.testing.assert_array_equal(model().fit(tmp_path / "single.parquet", "y").coef_, expected.coef_)
 
 
+def test_the_numbers_of_rows_that_are_remembered_are_on_disk() -> None:
+    """Nothing grows with the number of rows but a file without a name."""
+    states = RowStates()
+    for place in (0, 1):
+        states.of(place, 2)["factors"] = np.full(5, float(place))
+    states.of(0, 2)["others"] = np.arange(5.0)
+    np.testing.assert_array_equal(states.of(0, 2)["others"], np.arange(5.0))
+    np.testing.assert_array_equal(states.of(1, 2)["factors"], np.ones(5))
+    assert "factors" not in states.of(0, 2)
+    assert not [value for value in vars(states.of(0, 2)).values() if isinstance(value, np.ndarray)]
+    for strange in range(2, 9):  # rows that come in another order each time are never seen again
+        assert "factors" not in states.of(strange, 2)
+    assert "factors" not in states.of(1, 2)
+
+
+@pytest.mark.parametrize("changes", [{"row_bound": None}, {"class_weight": "balanced"}, {"row_bound": 2.0}])
+def test_bounds_and_weights_that_are_found_are_those_of_a_table_in_memory(changes, table, folder, monkeypatch) -> None:
+    """Histograms, numbers of records of classes and numbers of shortened rows are sums over rows, too."""
+    monkeypatch.setattr(frames, "BATCH_NUMBERS", 301 * (FEATURES + 1))
+    asked = model(bounds="private", **changes)
+    expected = asked.fit(table.drop("y").to_numpy(), table["y"].to_numpy())
+    found = model(bounds="private", **changes).fit(folder / "*.parquet", "y")
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert found.notes_ == expected.notes_
+    assert found.guarantee_ == expected.guarantee_
+
+
+def test_a_target_bound_that_is_found(table, folder) -> None:
+    settings = {"epsilon": 1.0, "delta": 1e-6, "random_state": 1}
+    expected = PrivateRidge(**settings).fit(table.drop("x0").to_numpy(), table["x0"].to_numpy())
+    found = PrivateRidge(**settings).fit(folder / "*.parquet", "x0")
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert found.target_bound_ == expected.target_bound_
+
+
+def test_people_of_a_table_in_storage(table, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(frames, "BATCH_NUMBERS", 301 * (FEATURES + 1))
+    ids = np.minimum(np.arange(RECORDS) // 2, 600)  # 600 people with two rows, and one with 300
+    named = table.with_columns(pl.Series("id", ids))
+    named.write_parquet(tmp_path / "people.parquet")
+    expected = model().fit(table.drop("y").to_numpy(), table["y"].to_numpy(), users=ids, rows_per_person=1)
+    found = model().fit(tmp_path / "people.parquet", "y", users="id")
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    assert found.guarantee_.unit == "person"
+    assert found.n_features_in_ == FEATURES
+    with pytest.raises(InputError, match="known by its place"):
+        model().fit(named.lazy(), "y", users="id")
+    with pytest.raises(InputError, match="no such column"):
+        model().fit(tmp_path / "people.parquet", "y", users="patient")
+
+
+class TestLibsvm:
+    """Compressed rows in pieces."""
+
+    WIDE = 40
+
+    @pytest.fixture
+    def files(self, tmp_path, monkeypatch):
+        rng = np.random.default_rng(4)
+        X = sparse.random(600, self.WIDE, density=0.1, random_state=1, format="csr")
+        y = np.where(X @ rng.normal(size=self.WIDE) > 0, 1, -1)
+        for name, rows in (("a", slice(0, 250)), ("b", slice(250, None))):
+            dump_svmlight_file(X[rows], y[rows], str(tmp_path / f"{name}.libsvm"), zero_based=False)
+        monkeypatch.setattr("consenso.tables.libsvm_files.PIECE_BYTES", 2000)
+        return tmp_path, X, y
+
+    def test_the_model_is_that_of_rows_in_memory(self, files) -> None:
+        folder, X, y = files
+        opened = open_libsvm(folder / "*.libsvm", features=self.WIDE)
+        assert len(opened.pieces) > 5
+        settings = {"classes": [-1, 1], "row_bound": None, "bounds": "private"}
+        expected = model(**settings).fit(X, y)
+        found = model(**settings).fit(opened, "label")
+        np.testing.assert_array_equal(found.coef_, expected.coef_)
+        np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+
+    def test_bad_files(self, files) -> None:
+        folder, *_ = files
+        with pytest.raises(InputError, match="an index is at most the 3 features"):
+            model(classes=[-1, 1]).fit(open_libsvm(folder, features=3), "label")
+        with pytest.raises(InputError, match="public number of features"):
+            open_libsvm(folder, features=0)
+        with pytest.raises(InputError, match="open_libsvm"):
+            model().fit(folder / "*.libsvm", "label")
+        opened = open_libsvm(folder, features=self.WIDE)
+        with (folder / "b.libsvm").open("a") as last:
+            last.write("1 2:HIV\n")
+        with pytest.raises(InputError, match="changed while it was read"):
+            model(classes=[-1, 1]).fit(opened, "label")
+        with pytest.raises(InputError, match=r"b.libsvm, line 351: a feature is written") as raised:
+            model(classes=[-1, 1]).fit(open_libsvm(folder, features=self.WIDE), "label")
+        assert "HIV" not in str(raised.value)
+
+
 class TestBadInput:
     """One sentence, no cell in it, and nothing charged."""
 
@@ -180,6 +278,21 @@ def test_a_file_that_changes_during_the_run_ends_it(table, folder, monkeypatch) 
         return before(self)
 
     monkeypatch.setattr(frames.Frames, "fingerprint", fingerprint)
+    with pytest.raises(InputError, match="changed while it was read"):
+        model().fit(folder / "*.parquet", "y")
+
+
+def test_a_file_that_changes_between_two_passes_ends_the_run(folder, monkeypatch) -> None:
+    """Even where each pass by itself sees files that do not change."""
+    passes = iter(range(100))
+    before = StoredCohort.add_up
+
+    def add_up(self, *told):
+        if next(passes) == 2:
+            os.utime(folder / "1.parquet", ns=(1, 1))
+        return before(self, *told)
+
+    monkeypatch.setattr(StoredCohort, "add_up", add_up)
     with pytest.raises(InputError, match="changed while it was read"):
         model().fit(folder / "*.parquet", "y")
 

@@ -215,6 +215,18 @@ class Rows:
                 out[party] += cut.sum(axis=0).astype(np.int64)
         return out
 
+    def scaled_squared_norms(self, scales: Array) -> Array:
+        """Squared lengths of the rows after each column is multiplied by its scale, (rows,)."""
+        weights = np.square(scales)
+        out = np.empty(self.count)
+        if self.is_sparse:
+            entries = np.repeat(np.arange(self.count), np.diff(self.matrix.indptr))
+            squares = np.square(self.matrix.data, dtype=np.float64) * weights[self.matrix.indices]
+            return np.bincount(entries, weights=squares, minlength=self.count).astype(np.float64, copy=False)
+        for block in self._blocks():
+            np.einsum("ij,ij,j->i", *[self.matrix[block].astype(np.float64)] * 2, weights, out=out[block])
+        return out
+
     def transformed_squared_norms(self, transform: Array) -> Array:
         """Squared lengths of the rows times a (features, k) matrix, (rows,)."""
         out = np.empty(self.count)
@@ -270,7 +282,7 @@ class Rows:
         return self.matrix.data, self.matrix.indices, self.matrix.indptr
 
     def _row_work(self) -> float:
-        entries = self.matrix.nnz / self.count if self.is_sparse else self.features
+        entries = self.matrix.nnz / max(self.count, 1) if self.is_sparse else self.features
         return float(entries) * self.outputs
 
     def _blocks(self, start: int = 0, stop: int | None = None) -> list[slice]:

@@ -10,14 +10,15 @@ from scipy import sparse
 from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of, silos, soft, with_and_without_noise
 
 from consenso import PrivateLasso, PrivateLogisticRegression
-from consenso.algorithms.centring import Centring
+from consenso.algorithms.centring import Centring, check_centring
 from consenso.algorithms.dual_averaging import DualAveraging
-from consenso.errors import InputError, PreconditionError
+from consenso.errors import InputError, MessageError, PreconditionError
 from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
 from consenso.planning.plan import plan
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Unpenalized
 from consenso.rows import Layout, Rows, sum_step
 from consenso.shards import Shards
@@ -27,17 +28,19 @@ from consenso.testing.plans import execute
 
 
 @with_and_without_noise
-def test_iterates_follow_the_paper(multiplier) -> None:
+@pytest.mark.parametrize("scaling", [0.0, 1.0])
+def test_iterates_follow_the_paper(scaling, multiplier) -> None:
     """The opening of the module: centre by the released mean, measure columns, average gradients, leave out noise."""
     steps, clip, strength = 5, 0.6, 0.05
     problem, shards, parties = silos(Squared(), Unpenalized(inner=L2(strength=strength), last=1))
     rows, targets = (np.concatenate([part[place] for part in parties]) for place in (0, 1))
     rows[:, 2], n = np.abs(rows[:, 2]), len(rows)
+    rows[:, 0] /= 3  # a column that is smaller than the others
     sizes = np.cumsum([len(part[0]) for part in parties])[:-1]
     shards = Shards.from_parties(problem, list(zip(np.split(rows, sizes), (part[1] for part in parties), strict=True)))
     made = plan(
         problem,
-        DualAveraging(clip=clip),
+        DualAveraging(clip=clip, scaling=scaling),
         rounds=2 + steps,
         noise={name: noise_of(multiplier) for name in ("mean", "squares", "gradient")},
         sampler=Seeded(SEED),
@@ -53,26 +56,35 @@ def test_iterates_follow_the_paper(multiplier) -> None:
     squares = (np.square(rows).sum(axis=0) + drawn_on_sum(1, 3, noise * n)) / n
     around = squares - t**2 * np.clip(squares[2], 0, 1)
     v = np.clip(around, max(noise, 1e-8), 1.0)
-    length = np.sqrt(np.clip(around.sum() + 2 * noise * np.sqrt(3), 1e-4, 1.0))
+
+    def trace(many):
+        return d[:many] ** 2 @ around[:many] + 2 * noise * np.linalg.norm(d[:many] ** 2)
+
+    d = np.append((v[:2].min() / v[:2]) ** (scaling / 2), 1.0)
+    if scaling:
+        d[2] = min(1.0, 0.5 * np.sqrt(max(trace(2), 0.0) / v[2]))
+        d = np.maximum(d, 0.01)
+    length = np.sqrt(np.clip(trace(3), 1e-6, 1.0))
     centred = rows - t * rows[:, 2:]
-    short = centred * np.minimum(1, clip / np.linalg.norm(centred, axis=1))[:, None]
+    short = d * centred * np.minimum(1, clip / np.linalg.norm(d * centred, axis=1))[:, None]
     weight, u, before, factor = min(1, clip / length), np.zeros(3), np.zeros(3), 1.0
-    std = multiplier * 2 * 3 * clip * np.sqrt(steps) / n  # slopes are clipped at the bound of the targets, 3
+    loud = multiplier * 2 * 3 * clip * np.sqrt(steps) / n  # slopes are clipped at the bound of the targets, 3
+    std = loud / d
 
     def rates():
         found = factor / (weight * v)  # the curvature of a square is 1
         if multiplier:
-            found[:2] = np.minimum(found[:2], factor * 2.0 * 0.2 * 3.0 / (std * np.sqrt(steps)))
+            found[:2] = np.minimum(found[:2], factor * 2.0 * 0.2 * 3.0 / (std[:2] * np.sqrt(steps)))
         return found
 
     def kept(k):
-        return np.append(soft(u[:2], rates()[:2] * std * np.sqrt(k)), u[2])
+        return np.append(soft(u[:2], rates()[:2] * std[:2] * np.sqrt(k)), u[2])
 
     for k in range(steps):
         slopes = np.clip(centred @ kept(k) - targets, -3, 3)
-        gradient = (slopes @ short + drawn_on_sum(2 + k, 3, std * n)) / n
+        gradient = (slopes @ short + drawn_on_sum(2 + k, 3, loud * n)) / n / d
         root, step = np.sqrt(rates()), rates()
-        one, other, explained = gradient * root, before * root, std * np.sqrt(np.mean(step))
+        one, other, explained = gradient * root, before * root, np.sqrt(np.mean(step * std**2))
         lengths = np.linalg.norm(one), np.linalg.norm(other)
         turned = one @ other < -3 * explained * sum(lengths) - 3 * explained**2 * np.sqrt(3)
         shrunk = 0.5 if turned and lengths[0] > 0.8 * lengths[1] > 0 else 1.0
@@ -106,20 +118,55 @@ def test_a_form_keeps_to_its_sensitivity(name: str) -> None:
     laws.check_sensitivity(replace(given, algorithm=DualAveraging(**parameters), problem=problem, rounds=4))
 
 
-def test_centred_scores_and_lengths_are_those_of_centred_rows() -> None:
+@pytest.mark.parametrize("scales", [np.empty(0), np.array([1.0, 0.01, 0.5, 0.3])])
+def test_centred_scores_and_lengths_are_those_of_centred_rows(scales) -> None:
     rng = np.random.default_rng(0)
     X, shift = np.abs(rng.normal(size=(50, 4))), np.array([0.3, -2.0, 0.0, 0.0])
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     problem = Problem(loss=Logistic(), regularizer=L2(strength=0.1), features=4, sizes=np.array([50]), row_bound=1.0)
     for rows in (X, sparse.csr_array(X)):
         cohort = Shards.from_parties(problem, [(rows, np.ones(50))]).cohort()
-        centring, w = Centring(shift, 0.5), rng.normal(size=4)
+        centring, w = Centring(shift, 0.5, scales), rng.normal(size=4)
         centred = X - shift * X[:, 3:]
         np.testing.assert_allclose(cohort.linear_predictor(centring.model(w)), centred @ w)
+        centred = centred * (scales if scales.size else 1.0)
         lengths = centring.factors(cohort) * np.linalg.norm(centred, axis=1)
         assert lengths.max() <= 0.5
         assert lengths.max() == pytest.approx(0.5)
         np.testing.assert_allclose(centring.center(cohort.rmatvec(np.ones(50)))[0], centred.sum(axis=0))
+        plain = Centring(shift, 0.5).center(cohort.rmatvec(np.ones(50)))[0]
+        np.testing.assert_allclose(centring.unscale(centred.sum(axis=0)), plain)
+
+
+@pytest.mark.parametrize(
+    "scales", [np.full(3, 0.001), np.full(3, 1.5), np.array([1.0, np.nan, 1.0]), np.ones(2)], ids=str
+)
+def test_a_party_refuses_scales_that_no_honest_hub_names(scales) -> None:
+    facts = PublicFacts.everyone(DualAveraging.example().problem, rounds=5)
+    with pytest.raises(MessageError, match="scales"):
+        check_centring(facts, Centring(np.empty(0), 0.5, scales), 1.0, 0.5)
+    check_centring(facts, Centring(np.empty(0), 0.5, np.full(3, 0.01)), 1.0, 0.5)
+
+
+def test_small_columns_are_heard_beside_large_ones() -> None:
+    """A column a tenth of the size of the others says all; noise that is alike for all of them would drown it."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(4000, 12)) * np.append(np.full(11, 1.0), 0.1)
+    y = (X[:, -1] > 0).astype(int)
+    bound = float(np.sqrt(12))
+
+    def wrong(scaling: float) -> float:
+        problem = Problem(
+            loss=Logistic(), regularizer=L2(strength=1e-4), features=12, sizes=np.array([4000]), row_bound=bound
+        )
+        noise = {"squares": GaussianNoise(multiplier=2.0), "gradient": GaussianNoise(multiplier=4.0)}
+        made = plan(
+            problem, DualAveraging(scaling=scaling), rounds=101, noise=noise, sampler=Seeded(1), trust="curator"
+        )
+        model, _ = execute(made, Shards.from_parties(problem, [(X, 2.0 * y - 1)]))
+        return float(np.mean((X @ model > 0) != y))
+
+    assert wrong(1.0) < 0.5 * wrong(0.0)
 
 
 def test_sums_of_squares_are_those_of_fractions() -> None:

@@ -13,7 +13,6 @@ from sklearn.svm import LinearSVC
 
 import consenso
 from consenso.errors import InputError
-from consenso.estimators.labels import Labels
 from consenso.estimators.stages import Stages
 from consenso.estimators.weights import ClassWeights
 from consenso.losses import Logistic
@@ -24,6 +23,7 @@ from consenso.privacy.verify import first_failure, verify
 from consenso.problem import Problem
 from consenso.regularizers import L2
 from consenso.shards import Shards
+from consenso.shards.stored import Batch
 from consenso.solvers import prepare
 from consenso.testing.sensitivity import _compare
 from consenso.testing.worlds import Pair
@@ -101,7 +101,7 @@ def test_class_counts_move_by_what_was_declared() -> None:
     codes = np.array([0] * 30 + [1] * 20)
     other = np.append(codes[:-1], 0)
     for one in (codes, other, codes[:-1]):
-        ClassWeights(weights=None).apply(Spy(terms=terms), None, Labels(classes=np.arange(2), codes=one))
+        ClassWeights(weights=None).find(Spy(terms=terms), Batch(None, 2.0 * one - 1), 2)
     (planned, here), (_, replaced), (_, removed) = seen
     assert np.linalg.norm(here - replaced) == pytest.approx(planned.replace_one)
     assert np.linalg.norm(here - removed) == planned.add_remove

@@ -1,14 +1,14 @@
-"""Rows around their mean, as DualAveraging releases sums of them: bounds, factors, sums over non-zeros.
+"""Rows around their mean, on one scale, as DualAveraging releases sums of them: bounds, factors, sums over non-zeros.
 
-A centred row is b = a - t a_last, with a_last its entry in the free column (the constant one of an intercept) and t the
-mean of every other column in units of the mean of that one. Centred rows are never formed: a sum of them is the same
-linear map of a sum of rows, and their lengths are two products with the rows.
+A centred row is b = s (a - t a_last), with s a scale for each column, a_last its entry in the free column (the constant
+one of an intercept) and t the mean of every other column in units of the mean of that one. Centred rows are never
+formed: a sum of them is the same linear map of a sum of rows, and their lengths are a few products with the rows.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,7 +22,9 @@ from consenso.rows import sum_step
 from consenso.shards import Cohort
 
 # A shift is at most this long, and a clip at least this part of the row bound: rounding is magnified by no more.
-LONGEST_SHIFT, SHORTEST_CLIP = 100.0, 0.01
+LONGEST_SHIFT, SHORTEST_CLIP = 100.0, 1e-3
+# Columns are made at most so much smaller.
+LEAST_SCALE = 0.01
 NARROWEST_WIDTH = 1e-3
 
 
@@ -89,11 +91,14 @@ def rounding(facts: PublicFacts) -> float:
     return (1 + LONGEST_SHIFT) / SHORTEST_CLIP * (grid + 16 * n * ROUNDOFF)
 
 
-def check_centring(facts: PublicFacts, shift: Array, clip: float, width: float, share: float) -> None:
-    """Refuse a shift, a clip, a width or a share that no honest hub names."""
-    bound = facts.problem.row_bound
-    if shift.shape not in ((0,), (facts.problem.features,)):
-        raise MessageError(f"shift: {facts.problem.features} numbers are due, or none.")
+def check_centring(facts: PublicFacts, centring: Centring, width: float, share: float) -> None:
+    """Refuse a shift, scales, a clip, a width or a share that no honest hub names."""
+    bound, shift, scales, clip = facts.problem.row_bound, centring.shift, centring.scales, centring.clip
+    for name, told in (("shift", shift), ("scales", scales)):
+        if told.shape not in ((0,), (facts.problem.features,)):
+            raise MessageError(f"{name}: {facts.problem.features} numbers are due, or none.")
+    if scales.size and not ((scales >= LEAST_SCALE) & (scales <= 1)).all():
+        raise MessageError(f"scales: each lies in [{LEAST_SCALE:g}, 1], and one does not.")
     # Written so that what is not a number is refused.
     if not float(np.linalg.norm(shift)) <= LONGEST_SHIFT or (shift.size and shift[-1] != 0):
         raise MessageError(f"shift: at most {LONGEST_SHIFT:g} long, and 0 in the free column; this one is not.")
@@ -106,26 +111,36 @@ def check_centring(facts: PublicFacts, shift: Array, clip: float, width: float, 
 
 @dataclass(frozen=True, eq=False)
 class Centring:
-    """A shift (features,), or (0,) for none, and the clip to which centred rows are shortened."""
+    """A shift and scales (features,), or (0,) for none, and the clip to which centred rows are shortened."""
 
     shift: Array
     clip: float
+    scales: Array = field(default_factory=lambda: np.empty(0))
 
     def factors(self, rows: Cohort) -> Array:
         """How much each centred row is shortened, (rows,): computed when the pair is first heard."""
-        told = hashlib.sha256(np.append(self.shift, self.clip).tobytes()).hexdigest()
+        told = hashlib.sha256(np.concatenate([self.shift, [self.clip], self.scales]).tobytes()).hexdigest()
         return rows.remember(told, self._compute)
 
     def center(self, sums: Array) -> Array:
         """Sums of rows (parties, dim) as sums of centred rows."""
-        if not self.shift.size:
+        if not (self.shift.size or self.scales.size):
             return sums
-        tables = sums.reshape(len(sums), len(self.shift), -1)
-        centred: Array = (tables - self.shift[:, None] * tables[:, -1:, :]).reshape(sums.shape)
-        return centred
+        tables = sums.reshape(len(sums), max(len(self.shift), len(self.scales)), -1)
+        if self.shift.size:
+            tables = tables - self.shift[:, None] * tables[:, -1:, :]
+        if self.scales.size:
+            tables = tables * self.scales[:, None]
+        return tables.reshape(sums.shape)
+
+    def unscale(self, gradient: Array) -> Array:
+        """A gradient of scaled rows, (dim,), as one in the units of the columns."""
+        if not self.scales.size:
+            return gradient
+        return (gradient.reshape(len(self.scales), -1) / self.scales[:, None]).ravel()
 
     def model(self, w: Array) -> Array:
-        """The model of rows for a model of centred rows: both give every row the same score."""
+        """The model of rows for a model of rows around their mean: both give every row the same score."""
         if not self.shift.size:
             return w
         table = np.array(w).reshape(len(self.shift), -1)
@@ -133,12 +148,14 @@ class Centring:
         return table.ravel()
 
     def _compute(self, f: Cohort) -> Array:
-        features, squared = f.problem.features, f.squared_norms
+        features = f.problem.features
+        squared = f.scaled_squared_norms(self.scales) if self.scales.size else f.squared_norms
         length = 0.0
         if self.shift.size:
-            length = float(np.linalg.norm(self.shift))
+            scales = self.scales if self.scales.size else np.ones(features)
+            moved, length = scales * self.shift, float(np.linalg.norm(self.shift))
             last = _product(f, np.eye(1, features, features - 1)[0])
-            squared = squared - 2 * last * _product(f, self.shift) + np.square(last * length)
+            squared = squared - 2 * last * _product(f, scales * moved) + np.square(last) * float(moved @ moved)
         # A computed squared length is off by less than this (docs/privacy.md#dual-averaging).
         hidden = 16 * (features + 8) * ROUNDOFF * (f.problem.row_bound * (1 + length)) ** 2
         shortened: Array = np.minimum(1.0, self.clip / np.sqrt(np.maximum(squared, 0.0) + hidden)) * (1 - 2.0**-48)

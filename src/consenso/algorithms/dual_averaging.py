@@ -3,13 +3,15 @@
     looks:      m    = noisy sum over records of a                          (where a free column allows to centre)
                 s    = noisy sum of a * a                                   (column by column)
                 t_j  = m_j / m_last where m_j stands out, else 0,           v_j = s_j / n - (t_j m_last / n)^2
-    a step:     G    = noisy sum of phi'(<a, x>, target) * shortened(b, C), b = a - t a_last
-                u   <- prox_r(u - step * G / n)                             in the metric 1 / step_j
+                d_j  = (least v / v_j)^(scaling / 2) where v_j stands out, else 1
+    a step:     G    = noisy sum of phi'(<a, x>, target) * shortened(b, C), b = d * (a - t a_last)
+                u   <- prox_r(u - step * G / (d n))                         in the metric 1 / step_j
                 w    = u moved towards 0 by what noise alone has moved it;  x = w, x_last = w_last - <t, w>
     released:   the last x
 
     symbol   code      what it is
-    b        Centring  a row around the mean; <a, x> = <b, w>, and b is never formed
+    b        Centring  a row around the mean, on one scale; it is never formed
+    d        scales    where columns differ in size, large ones are made smaller, so that small ones are heard
     step_j   rates     1 / (curvature v_j), but no more than lets noise move a coefficient by REACH at the end
     C        clip      CLIP times the length of a typical centred row, as s tells it
 
@@ -29,9 +31,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from consenso.algorithms import noise_levels
 from consenso.algorithms.centring import (
+    LEAST_SCALE,
     LONGEST_SHIFT,
     NARROWEST_WIDTH,
     SHORTEST_CLIP,
@@ -70,6 +75,10 @@ REACH = 2.0
 HIDDEN = 1.0
 # Centred rows are shortened to this part of their typical length: most of them then weigh alike, and noise is less.
 CLIP = 0.7
+# Exponent of the scales of columns: 1 gives all of them one size, as far as they stand out.
+SCALING = 1.0
+# The free column over all others, in a scaled row: as the constant of an intercept over a row at its bound.
+FREE_SHARE = 0.5
 # A column has a mean if that is so many standard deviations of its noise away from 0.
 STANDS_OUT = 3.0
 # Columns are taken for no emptier than this part of the squared row bound.
@@ -81,6 +90,7 @@ class Hub:
     """What the releases so far have told, and the iterate."""
 
     shift: Array  # t; empty while rows are not centred
+    scales: Array  # d; empty while columns are as they came
     variances: Array  # v, (features,)
     length: float  # of a typical centred row
     clip: float
@@ -89,6 +99,11 @@ class Hub:
     taken: int
     gradient: Array  # the last one
     u: Array
+
+    @property
+    def centring(self) -> Centring:
+        """How rows are centred, scaled and shortened."""
+        return Centring(self.shift, self.clip, self.scales)
 
     @property
     def weight(self) -> float:
@@ -102,6 +117,7 @@ class Down:
 
     x: Array
     shift: Array
+    scales: Array
     clip: float
     width: float
     share: float  # of its cost that the gradient of this round is
@@ -118,10 +134,11 @@ class Up:
 class DualAveraging:
     """Dual averaging over centred rows on losses of a margin, in steps that cost as much as the non-zeros of the table.
 
-    clip: None lets the released squares decide. width: where slopes are clipped, relative to their bound; None lets the
-    noise decide. smoothing: width of the kinks of the loss. hidden: standard deviations of its noise below which a
-    coefficient is left out. rounds of the plan: one for the mean if there is a free column, one for the squares, and
-    the steps.
+    clip: of scaled rows; None lets the released squares decide. scaling: how far columns are brought to one size by the
+    released squares, 0 for not at all, 1 for all the way. width: where slopes are clipped, relative to their bound;
+    None lets the noise decide. smoothing: width of the kinks of the loss. hidden: standard deviations of its noise
+    below which a coefficient is left out. rounds of the plan: one for the mean if there is a free column, one for the
+    squares, and the steps.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -135,12 +152,15 @@ class DualAveraging:
     width: float | None = None
     smoothing: float = 0.0
     hidden: float = HIDDEN
+    scaling: float = SCALING
 
     def __post_init__(self) -> None:
         if self.clip is not None:
             require_positive(self, clip=self.clip)
         if self.width is not None and not NARROWEST_WIDTH <= self.width <= 1:
             raise InputError(f"DualAveraging(width={self.width}): a width lies in [{NARROWEST_WIDTH:g}, 1].")
+        if not 0 <= self.scaling <= 1:
+            raise InputError(f"DualAveraging(scaling={self.scaling}): an exponent between 0, for none, and 1.")
         for name in ("smoothing", "hidden"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise InputError(f"DualAveraging({name}={getattr(self, name)}): {name} is a finite number, 0 for none.")
@@ -180,6 +200,7 @@ class DualAveraging:
         bound, zero = facts.problem.row_bound, np.zeros(facts.dim)
         return Hub(
             shift=np.empty(0),
+            scales=np.empty(0),
             variances=np.full(facts.problem.features, bound**2),
             length=bound,
             clip=bound,
@@ -197,7 +218,7 @@ class DualAveraging:
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The model, and how rows are centred."""
         x = self._leave_out(facts, hub)
-        return Down(x=x, shift=hub.shift, clip=hub.clip, width=hub.width, share=1.0 / _steps(facts))
+        return Down(x=x, shift=hub.shift, scales=hub.scales, clip=hub.clip, width=hub.width, share=1.0 / _steps(facts))
 
     def local(
         self, facts: PublicFacts, down: Down, state: Forgetful, f: Cohort, release: Releaser
@@ -208,8 +229,8 @@ class DualAveraging:
             return state, Up(total=release("mean", sum_rows(f)))
         if kind == "squares":
             return state, Up(total=release("squares", sum_squares(f)))
-        check_centring(facts, down.shift, down.clip, down.width, down.share)
-        centring = Centring(down.shift, down.clip)
+        centring = Centring(down.shift, down.clip, down.scales)
+        check_centring(facts, centring, down.width, down.share)
         sums = centring.center(sum_gradients(f, down.x, Slopes(self.smoothing, down.width), centring))
         bound = down.clip * (1.0 if self.smoothing else down.width)
         return state, Up(total=release("gradient", sums, bound=bound, share=down.share))
@@ -230,12 +251,27 @@ class DualAveraging:
         last = float(np.clip(squares[-1], 0.0, bound**2))
         around = squares - (np.square(hub.shift) * last if hub.shift.size else 0.0)
         variances = np.clip(around, max(noise, EMPTIEST * bound**2), bound**2)
-        # Above the truth but for one table in forty: a clip that is too short costs more than one that is too long.
-        trace = float(around.sum()) + 2 * noise * float(np.sqrt(len(squares)))
+        scales = self._scales(facts, variances, around, noise)
+        trace = _trace(around, scales, noise)
         length = float(np.sqrt(np.clip(trace, (SHORTEST_CLIP * bound) ** 2, bound**2)))
         longest = bound * (1 + float(np.linalg.norm(hub.shift)))
         clip = float(np.clip(CLIP * length if self.clip is None else self.clip, SHORTEST_CLIP * bound, longest))
-        return replace(hub, variances=variances, length=length, clip=clip, width=self._width(facts))
+        width = self._width(facts)
+        return replace(hub, scales=scales, variances=variances, length=length, clip=clip, width=width)
+
+    def _scales(self, facts: PublicFacts, variances: Array, around: Array, noise: float) -> Array:
+        """What columns are multiplied with; the free one keeps its share of a row.
+
+        Columns that noise may have made large are left alone: see `_level`.
+        """
+        if not self.scaling:
+            return np.empty(0)
+        rest = len(variances) - _free(facts.problem)
+        scales = np.ones(len(variances))
+        least = max(float(variances[:rest].min()), _level(rest) * noise)
+        scales[:rest] = np.minimum(least / variances[:rest], 1.0) ** (self.scaling / 2)
+        scales[rest:] = FREE_SHARE * np.sqrt(max(_trace(around[:rest], scales[:rest], noise), 0.0) / variances[rest:])
+        return np.clip(scales, LEAST_SCALE, 1.0)
 
     def _width(self, facts: PublicFacts) -> float:
         """Where slopes of labels are clipped; real targets have residuals, whose size is part of the loss."""
@@ -248,29 +284,30 @@ class DualAveraging:
     def _curvature(self, facts: PublicFacts) -> float:
         return noise_levels.curvature_of(facts.problem.loss, self.smoothing)
 
-    def _noise(self, facts: PublicFacts, hub: Hub) -> float:
-        """Of the mean gradient of one step."""
+    def _noise(self, facts: PublicFacts, hub: Hub) -> Array:
+        """Of the mean gradient of one step in the units of the columns, (dim,)."""
         width = 1.0 if self.smoothing else hub.width
         whole = facts.noise.get("gradient", 0.0) * hub.clip * width / facts.problem.records
-        return whole * float(np.sqrt(_steps(facts)))
+        return hub.centring.unscale(np.full(facts.dim, whole * float(np.sqrt(_steps(facts)))))
 
     def _rates(self, facts: PublicFacts, hub: Hub) -> Array:
         """Step sizes, (dim,)."""
         problem = facts.problem
-        rates = hub.step / (self._curvature(facts) * hub.weight * hub.variances)
+        rates = np.repeat(hub.step / (self._curvature(facts) * hub.weight * hub.variances), problem.outputs)
         spread = self._noise(facts, hub) * float(np.sqrt(_steps(facts)))  # of the sum of all gradients
-        if spread > 0:
+        if spread.any():
             unit = 1.0 if problem.target_bound is None else noise_levels.RESIDUAL * problem.target_bound
-            most = hub.step * REACH * unit / (problem.row_bound * spread)
-            free = rates[len(rates) - _free(problem) :]
-            rates = np.append(np.minimum(rates[: len(rates) - len(free)], most), free)
-        return np.repeat(rates, problem.outputs)
+            rest = len(rates) - _free(problem) * problem.outputs
+            most = hub.step * REACH * unit / (problem.row_bound * spread[:rest])
+            rates = np.append(np.minimum(rates[:rest], most), rates[rest:])
+        return rates
 
     def _take_step(self, facts: PublicFacts, hub: Hub, gradient: Array) -> Hub:
         noise, rates = self._noise(facts, hub), self._rates(facts, hub)
+        gradient = hub.centring.unscale(gradient)
         # In the coordinates in which all steps are equal.
         root = np.sqrt(rates)
-        loudest = noise * float(np.sqrt(np.mean(rates)))
+        loudest = float(np.sqrt(np.mean(rates * np.square(noise))))
         step = noise_levels.shorter(hub.step, gradient * root, hub.gradient * root, loudest)
         shrunk = step / hub.step
         u = hub.u * shrunk - shrunk * rates * gradient
@@ -287,7 +324,7 @@ class DualAveraging:
         w = hub.u - np.clip(hub.u, -threshold, threshold)
         if problem.regularizer.is_constraint:
             w = problem.regularizer.prox(w, 0.0)
-        return Centring(hub.shift, hub.clip).model(w)
+        return hub.centring.model(w)
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The last iterate."""
@@ -322,7 +359,7 @@ class DualAveraging:
                 Unpenalized(inner=L1(strength=0.02), last=1),
             ),
         ).vary(
-            {"clip": 0.5, "width": 0.6, "hidden": 0.0, "smoothing": 0.1},
+            {"clip": 0.5, "width": 0.6, "hidden": 0.0, "smoothing": 0.1, "scaling": 0.0},
             {
                 "regularizer": L1(strength=0.02),
                 "rounds": 3,
@@ -351,6 +388,27 @@ def _kind(facts: PublicFacts) -> str:
 
 def _steps(facts: PublicFacts) -> int:
     return max(1, facts.rounds - looks(facts.problem))
+
+
+def _level(columns: int) -> float:
+    """Standard deviations of its noise from which on a column is made smaller, at least 1.
+
+    To make columns smaller that noise has made large biases the length of rows, by E max(z - level, 0) of them each:
+    all together by one standard deviation of the sum at most.
+    """
+    if columns < 8:
+        return 1.0
+    found = brentq(lambda level: norm.pdf(level) - level * norm.sf(level) - columns**-0.5, 0.0, 10.0)
+    return max(1.0, float(found))
+
+
+def _trace(around: Array, scales: Array, noise: float) -> float:
+    """The mean squared length of scaled rows, above the truth but for one table in forty.
+
+    A clip that is too short costs more than one that is too long.
+    """
+    weights = np.square(scales) if scales.size else np.ones(len(around))
+    return float(weights @ around) + 2 * noise * float(np.linalg.norm(weights))
 
 
 def _shift(mean: Array, noise: float) -> Array:

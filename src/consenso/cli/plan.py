@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from consenso.cli.cluster import Engine, EngineOption
 from consenso.cli.reading import EpsilonOption, read_study
 
 if TYPE_CHECKING:
@@ -24,9 +25,10 @@ def register(app: typer.Typer) -> None:
 def show(
     study: Annotated[Path, typer.Argument(help="A study.", show_default=False)],
     epsilon: EpsilonOption = None,
+    engine: EngineOption = Engine.process,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
-    """Plan a study: noise, rounds, what every observer learns, time, memory, and the error that theory bounds.
+    """Plan a study: noise, rounds, what every observer learns, what is read how often, time, memory, and the error.
 
     No data are touched and nothing is spent.
 
@@ -36,7 +38,7 @@ def show(
     """
     from consenso.study.plan_summary import outlook
 
-    found = outlook(read_study(study, epsilon))
+    found = outlook(read_study(study, epsilon), on_cluster=engine is Engine.dask)
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=2, allow_nan=False))
         return
@@ -76,6 +78,7 @@ def _show(found: Outlook, console: Console) -> None:
 
 def _facts(found: Outlook) -> list[tuple[str, str]]:
     from consenso.privacy.card.text import cost_text
+    from consenso.study.cost import show_bytes
 
     rows = [
         ("why", found.reason),
@@ -85,7 +88,8 @@ def _facts(found: Outlook) -> list[tuple[str, str]]:
         ("promise", cost_text(found.epsilon, found.delta)),
         ("noise", "; ".join(f"{name}: {scale:.4g}" for name, scale in found.noise.items()) or "none"),
         ("sampler", found.sampler),
-        ("expected", f"about {_seconds(found.cost.seconds)} and {_bytes(found.cost.memory)} on this machine"),
+        ("reading", found.cost.reading.sentence),
+        ("expected", f"about {_seconds(found.cost.seconds)} and {show_bytes(found.cost.memory)} on this machine"),
         ("study", found.study),
     ]
     prediction = found.prediction
@@ -109,7 +113,3 @@ def _seconds(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _bytes(size: int) -> str:
-    return f"{size / 2**30:.1f} GB" if size >= 2**30 else f"{max(1, round(size / 2**20))} MB"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,6 +121,35 @@ def _interruptible(*, quiet: bool) -> Iterator[Any]:
         signal.signal(signal.SIGINT, before)
 
 
+@dataclass
+class Pace:
+    """How far a run is that reads its rows in every round, and how fast. rows: as many as are declared."""
+
+    rows: int
+    clock: Callable[[], float] = time.monotonic
+    _done: int = 0
+    _here: int = 0  # rows of this round
+    _all: int = 0
+    _start: float | None = None
+
+    def read(self, rows: int) -> float:
+        """Rounds that are done, with the part of the one that is under way."""
+        self._start = self.clock() if self._start is None else self._start
+        self._here, self._all = self._here + rows, self._all + rows
+        return self._done + min(self._here / self.rows, 1.0)
+
+    def finish(self, done: int) -> int:
+        """A round has ended."""
+        self._done, self._here = done, 0
+        return done
+
+    @property
+    def text(self) -> str:
+        """Rows a second since the first."""
+        taken = 0.0 if self._start is None else self.clock() - self._start
+        return f", {self._all / taken:,.0f} rows a second" if taken > 0 else ""
+
+
 def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: bool, client: Any) -> Trained:
     from consenso.study.training import train
 
@@ -133,17 +164,22 @@ def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: boo
         MofNCompleteColumn(),
         TextColumn("rounds,"),
         TimeRemainingColumn(),
-        TextColumn("left"),
+        TextColumn("left{task.fields[speed]}"),
         console=Console(stderr=True),
     )
-    task = bar.add_task("training", total=None)
+    task = bar.add_task("training", total=None, speed="")
+    pace = Pace(rows=study.problem().records)
 
     def tell(done: int, planned: int) -> None:
         bar.start()  # with the first round: what is wrong is told before it, on a clean screen
-        bar.update(task, completed=done, total=planned)
+        bar.update(task, completed=pace.finish(done), total=planned)
+
+    def watch(rows: int) -> None:
+        bar.start()
+        bar.update(task, completed=pace.read(rows), total=study.plan().spec.rounds, speed=pace.text)
 
     try:
-        found = train(study, folder, resume=resume, stop=stop, client=client, progress=tell)
+        found = train(study, folder, resume=resume, stop=stop, client=client, progress=tell, watch=watch)
         # An algorithm may be done before its rounds are used up.
         shown = found.rounds["rounds run"] or found.rounds["rounds planned"]
         bar.update(task, completed=shown, total=shown)

@@ -18,11 +18,10 @@ from consenso.errors import InputError
 from consenso.estimators.fitting import Task
 from consenso.estimators.frames import bound_of
 from consenso.estimators.labels import Labels, are_public, encode_labels, read_by_type
-from consenso.estimators.learning import FitRequest
 from consenso.estimators.linear import PUBLIC, FitOptions, PrivateLinearModel
 from consenso.estimators.privacy_params import PrivacyParams, is_number
 from consenso.estimators.reading import read_records, without_warnings
-from consenso.estimators.stored import opens, require_memory
+from consenso.estimators.stored import opens
 from consenso.estimators.threshold import REACH
 from consenso.estimators.weights import ClassWeights, read_class_weights
 
@@ -79,16 +78,18 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     def _fit(self, X: Any, y: Any, options: FitOptions, known: NDArray[Any] | None = None) -> None:
         if opens(X):
             classes = self._declared_classes()
-            X, terms = self._open(X, y, classes, options)
-            for name in ("class_weight", "target_recall"):
-                if getattr(self, name) is not None:
-                    require_memory(self, X, name)
-            request = FitRequest(
-                task_of=lambda known, _: self._task(known, X.shape[1], len(classes)),
-                terms=terms,
-                X=X,
-                centers=self.fit_intercept,
-                counts_long_rows=False,
+            if self.target_recall is not None:
+                raise InputError(
+                    f"{type(self).__name__}(target_recall=...): scores of a table that is read in batches are not "
+                    "looked at; read it first."
+                )
+            request = self._open(
+                lambda known, many: self._task(known, self.n_features_in_, many),
+                X,
+                y,
+                classes,
+                options,
+                class_weights=self._class_weights(Labels(classes=classes, codes=np.empty(0, dtype=np.int64))),
             )
         else:
             bound = bound_of(X)

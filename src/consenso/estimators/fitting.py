@@ -111,12 +111,14 @@ class LazyCard:
     plan: Plan | None
     problem: Problem
     delta: float
+    engine: str | None = None  # what to say of where the rows were, if not in this process
 
     @cached_property
     def card(self) -> Card:
         """The privacy card."""
         if self.plan is not None:
-            return self.plan.card(self.delta)
+            made = self.plan.card(self.delta)
+            return made if self.engine is None else replace(made, data={**made.data, "engine": self.engine})
         told = {name: getattr(self.problem, name) for name in ("loss", "regularizer", "features", "adjacency")}
         return bare_card(EXACT, told, self.delta)
 
@@ -279,7 +281,8 @@ def _without_seed(plan: Plan) -> Plan:
 
 def _shards(task: Task, problem: Problem, X: Any, targets: Any, weights: RowWeights | None) -> Shards:
     if isinstance(X, RowBatches):
-        return hold_batches(problem, X, bound=task.row_bound, constant=task.constant)
+        units = None if weights is None else weights.units
+        return hold_batches(problem, X, bound=task.row_bound, constant=task.constant, units=units)
     if task.constant is not None:
         bound = NO_BOUND if task.row_bound is None else task.row_bound
         X = with_constant(X, bound, task.constant, "fit")

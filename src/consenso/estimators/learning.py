@@ -23,10 +23,12 @@ from consenso.estimators.private_rows import (
     share_rows,
     share_targets,
 )
+from consenso.estimators.row_change import RowChange, change_batches
 from consenso.estimators.row_map import RowMap
 from consenso.estimators.stages import Stages, open_stages
 from consenso.estimators.threshold import THRESHOLD_SHARE, ThresholdSearch
 from consenso.estimators.weights import ClassWeights
+from consenso.shards.stored import Batch, RowBatches
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,10 +37,10 @@ class FitRequest:
 
     task_of: the task of terms and a number of classes, which a regression ignores. targets: real ones; None for labels.
     labels: known ones, or the labels themselves, (rows,), where it is not known which there are. person: the number of
-    the person of each row, (rows,), and cap, which is chosen where it is None. sample_weight: (rows,), within the bound
-    of the terms. centers: whether there is an intercept. counts_long_rows: whether the number of rows that a given
-    bound shortens may be paid for. recall: that of a threshold, and the reach of its scores. prior: what an earlier fit
-    released.
+    the person of each row, (rows,), and cap, which is chosen where it is None. stored: weights of rows that are in
+    batches, which have them. sample_weight: (rows,), within the bound of the terms. centers: whether there is an
+    intercept. counts_long_rows: whether the number of rows that a given bound shortens may be paid for. recall: that of
+    a threshold, and the reach of its scores. prior: what an earlier fit released.
     """
 
     task_of: Callable[[PrivacyParams, int], Task]
@@ -49,6 +51,8 @@ class FitRequest:
     person: IntArray | None = None
     cap: int | None = None
     sample_weight: Array | None = None
+    stored: RowWeights | None = None
+    known_classes: int = 2
     centers: bool
     counts_long_rows: bool = True
     class_weights: ClassWeights | None = None
@@ -87,12 +91,17 @@ class FitRequest:
     @property
     def classes(self) -> int:
         """How many classes there are; 2 until they are found."""
-        return len(self.labels.classes) if isinstance(self.labels, Labels) else 2
+        return len(self.labels.classes) if isinstance(self.labels, Labels) else self.known_classes
+
+    @property
+    def records(self) -> Batch | RowBatches:
+        """Rows before anything is known of them: to see how many there are, and of what kind."""
+        return self.X if isinstance(self.X, RowBatches) else Batch(self.X, self.targets)
 
     def share(self) -> float:
         """Of the squared budget, what is found before the fit, and a threshold after it."""
         parts = (
-            (self.seeks_rows, share_rows(self.X, self.terms).whole if self.seeks_rows else 0.0),
+            (self.seeks_rows, share_rows(self.records, self.terms).whole if self.seeks_rows else 0.0),
             (self.seeks_targets, share_targets(self.terms) if self.seeks_targets else 0.0),
             (self.seeks_labels, LABELS_SHARE),
             (self.seeks_cap, CAP_SHARE),
@@ -139,7 +148,7 @@ def gather(request: FitRequest, stages: Stages, notes: list[str]) -> Gathered:
     """The rows of every person that are kept, and their weights."""
     X, targets, labels, own_weights = request.X, request.targets, request.labels, request.sample_weight
     if request.person is None:
-        weights = None
+        weights = request.stored
         if own_weights is not None:
             weights = RowWeights(values=own_weights, contributions=None, units=len(own_weights))
         return Gathered(X=X, targets=targets, labels=labels, weights=weights)
@@ -182,36 +191,48 @@ def _learn(request: FitRequest, stages: Stages) -> Learnt:
         assert isinstance(labels, np.ndarray)
         labels, note = find_labels(labels, stages, own)
         notes.append(note)
+    if isinstance(labels, Labels):
+        targets = labels.targets
+    many = len(labels.classes) if isinstance(labels, Labels) else request.classes
+    records: Batch | RowBatches = X if isinstance(X, RowBatches) else Batch(X, targets, own)
     if request.seeks_rows:
-        shares = share_rows(request.X, request.terms)
-        rows = find_rows(X, shares, stages, own, centers=request.centers)
+        shares = share_rows(request.records, request.terms)
+        rows = find_rows(records, shares, stages, centers=request.centers)
         notes.append(_say_rows(rows, shares.whole))
     if request.seeks_targets:
         part = share_targets(request.terms)
-        middle, target_bound = find_targets(targets, part, stages, own, centers=request.centers)
+        middle, target_bound = find_targets(records, part, stages, centers=request.centers)
         notes.append(
             f"Targets are clipped to {middle:.4g} +- {target_bound:.4g}, found in the data for {part:.1%} of the "
             "squared budget."
         )
-    if middle:
-        targets = targets - middle
-    if isinstance(labels, Labels):
-        targets = labels.targets
-        if request.class_weights is not None:
-            weights, note = request.class_weights.apply(stages, weights, labels)
-            notes.append(note)
-    shortened = count_shortened(X, rows, stages, own) if request.counts_rows else 0.0
+    relative = None
+    if request.class_weights is not None:
+        counted = records
+        if weights is not None and not stages.terms.is_private:
+            counted = Batch(X, targets, weights.values)  # as scikit-learn counts them
+        relative, note = request.class_weights.find(stages, counted, many)
+        notes.append(note)
+    shortened = count_shortened(records, rows, stages) if request.counts_rows else 0.0
     search = None
     if request.recall is not None and stages.terms.is_private:
         search = ThresholdSearch.plan(stages, *request.recall)
     known = replace(stages.terms, row_bound=rows.row_bound, target_bound=target_bound)
-    many = len(labels.classes) if isinstance(labels, Labels) else request.classes
     start = None
     if prior is not None and labels is not None:
         start = prior.in_units_of_rows()
     elif prior is not None:
         targets = targets - prior.predict(X)
-    fitted = fit(lambda each: request.task_of(each, many), known, rows.scale(X), targets, weights, start)
+    change = RowChange(rows=rows, middle=middle, class_weights=relative, weight_bound=known.weight_bound)
+
+    def task_of(terms: PrivacyParams) -> Task:
+        return request.task_of(terms, many)
+
+    if isinstance(records, RowBatches):
+        fitted = fit(task_of, known, change_batches(records, change), None, weights)
+    else:
+        given = change(Batch(X, targets, None if weights is None else weights.values))
+        fitted = fit(task_of, known, given.X, given.targets, _weigh(weights, given), start)
     coefficients, intercepts = rows.restore(fitted.coefficients, fitted.intercepts)
     if prior is not None and labels is None:
         coefficients, intercepts = coefficients + prior.coefficients, intercepts + prior.intercepts
@@ -232,6 +253,15 @@ def _learn(request: FitRequest, stages: Stages) -> Learnt:
         threshold=threshold,
         cap=gathered.cap,
     )
+
+
+def _weigh(weights: RowWeights | None, given: Batch) -> RowWeights | None:
+    """The weights of rows in memory after those of classes."""
+    if given.weights is None:
+        return None
+    if weights is None:
+        return RowWeights(values=given.weights, contributions=None, units=len(given.weights))
+    return replace(weights, values=given.weights)
 
 
 def _guess(terms: PrivacyParams) -> PrivacyParams:

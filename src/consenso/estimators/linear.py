@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from consenso.arrays import Array
@@ -153,15 +154,36 @@ class PrivateLinearModel(PrivateEstimator):
             **rest,
         )
 
-    def _open(self, X: Any, y: Any, classes: Any, options: FitOptions) -> tuple[Any, PrivacyParams]:
-        """A table in storage, and the terms of the fit."""
-        for name in ("users", "sample_weight", "start"):
+    def _open(
+        self,
+        task_of: Callable[[PrivacyParams, int], Task],
+        X: Any,
+        y: Any,
+        classes: NDArray[Any] | None,
+        options: FitOptions,
+        **rest: Any,
+    ) -> FitRequest:
+        """What is asked for, of a table in storage; people count once there, unless a cap is given."""
+        owner, cap = type(self).__name__, options.rows_per_person or 1
+        for name in ("sample_weight", "start"):
             if getattr(options, name) is not None:
-                raise InputError(
-                    f"{type(self).__name__}.fit({name}=...): a table that is read in batches has none; read it first."
-                )
-        batches = open_rows(self, X, y, classes)
-        return batches, terms_of(self, type(self).__name__, batches.shape[0])
+                raise InputError(f"{owner}.fit({name}=...): a table that is read in batches has none; read it first.")
+        if options.goes_on:
+            raise InputError(f"{owner}.partial_fit(X=...): a table that is read in batches is fitted at once; use fit.")
+        batches, people = open_rows(self, X, y, classes, options.users, cap)
+        terms = terms_of(self, owner, batches.shape[0] if people is None else people.count)
+        if people is not None:
+            terms = replace(terms, unit="person", rows_per_unit=KEPT * int(cap))
+        return FitRequest(
+            task_of=task_of,
+            terms=terms,
+            X=batches,
+            stored=None if people is None else people.weights(),
+            known_classes=2 if classes is None else len(classes),
+            centers=self.fit_intercept,
+            counts_long_rows=self.bounds == PRIVATE,
+            **rest,
+        )
 
     def _prior(self, start: Any, features: int) -> Prior | None:
         """The released model to start from."""
@@ -219,7 +241,8 @@ class PrivateLinearModel(PrivateEstimator):
         fitted = learnt.fitted
         if isinstance(request.X, ClusterBatches):
             told = replace(fitted.guarantee, assumptions=(*fitted.guarantee.assumptions, ASSUMPTION))
-            learnt = replace(learnt, fitted=replace(fitted, guarantee=told))
+            fitted = replace(fitted, guarantee=told, claims=replace(fitted.claims, engine=ASSUMPTION))
+            learnt = replace(learnt, fitted=fitted)
         self.guarantee_ = learnt.fitted.guarantee
         self.solver_ = fitted.solver
         self.solver_reason_ = fitted.reason

@@ -52,6 +52,16 @@ class People:
     contributions: Array
     count: int
 
+    def weights(self) -> RowWeights:
+        """Of the rows that are kept."""
+        return RowWeights(values=self.contributions, contributions=self.contributions, units=self.count)
+
+    def spread(self, rows: int) -> Array:
+        """Weights of all rows, (rows,): 0 for those that are not kept."""
+        weights = np.zeros(rows)
+        weights[self.kept] = self.contributions
+        return weights
+
 
 def read_people(owner: str, users: Any, rows: int, cap: int) -> People:
     """People from one id a row: whole numbers or texts. No id leaves, not even in an error."""

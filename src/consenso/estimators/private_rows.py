@@ -12,8 +12,9 @@ for as many columns. What cannot be told from noise at all is taken to lie in [-
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -24,13 +25,17 @@ from consenso.estimators.quantiles import SIGNED_EDGES, Quantiles, count_exactly
 from consenso.estimators.row_map import Columns, RowMap
 from consenso.estimators.stages import Stages
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
+from consenso.shards.cluster import sum_batches
 from consenso.shards.intake import shrink_factors, squared_norms
+from consenso.shards.stored import Batch, RowBatches
 
 # Of the squared budget: what it costs, against what wrong bounds cost, on the development sets of benchmarks/tables.py.
 COLUMNS_SHARE, LENGTHS_SHARE, TARGETS_SHARE = 0.04, 0.02, 0.02
 # Few records need more, to be seen at all: so much that a bin with this part of them is clear of noise, and no more
 # than that part of the budget.
 SEEN, MOST_SHARE = 1 / 6, 0.15
+# Most rows have lengths of one power of two: less will do.
+MOST_FOR_LENGTHS = 0.1
 # Columns are not looked at one by one where not even a bin with a third of the records would be clear.
 HOPELESS = 1 / 3
 # At epsilon 1 and delta 1e-5 the number of shortened rows then has a standard deviation of 117 records.
@@ -41,6 +46,9 @@ SHORTENED_SHARE = 0.001
 ROOM, ROOM_OF_CONSTANTS = 16.0, 1.0
 # Share of the records beyond either end of a column, of rows beyond the bound, and of targets beyond either end.
 COLUMN_TAIL, LENGTH_TAIL, TARGET_TAIL = 0.005, 0.005, 0.005
+
+
+Records = Batch | RowBatches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +64,21 @@ class RowShares:
         return self.columns + self.lengths
 
 
-def share_rows(X: Any, terms: PrivacyParams) -> RowShares:
+def share_rows(records: Records, terms: PrivacyParams) -> RowShares:
     """What finding bounds on rows costs, from public facts."""
-    columns = 0.0 if sparse.issparse(X) else _needed(COLUMNS_SHARE, X.shape[1], terms)
-    if columns and _level(columns, X.shape[1], terms) > HOPELESS:
+    columns = 0.0 if is_sparse(records) else _needed(COLUMNS_SHARE, _width(records), terms)
+    if columns and _level(columns, _width(records), terms) > HOPELESS:
         columns = 0.0
-    return RowShares(columns=columns, lengths=_needed(LENGTHS_SHARE, 1, terms))
+    return RowShares(columns=columns, lengths=_needed(LENGTHS_SHARE, 1, terms, MOST_FOR_LENGTHS))
+
+
+def is_sparse(records: Records) -> bool:
+    """Whether rows are compressed."""
+    return sparse.issparse(records.X) if isinstance(records, Batch) else bool(getattr(records, "sparse", False))
+
+
+def _width(records: Records) -> int:
+    return int(records.X.shape[1] if isinstance(records, Batch) else records.shape[1])
 
 
 def share_targets(terms: PrivacyParams) -> float:
@@ -69,11 +86,11 @@ def share_targets(terms: PrivacyParams) -> float:
     return _needed(TARGETS_SHARE, 1, terms)
 
 
-def _needed(usual: float, many: int, terms: PrivacyParams) -> float:
+def _needed(usual: float, many: int, terms: PrivacyParams, most: float = MOST_SHARE) -> float:
     """The usual share, or what few records need; a number of records that is private decides nothing."""
     if terms.counts:
         return usual
-    return float(np.clip(usual * (_level(usual, many, terms) / SEEN) ** 2, usual, MOST_SHARE))
+    return float(np.clip(usual * (_level(usual, many, terms) / SEEN) ** 2, usual, most))
 
 
 def _level(share: float, many: int, terms: PrivacyParams) -> float:
@@ -83,15 +100,15 @@ def _level(share: float, many: int, terms: PrivacyParams) -> float:
     return scale * noise_quantile(many * (len(SIGNED_EDGES) - 1)) / terms.records
 
 
-def find_rows(X: Any, shares: RowShares, stages: Stages, weights: Array | None, *, centers: bool) -> RowMap:
+def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: bool) -> RowMap:
     """Release where columns lie and how long rows are. centers: whether columns may be moved, not only rescaled.
 
-    weights: what each row counts where a unit has several, (rows,).
+    Where a unit has several rows, records have weights: what each of them counts.
     """
-    columns = _find_columns(X, shares.columns, stages, weights, centers=centers) if shares.columns else None
-    scaled = RowMap(row_bound=None, columns=columns).scale(X)
-    lengths = np.sqrt(squared_norms(scaled))[:, None]
-    found = _search(stages, "lengths of rows", shares.lengths, lengths, weights, (0.0, 1 - LENGTH_TAIL), positive=True)
+    columns = _find_columns(records, shares.columns, stages, centers=centers) if shares.columns else None
+    lengths = partial(_lengths, rows=RowMap(row_bound=None, columns=columns))
+    tails = (0.0, 1 - LENGTH_TAIL)
+    found = _search(stages, "lengths of rows", shares.lengths, records, lengths, 1, tails, positive=True)
     bound = min(max(float(found.high[0]), LEAST_ROW_BOUND), MOST_ROW_BOUND, _longest_row(columns))
     return RowMap(row_bound=bound, columns=columns)
 
@@ -104,35 +121,33 @@ def _longest_row(columns: Columns | None) -> float:
     return max(float(np.linalg.norm(reach)), LEAST_ROW_BOUND)
 
 
-def find_targets(
-    y: Array, share: float, stages: Stages, weights: Array | None, *, centers: bool
-) -> tuple[float, float]:
+def find_targets(records: Records, share: float, stages: Stages, *, centers: bool) -> tuple[float, float]:
     """Release where targets lie: the middle of their range, and half of its width; without centers 0 is the middle."""
     tails = (TARGET_TAIL, 1 - TARGET_TAIL)
-    found = _search(stages, "histograms of targets", share, y[:, None], weights, tails, positive=False)
+    found = _search(stages, "histograms of targets", share, records, _targets, 1, tails, positive=False)
     low, high = float(found.low[0]), float(found.high[0])
     if not centers:
         return 0.0, max(abs(low), abs(high), math.ulp(1.0))
     return low / 2 + high / 2, max(high / 2 - low / 2, math.ulp(1.0))
 
 
-def count_shortened(X: Any, rows: RowMap, stages: Stages, weights: Array | None) -> float:
+def count_shortened(records: Records, rows: RowMap, stages: Stages) -> float:
     """Release the share of rows that are longer than a bound that was given; 0 where noise alone may say as much."""
     assert rows.row_bound is not None
-    long = shrink_factors(X, rows.row_bound) < 1
-    exact = np.count_nonzero(long) if weights is None else weights[long].sum()
+    exact = sum_batches(records, partial(_count_long, bound=rows.row_bound))
     told = {"name": "number of rows that were shortened", "add_remove": 1.0, "replace_one": 1.0, "size": 1}
     planned = stages.plan(SHORTENED_SHARE, **told)
-    noisy = float(stages.release(planned, 0, np.array([exact]))[0])
+    noisy = float(stages.release(planned, 0, exact)[0])
     terms = stages.terms
     # Three standard deviations: a false alarm in one fit of 700.
     clear = noisy - 3 * planned.scale(terms.adjacency)
     return noisy / max(terms.records, noisy) if clear > 0 else 0.0
 
 
-def _find_columns(X: Array, share: float, stages: Stages, weights: Array | None, *, centers: bool) -> Columns:
+def _find_columns(records: Records, share: float, stages: Stages, *, centers: bool) -> Columns:
     tails = (COLUMN_TAIL, 1 - COLUMN_TAIL)
-    found = _search(stages, "histograms of columns", share, X, weights, tails, positive=False)
+    many = _width(records)
+    found = _search(stages, "histograms of columns", share, records, _cells, many, tails, positive=False)
     if centers:
         center, size = found.middle, found.high / 2 - found.low / 2
     else:
@@ -147,14 +162,14 @@ def _search(
     stages: Stages,
     name: str,
     share: float,
-    values: Array,
-    weights: Array | None,
+    records: Records,
+    values: Callable[[Batch], Array],
+    many: int,
     tails: tuple[float, float],
     *,
     positive: bool,
 ) -> Quantiles:
-    """Noisy quantiles of k numbers of each record: a unit adds at most one to the bins of each of k histograms."""
-    many = values.shape[1]
+    """Noisy quantiles of as many numbers of each record: a unit adds at most one to the bins of each histogram."""
     planned = stages.plan(
         share,
         name=name,
@@ -164,11 +179,43 @@ def _search(
         times=2,
     )
     return search(
-        lambda stage, edges: stages.release(planned, stage, count_exactly(values, edges, weights)),
+        lambda stage, edges: stages.release(
+            planned, stage, sum_batches(records, partial(_count, values=values, edges=edges))
+        ),
         planned.scale(stages.terms.adjacency),
         many,
         tails,
         ranges=None,
         positive=positive,
-        total=float(stages.terms.records) if weights is None and stages.terms.adjacency == "replace-one" else None,
+        total=float(stages.terms.records) if _counts_once(stages.terms) else None,
     )
+
+
+def _counts_once(terms: PrivacyParams) -> bool:
+    """Whether every unit adds 1, and their number is public."""
+    return terms.unit == "record" and terms.adjacency == "replace-one"
+
+
+# Of the rows of a batch, wherever it is.
+
+
+def _cells(batch: Batch) -> Array:
+    cells: Array = batch.X
+    return cells
+
+
+def _targets(batch: Batch) -> Array:
+    return batch.targets[:, None]
+
+
+def _lengths(batch: Batch, rows: RowMap) -> Array:
+    return np.sqrt(squared_norms(rows.scale(batch.X)))[:, None]
+
+
+def _count(batch: Batch, values: Callable[[Batch], Array], edges: Array) -> Array:
+    return count_exactly(values(batch), edges, batch.weights)
+
+
+def _count_long(batch: Batch, bound: float) -> Array:
+    long = shrink_factors(batch.X, bound) < 1
+    return np.array([np.count_nonzero(long) if batch.weights is None else batch.weights[long].sum()], dtype=np.float64)

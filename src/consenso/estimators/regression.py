@@ -98,14 +98,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
 
     def _read(self, X: Any, y: Any, options: FitOptions) -> FitRequest:
         if opens(X):
-            X, terms = self._open(X, y, None, options)
-            return FitRequest(
-                task_of=lambda known, _: self._task(known, X.shape[1]),
-                terms=terms,
-                X=X,
-                centers=self.fit_intercept,
-                counts_long_rows=False,
-            )
+            return self._open(lambda known, _: self._task(known, self.n_features_in_), X, y, None, options)
         bound = bound_of(X)
         X, y = read_records(self, X, y, real=True, reset=not options.goes_on)
         return self._request(lambda known, _: self._task(known, X.shape[1]), X, options, bound=bound, targets=y)

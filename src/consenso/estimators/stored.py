@@ -10,16 +10,19 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from consenso.arrays import Array
 from consenso.errors import InputError
+from consenso.estimators.people import People, read_people
 from consenso.shards.cluster import connect, current_client
 from consenso.shards.stored import ArrayBatches, Batch, RowBatches, check_batch, check_batches
 from consenso.tables.frames import Frames, is_stored, open_frames
+from consenso.tables.libsvm_files import LibsvmFiles
 
 # Numbers of a memory map that are read at once: 128 megabytes.
 IN_MEMORY = 1 << 24
@@ -57,6 +60,7 @@ class FrameBatches:
     features: tuple[str, ...]
     target: str
     coding: TargetCoding
+    weights: Array | None = None  # of all rows, where people have several
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,23 +73,58 @@ class FrameBatches:
         return self.frames.count
 
     def __iter__(self) -> Iterator[Batch]:
-        return map(self._split, self.frames)
+        return (self._split(frame, place) for place, frame in enumerate(self.frames))
 
     def batch(self, place: int) -> Batch:
         """One batch."""
-        return self._split(self.frames.frame(place))
+        return self._split(self.frames.frame(place), place)
 
     def fingerprint(self) -> str:
         """That of the files."""
         return self.frames.fingerprint()
 
-    def _split(self, frame: Any) -> Batch:
+    def _split(self, frame: Any, place: int) -> Batch:
         source = self.frames.source
         if any(frame[name].null_count() for name in (*self.features, self.target)):
             raise InputError(f"{source}: cells are missing in a column that is used; drop those records, or fill them.")
         X = np.ascontiguousarray(frame.select(self.features).to_numpy())
         single = X.dtype == np.float32
-        return (X if single else X.astype(np.float64, copy=False)), self.coding.code(frame[self.target].to_numpy())
+        X = X if single else X.astype(np.float64, copy=False)
+        first = place * self.frames.length
+        weights = None if self.weights is None else self.weights[first : first + len(X)]
+        return Batch(X, self.coding.code(frame[self.target].to_numpy()), weights)
+
+
+@dataclass(frozen=True, eq=False)
+class LibsvmBatches:
+    """Pieces of libsvm files as compressed rows and targets."""
+
+    files: LibsvmFiles
+    coding: TargetCoding
+    rows: int = 0
+    sparse: ClassVar[bool] = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self.rows, self.files.features
+
+    @property
+    def count(self) -> int:
+        """How many pieces there are."""
+        return len(self.files.pieces)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return map(self.batch, range(self.count))
+
+    def batch(self, place: int) -> Batch:
+        """One piece."""
+        X, labels = self.files.read(place)
+        return Batch(X, self.coding.code(labels))
+
+    def fingerprint(self) -> str:
+        """That of the files."""
+        return self.files.fingerprint()
 
 
 class DaskBatches:
@@ -119,9 +158,16 @@ class DaskBatches:
     def batch(self, place: int) -> Batch:
         """One partition, computed by whoever asks."""
         part = self._frame.partitions[place].compute(scheduler="synchronous")
+        # What a conversion says of a cell that is no number is not passed on.
+        kinds = {str(name): getattr(kind, "kind", "O") in "biuf" for name, kind in part.dtypes.items()}
+        if not set(kinds) >= {*self._features, self._target} or not all(kinds[name] for name in self._features):
+            raise InputError(
+                f"partition {place} of the Dask data frame: its columns or their types are not those of the frame; "
+                "make all partitions equal."
+            )
         X = part[list(self._features)].to_numpy()
         X = X if X.dtype == np.float32 else X.astype(np.float64)
-        return X, self._coding.code(part[self._target].to_numpy())
+        return Batch(X, self._coding.code(part[self._target].to_numpy()))
 
     def fingerprint(self) -> str:
         """That of the graph that makes the frame."""
@@ -129,28 +175,29 @@ class DaskBatches:
 
 
 def _check_partition(batches: DaskBatches, place: int) -> int:
-    X, targets = batches.batch(place)
-    return check_batch(X, targets)
+    return check_batch(batches.batch(place))
 
 
 def opens(X: Any) -> bool:
     """Whether a fit would read this in batches; a small memory map is read as any array is."""
-    return is_stored(X) or (isinstance(X, np.memmap) and X.size > IN_MEMORY) or _is_dask(X)
+    return (
+        isinstance(X, LibsvmFiles) or is_stored(X) or (isinstance(X, np.memmap) and X.size > IN_MEMORY) or _is_dask(X)
+    )
 
 
 def _is_dask(X: Any) -> bool:
     return type(X).__module__.startswith(("dask.dataframe", "dask_expr")) and hasattr(X, "npartitions")
 
 
-def open_rows(estimator: Any, X: Any, y: Any, classes: NDArray[Any] | None) -> RowBatches:
-    """A table in storage as rows and targets; sets what scikit-learn keeps of the columns."""
+def open_rows(
+    estimator: Any, X: Any, y: Any, classes: NDArray[Any] | None, users: Any, rows_per_person: int
+) -> tuple[RowBatches, People | None]:
+    """A table in storage as rows and targets; sets what scikit-learn keeps of the columns.
+
+    users: the name of the column of ids, or one id for each row of a memory map.
+    """
     owner = type(estimator).__name__
     coding = TargetCoding(owner, classes)
-    if estimator.row_bound is None or (classes is None and estimator.target_bound is None):
-        raise InputError(
-            f"{owner}(row_bound=None): bounds are not looked for in a table that is read in batches; give row_bound, "
-            "and target_bound to a regressor."
-        )
     if not np.isfinite(estimator.epsilon):
         raise InputError(f"{owner}(epsilon=inf): the exact fit needs its rows in memory; read the table first.")
     if isinstance(X, np.memmap):
@@ -161,7 +208,11 @@ def open_rows(estimator: Any, X: Any, y: Any, classes: NDArray[Any] | None) -> R
                 f"but X is {X.dtype} of shape {X.shape} and y has the shape {targets.shape}."
             )
         estimator.n_features_in_ = int(X.shape[1])
-        return _checked(ArrayBatches(X, coding.code(targets)))
+        people = None if users is None else read_people(owner, users, len(X), rows_per_person)
+        weights = None if people is None else people.spread(len(X))
+        return _checked(ArrayBatches(X, coding.code(targets), weights)), people
+    if isinstance(X, LibsvmFiles):
+        return _open_libsvm(estimator, X, y, coding, users), None
     frames = None if _is_dask(X) else open_frames(X)
     kinds = _dask_kinds(X) if frames is None else frames.kinds
     if not isinstance(y, str) or y not in kinds:
@@ -169,8 +220,9 @@ def open_rows(estimator: Any, X: Any, y: Any, classes: NDArray[Any] | None) -> R
             f"{owner}.fit(y={y if isinstance(y, str) else '...'!r}): of a table that is read in batches, y names the "
             f"column to be learnt; columns are {', '.join(list(kinds)[:8])}{', ...' if len(kinds) > 8 else ''}."
         )
-    features = tuple(name for name in kinds if name != y)
-    wrong = [name for name, kind in kinds.items() if name != y and not kind]
+    people = None if users is None else _find_people(owner, frames, y, users, rows_per_person)
+    features = tuple(name for name in kinds if name not in (y, users))
+    wrong = [name for name in features if not kinds[name]]
     if wrong or not features:
         raise InputError(
             f"{owner}.fit(X=...): features are columns of numbers, and {', '.join(wrong[:5]) or 'there is none'} is "
@@ -179,14 +231,36 @@ def open_rows(estimator: Any, X: Any, y: Any, classes: NDArray[Any] | None) -> R
     estimator.n_features_in_ = len(features)
     estimator.feature_names_in_ = np.array(features, dtype=object)
     if frames is None:
-        return DaskBatches(X, features, y, coding)
-    return _checked(FrameBatches(frames, features, y, coding))
+        return DaskBatches(X, features, y, coding), None
+    weights = None if people is None else people.spread(frames.rows)
+    return _checked(FrameBatches(frames, features, y, coding, weights)), people
 
 
-def require_memory(estimator: Any, X: Any, what: str) -> None:
-    """Refuse what needs rows in memory for a table in storage."""
-    if isinstance(X, RowBatches):
-        raise InputError(f"{type(estimator).__name__}({what}=...): a table that is read in batches has none; read it.")
+def _find_people(owner: str, frames: Frames | None, y: str, users: Any, rows_per_person: int) -> People:
+    """Whose rows they are: of the table only the column of ids is read whole."""
+    if frames is None or not frames.files:
+        raise InputError(
+            f"{owner}.fit(users=...): whose a row is is known by its place, which a query or a cluster does not keep; "
+            "write the table to Parquet files."
+        )
+    if not isinstance(users, str) or users not in frames.names or users == y:
+        raise InputError(
+            f"{owner}.fit(users=...): of a table that is read in batches, users names the column of ids, and there is "
+            "no such column beside the target."
+        )
+    return read_people(owner, frames.column(users), frames.rows, rows_per_person)
+
+
+def _open_libsvm(estimator: Any, X: LibsvmFiles, y: Any, coding: TargetCoding, users: Any) -> LibsvmBatches:
+    owner = type(estimator).__name__
+    if users is not None:
+        raise InputError(f"{owner}.fit(users=...): libsvm files have no column of ids; write Parquet files with one.")
+    if not (isinstance(y, str) and y == "label"):
+        raise InputError(f"{owner}.fit(y=...): of libsvm files the labels are learnt; pass y='label'.")
+    estimator.n_features_in_ = X.features
+    batches = LibsvmBatches(X, coding)
+    X.fingerprint()
+    return replace(batches, rows=check_batches(batches))
 
 
 def _dask_kinds(frame: Any) -> dict[str, bool]:
@@ -194,5 +268,6 @@ def _dask_kinds(frame: Any) -> dict[str, bool]:
 
 
 def _checked(batches: RowBatches) -> RowBatches:
+    batches.fingerprint()
     check_batches(batches)
     return batches

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.labels import Labels
-from consenso.estimators.people import RowWeights
 from consenso.estimators.privacy_params import PrivacyParams, is_number
 from consenso.estimators.stages import Stages
+from consenso.shards.cluster import sum_batches
+from consenso.shards.stored import Batch, RowBatches
 
 BALANCED = "balanced"
 # Of the squared budget: at epsilon 1 and delta 1e-5 the number of records of a class has a standard deviation of 53.
@@ -42,30 +43,27 @@ class ClassWeights:
         """What finding them costs, of the squared budget."""
         return COUNTS_SHARE if terms.is_private and self.weights is None else 0.0
 
-    def apply(self, stages: Stages, rows: RowWeights | None, labels: Labels) -> tuple[RowWeights | None, str]:
-        """Weights of rows; `stages.terms` are told their bound and what penalties are divided by."""
-        weights = self._balance(stages, rows, labels) if self.weights is None else self.weights
+    def find(self, stages: Stages, records: Batch | RowBatches, classes: int) -> tuple[Array | None, str]:
+        """Weights of classes relative to their mean, (classes,), or None where all are 1, and a sentence.
+
+        `stages.terms` are told their bound and what penalties are divided by. Records have the weights that are
+        counted.
+        """
+        weights = self._balance(stages, records, classes) if self.weights is None else self.weights
         mean = len(weights) / float(np.sum(1 / weights)) if self.weights is not None else 1.0
         relative = weights / mean
-        largest, bound = float(relative.max()), float(relative.max()) * stages.terms.weight_bound
+        largest = float(relative.max())
+        bound = largest * stages.terms.weight_bound
         stages.terms = replace(stages.terms, weight_bound=bound, mean_weight=mean)
         note = "Classes weigh " + ", ".join(f"{each:.3g}" for each in relative) + " (in the order of classes_)"
-        if largest == 1.0 and bound in (1.0, _ABOVE_ONE):
-            return rows, f"{note}."
-        values = relative[labels.codes] * (1.0 if rows is None else rows.values)
-        own, many = (None, len(values)) if rows is None else (rows.contributions, rows.units)
-        note += f"; one record may count {bound:.3g} times, and so does noise."
-        return RowWeights(values=np.minimum(values, bound), contributions=own, units=many), note
+        if largest == 1.0:
+            return None, f"{note}."
+        return relative, f"{note}; one record may count {bound:.3g} times, and so does noise."
 
-    def _balance(self, stages: Stages, rows: RowWeights | None, labels: Labels) -> Array:
-        """Records over classes times the records of the class, as in scikit-learn, from noisy numbers.
-
-        Weights of records count in an exact fit, as in scikit-learn; under privacy every unit counts once.
-        """
-        private, classes = stages.terms.is_private, len(labels.classes)
-        own = None if rows is None else rows.contributions if private else rows.values
-        counts: Array = np.bincount(labels.codes, own, minlength=classes).astype(np.float64)
-        if private:
+    def _balance(self, stages: Stages, records: Batch | RowBatches, classes: int) -> Array:
+        """Records over classes times the records of the class, as in scikit-learn, from noisy numbers."""
+        counts = sum_batches(records, partial(_count, classes=classes))
+        if stages.terms.is_private:
             told = {"name": "numbers of records of each class", "add_remove": 1.0, "replace_one": math.sqrt(2.0)}
             planned = stages.plan(COUNTS_SHARE, size=classes, **told)
             noisy = stages.release(planned, 0, counts)
@@ -73,6 +71,15 @@ class ClassWeights:
             counts = np.maximum(noisy, 2 * planned.scale(stages.terms.adjacency))
         balanced: Array = counts.sum() / (classes * counts)
         return balanced
+
+
+def codes_of(targets: NDArray[Any], classes: int) -> NDArray[Any]:
+    """The class of each row, from targets as a loss takes them: -1 and 1 for two classes."""
+    return (targets > 0).astype(np.intp) if classes == 2 else targets.astype(np.intp)
+
+
+def _count(batch: Batch, classes: int) -> Array:
+    return np.bincount(codes_of(batch.targets, classes), batch.weights, minlength=classes).astype(np.float64)
 
 
 def read_weights(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -19,7 +18,8 @@ import numpy as np
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.problem import Problem
-from consenso.shards.stored import Batch, Intake, RowBatches, StoredCohort, StoredShards
+from consenso.shards.cohort import Cohort
+from consenso.shards.stored import Batch, Intake, RowBatches, StoredCohort, StoredShards, read_ahead, require_same
 
 #: How long a scheduler is waited for, in seconds.
 PATIENCE = 15
@@ -27,8 +27,6 @@ ASSUMPTION = (
     "Rows are held by the workers of a Dask cluster, which are trusted as the curator is: whoever controls a worker or "
     "the scheduler sees them."
 )
-# On a worker: what is remembered of the rows of a batch, by run and place.
-_REMEMBERED: dict[tuple[str, int], dict[str, Array]] = {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,8 +34,7 @@ class ClusterCohort(StoredCohort):
     """A party whose rows are held by workers."""
 
     client: Any = field(kw_only=True)
-    held: tuple[Any, ...] = field(kw_only=True)  # futures of batches
-    run: str = field(kw_only=True)
+    held: tuple[Any, ...] = field(kw_only=True)  # futures of cohorts, one for each batch
 
     def add_up(self, term: Callable[..., IntArray], unit: float, *arguments: Any) -> Array:
         """Every worker adds up what it holds."""
@@ -45,21 +42,19 @@ class ClusterCohort(StoredCohort):
         before = self.batches.fingerprint()
         # A task and not scattered data: those would be lost with the worker that holds them.
         given = self.client.submit(_give, term, arguments, pure=False)
-        tasks = [
-            self.client.submit(_add_up, batch, self.intake, self.run, place, given, pure=False)
-            for place, batch in enumerate(self.held)
-        ]
+        tasks = [self.client.submit(_add_up, part, given, pure=False) for part in self.held]
         total: Any = 0
         rows = 0
         try:
             for _, (counted, found) in dask.as_completed(tasks, with_results=True):
                 rows, total = rows + counted, total + found
+                if self.watch is not None:
+                    self.watch(counted)
         except dask.KilledWorker:
             raise InputError(
                 "cluster: a batch was lost with every worker that read it; give workers more memory, and resume."
             ) from None
-        if rows != self.rows or self.batches.fingerprint() != before:
-            raise InputError("rows on a cluster: the table changed while it was read; put it back, and resume.")
+        self._require_same(before, rows)
         summed: Array = np.multiply(total, unit, dtype=np.float64)
         return summed
 
@@ -81,18 +76,42 @@ def hold_batches(problem: Problem, batches: RowBatches, **intake: Any) -> Stored
     return StoredShards.open(problem, batches, **intake)
 
 
+def sum_batches(records: Batch | RowBatches, term: Callable[[Batch], Array]) -> Array:
+    """What a term gives for the rows, summed over all batches where they are; exact for whole numbers.
+
+    term: a function of a module, or a partial one.
+    """
+    if isinstance(records, Batch):
+        return term(records)
+    if isinstance(records, ClusterBatches):
+        client = records.client
+        told = client.submit(_give, records, term, pure=False)
+        tasks = [client.submit(_measure, told, place, pure=False) for place in range(records.count)]
+        found: Array = sum(client.gather(tasks))
+        return found
+    before = records.fingerprint()
+    total: Any = 0
+    for batch in read_ahead(iter(records)):
+        total = total + term(batch)
+    require_same(before, records.fingerprint(), "rows in storage")
+    summed: Array = total
+    return summed
+
+
 def hold_rows(
     client: Any,
     problem: Problem,
     batches: RowBatches,
-    *,
-    bound: float | None = None,
-    constant: float | None = None,
-    party: int = 0,
+    **intake: Any,
 ) -> StoredShards:
-    """The shards of a party whose batches are read, and then held, by the workers of a cluster."""
-    local = StoredShards.open(problem, batches, bound=bound, constant=constant, party=party)
-    held = tuple(client.submit(_read, batches, place, pure=False) for place in range(batches.count))
+    """The shards of a party whose batches are read, and then held, by the workers of a cluster.
+
+    intake: as for `StoredShards.open`.
+    """
+    local = StoredShards.open(problem, batches, **intake)
+    # Batches and rules travel once, not with every task.
+    told = client.submit(_give, batches, local.whole.intake, pure=False)
+    held = tuple(client.submit(_read, told, place, pure=False) for place in range(batches.count))
     whole = ClusterCohort(
         problem,
         local.parties,
@@ -100,7 +119,7 @@ def hold_rows(
         intake=local.whole.intake,
         client=client,
         held=held,
-        run=uuid.uuid4().hex,
+        watch=local.whole.watch,
     )
     return StoredShards(problem, local.parties, whole=whole)
 
@@ -147,19 +166,21 @@ def _import_dask() -> Any:
         raise InputError("cluster: Dask is not installed; run pip install 'consenso[cluster]'.") from None
 
 
-def _give(term: Callable[..., IntArray], arguments: tuple[Any, ...]) -> Any:
-    return term, arguments
+def _give(*told: Any) -> Any:
+    return told
 
 
-def _read(batches: RowBatches, place: int) -> Batch:
-    return batches.batch(place)
+def _read(told: tuple[RowBatches, Intake], place: int) -> Cohort:
+    batches, intake = told
+    return intake.cohort(batches.batch(place))
 
 
-def _add_up(batch: Batch, intake: Intake, run: str, place: int, given: Any) -> tuple[int, IntArray]:
+def _measure(told: tuple[RowBatches, Callable[[Batch], Array]], place: int) -> Array:
+    batches, term = told
+    return term(batches.batch(place))
+
+
+def _add_up(part: Cohort, given: tuple[Callable[..., IntArray], tuple[Any, ...]]) -> tuple[int, IntArray]:
     """On a worker: how many rows a batch has, and what they add up to."""
     term, arguments = given
-    if any(known != run for known, _ in _REMEMBERED):
-        for key in [key for key in _REMEMBERED if key[0] != run]:
-            _REMEMBERED.pop(key, None)
-    part = intake.cohort(batch, _REMEMBERED.setdefault((run, place), {}))
     return part.rows, term(part, *arguments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -36,7 +36,7 @@ class Cohort:
     _rows: Rows
     _targets: NDArray[Any]
     weights: Array | None = None  # of the rows, (rows,); private
-    _remembered: dict[str, Array] = field(default_factory=dict)
+    _remembered: MutableMapping[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Cohort({len(self.parties)} of {self.problem.parties} parties, {self.problem.features} features)"
@@ -198,6 +198,10 @@ class Cohort:
         if self.weights is None:
             return per_row
         return per_row * (self.weights if per_row.ndim == 1 else self.weights[:, None])
+
+    def scaled_squared_norms(self, scales: Array) -> Array:
+        """Squared lengths of the rows after each column is multiplied by its scale, (rows,)."""
+        return self._rows.scaled_squared_norms(scales)
 
     def transformed_squared_norms(self, transform: Array) -> Array:
         """Squared lengths of the rows after multiplication with a (features, k) matrix, (rows,)."""

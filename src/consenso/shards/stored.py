@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +27,16 @@ from consenso.rows import BLOCK_NUMBERS, Layout, Rows
 from consenso.shards.cohort import Cohort
 from consenso.shards.constant import with_constant
 from consenso.shards.intake import bound_rows, bound_targets, check_matrix
+from consenso.shards.row_states import RowStates
 from consenso.shards.shards import Shards
 
-Batch = tuple[Any, NDArray[Any]]
+
+class Batch(NamedTuple):
+    """Some rows: features, targets as the loss takes them, and weights where rows have any."""
+
+    X: Any
+    targets: NDArray[Any]
+    weights: Array | None = None
 
 
 @runtime_checkable
@@ -52,8 +60,15 @@ class RowBatches(Protocol):
         ...
 
     def fingerprint(self) -> str:
-        """Changes when the stored rows or their order change; empty where storage cannot tell."""
+        """Tells stored rows in their order from others; empty if storage cannot tell, an error if they changed."""
         ...
+
+
+def require_same(before: str, now: str, source: str) -> str:
+    """Refuse rows that are not those that were opened."""
+    if now != before:
+        raise InputError(f"{source}: it changed while it was read; put it back as it was, and resume or start again.")
+    return now
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +77,11 @@ class ArrayBatches:
 
     X: NDArray[Any]
     targets: NDArray[Any]
+    weights: Array | None = None
+
+    @cached_property
+    def _opened(self) -> str:
+        return self._state()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -83,10 +103,14 @@ class ArrayBatches:
     def batch(self, place: int) -> Batch:
         """One batch, read into memory."""
         rows = slice(place * self._length, (place + 1) * self._length)
-        return np.array(self.X[rows]), np.array(self.targets[rows])
+        weights = None if self.weights is None else self.weights[rows]
+        return Batch(np.array(self.X[rows]), np.array(self.targets[rows]), weights)
 
     def fingerprint(self) -> str:
         """That of the file that is mapped."""
+        return require_same(self._opened, self._state(), "the memory map")
+
+    def _state(self) -> str:
         name = getattr(self.X, "filename", None)
         if name is None:
             return ""
@@ -103,9 +127,9 @@ class Intake:
     bound: float | None = None  # of the features, without the constant column
     constant: float | None = None
 
-    def cohort(self, batch: Batch, remembered: dict[str, Array]) -> Cohort:
+    def cohort(self, batch: Batch, remembered: MutableMapping[str, Array] | None = None) -> Cohort:
         """The rows of a batch, bounded, with what is remembered of them."""
-        X, given = batch
+        X, given, weights = batch
         if self.constant is not None:
             assert self.bound is not None
             X = with_constant(X, self.bound, self.constant, "batch")
@@ -113,7 +137,9 @@ class Intake:
         targets, _ = bound_targets(given, self.problem, matrix.shape[0], "batch")
         matrix, squared, _ = bound_rows(matrix, self.problem.row_bound, "batch")
         rows = Rows(matrix, Layout(np.array([0, matrix.shape[0]])), self.problem.outputs)
-        return Cohort(self.problem, np.array([self.party]), squared, rows, targets, _remembered=remembered)
+        here = np.array([self.party])
+        known = {} if remembered is None else remembered
+        return Cohort(self.problem, here, squared, rows, targets, weights, _remembered=known)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,7 +152,9 @@ class StoredCohort(Cohort):
     _targets: NDArray[Any] = field(init=False)
     batches: RowBatches = field(kw_only=True)
     intake: Intake = field(kw_only=True)
-    parts: dict[object, dict[str, Array]] = field(default_factory=dict, kw_only=True)
+    parts: RowStates = field(default_factory=RowStates, kw_only=True)
+    #: Told the rows of every batch that a pass has added up, for whoever shows progress.
+    watch: Callable[[int], None] | None = field(default=None, kw_only=True)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("squared_norms", "_rows", "_targets"):
@@ -150,30 +178,30 @@ class StoredCohort(Cohort):
         """One pass over the rows, the next batch being read while one is worked on."""
         before, rows = self.batches.fingerprint(), 0
         total: Any = 0
-        for place, batch in enumerate(_read_ahead(iter(self.batches))):
-            part = self.intake.cohort(batch, self._remembered_of(place if before else _digest(batch)))
+        for place, batch in enumerate(read_ahead(iter(self.batches))):
+            # A factor of other rows would be wrong: a batch is known by its place only where storage can tell that it
+            # has not changed, and else by its content.
+            part = self.intake.cohort(batch, self.parts.of(place if before else _digest(batch), self.batches.count))
             rows += part.rows
             total = total + term(part, *arguments)
-        if rows != self.rows or self.batches.fingerprint() != before:
-            raise InputError("rows in storage: the table changed while it was read; put it back, and resume.")
+            if self.watch is not None:
+                self.watch(part.rows)
+        self._require_same(before, rows)
         summed: Array = np.multiply(total, unit, dtype=np.float64)
         return summed
 
-    def _remembered_of(self, key: object) -> dict[str, Array]:
-        """What is remembered of a batch. A factor of other rows would be wrong, so a batch is known by its place only
-        where storage can tell that it has not changed, and else by its content.
-        """
-        if key not in self.parts and len(self.parts) > 2 * self.batches.count:
-            self.parts.clear()
-        return self.parts.setdefault(key, {})
+    def _require_same(self, before: str, rows: int) -> None:
+        """Refuse a pass over rows that changed meanwhile, or were not as many as before."""
+        require_same(f"{before}:{self.rows}", f"{self.batches.fingerprint()}:{rows}", "rows in storage")
 
     def keyed_digest(self, key: bytes) -> str:
         """A hash of the rows, their order and their targets that tells nothing without the key."""
-        rows, targets = hmac.new(key, digestmod="sha256"), hmac.new(key, digestmod="sha256")
-        for X, given in _read_ahead(iter(self.batches)):
-            rows.update(np.ascontiguousarray(X).tobytes())
-            targets.update(np.ascontiguousarray(given).tobytes())
-        return hmac.new(key, rows.digest() + targets.digest(), digestmod="sha256").hexdigest()
+        rows, rest = hmac.new(key, digestmod="sha256"), hmac.new(key, digestmod="sha256")
+        for batch in read_ahead(iter(self.batches)):
+            rows.update(_bytes(batch.X))
+            rest.update(batch.targets.tobytes())
+            rest.update(b"" if batch.weights is None else batch.weights.tobytes())
+        return hmac.new(key, rows.digest() + rest.digest(), digestmod="sha256").hexdigest()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,9 +224,15 @@ class StoredShards(Shards):
         bound: float | None = None,
         constant: float | None = None,
         party: int = 0,
+        units: int | None = None,
+        watch: Callable[[int], None] | None = None,
     ) -> StoredShards:
-        """Shards of a table in storage. bound, constant: of the features, and of the column beside them."""
+        """Shards of a table in storage. bound, constant: of the features, and of the column beside them.
+
+        units: how many there are, where a unit has several rows.
+        """
         rows, features = batches.shape
+        rows = rows if units is None else units
         own, declared = problem.features - (constant is not None), problem.sizes[party]
         if features != own:
             raise InputError(f"rows in storage: {own} features are due, and there are {features}.")
@@ -212,8 +246,9 @@ class StoredShards(Shards):
                 f"rows in storage: at most {declared} were declared, and there are more; declare a larger "
                 "public number."
             )
-        intake, here = Intake(problem=problem, party=party, bound=bound, constant=constant), np.array([party])
-        return cls(problem, here, whole=StoredCohort(problem, here, batches=batches, intake=intake))
+        intake = Intake(problem=problem, party=party, bound=bound, constant=constant)
+        here = np.array([party])
+        return cls(problem, here, whole=StoredCohort(problem, here, batches=batches, intake=intake, watch=watch))
 
     def __repr__(self) -> str:
         return f"StoredShards({self.problem.features} features)"
@@ -239,11 +274,12 @@ def require_adding_up(algorithm: object, shards: Shards) -> None:
 
 def check_batches(batches: RowBatches) -> int:
     """Read every batch once, so that whatever is wrong with one is said before anything is charged; how many rows."""
-    return sum(check_batch(X, targets) for X, targets in _read_ahead(iter(batches)))
+    return sum(map(check_batch, read_ahead(iter(batches))))
 
 
-def check_batch(X: Any, targets: NDArray[Any]) -> int:
+def check_batch(batch: Batch) -> int:
     """Refuse cells that are no finite numbers; how many rows there are."""
+    X, targets, _ = batch
     cells = X.data if sparse.issparse(X) else X
     if not (np.isfinite(cells).all() and (targets.dtype.kind != "f" or np.isfinite(targets).all())):
         raise InputError("rows in storage: cells are finite numbers, and one is not; drop or fill that record.")
@@ -251,12 +287,18 @@ def check_batch(X: Any, targets: NDArray[Any]) -> int:
 
 
 def _digest(batch: Batch) -> str:
-    found = hashlib.sha256(np.ascontiguousarray(batch[0]).tobytes())
-    found.update(np.ascontiguousarray(batch[1]).tobytes())
+    found = hashlib.sha256(_bytes(batch.X))
+    found.update(batch.targets.tobytes())
     return found.hexdigest()
 
 
-def _read_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
+def _bytes(X: Any) -> bytes:
+    if sparse.issparse(X):
+        return b"".join(part.tobytes() for part in (X.data, X.indices, np.diff(X.indptr)))
+    return bytes(np.ascontiguousarray(X).tobytes())
+
+
+def read_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
     """The same batches, each read while the one before is worked on."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, batches, None)

@@ -99,15 +99,22 @@ class Outlook:
             "parameters": self.card.parameters,
             "data": self.card.data,
             "guarantees": guarantees,
-            "expected": {"seconds": self.cost.seconds, "memory_bytes": self.cost.memory},
+            "expected": {
+                "seconds": self.cost.seconds,
+                "memory_bytes": self.cost.memory,
+                "reading": dataclasses.asdict(self.cost.reading),
+            },
             "prediction": None
             if self.prediction is None
             else {**dataclasses.asdict(self.prediction), "informative": self.prediction.informative},
         }
 
 
-def outlook(study: Study) -> Outlook:
-    """Plan a study and say everything that is known about the run. No data are read."""
+def outlook(study: Study, *, on_cluster: bool = False) -> Outlook:
+    """Plan a study and say everything that is known about the run. No data are read.
+
+    on_cluster: whether the workers of a Dask cluster hold the rows.
+    """
     planned = study.planned
     made = planned.plan
     policy = made.spec.policy
@@ -126,7 +133,7 @@ def outlook(study: Study) -> Outlook:
         delta=study.privacy.delta,
         noise=dict(made.spec.facts.noise),
         card=made.card(study.privacy.delta),
-        cost=estimate_cost(made),
+        cost=estimate_cost(made, study.where(on_cluster=on_cluster)),
         prediction=predict_error(made, study.privacy.target),
     )
 

@@ -48,7 +48,7 @@ class SchemaBatches:
         schema = dataclasses.replace(self.data.schema.require_public(), intercept=False)
         X, y, _ = schema.features(self.frames.table(frame, place))
         assert y is not None
-        return X, code_targets(self.data, y)
+        return Batch(X, code_targets(self.data, y))
 
 
 def is_stored(table: str | Path) -> bool:

@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from consenso.shards import Shards
 from consenso.shards.cluster import hold_rows
 from consenso.shards.stored import StoredShards
 from consenso.splits import Split, by_column
+from consenso.study.cost import Where
 from consenso.study.cross_checks import check_together
 from consenso.study.data import DataSection, read_data
 from consenso.study.keys import Faults, Keys
@@ -198,13 +199,22 @@ class Study:
     def _problem(self) -> Problem:
         return problem_of(self.data, self.model, self.privacy, self.setting, self.sizes)
 
-    def shards(self, client: Any = None) -> Shards:
+    def where(self, *, on_cluster: bool = False) -> Where:
+        """Where the rows of a run in this process are. No data are read."""
+        if on_cluster:
+            if not (self.setting.split is None and self.data.table):
+                raise InputError("--engine dask: the workers of a cluster hold one table; use it with a central study.")
+            return "workers"
+        table = self.data.table if self.setting.split is None else None
+        return "storage" if table and is_stored(table) else "memory"
+
+    def shards(self, client: Any = None, watch: Callable[[int], None] | None = None) -> Shards:
         """The records of all parties, for a run in this process. Reads the files: private.
 
-        client: of a Dask cluster whose workers hold the one table.
+        client: of a Dask cluster whose workers hold the one table. watch: told the rows of every batch that is added
+        up, where they are not in memory.
         """
-        if client is not None and not (self.setting.split is None and self.data.table):
-            raise InputError("--engine dask: the workers of a cluster hold one table; use it with a central study.")
+        where = self.where(on_cluster=client is not None)
         if self.setting.parties:
             files = dict(self.data.tables)
             missing = [name for name in self.parties if name not in files]
@@ -217,8 +227,8 @@ class Study:
             if self.privacy.unit == "person":
                 return self._shards_of_people(read, range(len(read)))
             return Shards.from_parties(self._problem, [(self._rows(records.X), records.y) for records in read])
-        if self.setting.split is None and self.data.table and (client is not None or is_stored(self.data.table)):
-            return self._stored(self.folder / self.data.table, 0, client)
+        if where != "memory":
+            return self._stored(self.folder / str(self.data.table), 0, client, watch)
         records = self._records()
         if self.privacy.unit == "person":
             split = self.setting.split
@@ -278,11 +288,14 @@ class Study:
             return self._shards_of_people([records], [place])
         return Shards.from_parties(self._problem, [(self._rows(records.X), records.y)], parties=[place])
 
-    def _stored(self, path: Path, party: int, client: Any = None) -> Shards:
+    def _stored(self, path: Path, party: int, client: Any = None, watch: Callable[[int], None] | None = None) -> Shards:
         if self.privacy.unit == "person":
-            raise InputError("privacy.unit = 'person': people are looked for in a table in memory; name one file.")
+            raise InputError(
+                'privacy.unit = "person": whose rows they are is not looked for in a table that is read in batches; '
+                "fit an estimator with users=, or name one file that fits into memory."
+            )
         bound, table = self.data.bound, open_table(self.data, path)
-        intake: dict[str, Any] = {"bound": bound, "party": party}
+        intake: dict[str, Any] = {"bound": bound, "party": party, "watch": watch}
         intake["constant"] = self.model.constant(bound) if self.model.intercept else None
         if client is None:
             return StoredShards.open(self._problem, table, **intake)

@@ -53,8 +53,11 @@ def train(
     progress: Callable[[int, int], None] | None = None,
     stop: Callable[[], bool] | None = None,
     client: Any = None,
+    watch: Callable[[int], None] | None = None,
 ) -> Trained:
     """Train a study in this process and write its folder. client: of a Dask cluster whose workers hold the table.
+
+    watch: told the rows of every batch that is added up, where rows are not in memory.
 
     Everything that can be wrong is found before the ledger is charged. `stop` is asked after each checkpoint; when it
     says yes, KeyboardInterrupt is raised and `resume=True` goes on from there.
@@ -69,7 +72,7 @@ def train(
             f"--out {out}: it exists and is not an empty folder; choose another, or go on with --resume if a run was "
             "stopped there."
         )
-    shards, public = study.shards(client), study.evaluation_records()
+    shards, public = study.shards(client, watch), study.evaluation_records()
     if stop is not None and stop():
         raise KeyboardInterrupt
     if not resume:

@@ -9,6 +9,7 @@ from consenso.tables.columns import MISSING, UNKNOWN, ArrayColumn, Column, Numbe
 from consenso.tables.delimited import read_csv
 from consenso.tables.formats import read_npz, read_parquet, read_table
 from consenso.tables.libsvm import read_libsvm
+from consenso.tables.libsvm_files import LibsvmFiles, open_libsvm
 from consenso.tables.table import Table
 
 __all__ = [
@@ -16,10 +17,12 @@ __all__ = [
     "UNKNOWN",
     "ArrayColumn",
     "Column",
+    "LibsvmFiles",
     "Numbers",
     "SeriesColumn",
     "Table",
     "column_of",
+    "open_libsvm",
     "read_csv",
     "read_libsvm",
     "read_npz",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from consenso.tables.formats import parquet_column
 from consenso.tables.table import Table, require_width
 
 #: Numbers in a batch, so that a few of them fit in any memory.
-BATCH_NUMBERS = 1 << 21
+BATCH_NUMBERS = 1 << 19
 _SCANS = {
     ".parquet": "scan_parquet",
     ".pq": "scan_parquet",
@@ -39,6 +39,7 @@ class Frames:
     rows: int
     length: int  # rows in a batch; the last has fewer
     files: tuple[Path, ...] = ()
+    opened: str = ""  # the fingerprint of the files when they were opened
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,23 +65,22 @@ class Frames:
         with _Quiet(self.source):
             return self.scan().slice(place * self.length, self.length).collect()
 
+    def column(self, name: str) -> Any:
+        """One column of all rows, in memory."""
+        with _Quiet(self.source):
+            return self.scan().select(name).collect()[name]
+
     def table(self, frame: Any, place: int) -> Table:
         """The batch at a place as columns, for a schema."""
         columns = {series.name: parquet_column(Path(self.source), series) for series in frame.get_columns()}
         return Table(source=self.source, columns=columns, rows=frame.height, first=place * self.length)
 
     def fingerprint(self) -> str:
-        """Changes when a file is written again. A query has none: it may give its rows in another order each time."""
-        if not self.files:
-            return ""
-        told = hashlib.sha256()
-        for path in self.files:
-            try:
-                state = path.stat()
-            except OSError:
-                raise InputError(f"{path}: it is gone since the run began; put it back and resume.") from None
-            told.update(f"{path}:{state.st_size}:{state.st_mtime_ns};".encode())
-        return told.hexdigest()
+        """Of the files, which must be as they were opened. A query has none: its rows may come in any order."""
+        now = fingerprint_files(self.files)
+        if now != self.opened:
+            raise InputError(f"{self.source}: it changed while it was read; put it back as it was, and resume.")
+        return now
 
 
 def is_stored(given: Any) -> bool:
@@ -106,11 +106,11 @@ def open_frames(given: Any, *, as_text: bool = False) -> Frames:
     return _open_relation(given)
 
 
-def find_files(pattern: str) -> tuple[Path, ...]:
-    """The files of a path, a folder or a pattern, in the order of their names."""
+def find_files(pattern: str, suffixes: Collection[str] = tuple(_SCANS)) -> tuple[Path, ...]:
+    """The files of a path, a folder or a pattern, in the order of their names. suffixes: those of a folder."""
     path = Path(pattern)
     if path.is_dir():
-        found = sorted(each for each in path.iterdir() if each.suffix in _SCANS)
+        found = sorted(each for each in path.iterdir() if each.suffix in suffixes)
     else:
         found = sorted(map(Path, glob.glob(pattern, recursive=True)))
     if not found:
@@ -124,8 +124,8 @@ def _open_files(pattern: str, *, as_text: bool) -> Frames:
     kinds = {path.suffix for path in files}
     if len(kinds) > 1 or not kinds <= set(_SCANS):
         raise InputError(
-            f"{pattern}: a table that is read in batches is made of .parquet, .arrow or .csv files, all of one kind; "
-            f"found {', '.join(sorted(kinds))}."
+            f"{pattern}: a table that is read in batches is made of .parquet, .arrow or .csv files, all of one kind "
+            f"(libsvm files: open_libsvm, with their public number of features); found {', '.join(sorted(kinds))}."
         )
     name = _SCANS[kinds.pop()]
     options: dict[str, Any] = {"infer_schema": not as_text} if name == "scan_csv" else {}
@@ -136,7 +136,9 @@ def _open_files(pattern: str, *, as_text: bool) -> Frames:
     for path, schema in zip(files, schemas, strict=True):
         if dict(schema) != dict(schemas[0]):
             raise InputError(f"{path}: its columns or their types are not those of {files[0]}; make them equal.")
-    return _count(pattern, lambda: getattr(polars, name)(list(files), **options), files)
+    # Workers of a cluster have folders of their own that they work in.
+    whole = [path.resolve() for path in files]
+    return _count(pattern, lambda: getattr(polars, name)(whole, **options), tuple(whole))
 
 
 def _open_relation(relation: Any) -> Frames:
@@ -174,8 +176,20 @@ class _Relation(Frames):
         raise InputError("a DuckDB relation cannot be read by the workers of a cluster; write it to Parquet files.")
 
 
+def fingerprint_files(files: tuple[Path, ...]) -> str:
+    """Changes when a file is written again; empty without files."""
+    told = hashlib.sha256()
+    for path in files:
+        try:
+            state = path.stat()
+        except OSError:
+            raise InputError(f"{path}: it is gone since the run began; put it back and resume.") from None
+        told.update(f"{path}:{state.st_size}:{state.st_mtime_ns};".encode())
+    return told.hexdigest() if files else ""
+
+
 def _count(source: str, scan: Callable[[], Any], files: tuple[Path, ...]) -> Frames:
-    polars = import_polars(Path(source))
+    polars, opened = import_polars(Path(source)), fingerprint_files(files)
     with _Quiet(source):
         schema = scan().collect_schema()
         rows = int(scan().select(polars.len()).collect().item())
@@ -183,7 +197,7 @@ def _count(source: str, scan: Callable[[], Any], files: tuple[Path, ...]) -> Fra
     kinds = {name: kind.is_numeric() or kind == polars.Boolean for name, kind in schema.items()}
     if not rows:
         raise InputError(f"{source}: a table has at least one record, and none was found; check the file.")
-    return Frames(source=source, scan=scan, kinds=kinds, rows=rows, length=_length(kinds), files=files)
+    return Frames(source=source, scan=scan, kinds=kinds, rows=rows, length=_length(kinds), files=files, opened=opened)
 
 
 def _length(columns: Mapping[str, bool]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,21 @@ def read_libsvm(path: str | Path, *, features: int | None = None) -> tuple[Any, 
     `features` is the public number of features; without it the largest index of the file is taken, which depends on
     the data.
     """
+    path = Path(path)
+    return parse_libsvm(path, read_text(path).encode(), features)
+
+
+def parse_libsvm(
+    path: Path, text: bytes, features: int | None, before: Callable[[], int] = lambda: 0
+) -> tuple[Any, Array]:
+    """The rows and labels of lines of a file; before: how many lines there are before them."""
     from sklearn.datasets import load_svmlight_file
 
-    path = Path(path)
-    text = read_text(path)
     try:
-        rows, labels = load_svmlight_file(io.BytesIO(text.encode()), zero_based=False, n_features=features)
+        rows, labels = load_svmlight_file(io.BytesIO(text), zero_based=False, n_features=features)
     except (ValueError, OverflowError):
         # The message of the parser repeats the cell that it could not read.
-        raise _explain(path, text, features) from None
+        raise _explain(path, text.decode(errors="replace"), features, before()) from None
     return rows, np.asarray(labels, dtype=np.float64)
 
 
@@ -59,8 +66,8 @@ def _pairs(line: str) -> list[str] | None:
     return line.split("#", 1)[0].split() or None
 
 
-def _explain(path: Path, text: str, features: int | None) -> InputError:
-    for number, line in enumerate(text.splitlines(), start=1):
+def _explain(path: Path, text: str, features: int | None, before: int) -> InputError:
+    for number, line in enumerate(text.splitlines(), start=before + 1):
         parts = _pairs(line)
         fault = _fault(parts, features) if parts else None
         if fault:
