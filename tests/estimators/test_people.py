@@ -155,8 +155,8 @@ def test_a_cap_that_is_left_out_is_chosen_within_the_budget(adjacency) -> None:
     assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
     assert "The cap was chosen" in " ".join(model.notes_)
     # Where noise is louder than what rows could tell, nobody is asked.
-    few = made(adjacency=adjacency, records=60 if adjacency == "add-remove" else None)
-    few.fit(rows[ids < 60], labels[ids < 60], users=ids[ids < 60])
+    few = made(adjacency=adjacency, records=30 if adjacency == "add-remove" else None)
+    few.fit(rows[ids < 30], labels[ids < 30], users=ids[ids < 30])
     assert few.rows_per_person_ == 1
     names = [each["name"] for each in few.card_.parameters.get("earlier", [])]
     assert "numbers of people by rows" not in names
