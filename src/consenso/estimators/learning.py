@@ -95,10 +95,15 @@ class FitRequest:
             return len(self.declared)
         return len(self.labels.classes) if isinstance(self.labels, Labels) else 2
 
+    @property
+    def records(self) -> Batch | RowBatches:
+        """Rows before anything is known of them: to see how many there are, and of what kind."""
+        return self.X if isinstance(self.X, RowBatches) else Batch(self.X, self.targets)
+
     def share(self) -> float:
         """Of the squared budget, what is found before the fit, and a threshold after it."""
         parts = (
-            (self.seeks_rows, share_rows(self.X, self.terms).whole if self.seeks_rows else 0.0),
+            (self.seeks_rows, share_rows(self.records, self.terms).whole if self.seeks_rows else 0.0),
             (self.seeks_targets, share_targets(self.terms) if self.seeks_targets else 0.0),
             (self.seeks_labels, LABELS_SHARE),
             (self.seeks_cap, CAP_SHARE),
@@ -245,7 +250,9 @@ def _learn_stored(request: FitRequest, batches: RowBatches, stages: Stages) -> L
         notes.append(note)
     shortened = count_shortened(batches, rows, stages) if request.counts_rows else 0.0
     known = replace(stages.terms, row_bound=rows.row_bound, target_bound=target_bound)
-    changed = change_batches(batches, RowChange(rows=rows, middle=middle, class_weights=relative))
+    changed = change_batches(
+        batches, RowChange(rows=rows, middle=middle, class_weights=relative, weight_bound=stages.terms.weight_bound)
+    )
     fitted = fit(lambda each: request.task_of(each, request.classes), known, changed, None, request.weights)
     coefficients, intercepts = rows.restore(fitted.coefficients, fitted.intercepts)
     return Learnt(
@@ -268,7 +275,7 @@ def _find_bounds(
     rows = RowMap(row_bound=stages.terms.row_bound) if request.rows is None else request.rows
     middle, target_bound = request.middle, stages.terms.target_bound
     if request.seeks_rows:
-        shares = share_rows(request.X, request.terms)
+        shares = share_rows(request.records, request.terms)
         rows = find_rows(records, shares, stages, centers=request.centers)
         notes.append(_say_rows(rows, shares.whole))
     if request.seeks_targets:

@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -35,6 +34,8 @@ COLUMNS_SHARE, LENGTHS_SHARE, TARGETS_SHARE = 0.04, 0.02, 0.02
 # Few records need more, to be seen at all: so much that a bin with this part of them is clear of noise, and no more
 # than that part of the budget.
 SEEN, MOST_SHARE = 1 / 6, 0.15
+# Most rows have lengths of one power of two: less will do.
+MOST_FOR_LENGTHS = 0.1
 # Columns are not looked at one by one where not even a bin with a third of the records would be clear.
 HOPELESS = 1 / 3
 # At epsilon 1 and delta 1e-5 the number of shortened rows then has a standard deviation of 117 records.
@@ -63,12 +64,21 @@ class RowShares:
         return self.columns + self.lengths
 
 
-def share_rows(X: Any, terms: PrivacyParams) -> RowShares:
+def share_rows(records: Records, terms: PrivacyParams) -> RowShares:
     """What finding bounds on rows costs, from public facts."""
-    columns = 0.0 if _is_sparse(X) else _needed(COLUMNS_SHARE, X.shape[1], terms)
-    if columns and _level(columns, X.shape[1], terms) > HOPELESS:
+    columns = 0.0 if is_sparse(records) else _needed(COLUMNS_SHARE, _width(records), terms)
+    if columns and _level(columns, _width(records), terms) > HOPELESS:
         columns = 0.0
-    return RowShares(columns=columns, lengths=_needed(LENGTHS_SHARE, 1, terms))
+    return RowShares(columns=columns, lengths=_needed(LENGTHS_SHARE, 1, terms, MOST_FOR_LENGTHS))
+
+
+def is_sparse(records: Records) -> bool:
+    """Whether rows are compressed."""
+    return sparse.issparse(records.X) if isinstance(records, Batch) else bool(getattr(records, "sparse", False))
+
+
+def _width(records: Records) -> int:
+    return int(records.X.shape[1] if isinstance(records, Batch) else records.shape[1])
 
 
 def share_targets(terms: PrivacyParams) -> float:
@@ -76,11 +86,11 @@ def share_targets(terms: PrivacyParams) -> float:
     return _needed(TARGETS_SHARE, 1, terms)
 
 
-def _needed(usual: float, many: int, terms: PrivacyParams) -> float:
+def _needed(usual: float, many: int, terms: PrivacyParams, most: float = MOST_SHARE) -> float:
     """The usual share, or what few records need; a number of records that is private decides nothing."""
     if terms.counts:
         return usual
-    return float(np.clip(usual * (_level(usual, many, terms) / SEEN) ** 2, usual, MOST_SHARE))
+    return float(np.clip(usual * (_level(usual, many, terms) / SEEN) ** 2, usual, most))
 
 
 def _level(share: float, many: int, terms: PrivacyParams) -> float:
@@ -88,10 +98,6 @@ def _level(share: float, many: int, terms: PrivacyParams) -> float:
     worlds = 1.0 if terms.adjacency == "add-remove" else 2.0
     scale = math.sqrt(2 * worlds * many / share) / terms.whole_mu
     return scale * noise_quantile(many * (len(SIGNED_EDGES) - 1)) / terms.records
-
-
-def _is_sparse(X: Any) -> bool:
-    return sparse.issparse(X) or bool(getattr(X, "sparse", False))
 
 
 def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: bool) -> RowMap:
@@ -140,8 +146,8 @@ def count_shortened(records: Records, rows: RowMap, stages: Stages) -> float:
 
 def _find_columns(records: Records, share: float, stages: Stages, *, centers: bool) -> Columns:
     tails = (COLUMN_TAIL, 1 - COLUMN_TAIL)
-    features = records.X.shape[1] if isinstance(records, Batch) else records.shape[1]
-    found = _search(stages, "histograms of columns", share, records, _cells, features, tails, positive=False)
+    many = _width(records)
+    found = _search(stages, "histograms of columns", share, records, _cells, many, tails, positive=False)
     if centers:
         center, size = found.middle, found.high / 2 - found.low / 2
     else:
@@ -172,7 +178,6 @@ def _search(
         size=many * (len(SIGNED_EDGES) - 1),
         times=2,
     )
-    plain = getattr(records, "weights", None) is None  # every record counts once
     return search(
         lambda stage, edges: stages.release(
             planned, stage, sum_batches(records, partial(_count, values=values, edges=edges))
@@ -182,8 +187,13 @@ def _search(
         tails,
         ranges=None,
         positive=positive,
-        total=float(stages.terms.records) if plain and stages.terms.adjacency == "replace-one" else None,
+        total=float(stages.terms.records) if _counts_once(stages.terms) else None,
     )
+
+
+def _counts_once(terms: PrivacyParams) -> bool:
+    """Whether every unit adds 1, and their number is public."""
+    return terms.unit == "record" and terms.adjacency == "replace-one"
 
 
 # Of the rows of a batch, wherever it is.

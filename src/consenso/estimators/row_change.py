@@ -17,18 +17,22 @@ from consenso.shards.stored import Batch, RowBatches
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RowChange:
-    """Columns on one scale, targets around their middle, and weights times those of classes, (classes,)."""
+    """Columns on one scale, targets around their middle, and weights times those of classes, (classes,).
+
+    weight_bound: what weights are at most after that.
+    """
 
     rows: RowMap
     middle: float
     class_weights: Array | None
+    weight_bound: float
 
     def __call__(self, batch: Batch) -> Batch:
         """The rows as they are fitted; they are shortened to their bound later."""
         weights = batch.weights
         if self.class_weights is not None:
             own = self.class_weights[codes_of(batch.targets, len(self.class_weights))]
-            weights = np.minimum(own if weights is None else own * weights, self.class_weights.max())
+            weights = np.minimum(own if weights is None else own * weights, self.weight_bound)
         targets = batch.targets - self.middle if self.middle else batch.targets
         return Batch(self.rows.scale(batch.X), targets, weights)
 
