@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from consenso.algorithms.dp_sgd import DPSGD
 from consenso.solvers import forecast
 from consenso.solvers.request import Request
 
@@ -27,6 +26,8 @@ def excess(request: Request) -> float:
 
 def recipe(request: Request) -> tuple[Any, int]:
     """Full batches; squared losses are clipped at the largest gradient of the zero model."""
+    from consenso.algorithms.dp_sgd import DPSGD  # only the chosen solver's is needed
+
     problem = request.problem
     clip = None
     if math.isinf(problem.loss.slope_bound):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.solvers import forecast
 from consenso.solvers.request import Request
 
@@ -31,6 +30,8 @@ def excess(request: Request) -> float:
 
 def recipe(request: Request) -> tuple[Any, int]:
     """Records as units of consensus."""
+    from consenso.algorithms.dual_consensus import DualConsensusADMM  # only the chosen solver's is needed
+
     problem = request.problem
     rounds = int(min(max(request.mu * problem.records / math.sqrt(problem.dim), 5), 100))
     return DualConsensusADMM(level="record", step=8.0 / problem.row_bound**2), rounds

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from consenso.algorithms.objective_perturbation import ObjectivePerturbation
 from consenso.errors import InputError
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.regularizers import L2, NoPenalty
@@ -49,6 +48,8 @@ def excess(request: Request) -> float:
 
 def recipe(request: Request) -> tuple[Any, int]:
     """The published rule."""
+    from consenso.algorithms.objective_perturbation import ObjectivePerturbation  # only the chosen solver's is needed
+
     if not isinstance(request.target, EpsilonDelta):
         raise InputError("ObjectivePerturbation: its rule needs EpsilonDelta(epsilon=..., delta=...).")
     target = request.target

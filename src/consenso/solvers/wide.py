@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from consenso.algorithms.dual_averaging import DualAveraging, looks
 from consenso.solvers import forecast, preconditioned
 from consenso.solvers.request import Request
 
@@ -31,6 +30,8 @@ def excess(request: Request) -> float:
 
 def recipe(request: Request) -> tuple[Any, int]:
     """A fixed number of steps; the rest follows from released values."""
+    from consenso.algorithms.dual_averaging import DualAveraging, looks  # only the chosen solver's is needed
+
     problem = request.problem
     smoothing = 0.0
     if math.isinf(problem.loss.curvature_bound):
