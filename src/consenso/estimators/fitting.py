@@ -169,7 +169,7 @@ def _exact(
         problem,
         found.model,
         solver=EXACT,
-        reason="exact: there is no budget to keep to.",
+        reason="exact: there is no budget to keep to; a penalty that is not given is scikit-learn's default.",
         steps=found.steps,
         guarantee=bare_guarantee(terms.adjacency),
         claims=LazyCard(plan=None, problem=problem, delta=terms.delta),
