@@ -90,6 +90,8 @@ def main_tables(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Table]
     """The main table of every paper that was run, from its largest grid; a long one by rows that are evenly apart."""
     made = []
     for number, told in _largest(found).items():
+        if "results" not in told:  # a folder of an earlier version
+            continue
         kept, grid = told["results"], told["made"]
         every = -(-len(kept["rows"]) // MOST_ROWS)
         thinned = f" One row in {every} of {len(kept['rows'])}; all are in results.csv." if every > 1 else ""

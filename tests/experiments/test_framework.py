@@ -407,6 +407,7 @@ def test_a_long_table_is_told_by_rows_that_are_evenly_apart():
     (table,) = index.main_tables({"000": [{"results": kept, "made": made}]})
     assert [row for (row,) in table.rows] == list(range(0, 150, 3))
     assert "One row in 3 of 150" in table.note
+    assert index.main_tables({"000": [{"made": made}]}) == []  # a folder of an earlier version
 
 
 def test_the_summary_goes_between_the_marks_of_a_page(tmp_path):
