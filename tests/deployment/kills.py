@@ -141,7 +141,7 @@ def _done(folder: Path) -> float:
     """The share of the rounds that the status file of a run tells."""
     try:
         told = json.loads((folder / "status.json").read_text())
-        return float(told["round"]) / ROUNDS
+        return float(told["done"]) / ROUNDS
     except (OSError, ValueError, KeyError, TypeError):
         return float("nan")
 
@@ -175,7 +175,8 @@ def markdown(reports: list[Report], wanted: int) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for report in reports:
-        quartiles = np.nanquantile(report.moments, (0.25, 0.5, 0.75)) if report.moments else []
+        known = [moment for moment in report.moments if not np.isnan(moment)]
+        quartiles = np.quantile(known, (0.25, 0.5, 0.75)) if known else []
         when = ", ".join(f"{each:.0%}" for each in quartiles) or "-"
         whom = ", ".join(f"{count} {who}" for who, count in sorted(report.kills.items())) or "nobody"
         losses = f"{report.other_models} | {report.lost_steps} | {report.repeated_steps}"
