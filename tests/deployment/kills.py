@@ -32,7 +32,7 @@ from consenso.study.training import model_with, train
 
 BEGIN, END = "<!-- table of kills: begin -->", "<!-- table of kills: end -->"
 GRAPH = (*NAMES, "oak")
-ROUNDS, A_RUN = 120, 20  # rounds of a run, and how often somebody is killed in it
+ROUNDS = 120  # of a run
 PATIENCE = 3600.0  # seconds that no machine needs
 
 
@@ -71,7 +71,7 @@ def count_steps(report: Report, done: list[int]) -> None:
 def disturb(report: Report, made: Federation, starts: dict[str, Any], chance: random.Random, most: int) -> None:
     """Kill somebody again and again while a run goes on, and wait for its end."""
     watched = Watched(starts)
-    for moment in sorted(chance.sample(range(1, ROUNDS - 3), min(most, A_RUN))):
+    for moment in sorted(chance.sample(range(1, ROUNDS - 3), most)):
         if not watched.reach(moment, PATIENCE):
             break
         time.sleep(chance.random() * 0.02)
@@ -141,7 +141,7 @@ def _done(folder: Path) -> float:
     """The share of the rounds that the status file of a run tells."""
     try:
         told = json.loads((folder / "status.json").read_text())
-        return float(told["round"]) / ROUNDS
+        return float(told["done"]) / ROUNDS
     except (OSError, ValueError, KeyError, TypeError):
         return float("nan")
 
@@ -175,7 +175,8 @@ def markdown(reports: list[Report], wanted: int) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for report in reports:
-        quartiles = np.nanquantile(report.moments, (0.25, 0.5, 0.75)) if report.moments else []
+        known = [moment for moment in report.moments if not np.isnan(moment)]
+        quartiles = np.quantile(known, (0.25, 0.5, 0.75)) if known else []
         when = ", ".join(f"{each:.0%}" for each in quartiles) or "-"
         whom = ", ".join(f"{count} {who}" for who, count in sorted(report.kills.items())) or "nobody"
         losses = f"{report.other_models} | {report.lost_steps} | {report.repeated_steps}"
@@ -186,6 +187,7 @@ def markdown(reports: list[Report], wanted: int) -> str:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.deployment.kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--each", type=int, default=20, help="kills in one run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no run after so many")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--page", type=Path, help="a page whose table is written anew")
@@ -203,7 +205,7 @@ def main(arguments: list[str]) -> int:
             kill, changes = ENGINES[name]
             made = federation(Path(place) / f"run-{number}", authority, rounds=ROUNDS, **changes)
             try:
-                kill(reports[name], made, chance, chosen.kills - killed())
+                kill(reports[name], made, chance, min(chosen.each, chosen.kills - killed()))
             finally:
                 made.close()
             number += 1
