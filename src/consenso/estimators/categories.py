@@ -92,8 +92,7 @@ def private_categories(
         noisy = stages.release(planned, 0, exact) if exact.size else exact
     scale = planned.scale(adjacency)
     # A replaced record may be alone with a category of each column in either world.
-    alone = many if adjacency == "add-remove" else 2 * many
-    level = telling_count(scale, terms.tells, alone)
+    level = telling_count(scale, terms.tells, 2 * many)
     ends = np.cumsum([len(found) for found, _ in counted.values()])[:-1]
     told = {
         name: tuple(str(text) for text in found[part > level])
