@@ -45,7 +45,9 @@ class PrivateBounds:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Request:
+class Request:
+    """What a function is asked for of privacy."""
+
     epsilon: float
     delta: float | None
     adjacency: Adjacency
@@ -72,7 +74,7 @@ def private_bounds(
     epsilon, delta, adjacency, records, ledger and random_state as for the estimators; `records` is needed under
     add-remove only for the default delta.
     """
-    asked: Any = _Request(
+    asked: Any = Request(
         epsilon=epsilon, delta=delta, adjacency=adjacency, records=records, ledger=ledger, random_state=random_state
     )
     check_terms(asked, _OWNER)
