@@ -349,8 +349,15 @@ class WhitenedSteps:
 
     def _noise_size(self, facts: PublicFacts, hub: Hub) -> float:
         """How much noise adds to the squared size of a model in the metric: in all directions where they are alike."""
-        directions = facts.problem.features if hub.metric.is_round else hub.effective
-        return directions * facts.problem.outputs * (self._noise(facts, hub) / self._later_curvature(facts, hub)) ** 2
+        features, noise, curvature = facts.problem.features, self._noise(facts, hub), self._later_curvature(facts, hub)
+        outputs = facts.problem.outputs
+        if not hub.metric.is_round:
+            return hub.effective * outputs * (noise / curvature) ** 2
+        if facts.problem.loss.targets == "real" or not hub.taken:
+            return features * outputs * (noise / curvature) ** 2
+        value = float(hub.values[0])
+        kept = value / (curvature * value + self._damping(facts, hub))  # what damping leaves of it
+        return features * outputs * (noise * kept) ** 2
 
     def evidence(self, facts: PublicFacts, hub: Hub) -> Evidence | None:
         """What standard errors are made of; None where no second moment was released, or kinks were smoothed."""

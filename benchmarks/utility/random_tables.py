@@ -1,0 +1,169 @@
+"""`python -m benchmarks.utility.random_tables`: fits of random tables that strain a rule, against no fit at all.
+
+A table has 50 to 100,000 records, 1 to 3,000 columns, tails from Gaussian to Cauchy, duplicates, constant, empty and
+collinear columns, columns of any scale, and labels or numbers that depend on it a lot or not at all. Each is fitted
+by `solver="auto"` at a budget from 0.1 to 10, by the estimator that its targets call for.
+
+A fit is compared on the records it was made of with the constant model of those records, which knows their targets
+without noise. A private constant model is above that one by what noise does to counts; `allowance` is that, and 0.01.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import consenso
+from consenso.arrays import Array
+from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
+from consenso.privacy.events import Gaussian
+
+DELTA, LARGEST = 1e-5, 4_000_000
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+KINDS = ("binary", "classes", "numbers")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table:
+    """Rows with a bound on their lengths, and targets."""
+
+    told: str
+    kind: str
+    X: Array
+    y: Array
+    row_bound: float
+    target_bound: float
+    classes: int
+    epsilon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """How far the loss of a fit is above that of the constant model, and how far it may be."""
+
+    told: str
+    above: float
+    allowance: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the fit is a model, and no worse than it may be."""
+        return math.isfinite(self.above) and self.above <= self.allowance
+
+
+def make_table(seed: int, largest: int = LARGEST) -> Table:
+    """The table of a seed, of at most `largest` numbers."""
+    rng = np.random.default_rng([16, seed])
+    records = int(np.exp(rng.uniform(np.log(50), np.log(min(100_000, largest)))))
+    features = int(np.exp(rng.uniform(0, np.log(max(1.5, min(3000, largest / records))))))
+    tail = float(rng.choice([1.0, 2.0, 5.0, 1e6]))
+    X = rng.standard_t(tail, size=(records, features))
+    scores = X[:, : max(1, features // 3)] @ rng.normal(size=max(1, features // 3))
+    scores *= float(rng.choice([0.0, 0.5, 3.0])) / max(float(np.median(np.abs(scores))), 1e-12)
+    damage = _damage(rng, X)
+    scale = 10.0 ** rng.uniform(-6, 6)
+    X *= scale
+    bound = float(np.clip(np.quantile(np.linalg.norm(X, axis=1), rng.choice([0.5, 0.95, 1.0])), 1e-8, 1e8))
+    kind = str(rng.choice(KINDS))
+    classes = 2 if kind != "classes" else int(rng.choice([3, 10, 40]))
+    y, target_bound = _targets(rng, kind, classes, scores)
+    epsilon = float(rng.choice(EPSILONS))
+    told = (
+        f"{seed}: {kind} {classes}, {records} x {features}, tail {tail:g}, {damage}, scale {scale:.1g}, eps {epsilon:g}"
+    )
+    return Table(
+        told=told, kind=kind, X=X, y=y, row_bound=bound, target_bound=target_bound, classes=classes, epsilon=epsilon
+    )
+
+
+def _damage(rng: np.random.Generator, X: Array) -> str:
+    """Spoil a table in place, and say how."""
+    features, told = X.shape[1], []
+    if rng.random() < 0.3:
+        X[rng.integers(len(X), size=len(X) // 2)] = X[0]
+        told.append("duplicates")
+    if rng.random() < 0.3:
+        X[:, rng.integers(features)] = rng.choice([0.0, 3.0])
+        told.append("a constant column")
+    if rng.random() < 0.3 and features > 1:
+        X[:, 0] = X[:, 1:].sum(axis=1)
+        told.append("collinear")
+    if rng.random() < 0.3:
+        X *= 10.0 ** rng.uniform(-3, 3, size=features)
+        told.append("columns of any scale")
+    return " and ".join(told) or "intact"
+
+
+def _targets(rng: np.random.Generator, kind: str, classes: int, scores: Array) -> tuple[Array, float]:
+    if kind == "numbers":
+        size = 10.0 ** rng.uniform(-4, 4)
+        y = size * (rng.normal() * 3 + scores + rng.normal(size=len(scores)))
+        return y, float(np.quantile(np.abs(y), 0.99) * rng.choice([1.0, 5.0]))
+    if kind == "binary":
+        shifted = np.clip(scores + rng.choice([0.0, 3.0]), -30, 30)
+        return (rng.random(len(scores)) < 1 / (1 + np.exp(-shifted))).astype(np.int64), 1.0
+    ranks = np.argsort(np.argsort(scores + rng.normal(size=len(scores)))) / len(scores)
+    return np.minimum((ranks ** float(rng.choice([1.0, 3.0])) * classes).astype(np.int64), classes - 1), 1.0
+
+
+def judge(table: Table, draw: int = 0) -> Verdict:
+    """Fit a table with the noise of a draw, and compare."""
+    common: dict[str, Any] = {
+        "epsilon": table.epsilon,
+        "delta": DELTA,
+        "row_bound": table.row_bound,
+        "adjacency": "add-remove",
+        "records": len(table.y),
+        "random_state": draw,
+    }
+    lengths = np.linalg.norm(table.X, axis=1, keepdims=True)
+    rows = table.X * np.minimum(1.0, table.row_bound / np.maximum(lengths, np.finfo(float).tiny))
+    noise = calibrate_noise(lambda std: Gaussian(std, 1.0), EpsilonDelta(epsilon=table.epsilon, delta=DELTA))
+    noise /= len(table.y)
+    if table.kind == "numbers":
+        bound = table.target_bound
+        made = consenso.PrivateRidge(target_bound=bound, **common).fit(table.X, table.y)
+        y = np.clip(table.y, -bound, bound) / bound
+        above = float(np.mean((made.predict(rows) / bound - y) ** 2) - y.var())
+        # A tenth of the budget finds a mean, and nothing is above the loss of 0 that noise hides.
+        return Verdict(told=table.told, above=above, allowance=0.01 + min(10 * noise**2, float(np.mean(y)) ** 2))
+    made = consenso.PrivateLogisticRegression(classes=list(range(table.classes)), **common).fit(table.X, table.y)
+    scores = np.asarray(made.decision_function(rows))
+    scores = np.stack([np.zeros(len(scores)), scores], axis=1) if scores.ndim == 1 else scores
+    scores = scores - scores.max(axis=1, keepdims=True)
+    own = np.take_along_axis(scores, table.y[:, None], axis=1)[:, 0]
+    shares = np.bincount(table.y, minlength=table.classes) / len(table.y)
+    constant = -float(np.sum(shares * np.log(np.maximum(shares, 1e-12))))
+    above = float(np.mean(np.log(np.exp(scores).sum(axis=1)) - own)) - constant
+    # Counts with their least share of the budget, or nothing known at all.
+    lost = min(table.classes**2 / 2 * noise**2 / 0.02, math.log(table.classes) - constant)
+    return Verdict(told=table.told, above=above, allowance=0.01 + lost)
+
+
+def main() -> None:
+    """Fit the tables of seeds in a row, and list those that fail."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--largest", type=int, default=LARGEST, help="numbers in a table")
+    asked = parser.parse_args()
+    failed = 0
+    for seed in range(asked.first, asked.first + asked.tables):
+        table = make_table(seed, asked.largest)
+        try:
+            verdict = judge(table)
+        except Exception as error:
+            verdict = Verdict(told=f"{table.told}: {type(error).__name__}: {error}", above=math.nan, allowance=0.0)
+        failed += not verdict.holds
+        told = "" if verdict.holds else "FAILED "
+        print(f"{told}{verdict.told}: {verdict.above:+.4f}, at most {verdict.allowance:.4f}", flush=True)
+    print(f"{asked.tables - failed} of {asked.tables} tables hold.")
+    raise SystemExit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
