@@ -26,6 +26,7 @@ be constant there. Sums over rows are exact: neither their order nor the batches
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -63,7 +64,7 @@ from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Unpenalized
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Unpenalized
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
 
@@ -317,7 +318,11 @@ class DualAveraging:
     def _leave_out(self, facts: PublicFacts, hub: Hub) -> Array:
         """The model, without what noise alone may have moved."""
         problem = facts.problem
-        moved = self.hidden * self._noise(facts, hub) * float(np.sqrt(hub.taken))
+        hidden = self.hidden
+        if hidden and _asks_for_zeros(problem.regularizer):
+            # What is left is to stand out of all columns: the largest of m noises is about so many deviations.
+            hidden = max(hidden, math.sqrt(2 * math.log(2 * facts.dim)))
+        moved = hidden * self._noise(facts, hub) * float(np.sqrt(hub.taken))
         free = _free(problem) * problem.outputs
         threshold = self._rates(facts, hub) * moved
         threshold[len(threshold) - free :] = 0.0
@@ -371,6 +376,11 @@ class DualAveraging:
 def looks(problem: Problem) -> int:
     """Rounds that are no steps."""
     return 1 + _free(problem)
+
+
+def _asks_for_zeros(regularizer: Regularizer) -> bool:
+    inner = regularizer.inner if isinstance(regularizer, Unpenalized) else regularizer
+    return isinstance(inner, L1) or (isinstance(inner, ElasticNet) and inner.l1 > 0)
 
 
 def _free(problem: Problem) -> int:
