@@ -84,8 +84,11 @@ def test_a_plan_is_made_in_a_straight_line() -> None:
     # Questions to the plan, and the search for its noise, are no station.
     made -= {"ProvedGuarantee", "_Search", "_Point"}
     planning = {"PrivacyParams", "Problem", "EpsilonDelta", "Request", "PublicFacts", "Plan", "Result"}
-    # What an estimator keeps beside them: what is learnt, what was released before the fit, the map of its rows.
-    assert made - planning <= {"Task", "Stages", "Earlier", "RowMap", "RowChange", "Learnt", "Fitted", "LazyCard", "Mu"}
+    # What an estimator has beside them: what was asked for, what is learnt, what was released before the fit, the map
+    # of its rows, and what standard errors are made of.
+    asked, learnt = {"FitOptions", "FitRequest", "Labels"}, {"Task", "RowMap", "RowChange", "Learnt", "Fitted"}
+    released = {"Stages", "Earlier", "Mu", "LazyCard", "FitEvidence"}
+    assert made - planning <= asked | learnt | released
     assert planning <= made | {"EpsilonDelta"}
 
 

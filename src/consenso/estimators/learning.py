@@ -135,25 +135,14 @@ class Learnt:
     cap: int | None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Gathered:
-    """The rows that are kept, with what belongs to them."""
-
-    X: Any
-    targets: Any
-    labels: Labels | NDArray[Any] | None
-    weights: RowWeights | None
-    cap: int | None = None
-
-
-def gather(request: FitRequest, stages: Stages, notes: list[str]) -> Gathered:
-    """The rows of every person that are kept, and their weights."""
+def gather(request: FitRequest, stages: Stages, notes: list[str]) -> FitRequest:
+    """The request with the rows of every person that are kept, and their weights."""
     X, targets, labels, own_weights = request.X, request.targets, request.labels, request.sample_weight
     if request.person is None:
         weights = None
         if own_weights is not None:
             weights = RowWeights(values=own_weights, contributions=None, units=len(own_weights))
-        return Gathered(X=X, targets=targets, labels=labels, weights=weights)
+        return replace(request, weights=weights)
     cap = request.cap
     if cap is None and stages.terms.is_private:
         cap, note = choose_cap(request.person, X.shape[1], stages)
@@ -162,7 +151,8 @@ def gather(request: FitRequest, stages: Stages, notes: list[str]) -> Gathered:
     stages.terms = replace(stages.terms, rows_per_unit=KEPT * (cap or 1))
     kept, own = people.kept, people.contributions
     values = own if own_weights is None else own * own_weights[kept]
-    return Gathered(
+    return replace(
+        request,
         X=X[kept],
         targets=None if targets is None else targets[kept],
         labels=labels if labels is None else labels.keep(kept) if isinstance(labels, Labels) else labels[kept],
