@@ -29,7 +29,7 @@ def power(matrix, exponent):
 
 
 @with_and_without_noise
-def test_iterates_follow_the_description(multiplier: float) -> None:
+def test_iterates_follow_the_paper(multiplier: float) -> None:
     algorithm = PreconditionedGossip(steps=5, mixing=2, step=0.7, clip=0.8, averaging=0.4)
     problem, shards, parts = silos(Logistic(), L2(strength=STRENGTH), np.full(NODES, SIZE))
     noise = {"second moment": 2.0, "gradient": multiplier}

@@ -30,6 +30,10 @@ COVERED = (
 )
 
 
+class StandardErrorsError(InputError, AttributeError):
+    """A fit that has none: to `hasattr`, and so to scikit-learn's displays, they are not there."""
+
+
 class Uncertain:
     """What models say of their coefficients' uncertainty; not for direct use."""
 
@@ -47,8 +51,7 @@ class Uncertain:
         self._evidence = evidence
         self.__dict__.pop("_made_estimate", None)
 
-    @property
-    def _estimate(self) -> Estimate:
+    def _get_estimate(self) -> Estimate:
         """In the units of the columns, the intercept last."""
         check_is_fitted(self)
         if "_made_estimate" not in self.__dict__:
@@ -78,20 +81,23 @@ class Uncertain:
     @property
     def standard_errors_(self) -> Array:
         """Standard errors of the estimates, (features,), and of the intercept, if there is one, as the last."""
-        return self._estimate.standard_errors
+        try:
+            return self._get_estimate().standard_errors
+        except InputError as error:
+            raise StandardErrorsError(str(error)) from None
 
     def confidence_intervals(self, level: float = 0.95) -> Array:
         """Intervals (features, 2) that cover the coefficients in a share `level` of fits; the intercept is the last."""
         from consenso.estimators.uncertainty import reach_of
 
-        found, reach = self._estimate, reach_of(level)
+        found, reach = self._get_estimate(), reach_of(level)
         return found.coefficients[:, None] + reach * np.outer(found.standard_errors, [-1.0, 1.0])
 
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
         """Intervals (records, 2) of the mean target at rows, or of the probability of the second class."""
         from consenso.estimators.uncertainty import reach_of
 
-        found, reach = self._estimate, reach_of(level)
+        found, reach = self._get_estimate(), reach_of(level)
         rows = read_rows(self, X, accept_sparse="csr", reset=False)
         rows = rows.toarray() if sparse.issparse(rows) else rows
         rows = self._seen_rows(rows)
@@ -117,7 +123,7 @@ class Uncertain:
         """A table of coefficients, estimates, standard errors and intervals, with what these cover and what not."""
         from consenso.estimators.summary import make_summary
 
-        found = self._estimate
+        found = self._get_estimate()
         names = list(getattr(self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)]))  # type: ignore[attr-defined]
         values = np.ravel(self.coef_)
         if len(found.coefficients) > len(names):
