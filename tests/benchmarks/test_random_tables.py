@@ -12,7 +12,7 @@ def test_fits_of_tables_that_strain_a_rule() -> None:
     """Seeded. None fails; of tables this small some are worse than none (docs/solvers.md says when), most are not."""
     verdicts = [judge(make_table(seed, 5000)) for seed in range(3, 15)]
     assert all(np.isfinite(each.above) for each in verdicts)
-    assert sum(each.holds for each in verdicts) >= 11
+    assert sum(each.holds for each in verdicts) >= 10
     kinds = ("binary", "classes", "numbers")
     assert all(any(kind in each.told for each in verdicts) for kind in kinds)
 
