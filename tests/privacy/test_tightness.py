@@ -16,8 +16,8 @@ from scipy.stats import binom
 
 from consenso.algorithms import discover
 from consenso.algorithms.consensus import MACHINE, ConsensusADMM
-from consenso.conventions import UNITS
-from consenso.planning.plan import ADJACENCIES, Plan
+from consenso.conventions import ADJACENCIES, UNITS
+from consenso.planning.plan import Plan
 from consenso.planning.replan import differences
 from consenso.privacy.accountants import delta, epsilon, gamma_norm, groups, pairs, rdp
 from consenso.privacy.accountants.parts import parts
