@@ -24,13 +24,13 @@ $(VENV)/.demo: pyproject.toml
 demo: $(VENV)/.demo
 	@$(BIN)/consenso demo
 
-# At most ten minutes on two cores: CONTRIBUTING.md says where longer things live. One thread per worker: the workers
-# share the cores already. A worker that has nothing left to do takes over tests of the other.
+# CONTRIBUTING.md says where longer things live. Three workers for two cores, since many tests wait for processes. One thread per worker: they
+# share the cores already. A worker that has nothing left to do takes over tests of another.
 test: export OPENBLAS_NUM_THREADS = 1
 test: export OMP_NUM_THREADS = 1
 test: export NUMBA_NUM_THREADS = 1
 test: $(INSTALLED)
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(PYTEST_ARGS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
