@@ -50,9 +50,9 @@ pictures: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
-# Attack every algorithm and observer with many trials, and write the tables of docs/attacks.md; it fails if a claim is
-# Attack every algorithm and observer, and write the table of docs/attacks.md: ten minutes on two cores. More trials prove
-# more of what is claimed; SLOW_TRIALS are those of algorithms whose trials cannot be taken together.
+# Attack every algorithm and observer, and write the tables of docs/attacks.md, in ten minutes on two cores; it fails if a
+# claim is refuted, or is not reached and nothing says why. More trials prove more of what is claimed; SLOW_TRIALS are
+# those of algorithms whose trials cannot be taken together.
 TRIALS ?= 2000
 SLOW_TRIALS ?= 100
 audit: $(INSTALLED)
