@@ -25,6 +25,7 @@ MODULES = (
     "waiting",
     "wide",
     "fits",
+    "walks",
 )
 
 

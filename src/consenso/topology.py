@@ -201,10 +201,6 @@ class Topology:
         """Hash of the graph, by which a checkpoint knows that it has not changed."""
         return hashlib.sha256(repr((self.parties, self.edges)).encode()).hexdigest()
 
-    def stationary(self) -> Array:
-        """Share of time that a simple random walk spends at each party in the long run: degree over twice the edges."""
-        return self.degrees / max(1, 2 * len(self.edges))
-
     @classmethod
     def _lattice(cls, rows: int, columns: int, *, periodic: bool) -> Topology:
         if rows < 1 or columns < 1:

@@ -36,10 +36,6 @@ class SecureContributor:
         self.plan, self.terms, self.wire, self._signatures = plan, terms, Wire(terms), signatures
         self._last: tuple[bytes, Client] | None = None  # a client in memory is as good as one on the disk, and quicker
 
-    def extra_question_bytes(self) -> int:
-        """How much longer a question may be than what a hub sends down."""
-        return max(self.wire.circle.size, self.wire.call.size, self.wire.survivors.size)
-
     def answer(self, turn: PartyTurn) -> bytes:
         """The answer to one stage; MessageError where the question is not in order, and then nothing is released."""
         client = self._client(turn)

@@ -189,10 +189,6 @@ class SumServer:
         require_table("the shares of a round", message.shares, len(now.roster), SHARE_BYTES)
         now.shares[message.party] = [row(message.shares, index) for index in range(len(now.roster))]
 
-    def enough_shares(self) -> bool:
-        """Whether the sum can be opened; waiting for more changes nothing."""
-        return self._now is not None and len(self._now.shares) >= self.terms.threshold
-
     def total(self) -> Words:
         """The sum modulo 2^64 of the survivors' integers; DiscardedError where too few shares arrived."""
         now = self._under_way()
