@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -110,6 +111,10 @@ class PublicFacts:
 
     def classes(self) -> IntArray:
         """One representative of each set of parties that no public fact tells apart (size, weight, degree)."""
+        return self._classes
+
+    @cached_property
+    def _classes(self) -> IntArray:
         columns = [self.problem.sizes[self.cohort].astype(float), self.problem.scales[self.cohort]]
         if self.degrees is not None:
             columns.append(self.degrees.astype(float))
