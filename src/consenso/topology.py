@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from consenso.arrays import Array, IntArray
+from consenso.arrays import IntArray
 from consenso.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ class Topology:
 
     @classmethod
     def path(cls, parties: int) -> Topology:
-        """A line."""
         return cls.from_edges(parties, ((i, i + 1) for i in range(parties - 1)))
 
     @classmethod
@@ -75,7 +74,6 @@ class Topology:
 
     @classmethod
     def grid(cls, rows: int, columns: int) -> Topology:
-        """A rectangular grid."""
         return cls._lattice(rows, columns, periodic=False)
 
     @classmethod

@@ -167,11 +167,9 @@ class ConsensusADMM:
         return Hub(mean=zero, z=facts.problem.regularizer.prox(zero, self.step))
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        """States at zero."""
         return State(u=np.zeros((len(facts.cohort), facts.dim)))
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
-        """The model."""
         return Down(z=hub.z)
 
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
@@ -220,7 +218,6 @@ class ConsensusADMM:
         return CompiledRounds(walk=walk, cohort=step)
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The consensus model."""
         return hub.z
 
     def diagnose(self, facts: PublicFacts, hub: Hub, state: State, f: Cohort) -> dict[str, float]:

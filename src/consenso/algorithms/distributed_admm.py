@@ -111,11 +111,9 @@ class ExactNode:
     tolerance: float
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None beyond composition."""
         return ()
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        """Everything at zero."""
         return at_zero(facts)
 
     def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
@@ -129,7 +127,6 @@ class ExactNode:
         return release("model", minimise(f, pull, curvature, self.tolerance, type(self).__name__))
 
     def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
-        """The dual step."""
         return listen(self.penalty, facts, state, heard)
 
     def models(self, facts: PublicFacts, state: State) -> Array:
@@ -185,7 +182,6 @@ class DistributedADMM(ExactNode):
             )
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
-        """The model itself."""
         return (Release(name="model", size=facts.dim, bounds=Bounds(), why="no bound is claimed: it leaves as it is"),)
 
     @classmethod

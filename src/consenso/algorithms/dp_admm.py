@@ -141,7 +141,6 @@ class DPADMM:
         return State(x=x, dual=np.zeros_like(x))
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
-        """The consensus."""
         return Down(w=hub.w)
 
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:

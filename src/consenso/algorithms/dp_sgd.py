@@ -123,16 +123,13 @@ class DPSGD:
         return without_memory(spec, query, self.releases)
 
     def start(self, facts: PublicFacts) -> Hub:
-        """Zero."""
         zero = np.zeros(facts.dim)
         return Hub(u=zero, total=zero, late=0)
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
-        """Nothing to keep."""
         return Forgetful()
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
-        """The iterate."""
         return Down(u=hub.u)
 
     def local(

@@ -185,12 +185,10 @@ class DualConsensusADMM:
         return ()
 
     def start(self, facts: PublicFacts) -> Hub:
-        """Everything at zero."""
         zero = np.zeros(facts.dim)
         return Hub(centre=zero, dual=zero, z=facts.problem.regularizer.prox(zero, self.step))
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> PartyState | RecordState:
-        """Duals at zero."""
         if self.level == "party":
             return PartyState(dual=np.zeros((len(facts.cohort), facts.dim)))
         rows, outputs = f.rows, facts.problem.outputs
@@ -240,7 +238,6 @@ class DualConsensusADMM:
         return Hub(centre=centre, dual=dual, z=facts.problem.regularizer.prox(centre - dual, self.step))
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The consensus model."""
         return hub.z
 
     @property

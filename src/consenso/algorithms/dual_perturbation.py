@@ -80,11 +80,9 @@ class DualPerturbation(ExactNode):
         return declare_perturbed_releases(facts, self.cover)
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """All rounds."""
         yield lambda: prove_perturbed_rounds(self, spec, query, range(spec.rounds))
 
     def leave(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> Released:
-        """One perturbed minimisation."""
         return release_perturbed_minimiser(self, facts, state, f, release)
 
     @classmethod

@@ -178,7 +178,6 @@ class GeneralADMM:
         return ()
 
     def start(self, facts: PublicFacts) -> Hub:
-        """Everything at zero."""
         zero = np.zeros(self.left.rows)
         return Hub(u=zero, z=self._z(facts, zero))
 
@@ -191,7 +190,6 @@ class GeneralADMM:
         return Down(point=self._constant - 2 * self._right.apply(hub.z) - hub.u)
 
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
-        """The x-step, certified."""
         x = certify_argmin(
             f,
             self.left,

@@ -284,11 +284,9 @@ class GradientADMM:
     # --- the iteration -------------------------------------------------------------------------------------------
 
     def start(self, facts: PublicFacts) -> Hub:
-        """Zero."""
         return Hub(x=np.zeros(facts.dim), dual=np.zeros(self.constraint.rows(facts.dim)))
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        """Nothing to keep."""
         return State()
 
     def down(self, facts: PublicFacts, hub: Hub) -> Hub:

@@ -97,12 +97,10 @@ class GraphDPADMM:
         check_averaging(self, self.averaging)
 
     def check(self, spec: RunSpec) -> None:
-        """Refuse unbounded gradients."""
         if self.clip is None:
             require_lipschitz(spec.facts.problem.loss, spec.facts.problem.row_bound, "GraphDPADMM without clip")
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
-        """A node's gradient."""
         return (gradient_release(facts, self.clip, None, 1.0),)
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
@@ -118,7 +116,6 @@ class GraphDPADMM:
         return 2 * self.penalty * degrees_of(facts) + self.proximity_at(facts.round)
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> AveragedState:
-        """Everything at zero."""
         zero = np.zeros((len(facts.cohort), facts.dim))
         return AveragedState(w=zero, heard=zero, dual=zero, model=zero)
 
@@ -134,7 +131,6 @@ class GraphDPADMM:
         return replace(state, w=w, model=model), Message(w=postprocess(w, gradient))
 
     def absorb(self, facts: PublicFacts, state: AveragedState, heard: Heard) -> AveragedState:
-        """The dual step."""
         return listen(self.penalty, facts, state, heard)
 
     def models(self, facts: PublicFacts, state: AveragedState) -> Array:

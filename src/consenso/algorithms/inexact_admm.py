@@ -252,7 +252,6 @@ class InexactADMM:
         return State(z=z, dual=np.zeros_like(z))
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
-        """The consensus."""
         return Down(w=hub.w)
 
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:

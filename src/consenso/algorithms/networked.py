@@ -119,7 +119,6 @@ class NetworkedADMM:
         require_slopes(self, problem, self.proximal)
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
-        """A node's gradient."""
         return (gradient_release(facts, self.clip, self.radius, self.rate),)
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:

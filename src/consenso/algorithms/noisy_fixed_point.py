@@ -81,7 +81,6 @@ class NoErrors:
     size: ClassVar[float] = 0.0
 
     def at(self, round_: int, dim: int) -> Array:
-        """Zeros."""
         return np.zeros(dim)
 
 
@@ -184,15 +183,12 @@ class NoisyFixedPoint:
         return without_memory(spec, query, self.releases)
 
     def start(self, facts: PublicFacts) -> Hub:
-        """Zero."""
         return Hub(u=np.zeros(facts.dim))
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
-        """Nothing to keep."""
         return Forgetful()
 
     def down(self, facts: PublicFacts, hub: Hub) -> Hub:
-        """The point."""
         return hub
 
     def local(
@@ -216,7 +212,6 @@ class NoisyFixedPoint:
         return Hub(u=moved)
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The point."""
         return hub.u
 
     @classmethod

@@ -222,19 +222,15 @@ class ObjectivePerturbation:
         )
 
     def start(self, facts: PublicFacts) -> Hub:
-        """Zero."""
         return Hub(w=np.zeros(facts.dim))
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        """Nothing to keep."""
         return State()
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
-        """Nothing."""
         return Down()
 
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
-        """Minimise, then release."""
         minimiser = release.perturb("objective", lambda noise: self._minimise(facts.problem, f, noise[0])[None])
         return state, Up(w=release("output", minimiser))
 
@@ -243,7 +239,6 @@ class ObjectivePerturbation:
         return Hub(w=total.w)
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The perturbed minimiser."""
         return hub.w
 
     def _minimise(self, problem: Problem, f: Cohort, linear: Array) -> Array:

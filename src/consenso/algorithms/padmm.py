@@ -102,7 +102,6 @@ class PADMM:
             raise InputError("PADMM(topology=...): every node has a neighbour, and one has none; add an edge.")
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
-        """The minimiser."""
         return (
             Release(
                 name="primal",

@@ -97,11 +97,9 @@ class RecycledADMM:
         return declare_perturbed_releases(facts, self.cover) if is_noisy(facts.round) else ()
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """The noisy rounds."""
         yield lambda: prove_perturbed_rounds(self, spec, query, noisy_rounds(spec.rounds))
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> RecycledState:
-        """Everything at zero."""
         start = at_zero(facts)
         return RecycledState(w=start.w, heard=start.heard, dual=start.dual, anchor=start.w)
 
@@ -124,7 +122,6 @@ class RecycledADMM:
         return replace(state, heard=heard.sum("w"))
 
     def models(self, facts: PublicFacts, state: RecycledState) -> Array:
-        """Each node's model."""
         return state.w
 
     @classmethod

@@ -141,15 +141,12 @@ class StatelessWalk:
         yield walk
 
     def start(self, facts: PublicFacts) -> Token:
-        """Zero."""
         return Token(z=np.zeros(facts.dim))
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        """Nothing to keep."""
         return State()
 
     def down(self, facts: PublicFacts, hub: Token) -> Token:
-        """The token."""
         return hub
 
     def local(self, facts: PublicFacts, down: Token, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
@@ -184,7 +181,6 @@ class StatelessWalk:
         return CompiledRounds(walk=walk)
 
     def model(self, facts: PublicFacts, hub: Token) -> Array:
-        """The token."""
         return hub.z
 
     @classmethod

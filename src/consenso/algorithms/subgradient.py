@@ -93,7 +93,6 @@ class DistributedSubgradient:
         require_slopes(self, problem, self.proximal)
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
-        """A node's subgradient."""
         return (gradient_release(facts, self.clip, self.radius, self.rate),)
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
@@ -101,7 +100,6 @@ class DistributedSubgradient:
         return ()
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        """Everything at zero."""
         zero = np.zeros((len(facts.cohort), facts.dim))
         return State(w=zero, mixed=zero, model=zero)
 

@@ -9,8 +9,6 @@ import typer
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
-
     @app.command()
     def algorithms(
         as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,

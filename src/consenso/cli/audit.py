@@ -29,7 +29,6 @@ SENSES = '"any" of any mechanism, "shape" if the shape of the claimed curve hold
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(name="audit")(attack)
 
 

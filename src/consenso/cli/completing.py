@@ -24,12 +24,10 @@ def complete_runs(incomplete: str) -> list[str]:
 
 
 def complete_studies_and_runs(incomplete: str) -> list[str]:
-    """Both."""
     return [*complete_studies(incomplete), *complete_runs(incomplete)]
 
 
 def complete_ledgers(incomplete: str) -> list[str]:
-    """Files of ledgers."""
     return _fitting(incomplete, _within(incomplete, "*.ledger"))
 
 
@@ -41,7 +39,6 @@ def complete_targets(incomplete: str) -> list[str]:
 
 
 def complete_data_sets(incomplete: str) -> list[str]:
-    """The catalogue."""
     from consenso.datasets import catalogue
 
     return _starting(incomplete, catalogue())

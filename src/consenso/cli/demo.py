@@ -9,7 +9,6 @@ import typer
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(name="demo")(run)
 
 

@@ -11,7 +11,6 @@ from consenso.cli.completing import complete_studies
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(name="explore", rich_help_panel="Studies")(run)
 
 

@@ -13,7 +13,6 @@ from consenso.cli.completing import complete_studies
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(name="join", rich_help_panel="Federations")(join)
 
 

@@ -10,7 +10,6 @@ import typer
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(name="lint")(check)
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(name="plan", rich_help_panel="Studies")(show)
 
 

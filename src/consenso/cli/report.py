@@ -12,7 +12,6 @@ from consenso.cli.completing import complete_runs
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(name="report", rich_help_panel="Studies")(write)
 
 

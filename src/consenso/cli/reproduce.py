@@ -12,7 +12,6 @@ from consenso.cli.completing import complete_papers
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command()(reproduce)
 
 

@@ -12,7 +12,6 @@ from consenso.cli.completing import complete_studies
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(name="serve", rich_help_panel="Federations")(serve)
 
 

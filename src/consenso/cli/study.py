@@ -161,11 +161,9 @@ class _Answers:
             typer.echo(f"{answer!r}: {nearest(answer, choices)}")
 
     def number(self, question: str, default: float) -> float:
-        """A number."""
         return default if self.quiet else float(_prompt(question, default=default, type=float))
 
     def count(self, question: str, default: int) -> int:
-        """A whole number."""
         return default if self.quiet else int(_prompt(question, default=default, type=int))
 
 

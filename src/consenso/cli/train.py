@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(name="train", rich_help_panel="Studies")(run)
 
 

@@ -12,7 +12,6 @@ from consenso.cli.completing import complete_runs
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(name="verify", rich_help_panel="Privacy")(check)
 
 

@@ -166,7 +166,6 @@ class StatusPort:
         self._thread.start()
 
     def close(self) -> None:
-        """Serve no more."""
         if self._thread is not None:
             self._server.shutdown()
         self._server.server_close()

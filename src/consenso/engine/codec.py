@@ -54,7 +54,6 @@ class Field:
 
     @property
     def size(self) -> int:
-        """Bytes."""
         return math.prod(self.shape) * _TYPES[self.kind].itemsize
 
 

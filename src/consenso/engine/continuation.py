@@ -104,7 +104,6 @@ class UserTokens:
             return read_token(connection, run_id)
 
     def replace_token(self, run_id: str, /, *, before: str | None, now: str) -> None:
-        """Replace it, durably."""
         with self._connect() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:

@@ -175,11 +175,9 @@ class _Parties:
         return self._step(aside, np.zeros(1, dtype=np.int64), down)[1]
 
     def cohorts(self) -> list[IntArray]:
-        """All nodes."""
         return self._split(self._everyone, self._context.facts)
 
     def say(self, cohort: IntArray) -> list[Any]:
-        """A node's step."""
         return self._take_steps(cohort)
 
     def exchange(self, messages: list[Any]) -> Any:

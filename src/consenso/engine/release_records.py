@@ -52,7 +52,6 @@ class ReleaseRecords(Sequence[ReleaseRecord]):
             last.append(entry)
 
     def extend(self, visits: VisitRecords) -> None:
-        """Record a walk."""
         self._add(visits)
 
     def _add(self, part: list[ReleaseRecord] | VisitRecords) -> None:

@@ -70,9 +70,7 @@ def add_messages(parties: Parties, down: Any, total: RoundSum) -> Any:
 class Peers(Protocol):
     """Nodes on a graph."""
 
-    def cohorts(self) -> Sequence[IntArray]:
-        """Everybody."""
-        ...
+    def cohorts(self) -> Sequence[IntArray]: ...
 
     def say(self, cohort: IntArray) -> Iterable[Any]:
         """Take the step of a cohort: its messages, in the order of its nodes."""
@@ -112,7 +110,6 @@ class Neighbourhood:
     topology: Topology
 
     def sum(self, name: str) -> Array:
-        """Sum over neighbours."""
         return self._product(self.topology.adjacency, name)
 
     def mix(self, name: str) -> Array:

@@ -50,7 +50,6 @@ class Node:
 
     @property
     def exchanges(self) -> int:
-        """One a round."""
         return self.plan.spec.rounds
 
     @property
@@ -65,7 +64,6 @@ class Node:
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """All neighbours."""
         return self.neighbours
 
     @property

@@ -23,7 +23,6 @@ class Notice:
         return f"{self.path}:{self.line}: {self.rule}: {self.message}"
 
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
         return {"path": str(self.path), "line": self.line, "rule": self.rule, "message": self.message}
 
 

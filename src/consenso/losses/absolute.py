@@ -24,7 +24,6 @@ class Absolute(ScalarLoss):
 
     @property
     def slope_bound(self) -> float:
-        """One."""
         return 1.0
 
     @property
@@ -49,7 +48,6 @@ class Absolute(ScalarLoss):
         return slopes
 
     def curvature(self, scores: Array, targets: Targets) -> Array:
-        """Zeros."""
         return np.zeros(np.shape(scores))
 
     def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
@@ -95,7 +93,6 @@ class EpsilonInsensitive(ScalarLoss):
         return np.inf
 
     def to_sklearn(self, *, fit_intercept: bool) -> Any:
-        """The same loss."""
         from sklearn.svm import LinearSVR
 
         return LinearSVR(fit_intercept=fit_intercept, epsilon=self.width)
@@ -109,7 +106,6 @@ class EpsilonInsensitive(ScalarLoss):
         return np.sign(self._excess(scores, targets))
 
     def curvature(self, scores: Array, targets: Targets) -> Array:
-        """Zeros."""
         return np.zeros(np.shape(scores))
 
     def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
@@ -118,7 +114,6 @@ class EpsilonInsensitive(ScalarLoss):
         return ramp(self._excess(points, targets), steps)
 
     def formulas(self) -> Formulas:
-        """For compiled loops."""
         return Formulas(parameters=(self.width,), prox_slopes=_prox_slopes)
 
     def _excess(self, scores: Array, targets: Targets) -> Array:

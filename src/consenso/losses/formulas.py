@@ -39,9 +39,7 @@ class Formulas:
 class HasFormulas(Protocol):
     """A loss for compiled loops."""
 
-    def formulas(self) -> Formulas:
-        """Its functions."""
-        ...
+    def formulas(self) -> Formulas: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,6 @@ class Hinge(ScalarLoss):
         return np.where(targets * scores < 1.0, -targets, 0.0)
 
     def curvature(self, scores: Array, targets: Targets) -> Array:
-        """Zeros."""
         return np.zeros(np.shape(scores))
 
     def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
@@ -50,7 +49,6 @@ class Hinge(ScalarLoss):
         return slopes
 
     def formulas(self) -> Formulas:
-        """For compiled loops."""
         return Formulas(parameters=(), prox_slopes=_prox_slopes)
 
 
@@ -110,7 +108,6 @@ class SmoothedHinge(ScalarLoss):
         return -targets * depth
 
     def formulas(self) -> Formulas:
-        """For compiled loops."""
         return Formulas(
             parameters=(self.smoothing,), prox_slopes=_smoothed_prox_slopes, derivatives=_smoothed_derivatives
         )

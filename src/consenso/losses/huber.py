@@ -33,7 +33,6 @@ class Huber(ScalarLoss):
 
     @property
     def slope_bound(self) -> float:
-        """The threshold."""
         return float(self.threshold)
 
     @property
@@ -42,7 +41,6 @@ class Huber(ScalarLoss):
         return 1.0
 
     def to_sklearn(self, *, fit_intercept: bool) -> Any:
-        """The same loss."""
         from sklearn.linear_model import HuberRegressor
 
         return HuberRegressor(fit_intercept=fit_intercept)
@@ -55,7 +53,6 @@ class Huber(ScalarLoss):
         return losses
 
     def slope(self, scores: Array, targets: Targets) -> Array:
-        """The clipped residual."""
         slopes: Array = np.clip(scores - targets, -self.threshold, self.threshold)
         return slopes
 
@@ -70,7 +67,6 @@ class Huber(ScalarLoss):
         return slopes
 
     def formulas(self) -> Formulas:
-        """For compiled loops."""
         return Formulas(parameters=(self.threshold,), prox_slopes=_prox_slopes, derivatives=_derivatives)
 
 

@@ -63,7 +63,6 @@ class Logistic(ScalarLoss):
         return slopes
 
     def formulas(self) -> Formulas:
-        """For compiled loops."""
         from consenso.losses.kernels import logistic_block, logistic_derivatives
 
         return Formulas(parameters=(), prox_slopes=logistic_block, derivatives=logistic_derivatives)

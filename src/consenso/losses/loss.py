@@ -37,9 +37,7 @@ class Loss(Protocol):
     is_likelihood: ClassVar[bool] = False
 
     @property
-    def outputs(self) -> int:
-        """Scores per record."""
-        ...
+    def outputs(self) -> int: ...
 
     @property
     def slope_bound(self) -> float:

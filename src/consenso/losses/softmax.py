@@ -55,7 +55,6 @@ class Softmax(Loss):
 
     @property
     def slope_bound_1(self) -> float:
-        """Two."""
         return 2.0
 
     @property

@@ -22,12 +22,10 @@ class Squared(ScalarLoss):
 
     @property
     def slope_bound(self) -> float:
-        """Infinite."""
         return np.inf
 
     @property
     def curvature_bound(self) -> float:
-        """One, everywhere."""
         return 1.0
 
     def value(self, scores: Array, targets: Targets) -> Array:
@@ -41,7 +39,6 @@ class Squared(ScalarLoss):
         return slopes
 
     def curvature(self, scores: Array, targets: Targets) -> Array:
-        """Ones."""
         return np.ones(np.shape(scores))
 
     def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
@@ -51,7 +48,6 @@ class Squared(ScalarLoss):
         return slopes
 
     def formulas(self) -> Formulas:
-        """For compiled loops."""
         return Formulas(parameters=(), prox_slopes=_prox_slopes, derivatives=_derivatives)
 
 

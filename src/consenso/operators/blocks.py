@@ -43,11 +43,9 @@ class AllBlocks:
     """Every block in every round."""
 
     def active(self, round_: int, blocks: int) -> IntArray:
-        """All of them."""
         return np.arange(blocks, dtype=np.int64)
 
     def chance(self, blocks: int) -> float:
-        """Always."""
         return 1.0
 
 
@@ -56,7 +54,6 @@ class CyclicBlocks:
     """One block a round, in order."""
 
     def active(self, round_: int, blocks: int) -> IntArray:
-        """The next one."""
         return np.array([round_ % blocks], dtype=np.int64)
 
     def chance(self, blocks: int) -> float:
@@ -71,7 +68,6 @@ class RandomBlock:
     seed: int = 0
 
     def active(self, round_: int, blocks: int) -> IntArray:
-        """A uniform one."""
         return public_coins(self.seed, round_).integers(blocks, size=1, dtype=np.int64)
 
     def chance(self, blocks: int) -> float:
@@ -95,7 +91,6 @@ class SampledBlocks:
         return np.flatnonzero(public_coins(self.seed, round_).random(blocks) < self.rate).astype(np.int64)
 
     def chance(self, blocks: int) -> float:
-        """The rate."""
         return self.rate
 
 

@@ -77,7 +77,6 @@ class LinearMap:
 
     @property
     def columns(self) -> int:
-        """Length of x."""
         return int(self.matrix.shape[1])
 
     def apply(self, x: Array) -> Array:

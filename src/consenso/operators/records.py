@@ -85,7 +85,6 @@ class MeanGradient:
         return gradient_bound(problem, self.clip)
 
     def coefficients(self, u: Array, f: Cohort) -> Array:
-        """Shortened slopes."""
         return shorten_slopes(f.slopes(f.linear_predictor(u)), f.squared_norms, self.clip)
 
     def apply(self, problem: Problem, u: Array, mean: Array) -> Array:

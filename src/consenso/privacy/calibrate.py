@@ -59,7 +59,6 @@ class EpsilonDelta:
 
     @property
     def limit(self) -> float:
-        """Epsilon."""
         return self.epsilon
 
     def cost(self, event: Event) -> float:
@@ -84,7 +83,6 @@ class Rho:
 
     @property
     def limit(self) -> float:
-        """Rho."""
         return self.rho
 
     def cost(self, event: Event) -> float:
@@ -92,7 +90,6 @@ class Rho:
         return _require_known(zcdp(event))
 
     def rough(self, event: Event) -> float:
-        """The same."""
         return self.cost(event)
 
 
@@ -107,7 +104,6 @@ class PureEpsilon:
 
     @property
     def limit(self) -> float:
-        """Epsilon."""
         return self.epsilon
 
     def cost(self, event: Event) -> float:
@@ -115,7 +111,6 @@ class PureEpsilon:
         return _require_known(pure(event))
 
     def rough(self, event: Event) -> float:
-        """The same."""
         return self.cost(event)
 
 
@@ -130,7 +125,6 @@ class Mu:
 
     @property
     def limit(self) -> float:
-        """Mu."""
         return self.mu
 
     def cost(self, event: Event) -> float:
@@ -138,7 +132,6 @@ class Mu:
         return _require_known(gdp(event))
 
     def rough(self, event: Event) -> float:
-        """The same."""
         return self.cost(event)
 
 

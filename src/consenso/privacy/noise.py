@@ -109,7 +109,6 @@ class GaussianNoise:
         _check_count("GaussianNoise", "shares", self.shares)
 
     def scale(self, sensitivity: Size, round: int) -> Size:
-        """The standard deviation."""
         return _scale("GaussianNoise", self.multiplier, sensitivity, round, math.sqrt(self.shares))
 
     def sample(self, values: Array, sensitivity: Size, round: int, key: Key, sampler: Sampler) -> Array:
@@ -146,7 +145,6 @@ class LaplaceNoise:
         return cls(multiplier=_inverse("LaplaceNoise", epsilon))
 
     def scale(self, sensitivity: Size, round: int) -> Size:
-        """The scale."""
         return _scale("LaplaceNoise", self.multiplier, sensitivity, round)
 
     def sample(self, values: Array, sensitivity: Size, round: int, key: Key, sampler: Sampler) -> Array:
@@ -183,7 +181,6 @@ class GammaNormNoise:
         return cls(multiplier=_inverse("GammaNormNoise", epsilon))
 
     def scale(self, sensitivity: Size, round: int) -> Size:
-        """The scale."""
         return _scale("GammaNormNoise", self.multiplier, sensitivity, round)
 
     def sample(self, values: Array, sensitivity: Size, round: int, key: Key, sampler: Sampler) -> Array:
@@ -210,7 +207,6 @@ class NoNoise:
     alias = "none"
 
     def scale(self, sensitivity: Size, round: int) -> Size:
-        """Nothing."""
         return sensitivity * 0.0 if isinstance(sensitivity, np.ndarray) else 0.0
 
     def sample(self, values: Array, sensitivity: Size, round: int, key: Key, sampler: Sampler) -> Array:

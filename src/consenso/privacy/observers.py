@@ -25,7 +25,6 @@ class Eavesdropper:
 
     @property
     def sentence(self) -> str:
-        """In plain words."""
         return "whoever sees every message of the run"
 
 
@@ -40,7 +39,6 @@ class Server:
 
     @property
     def sentence(self) -> str:
-        """In plain words."""
         return "whoever runs the server and sees everything that it receives"
 
 
@@ -61,7 +59,6 @@ class Peer:
 
     @property
     def sentence(self) -> str:
-        """In plain words."""
         return f"party {self.party}, who sees what it is sent and knows its own data and noise"
 
 
@@ -89,7 +86,6 @@ class Coalition:
 
     @property
     def sentence(self) -> str:
-        """In plain words."""
         *first, last = map(str, self.parties)
         return (
             f"parties {', '.join(first)} and {last} together, who pool what they are sent and their own data and noise"
@@ -107,7 +103,6 @@ class Public:
 
     @property
     def sentence(self) -> str:
-        """In plain words."""
         return "whoever sees only the final model"
 
 

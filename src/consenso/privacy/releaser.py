@@ -106,7 +106,6 @@ class PendingSums:
         self._contents: dict[SumToken, SumTerm] = {}
 
     def add(self, contribution: SumTerm) -> SumToken:
-        """Seal a contribution."""
         token = SumToken()
         self._contents[token] = contribution
         return token

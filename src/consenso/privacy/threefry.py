@@ -82,7 +82,6 @@ def _four_rounds(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
 
 @compile_inlined
 def _next_rounds(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any, Any, Any]:
-    """The other four."""
     a, b = _mix(a, b, 25)
     c, d = _mix(c, d, 33)
     a, d = _mix(a, d, 46)

@@ -50,7 +50,6 @@ class Box(Regularizer):
 
     @property
     def strong_convexity(self) -> float:
-        """None."""
         return 0.0
 
     @property
@@ -63,16 +62,13 @@ class Box(Regularizer):
         return _indicator(np.all((x >= self.low) & (x <= self.high), axis=-1))
 
     def prox(self, v: Array, step: float) -> Array:
-        """Clip every coordinate."""
         check_step(self, step)
         return np.clip(v, self.low, self.high)
 
     def prox_formula(self, step: float) -> ProxFormula:
-        """For compiled loops."""
         return ProxFormula(parameters=(self.low, self.high), prox=_cut)
 
     def subgradient(self, x: Array) -> Array:
-        """Refused."""
         raise no_subgradient(self)
 
 
@@ -93,7 +89,6 @@ class Ball(Regularizer):
 
     @property
     def strong_convexity(self) -> float:
-        """None."""
         return 0.0
 
     @property
@@ -113,7 +108,6 @@ class Ball(Regularizer):
         return projected
 
     def subgradient(self, x: Array) -> Array:
-        """Refused."""
         raise no_subgradient(self)
 
 
@@ -129,7 +123,6 @@ class Simplex(Regularizer):
 
     @property
     def strong_convexity(self) -> float:
-        """None."""
         return 0.0
 
     @property
@@ -158,5 +151,4 @@ class Simplex(Regularizer):
         return projected
 
     def subgradient(self, x: Array) -> Array:
-        """Refused."""
         raise no_subgradient(self)

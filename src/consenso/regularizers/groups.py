@@ -40,12 +40,10 @@ class GroupL1(Regularizer):
 
     @property
     def strong_convexity(self) -> float:
-        """None."""
         return 0.0
 
     @property
     def is_constraint(self) -> bool:
-        """Finite everywhere."""
         return False
 
     def value(self, x: Array) -> Array:

@@ -33,16 +33,13 @@ class NoPenalty(Regularizer):
 
     @property
     def strong_convexity(self) -> float:
-        """None."""
         return 0.0
 
     @property
     def is_constraint(self) -> bool:
-        """Finite everywhere."""
         return False
 
     def value(self, x: Array) -> Array:
-        """Zeros."""
         return np.zeros(np.shape(x)[:-1])
 
     def prox(self, v: Array, step: float) -> Array:
@@ -51,11 +48,9 @@ class NoPenalty(Regularizer):
         return np.array(v, dtype=np.float64)
 
     def prox_formula(self, step: float) -> ProxFormula:
-        """For compiled loops."""
         return ProxFormula(parameters=(0.0, 1.0), prox=_shrink)
 
     def subgradient(self, x: Array) -> Array:
-        """Zeros."""
         return np.zeros(np.shape(x))
 
 
@@ -76,12 +71,10 @@ class L1(Regularizer):
 
     @property
     def strong_convexity(self) -> float:
-        """None."""
         return 0.0
 
     @property
     def is_constraint(self) -> bool:
-        """Finite everywhere."""
         return False
 
     def value(self, x: Array) -> Array:
@@ -90,12 +83,10 @@ class L1(Regularizer):
         return values
 
     def prox(self, v: Array, step: float) -> Array:
-        """Soft threshold."""
         check_step(self, step)
         return soften(v, step * self.strength)
 
     def prox_formula(self, step: float) -> ProxFormula:
-        """For compiled loops."""
         return ProxFormula(parameters=(step * self.strength, 1.0), prox=_shrink)
 
     def subgradient(self, x: Array) -> Array:
@@ -121,12 +112,10 @@ class L2(Regularizer):
 
     @property
     def strong_convexity(self) -> float:
-        """The strength."""
         return float(self.strength)
 
     @property
     def is_constraint(self) -> bool:
-        """Finite everywhere."""
         return False
 
     def value(self, x: Array) -> Array:
@@ -135,16 +124,13 @@ class L2(Regularizer):
         return values
 
     def prox(self, v: Array, step: float) -> Array:
-        """Shrinkage."""
         check_step(self, step)
         return v / (1.0 + step * self.strength)
 
     def prox_formula(self, step: float) -> ProxFormula:
-        """For compiled loops."""
         return ProxFormula(parameters=(0.0, 1.0 / (1.0 + step * self.strength)), prox=_shrink)
 
     def subgradient(self, x: Array) -> Array:
-        """The gradient."""
         return self.strength * x
 
 
@@ -172,7 +158,6 @@ class ElasticNet(Regularizer):
 
     @property
     def is_constraint(self) -> bool:
-        """Finite everywhere."""
         return False
 
     def value(self, x: Array) -> Array:
@@ -186,10 +171,8 @@ class ElasticNet(Regularizer):
         return soften(v, step * self.l1) / (1.0 + step * self.l2)
 
     def prox_formula(self, step: float) -> ProxFormula:
-        """For compiled loops."""
         return ProxFormula(parameters=(step * self.l1, 1.0 / (1.0 + step * self.l2)), prox=_shrink)
 
     def subgradient(self, x: Array) -> Array:
-        """Signs plus gradient."""
         slopes: Array = self.l1 * np.sign(x) + self.l2 * x
         return slopes

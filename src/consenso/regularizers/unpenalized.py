@@ -54,7 +54,6 @@ class Unpenalized(Regularizer):
         return np.concatenate([self.inner.prox(self._first(v), step), v[..., -self.last :]], axis=-1)
 
     def prox_formula(self, step: float) -> ProxFormula | None:
-        """For compiled loops."""
         inner = find_formula(self.inner, step)
         return None if inner is None else replace(inner, free=inner.free + self.last)
 

@@ -38,7 +38,6 @@ class KeyPair:
 
     @classmethod
     def draw(cls, entropy: Entropy) -> KeyPair:
-        """A fresh pair."""
         return cls(entropy(KEY_BYTES))
 
     def agree(self, public: bytes) -> bytes:

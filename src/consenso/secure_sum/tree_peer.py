@@ -88,7 +88,6 @@ class TreePeer:
 
     @property
     def exchanges(self) -> int:
-        """Two a round."""
         return 2 * self.plan.spec.rounds
 
     @property

@@ -61,7 +61,6 @@ class Wire:
     # --- writing ------------------------------------------------------------------------------------------------
 
     def write_hello(self, hello: Hello) -> bytes:
-        """Party to server."""
         signature = _pack(hello.signature.ljust(SIGNATURE_BYTES, b"\0"))
         return encode_values("Hello", {"key": _pack(hello.key), "signature": signature})
 
@@ -74,7 +73,6 @@ class Wire:
         return encode_values("Circle", {"keys": self._select_rows(circle.members, circle.keys), "signatures": signed})
 
     def write_advert(self, advert: Advert) -> bytes:
-        """Party to server."""
         return encode_values(
             "Advert",
             {
@@ -86,7 +84,6 @@ class Wire:
         )
 
     def write_call(self, call: RosterMessage) -> bytes:
-        """Server to party."""
         return encode_values(
             "Call",
             {
@@ -98,11 +95,9 @@ class Wire:
         )
 
     def write_masked(self, masked: Masked, costs: Mapping[str, float]) -> bytes:
-        """Party to server."""
         return encode_values("Masked", {"words": masked.words.view(np.int64), **costs})
 
     def write_survivors(self, message: Survivors) -> bytes:
-        """Server to party."""
         return encode_values("Survivors", {"survivors": self._flags(message.survivors)})
 
     def write_shares(self, survivors: IntArray, roster: IntArray, shares: Bytes) -> bytes:

@@ -70,5 +70,4 @@ class BatchState(MutableMapping[str, Array]):
         return int(self._name is not None)
 
     def clear(self) -> None:
-        """Forget it."""
         self._name = None

@@ -44,9 +44,7 @@ class RowBatches(Protocol):
     """A table in storage: rows of features and targets as the loss takes them, in the same order in every pass."""
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and features."""
-        ...
+    def shape(self) -> tuple[int, int]: ...
 
     @property
     def count(self) -> int:
@@ -85,7 +83,6 @@ class ArrayBatches:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
         return int(self.X.shape[0]), int(self.X.shape[1])
 
     @property

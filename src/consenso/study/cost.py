@@ -57,7 +57,6 @@ class Reading:
 
     @property
     def sentence(self) -> str:
-        """For people."""
         size = show_bytes(self.size)
         if self.where == "memory":
             return f"the table is read once, into memory: {size} of numbers"

@@ -74,7 +74,6 @@ class Forecast:
     source: str
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
         return asdict(self)
 
 

@@ -84,7 +84,6 @@ class Keys:
         return value
 
     def flag(self, name: str, default: bool) -> bool:
-        """True or false."""
         value = self.raw(name, default)
         if not isinstance(value, bool):
             self.wrong(name, "write true or false, without quotes")

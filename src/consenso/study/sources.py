@@ -28,7 +28,6 @@ class Records(NamedTuple):
     users: NDArray[Any] | None
 
     def take(self, rows: IntArray) -> Records:
-        """Some of them."""
         return Records(self.X[rows], self.y[rows], None if self.users is None else self.users[rows])
 
 

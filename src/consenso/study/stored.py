@@ -24,7 +24,6 @@ class SchemaBatches:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
         return self.rows, len(self.data.plain_features)
 
     @property
@@ -36,7 +35,6 @@ class SchemaBatches:
         return (self._map(frame, place) for place, frame in enumerate(self.frames))
 
     def batch(self, place: int) -> Batch:
-        """One batch."""
         return self._map(self.frames.frame(place), place)
 
     def fingerprint(self) -> str:

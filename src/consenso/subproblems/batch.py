@@ -78,7 +78,6 @@ class Plain:
         return self.loss.value(scores, self.targets)
 
     def slope(self, scores: Array) -> Array:
-        """Its slopes."""
         return self.loss.slope(scores, self.targets)
 
     def curvature(self, scores: Array) -> Array:
@@ -91,7 +90,6 @@ class Plain:
 
     @property
     def curvature_bound(self) -> float:
-        """The largest curvature."""
         return self.loss.curvature_bound
 
     def unsteadiness(self, scores: Array) -> Array:

@@ -37,7 +37,6 @@ class MoreauEnvelope:
         return slopes if self.shape is None else self.shape.snap(slopes)
 
     def value(self, scores: Array) -> Array:
-        """The minimum."""
         slopes = self.slope(scores)
         squares = slopes**2 if slopes.ndim == 1 else np.sum(slopes**2, axis=1)
         return self.loss.value(self._nearest(scores, slopes), self.targets) + self.width * squares / 2

@@ -44,7 +44,6 @@ class Frames:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns."""
         return tuple(self.kinds)
 
     @property
@@ -62,7 +61,6 @@ class Frames:
                 yield frame
 
     def frame(self, place: int) -> Any:
-        """One batch."""
         with _Quiet(self.source):
             return self.scan().slice(place * self.length, self.length).collect()
 

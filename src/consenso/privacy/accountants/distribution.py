@@ -65,7 +65,6 @@ class Losses:
     error: float  # bound on the sum of the errors of the weights
 
     def losses(self) -> Array:
-        """The finite losses."""
         return self.grid.points(self.first, self.weights.size)
 
     def cumulant(self, order: float) -> float:

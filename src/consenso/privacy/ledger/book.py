@@ -217,7 +217,6 @@ class Ledger:
         return tuple(found)
 
     def rows(self) -> tuple[Row, ...]:
-        """Every row, checked."""
         snapshot = store.read(self.path, self.timeout)
         _sound(self.path, snapshot)
         return snapshot.rows

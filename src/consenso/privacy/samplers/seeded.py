@@ -63,11 +63,9 @@ class Seeded:
         return self._add(UNIFORM, np.empty((parties, count)), np.empty(parties), key)
 
     def grid(self, scale: float, sensitivity: float, dim: int) -> float:
-        """No grid."""
         return 0.0
 
     def widening(self, scale: float, sensitivity: float, dim: int, norm: Literal[1, 2]) -> float:
-        """Nothing is rounded."""
         return 0.0
 
     def displacement(self, scale: float, sensitivity: float, dim: int) -> float:

@@ -33,9 +33,7 @@ class Theorem(Protocol):
         ...
 
     @property
-    def unit(self) -> Unit:
-        """What is protected."""
-        ...
+    def unit(self) -> Unit: ...
 
     def event(self) -> Event:
         """What one unit went through, as the theorem's observer saw it."""

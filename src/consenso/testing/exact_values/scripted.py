@@ -91,15 +91,12 @@ class Scripted:
         return coins
 
     def grid(self, scale: float, sensitivity: float, dim: int) -> float:
-        """Nothing is rounded."""
         return 0.0
 
     def widening(self, scale: float, sensitivity: float, dim: int, norm: Literal[1, 2]) -> float:
-        """Nothing is rounded."""
         return 0.0
 
     def displacement(self, scale: float, sensitivity: float, dim: int) -> float:
-        """Nothing is rounded."""
         return 0.0
 
     def excess(self, scale: float, sensitivity: float, dim: int, kind: Kind) -> float:

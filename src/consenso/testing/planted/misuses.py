@@ -32,7 +32,6 @@ COST: Event = Gaussian(std=40.0, sensitivity=1.0)
 
 
 def ledger_in(folder: Path, adjacency: Any = "replace-one") -> Ledger:
-    """A small ledger."""
     budget = Budget(observer="public", unit="record", adjacency=adjacency, epsilon=1.0, delta=1e-5)
     return Ledger.create(folder / "a.ledger", dataset="planted", budgets=[budget])
 

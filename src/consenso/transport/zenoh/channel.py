@@ -93,7 +93,6 @@ class Channel:
         return call
 
     def drop(self, call: OpenQuestion) -> None:
-        """Ask no more."""
         with self._condition:
             call.dropped = True
             if call in self._calls:

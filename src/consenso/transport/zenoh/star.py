@@ -124,12 +124,10 @@ class StarHub:
         return tuple(sorted(know))
 
     def stop(self) -> None:
-        """Give up waiting."""
         self._stop.set()
         self.lines.notify()
 
     def close(self) -> None:
-        """Leave the network."""
         self.lines.close()
 
 
