@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from consenso.arrays import Array, IntArray
 from consenso.planning.plan import Plan
 from consenso.privacy.release import Release
 from consenso.problem import Adjacency, Unit
+from consenso.shards import Shards
 from consenso.testing.plans import ADJACENCIES, UNITS, execute, plan_example, plan_with_noise_scaled
 from consenso.testing.worlds import Pair, pairs
 
@@ -27,29 +29,35 @@ def check_sensitivity(example: Example, *, draws: int = 3) -> None:
                 for number in range(draws):
                     # Answers of different sizes drive the iterates to different places.
                     loud = plan_with_noise_scaled(made, 10.0 ** (number - draws / 2))
-                    for pair in pairs(problem, unit, adjacency, rng):
-                        _compare(loud, pair, unit, adjacency)
+                    _compare(loud, pairs(problem, unit, adjacency, rng), unit, adjacency)
 
 
-def _compare(made: Plan, pair: Pair, unit: Unit, adjacency: Adjacency) -> None:
-    values: list[list[tuple[Release, int, Array, float]]] = []
-    for shards in (pair.one, pair.other):
-        seen: list[tuple[Release, int, Array, float]] = []
+Seen: TypeAlias = list[tuple[Release, int, Array, float]]
 
-        def probe(
-            round_: int, release: Release, cohort: IntArray, value: Array, bound: float, seen: Any = seen
-        ) -> None:
-            seen.append((release, round_, value.copy(), bound))
 
-        execute(replace(made, probe=probe), shards)
-        values.append(seen)
-    for (release, round_, one, bound), (_, _, other, _) in zip(*values, strict=True):
-        declared = release.bounds.at(unit, adjacency)
-        gap = (one - other).sum(axis=0, keepdims=True) if release.at == "sum" else one - other
-        moved = np.abs(gap).sum(axis=1) if release.norm == 1 else np.linalg.norm(gap, axis=1)
-        allowed = np.max(declared) if release.at == "sum" else np.broadcast_to(declared, moved.shape)
-        excess = moved - allowed * bound
-        assert (excess <= 1e-9 + 1e-9 * np.abs(moved)).all(), (
-            f"{release.name!r} moved by {moved.max():.6g} in round {round_}, declared {np.max(allowed) * bound:.6g} "
-            f"({unit}, {adjacency}, {pair.what})"
-        )
+def _compare(made: Plan, neighbours: Iterable[Pair], unit: Unit, adjacency: Adjacency) -> None:
+    start, released = None, []
+    for pair in neighbours:
+        if pair.one is not start:  # pairs that begin with one data set share what it releases
+            start, released = pair.one, _released(made, pair.one)
+        for (release, round_, one, bound), (_, _, other, _) in zip(released, _released(made, pair.other), strict=True):
+            declared = release.bounds.at(unit, adjacency)
+            gap = (one - other).sum(axis=0, keepdims=True) if release.at == "sum" else one - other
+            moved = np.abs(gap).sum(axis=1) if release.norm == 1 else np.linalg.norm(gap, axis=1)
+            allowed = np.max(declared) if release.at == "sum" else np.broadcast_to(declared, moved.shape)
+            excess = moved - allowed * bound
+            assert (excess <= 1e-9 + 1e-9 * np.abs(moved)).all(), (
+                f"{release.name!r} moved by {moved.max():.6g} in round {round_}, declared "
+                f"{np.max(allowed) * bound:.6g} ({unit}, {adjacency}, {pair.what})"
+            )
+
+
+def _released(made: Plan, shards: Shards) -> Seen:
+    """Every value that a run releases, before its noise."""
+    seen: Seen = []
+
+    def probe(round_: int, release: Release, cohort: IntArray, value: Array, bound: float) -> None:
+        seen.append((release, round_, value.copy(), bound))
+
+    execute(replace(made, probe=probe), shards)
+    return seen

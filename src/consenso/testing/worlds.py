@@ -29,7 +29,7 @@ def draw(problem: Problem, rng: np.random.Generator) -> list[tuple[Array, Any]]:
 
 
 def pairs(problem: Problem, unit: Unit, adjacency: Adjacency, rng: np.random.Generator) -> Iterator[Pair]:
-    """Neighbours of one random data set, in every unkind way."""
+    """Neighbours of one random data set, in every unkind way; those that begin with one data set share it."""
     base = draw(problem, rng)
     party = int(rng.integers(problem.parties))
     rows, targets = base[party]
@@ -38,26 +38,39 @@ def pairs(problem: Problem, unit: Unit, adjacency: Adjacency, rng: np.random.Gen
     count = len(targets[which])
     axis = np.zeros(problem.features)
     axis[int(rng.integers(problem.features))] = problem.row_bound
-    for what, first, second in (
-        ("opposite rows", (axis, 0), (-axis, 0)),
-        ("same row, other target", (axis, 0), (axis, -1)),
-        ("random rows", None, (None, None)),
-        ("opposite of the data", None, (-rows[which], 0)),
-        ("a zero row", None, (np.zeros(problem.features), 0)),
-    ):
-        one = _with(problem, base, party, which, count, first, rng)
-        if adjacency == "replace-one":
-            other = _with(problem, base, party, which, count, second, rng)
-        elif unit == "record":
+    starts = {
+        "a row at the bound": _with(problem, base, party, which, count, (axis, 0), rng),
+        "random rows": base,
+    }
+    if adjacency == "add-remove":
+        for what, one in starts.items():
             other = list(one)
-            other[party] = (one[party][0][:-1], one[party][1][:-1])
-            if len(other[party][1]) == 0:
+            if unit == "party":
+                # Who is gone contributes nothing: rows of zeros, which no loss of a margin can tell from no rows.
+                other[party] = (np.zeros_like(one[party][0]), one[party][1])
+            elif len(one[party][1]) == 1:
                 continue  # a party without records is a party that is gone: the unit "party" has it
-        else:
-            # A party that is gone contributes nothing: rows of zeros, which no loss of a margin can tell from no rows.
-            other = list(one)
-            other[party] = (np.zeros_like(one[party][0]), one[party][1])
-        yield Pair(Shards.from_parties(problem, one), Shards.from_parties(problem, other), party, what)
+            else:
+                other[party] = (one[party][0][:-1], one[party][1][:-1])
+            yield Pair(_shards(problem, one), _shards(problem, other), party, f"{what}, gone")
+        return
+    changes = {
+        "a row at the bound": (("opposite rows", (-axis, 0)), ("same row, other target", (axis, -1))),
+        "random rows": (
+            ("other random rows", (None, None)),
+            ("opposite of the data", (-rows[which], 0)),
+            ("a zero row", (np.zeros(problem.features), 0)),
+        ),
+    }
+    for start, others in changes.items():
+        shards = _shards(problem, starts[start])
+        for what, change in others:
+            other = _with(problem, base, party, which, count, change, rng)
+            yield Pair(shards, _shards(problem, other), party, what)
+
+
+def _shards(problem: Problem, parties: list[tuple[Array, Any]]) -> Shards:
+    return Shards.from_parties(problem, parties)
 
 
 def _with(
@@ -69,8 +82,6 @@ def _with(
     change: Any,
     rng: np.random.Generator,
 ) -> list[tuple[Array, Any]]:
-    if change is None:
-        return base
     rows, targets = base[party][0].copy(), base[party][1].copy()
     row, choice = change
     rows[which] = _rows(problem, count, rng) if row is None else row
