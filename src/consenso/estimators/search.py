@@ -51,6 +51,7 @@ SEARCH = "search"  # what a card says the algorithm is
 MOST_DRAWS, MOST_MEAN = 100_000, 100.0
 # How far the number of draws, from 53 bits and a rounded law, may miss its law.
 _EXCESS = 1e-11
+_GRID = 2.0**20
 # A fit is asked for a little less than it may cost: noise is calibrated to a tolerance.
 _ROOM = 1 - 1e-6
 
@@ -221,11 +222,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             yield float(noisy[0]) / len(held), params, model
 
     def _count_right(self, model: Any, X: Any, y: Any) -> float:
-        """A sum over records of numbers in [0, 1]."""
+        """A sum over records of numbers in [0, 1], which are cut to multiples of 2^-20: their sum is not rounded."""
         predicted = model.predict(X)
         if is_classifier(self.estimator):
             return float(np.count_nonzero(predicted == y))
-        return float(np.sum(1 - np.minimum(np.abs(predicted - y) / float(self.estimator.target_bound), 1.0)))
+        missed = np.minimum(np.abs(predicted - y) / float(self.estimator.target_bound), 1.0)
+        return float(np.sum(np.floor((1 - missed) * _GRID))) / _GRID
 
     def _split(self, rows: int) -> tuple[IntArray, IntArray]:
         """By place, with a public permutation: a record that is replaced stays in its part."""
