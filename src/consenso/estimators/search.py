@@ -34,7 +34,7 @@ from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stages import facts_of
 from consenso.planning.replan import compare
 from consenso.privacy.accountants import epsilon as epsilon_of
-from consenso.privacy.accountants import gdp
+from consenso.privacy.accountants import excess, gdp
 from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
 from consenso.privacy.card import Card
 from consenso.privacy.earlier import Earlier
@@ -215,7 +215,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             own |= {"epsilon": each, "delta": terms.delta, "ledger": None, "random_state": seed}
             model = type(self.estimator)(**own).fit(X[train], y[train])
             cost = gdp(model.guarantee_.event)
-            if cost is None or cost > plan.mu:
+            # All that samplers may miss their laws by, in all draws, has room in what is set aside for their number.
+            if cost is None or cost > plan.mu or MOST_MEAN * excess(model.guarantee_.event) > _EXCESS:
                 raise PrivacyError("PrivateSearchCV: a fit cost more than its share; this is a fault to report.")
             right = self._count_right(model, X[held], y[held])
             noisy = scorer.release(number, np.array([right]), facts_of(terms), sampler, lambda record: None)
