@@ -91,3 +91,19 @@ def test_entries_in_any_order_stay_in_their_columns() -> None:
     bounded = bound_rows(given, 1.0, "rows")[0]
     np.testing.assert_allclose(bounded.toarray(), bound_rows(dense, 1.0, "rows")[0], rtol=1e-12)
     np.testing.assert_array_equal(given.toarray(), dense)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_becomes_of_a_row_does_not_depend_on_other_rows(dtype) -> None:
+    """Compressed rows have as many entries as they like: a long one that leaves changes no bit of the others."""
+    rng = np.random.default_rng(3)
+    full = rng.normal(size=(41, 300)) * (rng.random((41, 300)) < rng.uniform(0.01, 0.2, size=(41, 1)))
+    full[:, 0] += 0.5
+    full[0] = 1.0
+    # Half of the rows are as long as the bound but for a few units of the last place.
+    near = 1 + rng.integers(-3, 4, size=(20, 1)) * np.finfo(dtype).eps
+    full[1:21] *= 2.0 * near / np.linalg.norm(full[1:21], axis=1, keepdims=True)
+    whole, lengths, _ = bound_rows(sparse.csr_array(full.astype(dtype)), 2.0, "test")
+    rest, others, _ = bound_rows(sparse.csr_array(full[1:].astype(dtype)), 2.0, "test")
+    np.testing.assert_array_equal(whole.toarray()[1:], rest.toarray())
+    np.testing.assert_array_equal(lengths[1:], others)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from consenso.algorithms.record_sums import sum_bounds
 from consenso.losses import Logistic
@@ -13,7 +14,7 @@ from consenso.privacy.release import sum_rounding
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import NoPenalty
-from consenso.rows import Layout, Rows
+from consenso.rows import Layout, Rows, multiply
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -34,6 +35,21 @@ def test_what_a_row_gives_does_not_depend_on_other_rows(features, outputs, dtype
         for left in (0, rows // 2, rows - 1):
             for whole, part in zip(given_by(matrix), given_by(np.delete(matrix, left, axis=0)), strict=True):
                 np.testing.assert_array_equal(np.delete(whole, left, axis=0), part)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("outputs", [None, 1, 3, "features"])
+@pytest.mark.parametrize("features", [5, 257, 513])
+def test_nor_on_how_many_threads_share_a_product(features, outputs, threads) -> None:
+    """Libraries cut products of more than 256 columns in other places when several threads share them."""
+    rng = np.random.default_rng(features)
+    shape = (features,) if outputs is None else (features, features if outputs == "features" else outputs)
+    matrix, model = rng.normal(size=(1501, features)), rng.normal(size=shape)
+    with threadpool_limits(threads, user_api="blas"):
+        whole = multiply(matrix, model)
+        np.testing.assert_array_equal(multiply(matrix[1:], model), whole[1:])
+        for rows in (1, 8, 100, 1500):
+            np.testing.assert_array_equal(multiply(matrix[:rows], model), whole[:rows])
 
 
 @pytest.mark.parametrize("exponent", [12, 16, 20])

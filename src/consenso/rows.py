@@ -26,6 +26,7 @@ MOMENT_ROWS = 1 << 13
 SQUARED_ROWS = 1 << 12
 # Matrix products treat the last rows of a table apart unless their number is a multiple of this.
 LANES = 8
+MOST_AT_ONCE = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,18 +305,34 @@ class Rows:
 def multiply(matrix: Array, x: Array) -> Array:
     """Rows times x (features,) or (features, outputs): what a row gives depends on that row only, to the last bit.
 
-    The rows beyond a multiple of LANES are multiplied among rows of zeros, since libraries for linear algebra have
-    other kernels, with other roundings, for the edge of a table.
+    Libraries for linear algebra have other kernels, with other roundings, for the edge of a table, and split products
+    in other ways when they share them among threads. So every call has one shape, whatever the number of rows: the
+    last rows are multiplied among rows of zeros.
     """
-    rows = len(matrix)
-    whole = rows // LANES * LANES
+    rows, features = matrix.shape
+    length = _rows_at_once(features, x.shape[1] if x.ndim == 2 else None)
+    whole = rows // length * length
     out = np.empty((rows, *x.shape[1:]))
-    np.matmul(matrix[:whole], x, out=out[:whole])
+    np.matmul(matrix[:whole].reshape(-1, length, features), x, out=out[:whole].reshape(-1, length, *x.shape[1:]))
     if whole < rows:
-        edge = np.zeros((LANES, matrix.shape[1]))
+        edge = np.zeros((length, features))
         edge[: rows - whole] = matrix[whole:]
         out[whole:] = np.matmul(edge, x)[: rows - whole]
     return out
+
+
+def _rows_at_once(features: int, outputs: int | None) -> int:
+    """How many rows are multiplied in one call, a multiple of LANES; None for a vector.
+
+    So few that one thread does it, as far as that is possible: OpenBLAS takes several from 2^18 products of a matrix
+    on, and from 9,216 numbers that meet a vector. Square products are larger, and are not cut into pieces so small
+    that threads spend their time waiting for each other.
+    """
+    width = features * (outputs or 1)
+    alone = (1 << 13) // width if outputs is None else (1 << 18) // width
+    if outputs is not None and alone < LANES:
+        alone = (1 << 21) // features
+    return min(max(alone // LANES, 1) * LANES, MOST_AT_ONCE)
 
 
 def sum_step(length: float, rows: int) -> float:

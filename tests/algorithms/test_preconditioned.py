@@ -11,14 +11,16 @@ from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of, silos, 
 
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.shape import Example
-from consenso.algorithms.whitening import factors
+from consenso.algorithms.whitening import Slopes, Whitening, factors, sum_gradients
 from consenso.errors import ConsensoError, InputError, MessageError
 from consenso.losses import Absolute, Hinge, Huber, Softmax, Squared
 from consenso.metric import Metric
 from consenso.planning.plan import plan
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.samplers import Seeded
-from consenso.regularizers import L2
+from consenso.problem import Problem
+from consenso.regularizers import L2, NoPenalty
+from consenso.rows import sum_step
 from consenso.shards import Shards
 from consenso.testing import laws
 from consenso.testing.attacks import SLOW_TRIALS, attacks_stay_below
@@ -253,3 +255,24 @@ def test_the_model_does_not_depend_on_how_records_are_spread(name: str) -> None:
         made = plan_example(replace(example, problem=problem), trust="curator")
         models.append(execute(made, Shards.from_parties(problem, data))[0])
     assert models[0] == pytest.approx(models[1], rel=1e-8)
+
+
+@pytest.mark.parametrize("width", [1.0, 0.03, 1e-3])
+def test_the_grid_of_sums_is_as_fine_as_noise_is_small(width) -> None:
+    """Noise is scaled by the width of slopes, and so must be what rounding to the grid adds to a record."""
+    rng = np.random.default_rng(0)
+    p, bound, clip = 6, 3.0, 0.7
+    problem = Problem(
+        loss=Squared(), regularizer=NoPenalty(), features=p, sizes=np.array([200]), row_bound=bound, target_bound=5.0
+    )
+    X = rng.normal(size=(200, p))
+    X *= rng.uniform(0.1, 3.5, size=(200, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+    whitening = Whitening(Metric.round(bound**2), clip, "test")
+    declared = 5.0 * width * bound * clip * np.sqrt(p) * sum_step(1.0, 200)
+    for row, target in zip(X, rng.normal(size=200) * 5, strict=True):
+        one = replace(problem, sizes=np.array([1]))
+        f = Shards.build(one, row[None], np.array([target]), np.array([0, 1])).cohort()
+        f = replace(f, problem=problem)
+        slope = Slopes(0.0, width).at(f, np.zeros(p))
+        exact = slope[0] * whitening.factors(f)[0] * f._rows.matrix[0]
+        assert np.linalg.norm(sum_gradients(f, np.zeros(p), Slopes(0.0, width), whitening)[0] - exact) <= declared

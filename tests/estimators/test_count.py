@@ -135,6 +135,14 @@ def test_the_number_of_records_is_used_nowhere_but_in_the_count(name, monkeypatc
         assert tuple(public) == fits[0][1:]
 
 
+def test_columns_are_looked_at_though_the_number_of_records_is_private() -> None:
+    """A number that is not known decides nothing: neither that columns are worth a look, nor that they are not."""
+    raw = X.repeat(20, axis=0) * [0.01, 1.0, 1000.0] + [1.0, 10.0, 5000.0]
+    model = made("PrivateLogisticRegression", row_bound=None, random_state=0).fit(raw, LABELS.repeat(20))
+    assert model.row_map_.columns is not None
+    assert model.score(raw, LABELS.repeat(20)) > 0.9
+
+
 def test_the_whole_cost_is_reserved_before_the_count_is_drawn(tmp_path, monkeypatch) -> None:
     drawn = []
     release = Safe._release

@@ -100,6 +100,7 @@ def test_a_rare_text_is_not_told_and_its_records_count_with_the_most_frequent() 
     labels = np.where(np.arange(4000) % 1000 == 0, "z secret", np.where(SCORES > 0, "ill", "well"))
     model = made().fit(X, labels)
     assert model.classes_.tolist() == ["ill", "well"]
+    assert model.classes_.dtype == np.array(["ill", "well"]).dtype, "a type as long as the rare label tells its length"
     assert "secret" not in " ".join(model.notes_)
     with pytest.raises(InputError, match=r"fewer than two labels.*which is spent; pass classes") as caught:
         made().fit(X[:150], labels[:150])

@@ -9,6 +9,7 @@ import pytest
 
 import consenso
 from consenso.errors import BudgetError, InputError
+from consenso.planning.replan import differences
 from consenso.privacy.ledger import Budget, Ledger
 
 RNG = np.random.default_rng(9)
@@ -40,6 +41,8 @@ def test_parts_of_a_table_are_learnt_one_after_the_other(name) -> None:
             assert model.card_.parameters.get("earlier") is None, "bounds are those of the first call"
     # Four calls: a record that is in each of them has lost four times as much of the square.
     one = first.guarantee_
+    assert f"All calls together have epsilon {model.guarantee_.epsilon(1e-5):.4g}" in model.card_.data["calls"]
+    assert differences(model.card_) == []
     assert model.guarantee_.epsilon(1e-5) == pytest.approx(one.compose(one, one, one).epsilon(1e-5), rel=1e-3)
     exact = made(name, epsilon=math.inf).fit(X, y)
     assert risk(model) - risk(exact) < 0.8 * np.mean([risk(each) - risk(exact) for each in alone])

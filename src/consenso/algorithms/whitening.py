@@ -273,7 +273,9 @@ def count_slopes(f: Cohort, x: Array, slopes: Slopes) -> Array:
 def sum_gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Shortening) -> Array:
     """Sum over each party's rows of slope times shortened row, before whitening, (parties, dim)."""
     problem = f.problem
-    longest = problem.weight_bound * slope_limit(problem) * problem.row_bound * whitening.clip
+    # The grid is as much finer as slopes are shorter: noise is, too.
+    limit = slope_limit(problem) * (1.0 if slopes.smoothing else slopes.width)
+    longest = problem.weight_bound * limit * problem.row_bound * whitening.clip
     step = sum_step(longest, problem.row_cap)
     return f.add_up(_gradients, step, x, slopes, whitening, step)
 

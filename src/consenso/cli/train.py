@@ -174,7 +174,12 @@ def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: boo
         bar.start()  # with the first round: what is wrong is told before it, on a clean screen
         bar.update(task, completed=pace.finish(done), total=planned)
 
+    # How many rows there are is private under add-remove, and so is how many a person has.
+    is_public = study.problem().adjacency == "replace-one" and study.problem().unit != "person"
+
     def watch(rows: int) -> None:
+        if not is_public:
+            return
         bar.start()
         bar.update(task, completed=pace.read(rows), total=study.plan().spec.rounds, speed=pace.text)
 

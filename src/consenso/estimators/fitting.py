@@ -124,14 +124,14 @@ class LazyCard:
     plan: Plan | None
     problem: Problem
     delta: float
-    engine: str | None = None  # what to say of where the rows were, if not in this process
+    remarks: Mapping[str, str] = field(default_factory=dict)  # what else to say, such as where the rows were
 
     @cached_property
     def card(self) -> Card:
         """The privacy card."""
         if self.plan is not None:
             made = self.plan.card(self.delta)
-            return made if self.engine is None else replace(made, data={**made.data, "engine": self.engine})
+            return replace(made, data={**made.data, **self.remarks}) if self.remarks else made
         told = {name: getattr(self.problem, name) for name in ("loss", "regularizer", "features", "adjacency")}
         return bare_card(EXACT, told, self.delta)
 

@@ -121,7 +121,7 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
     is_candidate = np.isin(names, candidates)
     level = np.where(is_candidate, CLEAR * scale, telling_count(scale, terms.tells, terms.rows_per_unit))
     told = noisy > level
-    classes = _complete(names, noisy, told, candidates)
+    classes = _forget_lengths(_complete(names, noisy, told, candidates))
     if len(classes) < 2:
         raise InputError(
             f"{terms.owner}.fit(y=...): fewer than two labels have so many records, about {level.max():.0f} each, that "
@@ -134,6 +134,11 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
         "records with others count as records of the most frequent one."
     )
     return Labels(classes=classes, codes=found[place]), note
+
+
+def _forget_lengths(classes: NDArray[Any]) -> NDArray[Any]:
+    """The labels in a type of their own: that of texts is as long as the longest label of the table, told or not."""
+    return np.array(classes.tolist(), dtype=classes.dtype.kind) if classes.dtype.kind in "US" else classes
 
 
 def telling_count(scale: float, tells: float, most: int) -> float:

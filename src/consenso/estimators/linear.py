@@ -227,6 +227,15 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         self._keep_evidence(None)  # each call has told of its own records alone
         self._records_learnt = whole.records
         self.guarantee_ = promised.compose(self.guarantee_)
+        if math.isfinite(self.epsilon):
+            delta = self._claims.delta
+            said = (
+                "The model is the mean of those of several calls of partial_fit, and this card is of the last of them. "
+                f"All calls together have epsilon {self.guarantee_.epsilon(delta):.4g} at delta {delta:g} "
+                f"({self.guarantee_.adjacency}): that is what a record has which may be in any of them."
+            )
+            self._claims = replace(self._claims, remarks={**self._claims.remarks, "calls": said})
+            self.notes_ += (said,)
         return self
 
     @abstractmethod
@@ -244,7 +253,7 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         fitted = learnt.fitted
         if isinstance(request.X, ClusterBatches):
             told = replace(fitted.guarantee, assumptions=(*fitted.guarantee.assumptions, ASSUMPTION))
-            fitted = replace(fitted, guarantee=told, claims=replace(fitted.claims, engine=ASSUMPTION))
+            fitted = replace(fitted, guarantee=told, claims=replace(fitted.claims, remarks={"engine": ASSUMPTION}))
             learnt = replace(learnt, fitted=fitted)
         self.guarantee_ = fitted.guarantee
         self.solver_ = fitted.solver

@@ -67,7 +67,7 @@ class RowShares:
 def share_rows(records: Records, terms: PrivacyParams) -> RowShares:
     """What finding bounds on rows costs, from public facts."""
     columns = 0.0 if is_sparse(records) else _needed(COLUMNS_SHARE, _width(records), terms)
-    if columns and _level(columns, _width(records), terms) > HOPELESS:
+    if columns and not terms.counts and _level(columns, _width(records), terms) > HOPELESS:
         columns = 0.0
     return RowShares(columns=columns, lengths=_needed(LENGTHS_SHARE, 1, terms, MOST_FOR_LENGTHS))
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from consenso.arrays import Array
-from consenso.rows import BLOCK_NUMBERS
+from consenso.rows import BLOCK_NUMBERS, Layout, Rows
 from consenso.shards.intake import shrink_factors
 
 
@@ -53,7 +53,11 @@ class RowMap:
             rows = self.scale(rows)
             intercepts = intercepts + self.columns.center @ coefficients
             coefficients = (coefficients.T * self.columns.scale).T
-        scores = np.asarray(rows @ coefficients, dtype=np.float64)
+        # By the product in which no row depends on the others: a threshold is counted over these scores.
+        table = np.asarray(coefficients, dtype=np.float64)
+        outputs = 1 if table.ndim == 1 else table.shape[1]
+        layout = Layout(np.array([0, rows.shape[0]]))
+        scores = Rows(rows, layout, outputs).linear_predictor(table.reshape(-1)).reshape(-1, *table.shape[1:])
         if self.row_bound is not None:
             shrink = shrink_factors(rows, self.row_bound)
             scores = scores * (shrink if scores.ndim == 1 else shrink[:, None])

@@ -34,7 +34,7 @@ from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stages import facts_of
 from consenso.planning.replan import compare
 from consenso.privacy.accountants import epsilon as epsilon_of
-from consenso.privacy.accountants import gdp
+from consenso.privacy.accountants import excess, gdp
 from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
 from consenso.privacy.card import Card
 from consenso.privacy.earlier import Earlier
@@ -51,6 +51,7 @@ SEARCH = "search"  # what a card says the algorithm is
 MOST_DRAWS, MOST_MEAN = 100_000, 100.0
 # How far the number of draws, from 53 bits and a rounded law, may miss its law.
 _EXCESS = 1e-11
+_GRID = 2.0**20
 # A fit is asked for a little less than it may cost: noise is calibrated to a tolerance.
 _ROOM = 1 - 1e-6
 
@@ -214,18 +215,20 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             own |= {"epsilon": each, "delta": terms.delta, "ledger": None, "random_state": seed}
             model = type(self.estimator)(**own).fit(X[train], y[train])
             cost = gdp(model.guarantee_.event)
-            if cost is None or cost > plan.mu:
+            # All that samplers may miss their laws by, in all draws, has room in what is set aside for their number.
+            if cost is None or cost > plan.mu or MOST_MEAN * excess(model.guarantee_.event) > _EXCESS:
                 raise PrivacyError("PrivateSearchCV: a fit cost more than its share; this is a fault to report.")
             right = self._count_right(model, X[held], y[held])
             noisy = scorer.release(number, np.array([right]), facts_of(terms), sampler, lambda record: None)
             yield float(noisy[0]) / len(held), params, model
 
     def _count_right(self, model: Any, X: Any, y: Any) -> float:
-        """A sum over records of numbers in [0, 1]."""
+        """A sum over records of numbers in [0, 1], which are cut to multiples of 2^-20: their sum is not rounded."""
         predicted = model.predict(X)
         if is_classifier(self.estimator):
             return float(np.count_nonzero(predicted == y))
-        return float(np.sum(1 - np.minimum(np.abs(predicted - y) / float(self.estimator.target_bound), 1.0)))
+        missed = np.minimum(np.abs(predicted - y) / float(self.estimator.target_bound), 1.0)
+        return float(np.sum(np.floor((1 - missed) * _GRID))) / _GRID
 
     def _split(self, rows: int) -> tuple[IntArray, IntArray]:
         """By place, with a public permutation: a record that is replaced stays in its part."""

@@ -25,6 +25,8 @@ THRESHOLD_SHARE = 0.1
 # Halvings of the grid; more make it finer and noise louder.
 STEPS = 6
 CONFIDENCE = 0.95
+# What rounding adds to how far q moves: four roundings of a number of records in either world, up to 2^31 of them.
+ROUNDING = 2.0**-18
 # The grid of scores reaches so far to either side: log odds of 8 are one record in 3,000.
 REACH = 8.0
 
@@ -40,7 +42,8 @@ class ThresholdSearch:
     @classmethod
     def plan(cls, stages: Stages, recall: float, reach: float) -> ThresholdSearch:
         """Put it on the card, before the fit is planned."""
-        told = {"name": "recall at thresholds", "add_remove": max(recall, 1 - recall), "replace_one": 1.0, "size": 1}
+        one = max(recall, 1 - recall)
+        told = {"name": "recall at thresholds", "add_remove": one + ROUNDING, "replace_one": 1 + ROUNDING, "size": 1}
         return cls(recall=recall, reach=reach, planned=stages.plan(THRESHOLD_SHARE, times=STEPS, **told))
 
     def find(self, stages: Stages, scores: Array, positive: NDArray[np.bool_], own: Array | None) -> float:

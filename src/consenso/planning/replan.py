@@ -16,8 +16,8 @@ from consenso.privacy.samplers import Safe, Seeded
 from consenso.problem import Problem
 from consenso.topology import Topology
 
-# What a card says of the data in words, from which no plan follows: where the rows were, and which were canaries.
-REMARKS = frozenset(("engine", "canaries"))
+# What a card says in words, from which no plan follows: where rows were, which were canaries, what other calls cost.
+REMARKS = frozenset(("engine", "canaries", "calls"))
 
 
 def replan(card: Card) -> Plan:

@@ -70,25 +70,27 @@ def bound_rows(matrix: Any, bound: float, owner: str) -> tuple[Any, Array, int]:
 
 def _long_rows(matrix: Any, squared: Array, bound: float) -> IntArray:
     """Rows that are not known to be within the bound; those whose computed norm cannot tell are measured exactly."""
-    # A computed sum of k squares is off by a relative (k + 2) eps at most.
-    room = (_entries(matrix) + 4) * EPS
+    # A computed sum of k squares is off by a relative (k + 2) eps at most; k is the row's own.
+    room = (_entries_of_rows(matrix) + 4) * EPS
     near = np.flatnonzero(~(squared <= bound**2 * (1 - room)))
-    unclear = near[squared[near] <= bound**2 * (1 + room)]
+    unclear = near[squared[near] <= bound**2 * (1 + room[near])]
     if not unclear.size:
         return near
     blocks = _blocks(unclear, _entries(matrix))
-    within = [block[_is_within(_table(matrix[block]), bound)] for block in blocks]
+    own = _entries_of_rows(matrix)
+    within = [block[_is_within(_table(matrix[block]), own[block], bound)] for block in blocks]
     return np.setdiff1d(near, np.concatenate(within), assume_unique=True)
 
 
-def _is_within(rows: Array, bound: float) -> NDArray[np.bool_]:
-    """Whether rows (rows, entries) near the bound are no longer, from squares and sums without rounding errors.
+def _is_within(rows: Array, entries: IntArray, bound: float) -> NDArray[np.bool_]:
+    """Whether rows (rows, most entries) near the bound are no longer, from squares and sums without rounding errors.
 
     Every square is the sum of two numbers, and so is every sum of two of them (Dekker 1971, Knuth 1969): what is lost
     in the first numbers is added up apart, and only that sum is rounded. Rows that it cannot decide count as longer.
+    The bound comes first and zeros last, so that how many of them fill up a row plays no part.
     """
-    high, low = _square(np.concatenate([rows, np.full((len(rows), 1), bound)], axis=1))
-    high[:, -1], low[:, -1] = -high[:, -1], -low[:, -1]
+    high, low = _square(np.concatenate([np.full((len(rows), 1), bound), rows], axis=1))
+    high[:, 0], low[:, 0] = -high[:, 0], -low[:, 0]
     lost, size = low.sum(axis=1), np.abs(low).sum(axis=1)
     # Squares of tiny entries vanish, each less than 1e-280.
     size += np.where(((rows != 0) & (np.abs(rows) < 1e-140)).any(axis=1), 1e-250, 0.0)
@@ -100,7 +102,7 @@ def _is_within(rows: Array, bound: float) -> NDArray[np.bool_]:
         share = high - first
         error = (first - (high - share)) + (second - share)
         lost, size = lost + error.sum(axis=1), size + np.abs(error).sum(axis=1)
-    decided: NDArray[np.bool_] = high[:, 0] + lost <= -2 * (rows.shape[1] + 8) * EPS * size
+    decided: NDArray[np.bool_] = high[:, 0] + lost <= -2 * (entries + 8) * EPS * size
     return decided
 
 
@@ -119,8 +121,9 @@ def _shortened(part: Any, bound: float) -> Any:
     peaks = np.asarray(peaks.toarray() if sparse.issparse(part) else peaks, dtype=np.float64).reshape(-1)
     flat = _map_rows(part, lambda values, spread: values / spread(peaks), np.float64)
     norms = np.sqrt(squared_norms(flat))
-    # Every rounding may go up, so the aim is a little below the bound.
-    aim = bound * (1.0 - 4 * float(np.finfo(part.dtype).eps) - (_entries(part) + 8) * EPS)
+    # Every rounding may go up, so the aim is a little below the bound: by the row's own entries, since what becomes of
+    # a row must not depend on others.
+    aim = bound * (1.0 - 4 * float(np.finfo(part.dtype).eps) - (_entries_of_rows(part) + 8) * EPS)
     return _map_rows(flat, lambda values, spread: values * spread(aim / norms), part.dtype)
 
 
@@ -191,11 +194,16 @@ def _map_rows(matrix: Any, change: Callable[[Any, Callable[[Array], Array]], Any
     return change(matrix.astype(np.float64), lambda per_row: per_row[:, None]).astype(dtype, copy=False)
 
 
+def _entries_of_rows(matrix: Any) -> IntArray:
+    """How many entries each row has, (rows,)."""
+    if not sparse.issparse(matrix):
+        return np.full(matrix.shape[0], matrix.shape[1], dtype=np.int64)
+    return np.diff(matrix.indptr).astype(np.int64)
+
+
 def _entries(matrix: Any) -> int:
     """The most entries that a row has."""
-    if not sparse.issparse(matrix):
-        return int(matrix.shape[1])
-    return int(np.diff(matrix.indptr).max(initial=0))
+    return int(_entries_of_rows(matrix).max(initial=0))
 
 
 def _table(matrix: Any) -> Array:

@@ -1,0 +1,117 @@
+"""Given what was released, nothing else that a fit keeps, says or writes depends on the table."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import consenso
+from consenso.privacy.noise import GaussianNoise
+
+COLUMNS, PEOPLE = 3, 40
+LABELLED = ("PrivateLogisticRegression", "PrivateLinearSVC")
+SEED = 3
+# Options of the estimator, of the table, and whether the number of rows may differ.
+OPTIONS = {
+    "public bounds": ({"row_bound": 2.0, "target_bound": 3.0}, {}, False),
+    "bounds that are found": ({}, {}, False),
+    "no public number": ({"adjacency": "add-remove"}, {}, True),
+    "an upper bound": ({"adjacency": "add-remove", "records": 90, "row_bound": 2.0, "target_bound": 3.0}, {}, True),
+    "people": ({"row_bound": 2.0, "target_bound": 3.0}, {"users": True, "rows_per_person": 2}, True),
+    "people and a cap": ({"epsilon": 3.0}, {"users": True}, True),
+    "people who come and go": ({"adjacency": "add-remove"}, {"users": True}, True),
+    "weights": ({"adjacency": "add-remove"}, {"weights": True}, True),
+    "balanced classes": ({"class_weight": "balanced"}, {}, False),
+    "a threshold": ({"target_recall": 0.7, "adjacency": "add-remove"}, {}, True),
+    "compressed rows": ({}, {"sparse": True}, False),
+    "truth values": ({"classes": None}, {}, False),
+    "wide": ({"solver": "wide", "row_bound": 2.0, "target_bound": 3.0}, {}, False),
+    "several calls": ({"adjacency": "add-remove"}, {"calls": 3}, True),
+}
+
+
+@pytest.fixture
+def nothing_but_noise(monkeypatch) -> None:
+    """Every release is noise alone."""
+    sample = GaussianNoise.sample
+    monkeypatch.setattr(GaussianNoise, "sample", lambda self, value, *rest: sample(self, np.zeros_like(value), *rest))
+
+
+def table(world: int, *, grows: bool, users: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, whether they are positive, and whose they are: of very different tables."""
+    rng = np.random.default_rng(world)
+    rows = 80 + 7 * world * grows
+    X = rng.normal(size=(rows, COLUMNS)) * (1.0, 1e3)[world] + (0.0, 50.0)[world]
+    ids = rng.permutation(np.arange(rows) % PEOPLE) if users else np.arange(rows)
+    return X, rng.random(rows) < (0.5, 0.95)[world], ids
+
+
+def fit(name: str, options: dict, asked: dict, world: int, *, grows: bool):
+    X, positive, ids = table(world, grows=grows, users="users" in asked)
+    own = {key: value for key, value in options.items() if key in getattr(consenso, name)().get_params()}
+    if name in LABELLED:
+        own = {"classes": ["no", "yes"]} | own
+        y = positive if own["classes"] is None else np.where(positive, "yes", "no")
+    else:
+        y = X[:, 0] * (1 + world) + positive
+    model = getattr(consenso, name)(**({"epsilon": 1.0, "delta": 1e-5, "random_state": SEED} | own))
+    extra = {key: value for key, value in asked.items() if key == "rows_per_person"}
+    if "users" in asked:
+        extra["users"] = ids
+    if "weights" in asked:
+        extra |= {"sample_weight": np.linspace(0, 1 + world, len(y)), "weight_bound": 2.0}
+    rows = sparse.csr_array(X) if "sparse" in asked else X
+    for _ in range(asked.get("calls", 1)):
+        (model.partial_fit if "calls" in asked else model.fit)(rows, y, **extra)
+    return model
+
+
+def show(model) -> dict[str, bytes | str]:
+    """All that a fitted object keeps, byte by byte, and all that it says; but for what tells its clones apart."""
+    kept = {name: pickle.dumps(value) for name, value in vars(model).items() if name != "_lineage"}
+    try:
+        kept["summary"] = str(model.summary())
+    except consenso.errors.InputError as error:
+        kept["summary"] = str(error)
+    return kept | {"card": json.dumps(model.card_.to_json())}
+
+
+CASES = [("PrivateLogisticRegression", options) for options in OPTIONS]
+CASES += [("PrivateRidge", options) for options in ("bounds that are found", "no public number", "several calls")]
+CASES += [("PrivateLADRegressor", "people who come and go"), ("PrivateLinearSVC", "a threshold")]
+
+
+def differ(name: str, options: str) -> list[str]:
+    """What differs between the fits to two tables."""
+    own, asked, grows = OPTIONS[options]
+    shown = []
+    for world in (0, 1):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model = fit(name, own, asked, world, grows=grows)
+        shown.append(show(model) | {"warnings": str([str(each.message) for each in told])})
+    assert shown[0].keys() == shown[1].keys()
+    return [part for part in shown[0] if shown[0][part] != shown[1][part]]
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_given_the_releases_a_fit_does_not_depend_on_its_table(name, options, nothing_but_noise) -> None:
+    assert differ(name, options) == []
+
+
+def test_a_planted_leak_is_seen(nothing_but_noise, monkeypatch) -> None:
+    """The exact share of rows that were shortened, in place of a noisy one."""
+    from consenso.estimators import learning
+
+    def count(records, rows, stages):
+        learnt = count_shortened(records, rows, stages)
+        return learnt + float(np.mean(np.linalg.norm(records.X, axis=1) > rows.row_bound))
+
+    count_shortened = learning.count_shortened
+    monkeypatch.setattr(learning, "count_shortened", count)
+    assert "_shortened" in differ("PrivateLogisticRegression", "public bounds")
