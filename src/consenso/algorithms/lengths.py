@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import MessageError
+from consenso.errors import MessageError, StepError
 from consenso.rows import moment_step
 from consenso.shards import Cohort
 
@@ -57,6 +57,8 @@ def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> In
     for k, scale in enumerate(SCALES):
         change = f.slopes(constant + scale * learnt) * learnt
         along[:, k] = scale * (change if change.ndim == 1 else change.sum(axis=1))
+    if not np.isfinite(along).all():
+        raise StepError("lengths: slopes along the model are finite, and one is not.")
     lengths = np.sqrt(np.einsum("ij,ij->i", along, along))
     along *= np.minimum(1.0, reach / np.maximum(lengths, np.finfo(float).tiny))[:, None]
     # Towards zero: nothing gets longer.

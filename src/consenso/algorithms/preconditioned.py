@@ -254,7 +254,8 @@ class PreconditionedFixedPoint(WhitenedSteps):
                 "constant": 0.3,
                 "threshold": 1.3,
                 "follows": True,
+                "lengths": True,
                 "noise": dict.fromkeys(("targets", "second moment", "gradient"), GaussianNoise(multiplier=2.0)),
-                "rounds": 9,
+                "rounds": 10,
             },
         )
