@@ -49,7 +49,9 @@ FORMS = {
     "kinks": lambda: form(Hinge(), looks=1, smoothing=0.5),
     "smoothed squares": lambda: form(Squared(), looks=1, pilot=1, smoothing=0.5),
     "kinks and pilot": lambda: form(Absolute(), looks=1, pilot=2, smoothing=2.0),
-    "counts of classes": lambda: form(Softmax(classes=3), looks=0, counts=True, constant=0.5),
+    "counts of classes and a length": lambda: form(
+        Softmax(classes=3), looks=0, counts=True, constant=0.5, lengths=True
+    ),
     "counts of numbers": lambda: form(Squared(), looks=1, pilot=1, counts=True, constant=0.5, follows=True),
     "counts and a threshold": lambda: form(Squared(), looks=0, pilot=1, counts=True, threshold=1.35),
 }

@@ -32,7 +32,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms import slope_sizes, target_counts
+from consenso.algorithms import lengths, slope_sizes, target_counts
+from consenso.algorithms.noise_levels import slope_limit
 from consenso.algorithms.shape import Example, Source
 from consenso.algorithms.whitened_steps import FIRST_LOOK, WhitenedSteps
 from consenso.algorithms.whitening import (
@@ -76,6 +77,8 @@ class Down:
     clip: float
     width: float
     share: float  # of its cost that the release of this round is
+    origin: Array  # the constant model; empty where lengths are not measured
+    reach: float  # of a record, in a round that asks for the length of x; 0 in all others
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,8 @@ class PreconditionedFixedPoint(WhitenedSteps):
     pilot: steps before slopes are measured; 0 for never. smoothing: width of the kinks of the loss.
     threshold: where residuals are clipped after the pilot, in standard deviations; None for the least expected excess.
     follows: whether the regularizer is stated for rows and slopes at their bounds, and follows their sizes.
-    rounds of the plan: looks, the largest number of steps, one for counts, and one if there is a pilot.
+    lengths: whether the length of the model is measured after the last step; for losses of labels that have slopes.
+    rounds of the plan: looks, the largest number of steps, one for counts, one if there is a pilot, one for lengths.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -141,7 +145,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
             return (target_counts.count_release(facts, kind, slope_sizes.BINS),)
         if kind == "second moment":
             return (moment_release(facts, several=self.looks > 1),)
-        return (gradient_release(facts),)
+        return (gradient_release(facts, lengths=self.scales),)
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
         """None beyond composing Gaussian sums."""
@@ -153,16 +157,28 @@ class PreconditionedFixedPoint(WhitenedSteps):
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The model and the metric."""
-        kind, share = self._kind(facts), 1.0
+        kind, share, x, reach = self._kind(facts), 1.0, hub.x, 0.0
         if kind == "second moment" and self.looks > 1:
             share = (FIRST_LOOK, 1 - FIRST_LOOK)[self._looked(facts.round)]
         elif kind == "gradient":
             share = self._share(hub)
-        return Down(x=hub.x, vectors=hub.vectors, values=hub.values, clip=hub.clip, width=hub.width, share=share)
+            if self._asks_length(hub):
+                x, reach = self.model(facts, hub), self._reach(facts)
+        return Down(
+            x=x,
+            vectors=hub.vectors,
+            values=hub.values,
+            clip=hub.clip,
+            width=hub.width,
+            share=share,
+            origin=hub.origin if self.lengths else np.empty(0),
+            reach=reach,
+        )
 
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """A second moment, a gradient over whitened and shortened rows, or squared slopes."""
         check_cost(down.clip, down.width, down.share)
+        lengths.check_reach(down.reach)
         metric, kind = Metric(down.vectors, down.values), self._kind(facts)
         if kind == "targets":
             return state, Up(total=release("targets", target_counts.count_targets(f)))
@@ -180,9 +196,15 @@ class PreconditionedFixedPoint(WhitenedSteps):
         if kind == "slopes":
             # The size of slopes is measured at their first width, whatever the hub says.
             return state, Up(total=release("slopes", count_slopes(f, down.x, Slopes(self.smoothing, 1.0))))
-        pulled = sum_gradients(f, down.x, Slopes(self.smoothing, down.width), whitening)
+        if down.reach and self.lengths:
+            slopes = lengths.sum_slopes(f, down.x, down.origin, down.reach)
+            total = np.concatenate([np.zeros((len(slopes), facts.dim)), slopes], axis=1)
+            bound = down.reach / slope_limit(facts.problem)
+            return state, Up(total=release("gradient", total, bound=bound, share=down.share))
+        pulled = metric.apply(sum_gradients(f, down.x, Slopes(self.smoothing, down.width), whitening), -0.5)
         bound = down.clip * (1.0 if self.smoothing else down.width)
-        return state, Up(total=release("gradient", metric.apply(pulled, -0.5), bound=bound, share=down.share))
+        total = np.concatenate([pulled, np.zeros((len(pulled), self.scales))], axis=1)
+        return state, Up(total=release("gradient", total, bound=bound, share=down.share))
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """Read the metric off the second moment; then preconditioned proximal steps."""
@@ -193,7 +215,9 @@ class PreconditionedFixedPoint(WhitenedSteps):
             return self._take_moment(facts, hub, total.total / records)
         if kind == "slopes":
             return self._take_sizes(facts, hub, total.total)
-        return self._take_step(facts, hub, total.total / records)
+        if self._asks_length(hub):
+            return self._take_length(facts, hub, total.total[facts.dim :] / records)
+        return self._take_step(facts, hub, total.total[: facts.dim] / records)
 
     @classmethod
     def example(cls) -> Example:
@@ -230,7 +254,8 @@ class PreconditionedFixedPoint(WhitenedSteps):
                 "constant": 0.3,
                 "threshold": 1.3,
                 "follows": True,
+                "lengths": True,
                 "noise": dict.fromkeys(("targets", "second moment", "gradient"), GaussianNoise(multiplier=2.0)),
-                "rounds": 9,
+                "rounds": 10,
             },
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consenso.algorithms import label_levels, noise_levels, target_counts
+from consenso.algorithms import label_levels, lengths, noise_levels, target_counts
 from consenso.algorithms.evidence import Evidence, Looked, products
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
 from consenso.algorithms.shape import require_positive
@@ -54,6 +54,7 @@ class WhitenedSteps:
     smoothing: float = 0.0
     threshold: float | None = None
     follows: bool = False
+    lengths: bool = False
     damping: bool = True
     averaging: bool = True
 
@@ -93,7 +94,12 @@ class WhitenedSteps:
     @property
     def other_rounds(self) -> int:
         """Rounds that are no steps."""
-        return self.counts + self.looks + (self.pilot > 0)
+        return self.counts + self.looks + (self.pilot > 0) + self.lengths
+
+    @property
+    def scales(self) -> int:
+        """At how many lengths of the model its loss is looked at in the end."""
+        return len(lengths.SCALES) if self.lengths else 0
 
     def _kind(self, facts: PublicFacts) -> str:
         if self.counts and facts.is_before(1):
@@ -138,6 +144,7 @@ class WhitenedSteps:
             looked=np.zeros(0),
             sizes=np.empty(0),
             met=np.empty(0),
+            length=0.0,
         )
         return hub if self.looks or self.counts else self._ready(facts, hub)
 
@@ -241,11 +248,36 @@ class WhitenedSteps:
         return NoiseLevels.of(facts, late * curvature, hub.effective)
 
     def _share(self, hub: Hub) -> float:
-        """Equal parts, those of the pilot smaller."""
+        """Equal parts, those of the pilot smaller, and what is kept for the length."""
+        if self._asks_length(hub):
+            return lengths.SHARE
+        steps = 1.0 - lengths.SHARE if self.lengths else 1.0
         if not self.pilot:
-            return 1.0 / hub.steps
+            return steps / hub.steps
         early = hub.taken < self.pilot
-        return PILOT_SHARE / self.pilot if early else (1 - PILOT_SHARE) / (hub.steps - self.pilot)
+        return steps * (PILOT_SHARE / self.pilot if early else (1 - PILOT_SHARE) / (hub.steps - self.pilot))
+
+    def _asks_length(self, hub: Hub) -> bool:
+        return self.lengths and 0 < hub.steps <= hub.taken
+
+    def _reach(self, facts: PublicFacts) -> float:
+        return lengths.choose_reach(self._length_noise(facts))
+
+    def _length_noise(self, facts: PublicFacts) -> float:
+        """Of a mean slope along the model, for a reach of 1."""
+        whole = facts.noise["gradient"] / slope_limit(facts.problem)
+        return whole / math.sqrt(lengths.SHARE) / facts.problem.records
+
+    def _take_length(self, facts: PublicFacts, hub: Hub, slopes: Array) -> Hub:
+        """The length of the least loss and penalty."""
+        learnt, regularizer = self.model(facts, hub) - hub.origin, self._regularizer(facts, hub)
+
+        def penalty(scale: float) -> float:
+            # A default penalty is for directions of which no record speaks; of the length all of them do.
+            return 0.0 if self.follows else float(regularizer.value(hub.origin + scale * learnt))
+
+        noise = self._reach(facts) * self._length_noise(facts)
+        return replace(hub, length=lengths.choose_length(slopes, noise, penalty))
 
     def _noise(self, facts: PublicFacts, hub: Hub) -> float:
         """Of a mean gradient that has the whole budget."""
@@ -328,8 +360,8 @@ class WhitenedSteps:
         return {RESIDUAL_CLIP: hub.width * slope_limit(facts.problem)}
 
     def finished(self, facts: PublicFacts, hub: Hub) -> bool:
-        """All steps were taken."""
-        return hub.taken > 0 and hub.taken >= hub.steps
+        """All steps were taken, and the length is known."""
+        return hub.taken > 0 and hub.taken >= hub.steps and (hub.length > 0 or not self.lengths)
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The prox of the average of the late points, which is as sparse as a prox is; or the last iterate."""
@@ -345,7 +377,8 @@ class WhitenedSteps:
             return x
         learnt = x - hub.origin
         size = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
-        return hub.origin + learnt * noise_levels.shrinkage_factor(size, 2 * self._noise_size(facts, hub))
+        kept = noise_levels.shrinkage_factor(size, 2 * self._noise_size(facts, hub))
+        return hub.origin + learnt * kept * (hub.length or 1.0)
 
     def _noise_size(self, facts: PublicFacts, hub: Hub) -> float:
         """How much noise adds to the squared size of a model in the metric: in all directions where they are alike."""
@@ -370,7 +403,7 @@ class WhitenedSteps:
             metric=hub.metric,
             point=point,
             pull=pull,
-            noise=self._noise(facts, hub) / float(np.sqrt(self._share(replace(hub, taken=hub.steps)) * hub.averaged)),
+            noise=self._noise(facts, hub) / float(np.sqrt(self._share(replace(hub, taken=hub.steps - 1)) * hub.averaged)),
             clip=hub.clip,
             limit=unit * hub.width,
             steps=hub.averaged,

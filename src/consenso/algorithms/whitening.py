@@ -63,6 +63,7 @@ class Hub:
     looked: Array  # the numbers of evidence.Looked; empty before a second moment was released
     sizes: Array  # noisy numbers of records by size of their slopes; empty before they are counted
     met: Array  # the model at which they were counted
+    length: float  # of the model, over what the steps have given it; 0 before it is measured
 
     @property
     def metric(self) -> Metric:
@@ -121,19 +122,20 @@ def moment_release(facts: PublicFacts, *, several: bool) -> Release:
     )
 
 
-def gradient_release(facts: PublicFacts) -> Release:
-    """Gradients over whitened rows, which share one cost."""
+def gradient_release(facts: PublicFacts, *, lengths: int = 0) -> Release:
+    """Gradients over whitened rows, which share one cost; or so many slopes along the model, in the same release."""
     problem = facts.problem
     slope = problem.weight_bound * slope_limit(problem) * (1 + rounding(facts))
     total = sum_rounding(problem.parties, slope * float(problem.unit_caps.sum()))
     return Release(
         name="gradient",
-        size=facts.dim,
+        size=facts.dim + lengths,
         at="sum",
         adaptive=True,
         parts=True,
         bounds=Bounds.of_contributions(record=slope, party=slope * facts.most, rounding=total),
-        why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)",
+        why="a slope times a whitened row shortened to the clip (docs/privacy.md#preconditioned-fixed-point)"
+        + (", or slopes along the model (docs/privacy.md#length-of-a-model)" if lengths else ""),
     )
 
 

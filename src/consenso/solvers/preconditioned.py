@@ -80,6 +80,7 @@ def recipe(request: Request) -> tuple[Any, int]:
         smoothing=smoothing,
         threshold=request.threshold,
         follows=request.penalty_follows,
+        lengths=loss.targets != "real" and loss.is_likelihood,
     )
     return algorithm, algorithm.other_rounds + MOST_STEPS
 

@@ -1,0 +1,82 @@
+"""How long a fitted model should be, measured at its end: how the loss changes as the model is made longer or shorter.
+
+Losses of labels flatten as scores grow, so that steps made for their curvature at the start end short of the optimum;
+and noise makes a model longer than it should be. Both are mended by one number, and one number is cheap:
+
+    a record    v_k = d/d(log s) phi(<a, origin + s (x - origin)>, b)   at the scales s_k of SCALES,
+                shortened to the length `reach`
+    released    the noisy sum of the v: the slope of the loss along the model at every scale
+    length      the scale of the least loss and penalty, where it is less than at 1 by more than noise explains
+
+Only records that a model gets very wrong are shortened, which lets the rest ask for a longer model than they should:
+`reach` is as wide as noise allows, so that with little noise nothing is shortened (docs/privacy.md#length-of-a-model).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from consenso.arrays import Array, IntArray
+from consenso.errors import MessageError, StepError
+from consenso.rows import moment_step
+from consenso.shards import Cohort
+
+# Half octaves: the loss is flat around the best length, and what is left as it was is left bit for bit.
+SCALES = 2.0 ** np.array([-2, -1, 0, 0.5, 1, 1.5])
+AS_IT_IS = int(np.flatnonzero(SCALES == 1.0)[0])
+# Of the budget of the gradients.
+SHARE = 0.04
+# A record reaches as far as lets noise move a slope by this much, from 1 (scores as large as labels call for) to 32.
+FINE, SHORTEST_REACH, LONGEST_REACH = 0.02, 1.0, 32.0
+# How many standard deviations of its noise a gain must have.
+STANDS_OUT = 2.0
+
+
+def choose_reach(noise: float) -> float:
+    """From the noise that a mean slope has for a reach of 1."""
+    return float(np.clip(FINE / max(noise, FINE / LONGEST_REACH), SHORTEST_REACH, LONGEST_REACH))
+
+
+def check_reach(reach: float) -> None:
+    """Refuse a reach that no honest hub names; 0 says that the length is not asked for."""
+    if not (reach == 0 or SHORTEST_REACH <= reach <= LONGEST_REACH):
+        raise MessageError(f"reach: it lies in [{SHORTEST_REACH:g}, {LONGEST_REACH:g}], or is 0, and it does not.")
+
+
+def sum_slopes(f: Cohort, x: Array, origin: Array, reach: float) -> Array:
+    """Sum over each party's rows of how their losses change with the log of the length, (parties, scales)."""
+    step = moment_step(np.sqrt(reach * f.problem.weight_bound), f.problem.row_cap) ** 2
+    return f.add_up(_slopes, step, x, origin, reach, step)
+
+
+def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> IntArray:
+    learnt, constant = f.linear_predictor(x - origin), f.linear_predictor(origin)
+    along = np.empty((f.rows, len(SCALES)))
+    for k, scale in enumerate(SCALES):
+        change = f.slopes(constant + scale * learnt) * learnt
+        along[:, k] = scale * (change if change.ndim == 1 else change.sum(axis=1))
+    if not np.isfinite(along).all():
+        raise StepError("lengths: slopes along the model are finite, and one is not.")
+    lengths = np.sqrt(np.einsum("ij,ij->i", along, along))
+    along *= np.minimum(1.0, reach / np.maximum(lengths, np.finfo(float).tiny))[:, None]
+    # Towards zero: nothing gets longer.
+    steps = np.trunc(f.weigh(along) / step).astype(np.int64)
+    owner = f.repeat_per_row(np.arange(len(f.sizes), dtype=np.float64)).astype(np.int64)
+    out = np.zeros((len(f.sizes), len(SCALES)), dtype=np.int64)
+    np.add.at(out, owner, steps)
+    return out
+
+
+def choose_length(slopes: Array, noise: float, penalty: Callable[[float], float]) -> float:
+    """The best of SCALES by noisy mean slopes and a penalty at each scale; 1 where nothing stands out."""
+    steps = np.diff(np.log(SCALES))
+    # The rule of trapezoids, as weights of the slopes: (scales, scales).
+    each = np.zeros((len(SCALES), len(SCALES)))
+    for k, width in enumerate(steps):
+        each[k + 1 :, [k, k + 1]] += width / 2
+    weights = each - each[AS_IT_IS]
+    gained = weights @ slopes + np.array([penalty(float(scale)) for scale in SCALES])
+    gained += STANDS_OUT * noise * np.linalg.norm(weights, axis=1) - gained[AS_IT_IS]
+    return float(SCALES[int(np.argmin(np.where(np.isfinite(gained), gained, np.inf)))])
