@@ -76,6 +76,12 @@ class Layout:
         return flat.sum(keepdims=True) if self.parties == 1 else np.add.reduceat(flat, self.offsets[:-1])
 
 
+    def whole_sums(self, per_row: IntArray) -> IntArray:
+        """Sums over the rows of each party of whole numbers (rows, k), (parties, k)."""
+        before = np.concatenate([np.zeros((1, per_row.shape[1]), dtype=np.int64), np.cumsum(per_row, axis=0)])
+        return np.diff(before[self.offsets], axis=0)
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """A matrix of rows with their layout."""
@@ -146,6 +152,10 @@ class Rows:
             kernels.run(kernels.dense_scores_many, offsets, work, self.matrix, offsets, x, out)
         return out[:, 0] if self.outputs == 1 else out
 
+    def products(self, vectors: Array) -> Array:
+        """<row, vector> for every row and every column of vectors (features, k), (rows, k)."""
+        return self._predict_shared(np.ascontiguousarray(vectors))
+
     def rmatvec(self, coefficients: Array) -> Array:
         """Sum over the rows of each party of coefficient times row, (parties, dim)."""
         if self.parties == 1:
@@ -176,15 +186,16 @@ class Rows:
 
     def exact_sums(self, coefficients: Array, step: float) -> IntArray:
         """`rmatvec` in whole steps, each product rounded to the nearest: no order or batch of rows changes a bit."""
-        weights = np.ascontiguousarray(coefficients, dtype=np.float64).reshape(self.count, self.outputs)
+        columns = 1 if coefficients.ndim == 1 else coefficients.shape[1]
+        weights = np.ascontiguousarray(coefficients, dtype=np.float64).reshape(self.count, columns)
         given: tuple[Any, ...] = (*self._compress(), self.features) if self.is_sparse else (self.matrix,)
-        work, offsets = self._row_work(), self.layout.offsets
+        work, offsets = self._row_work() / self.outputs * columns, self.layout.offsets
         if self.count * work <= whole_steps.FEW_PRODUCTS:
             add_up: Any = whole_steps.sum_sparse if self.is_sparse else whole_steps.sum_dense
             return cast(IntArray, add_up(*given, weights, offsets, step).reshape(self.parties, -1))
         from consenso.kernels import exact_sums
 
-        out = np.zeros((self.parties, self.features, self.outputs), dtype=np.int64)
+        out = np.zeros((self.parties, self.features, columns), dtype=np.int64)
         kernel: Any = exact_sums.sparse_exact_sums if self.is_sparse else exact_sums.dense_exact_sums
         exact_sums.run_chunks(kernel, offsets, work, (*given, weights), step, out)
         return out.reshape(self.parties, -1)

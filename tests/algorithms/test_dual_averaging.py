@@ -11,6 +11,7 @@ from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of, silos, 
 
 from consenso import PrivateLasso, PrivateLogisticRegression
 from consenso.algorithms.centring import Centring, check_centring
+from consenso.algorithms.directions import sum_lengths, sum_range
 from consenso.algorithms.dual_averaging import DualAveraging
 from consenso.errors import InputError, MessageError, PreconditionError
 from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
@@ -128,14 +129,14 @@ def test_centred_scores_and_lengths_are_those_of_centred_rows(scales) -> None:
         cohort = Shards.from_parties(problem, [(rows, np.ones(50))]).cohort()
         centring, w = Centring(shift, 0.5, scales), rng.normal(size=4)
         centred = X - shift * X[:, 3:]
-        np.testing.assert_allclose(cohort.linear_predictor(centring.model(w)), centred @ w)
+        np.testing.assert_allclose(cohort.linear_predictor(centring.model(w, 4)), centred @ w)
         centred = centred * (scales if scales.size else 1.0)
         lengths = centring.factors(cohort) * np.linalg.norm(centred, axis=1)
         assert lengths.max() <= 0.5
         assert lengths.max() == pytest.approx(0.5)
         np.testing.assert_allclose(centring.center(cohort.rmatvec(np.ones(50)))[0], centred.sum(axis=0))
         plain = Centring(shift, 0.5).center(cohort.rmatvec(np.ones(50)))[0]
-        np.testing.assert_allclose(centring.unscale(centred.sum(axis=0)), plain)
+        np.testing.assert_allclose(centring.widen(centred.sum(axis=0)), plain)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +147,98 @@ def test_a_party_refuses_scales_that_no_honest_hub_names(scales) -> None:
     with pytest.raises(MessageError, match="scales"):
         check_centring(facts, Centring(np.empty(0), 0.5, scales), 1.0, 0.5)
     check_centring(facts, Centring(np.empty(0), 0.5, np.full(3, 0.01)), 1.0, 0.5)
+
+
+@pytest.mark.parametrize("rows", [np.asarray, sparse.csr_array], ids=["dense", "compressed"])
+def test_rows_are_made_smaller_along_directions(rows) -> None:
+    """Lengths, sums, models and slopes are those of (I - V (1 - s) V') d (a - t a_last)."""
+    rng = np.random.default_rng(4)
+    X, shift, scales = rng.normal(size=(50, 5)) / 3, np.array([0.3, -0.5, 0.0, 0.1, 0.0]), np.array([1, 0.5, 0.2, 1, 1])
+    X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
+    V, s = np.linalg.qr(rng.normal(size=(5, 2)))[0], np.array([0.1, 1.0])
+    problem = Problem(
+        loss=Logistic(), regularizer=L2(strength=0.1), features=5, sizes=np.array([20, 30]), row_bound=1.0
+    )
+    cohort = Shards.from_parties(problem, [(rows(X[:20]), np.ones(20)), (rows(X[20:]), np.ones(30))]).cohort()
+    centring, centred = Centring(shift, 0.2, scales, V, s), scales * (X - shift * X[:, 4:])
+    small = centred - centred @ V * (1 - s) @ V.T
+    lengths = np.linalg.norm(small, axis=1)
+    np.testing.assert_allclose(centring.squared_lengths(cohort), lengths**2, rtol=1e-9)
+    factors = centring.factors(cohort)
+    assert (factors * lengths).max() <= 0.2
+    np.testing.assert_allclose(factors, np.minimum(1, 0.2 / lengths), rtol=1e-9)
+    sums = centring.center(cohort.rmatvec(factors))
+    np.testing.assert_allclose(sums[1], (factors[:, None] * small)[20:].sum(axis=0), atol=1e-12)
+
+    wide = rng.normal(size=7)  # the second direction is not strong, and its number counts for nothing
+    along, across = centred @ V[:, :1], centred - centred @ V[:, :1] @ V[:, :1].T
+    scores = across @ (wide[:5] / scales) + along[:, 0] * wide[5]
+    np.testing.assert_allclose(cohort.linear_predictor(centring.model(wide, 5)), scores)
+    gradient = centring.widen(small.sum(axis=0))
+    np.testing.assert_allclose(gradient, np.append(across.sum(axis=0) / scales, [along.sum(), 0.0]), atol=1e-12)
+    slope, step = rng.normal(size=5), 1e-6
+    plain = Centring(np.zeros(5), 0.2, scales, V, s)
+    change = [(plain.model(wide + step * e, 5) - plain.model(wide, 5)) @ slope / step for e in np.eye(7)]
+    np.testing.assert_allclose(plain.pull_back(slope), change, atol=1e-7)
+
+    told = sum_lengths(cohort, Centring(shift, 3.0, scales), V, 2)
+    squares = np.square(centred @ V)
+    expected = np.column_stack([squares, np.square(centred).sum(axis=1) - squares.sum(axis=1)])
+    np.testing.assert_allclose(told, [expected[:20].sum(axis=0), expected[20:].sum(axis=0)], atol=1e-9)
+    short = centred * np.minimum(1, 0.2 / np.linalg.norm(centred, axis=1))[:, None]
+    told = sum_range(cohort, Centring(shift, 0.2, scales), V)
+    np.testing.assert_allclose(told[0], (short[:20].T @ short[:20] @ V).ravel(), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "directions", [np.ones((3, 2)), np.full((3, 2), np.nan), np.eye(3)[:, :1], np.eye(3)[:, :2] * (1 + 1e-8)], ids=str
+)
+def test_a_party_refuses_directions_that_no_honest_hub_names(directions) -> None:
+    facts = PublicFacts.everyone(DualAveraging.example().problem, rounds=9)
+    shrinks = np.ones(directions.shape[1])
+    with pytest.raises(MessageError, match="directions"):
+        check_centring(facts, Centring(np.zeros(3), 0.5, np.ones(3), directions, shrinks), 1.0, 0.5, 2)
+    good = Centring(np.zeros(3), 0.5, np.ones(3), np.eye(3)[:, :2], shrinks := np.array([0.1, 1.0]))
+    check_centring(facts, good, 1.0, 0.5, 2)
+    with pytest.raises(MessageError, match="shrinks"):
+        check_centring(facts, replace(good, shrinks=shrinks * 2), 1.0, 0.5, 2)
+
+
+def test_columns_that_move_together_are_taken_apart() -> None:
+    """One direction has most of every row, and what is across it says all: rows without it are short, noise is less."""
+    rng = np.random.default_rng(5)
+    features, records = 60, 4000
+    X = 0.3 * rng.normal(size=(records, features)) + rng.normal(size=(records, 1)) * rng.choice([-1, 1], size=features)
+    X /= np.quantile(np.linalg.norm(X, axis=1), 0.95)
+    w = np.linalg.svd(X, full_matrices=False)[2][0]
+    y = ((X - np.outer(X @ w, w)) @ rng.normal(size=features) > 0).astype(int)
+
+    def wrong(directions: int) -> float:
+        problem = Problem(
+            loss=Logistic(), regularizer=L2(strength=1e-5), features=features, sizes=np.array([records]), row_bound=1.0
+        )
+        names = ("squares", "lengths", "range", "gradient") if directions else ("squares", "gradient")
+        noise = {name: GaussianNoise(multiplier=10.0 if name != "gradient" else 3.0) for name in names}
+        algorithm = DualAveraging(directions=directions)
+        rounds = algorithm.looks(problem) + 60
+        made = plan(problem, algorithm, rounds=rounds, noise=noise, sampler=Seeded(1), trust="curator")
+        model, _ = execute(made, Shards.from_parties(problem, [(X, 2.0 * y - 1)]))
+        return float(np.mean((X @ model > 0) != y))
+
+    assert wrong(4) < 0.7 * wrong(0)
+
+
+def test_directions_are_looked_for_where_noise_leaves_them() -> None:
+    from consenso.privacy.calibrate import Mu
+    from consenso.solvers import wide
+    from consenso.solvers.request import Request
+
+    def asked(records: int, features: int) -> int:
+        problem = replace(DualAveraging.example().problem, features=features, sizes=np.array([records]))
+        return wide.recipe(Request(problem=problem, target=Mu(mu=0.3)))[0].directions
+
+    assert asked(50_000, 2000) == wide.DIRECTIONS
+    assert asked(500, 2000) == asked(10**9, 200_000) == 0
 
 
 def test_small_columns_are_heard_beside_large_ones() -> None:

@@ -129,6 +129,10 @@ class Cohort:
         """<row, x> of every row, (rows,) or (rows, outputs)."""
         return self._rows.linear_predictor(self._check(x, "x"))
 
+    def products(self, vectors: Array) -> Array:
+        """<row, vector> of every row and every column of vectors (features, k), (rows, k)."""
+        return self._rows.products(vectors)
+
     def slopes(self, scores: Array) -> Array:
         """Slopes of the loss at the scores, shaped like them."""
         return self.problem.loss.slope(scores, self._targets)
@@ -180,7 +184,10 @@ class Cohort:
         return self._remembered[key]
 
     def exact_sums(self, coefficients: Array, step: float) -> IntArray:
-        """`rmatvec` in whole steps, (parties, dim), which no order or batch of rows changes."""
+        """`rmatvec` in whole steps, which no order or batch of rows changes.
+
+        coefficients: (rows,) or (rows, k), for sums (parties, features) or (parties, features * k).
+        """
         if not np.isfinite(coefficients).all():
             raise StepError("exact_sums: coefficients are finite, and one is not.")
         return self._rows.exact_sums(coefficients, step)
@@ -192,6 +199,10 @@ class Cohort:
     def exact_squares(self, step: float) -> IntArray:
         """Sums of squared entries of rows in whole steps, (parties, features); the cost is that of the non-zeros."""
         return self._rows.exact_squares(step)
+
+    def whole_sums(self, per_row: IntArray) -> IntArray:
+        """Sums over each party's rows of whole numbers (rows, k), (parties, k)."""
+        return self._rows.layout.whole_sums(per_row)
 
     def weigh(self, per_row: Array) -> Array:
         """Numbers of each row, (rows,) or (rows, outputs), times its weight."""

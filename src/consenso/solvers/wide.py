@@ -12,6 +12,12 @@ NAME = "wide"
 PLACE = 1
 # Steps that let a coefficient grow to REACH whatever the noise is, since rates follow it.
 STEPS = 100
+# Directions that are looked for in which columns move together: more cost time, and none of them budget.
+DIRECTIONS = 8
+# They are looked for where one that has this part of the squared lengths of rows would be found.
+LARGEST_PART = 0.5
+# Beyond so many columns the vectors of all directions are longer than most tables.
+MOST_COLUMNS = 100_000
 # How wide the kink of a hinge is made, which rates follow.
 HINGE_WIDTH = 0.5
 
@@ -30,10 +36,21 @@ def excess(request: Request) -> float:
 
 def recipe(request: Request) -> tuple[Any, int]:
     """A fixed number of steps; the rest follows from released values."""
-    from consenso.algorithms.dual_averaging import DualAveraging, looks  # only the chosen solver's is needed
+    from consenso.algorithms.dual_averaging import DualAveraging  # only the chosen solver's is needed
 
     problem = request.problem
     smoothing = 0.0
     if math.isinf(problem.loss.curvature_bound):
         smoothing = HINGE_WIDTH if problem.target_bound is None else problem.target_bound
-    return DualAveraging(smoothing=smoothing), looks(problem) + STEPS
+    made = DualAveraging(smoothing=smoothing, directions=_directions(request))
+    return made, made.looks(problem) + STEPS
+
+
+def _directions(request: Request) -> int:
+    """How many directions are looked for: public facts say whether noise leaves any to be found."""
+    from consenso.algorithms.directions import FOUND, PASSES, RANGE_SHARE
+
+    problem = request.problem
+    noise = forecast.gradient_noise(request) * math.sqrt(PASSES / RANGE_SHARE)
+    part = FOUND * noise * (math.sqrt(problem.features) + math.sqrt(DIRECTIONS))
+    return DIRECTIONS if problem.features <= MOST_COLUMNS and part <= LARGEST_PART else 0

@@ -1,0 +1,358 @@
+"""What the hub of DualAveraging makes of its releases: centres, scales, directions, rates, what is left out.
+
+All of it is post-processing; rows are never seen here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from consenso.algorithms import noise_levels
+from consenso.algorithms.centring import (
+    LEAST_SCALE,
+    LONGEST_SHIFT,
+    MOST_DIRECTIONS,
+    NARROWEST_WIDTH,
+    SHORTEST_CLIP,
+    Centring,
+)
+from consenso.algorithms.directions import (
+    LENGTHS_SHARE,
+    PASSES,
+    RANGE_SHARE,
+    Pass,
+    most_directions,
+    shrink,
+    start_directions,
+)
+from consenso.algorithms.shape import require_positive
+from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.metric import prox_in_diagonal
+from consenso.problem import Problem
+from consenso.public_facts import PublicFacts
+from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Unpenalized
+
+# Shares of the squared budget.
+MEAN_SHARE, SQUARES_SHARE = 0.01, 0.02
+# How far noise may move a coefficient of a row at its bound, in units in which scores matter.
+REACH = 2.0
+# What is smaller than so many standard deviations of its noise is left out of the model.
+HIDDEN = 1.0
+# Centred rows are shortened to this part of their typical length: most of them then weigh alike, and noise is less.
+CLIP = 0.7
+# Exponent of the scales of columns: 1 gives all of them one size, as far as they stand out.
+SCALING = 1.0
+# The free column over all others, in a scaled row: as the constant of an intercept over a row at its bound.
+FREE_SHARE = 0.5
+# Strong directions are taken in steps of this part of the inverse curvature: noise has turned them a little, and what
+# lies across them is not quite apart. Steps across are no longer than what was left there of the strongest allows.
+APART = 0.5
+# No column has less than this part of its variance across the directions.
+LEAST_ACROSS = 0.05
+# A column has a mean if that is so many standard deviations of its noise away from 0.
+STANDS_OUT = 3.0
+# Columns are taken for no emptier than this part of the squared row bound.
+EMPTIEST = 1e-8
+
+
+@dataclass(frozen=True)
+class Hub:
+    """What the releases so far have told, and the iterate."""
+
+    shift: Array  # t; empty while rows are not centred
+    scales: Array  # d; empty while columns are as they came
+    directions: Array  # V, (features, k); (0, 0) while there are none
+    shrinks: Array  # s, (k,)
+    found: Array  # 1 for directions that stand out, (k,)
+    astray: float  # the longest that is left across the directions of what lies along them
+    variances: Array  # v of the columns, then of the directions
+    length: float  # of a typical centred row
+    clip: float
+    width: float  # of slopes, relative to their bound
+    step: float  # of all rates
+    taken: int
+    gradient: Array  # the last one
+    u: Array
+
+    @property
+    def centring(self) -> Centring:
+        """How rows are centred, scaled and shortened."""
+        return Centring(self.shift, self.clip, self.scales, self.directions, self.shrinks)
+
+    @property
+    def weight(self) -> float:
+        """How much a typical record is shortened: the loss counts so much less, and so must the regularizer."""
+        return min(1.0, self.clip / self.length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragedSteps:
+    """Settings, and the rules that follow from them and from what was released."""
+
+    clip: float | None = None
+    width: float | None = None
+    smoothing: float = 0.0
+    hidden: float = HIDDEN
+    scaling: float = SCALING
+    directions: int = 0
+
+    def __post_init__(self) -> None:
+        if self.clip is not None:
+            require_positive(self, clip=self.clip)
+        if self.width is not None and not NARROWEST_WIDTH <= self.width <= 1:
+            raise InputError(f"DualAveraging(width={self.width}): a width lies in [{NARROWEST_WIDTH:g}, 1].")
+        if not 0 <= self.scaling <= 1:
+            raise InputError(f"DualAveraging(scaling={self.scaling}): an exponent between 0, for none, and 1.")
+        if not 0 <= self.directions <= MOST_DIRECTIONS or self.directions != int(self.directions):
+            raise InputError(f"DualAveraging(directions={self.directions}): from 0, for none, to {MOST_DIRECTIONS}.")
+        for name in ("smoothing", "hidden"):
+            if not 0 <= getattr(self, name) < np.inf:
+                raise InputError(f"DualAveraging({name}={getattr(self, name)}): {name} is a finite number, 0 for none.")
+
+    @property
+    def noise_weights(self) -> Mapping[str, float]:
+        """Multipliers of the releases relative to that of a single release with the whole budget."""
+        parts = {"mean": MEAN_SHARE, "squares": SQUARES_SHARE}
+        if self.directions:
+            parts |= {"lengths": LENGTHS_SHARE, "range": RANGE_SHARE}
+        spent = sum(parts.values()) + parts.get("lengths", 0.0)  # which are released twice
+        return {name: part**-0.5 for name, part in (parts | {"gradient": 1 - spent}).items()}
+
+    def looks(self, problem: Problem) -> int:
+        """Rounds that are no steps."""
+        return 1 + _free(problem) + (PASSES + 2 if self._count(problem) else 0)
+
+    def _count(self, problem: Problem) -> int:
+        """How many directions are looked for."""
+        wanted = self.directions if _square_of(problem) is not None else 0
+        return most_directions(wanted, problem.features, _free(problem))
+
+    def _kind(self, facts: PublicFacts) -> str:
+        free, count = _free(facts.problem), self._count(facts.problem)
+        if free and facts.is_before(1):
+            return "mean"
+        if facts.is_before(free + 1):
+            return "squares"
+        if not count or not facts.is_before(free + PASSES + 3):
+            return "gradient"
+        between = facts.is_before(free + PASSES + 2) and not facts.is_before(free + 2)
+        return "range" if between else "lengths"
+
+    def _steps(self, facts: PublicFacts) -> int:
+        return max(1, facts.rounds - self.looks(facts.problem))
+
+    def start(self, facts: PublicFacts) -> Hub:
+        """The zero model."""
+        bound, count = facts.problem.row_bound, self._count(facts.problem)
+        zero = np.zeros(facts.dim + count * facts.problem.outputs)
+        return Hub(
+            shift=np.empty(0),
+            scales=np.empty(0),
+            directions=np.empty((0, 0)),
+            shrinks=np.empty(0),
+            found=np.zeros(count),
+            astray=0.0,
+            variances=np.full(facts.problem.features + count, bound**2),
+            length=bound,
+            clip=bound,
+            width=1.0,
+            step=1.0,
+            taken=0,
+            gradient=zero,
+            u=zero,
+        )
+
+    def _measure(self, facts: PublicFacts, hub: Hub, squares: Array, noise: float) -> Hub:
+        """Variances around the mean, the length of a typical row, and what follows from both."""
+        bound = facts.problem.row_bound
+        last = float(np.clip(squares[-1], 0.0, bound**2))
+        around = squares - (np.square(hub.shift) * last if hub.shift.size else 0.0)
+        variances = np.clip(around, max(noise, EMPTIEST * bound**2), bound**2)
+        scales = self._scales(facts, variances, around, noise)
+        variances = np.append(variances, hub.variances[len(variances) :])
+        hub = replace(hub, scales=scales, variances=variances, width=self._width(facts))
+        return self._clip(facts, hub, _trace(around, scales, noise))
+
+    def _clip(self, facts: PublicFacts, hub: Hub, squared: float, part: float = CLIP) -> Hub:
+        """Rows of this mean squared length are shortened to a part of it."""
+        bound = facts.problem.row_bound
+        length = float(np.sqrt(np.clip(squared, (SHORTEST_CLIP * bound) ** 2, bound**2)))
+        longest = bound * (1 + float(np.linalg.norm(hub.shift)))
+        clip = part * length if self.clip is None else self.clip
+        return replace(hub, length=length, clip=float(np.clip(clip, SHORTEST_CLIP * bound, longest)))
+
+    def _shorten(self, facts: PublicFacts, hub: Hub, squares: Array, noise: float) -> Hub:
+        """The length of a typical row; the second time, what lies along directions is made smaller."""
+        problem, least = facts.problem, EMPTIEST * facts.problem.row_bound**2
+        across = max(float(squares[-1]) + noise, least)
+        if not hub.directions.size:
+            start = start_directions(problem.features, self._count(problem), _free(problem))
+            hub = replace(hub, directions=start, shrinks=np.ones(start.shape[1]))
+            return self._clip(facts, hub, across, part=1.0)
+        along = np.clip(squares[:-1], max(noise, least), problem.row_bound**2)
+        across += float(along @ (1 - hub.found))
+        shrinks = np.maximum(shrink(along, across, hub.found), LEAST_SCALE)
+        strong = shrinks < 1
+        columns, scales = hub.variances[: problem.features], np.square(hub.scales)
+        taken = np.square(hub.directions) @ np.where(strong, along, 0.0)
+        left = np.maximum(columns - taken / scales, LEAST_ACROSS * columns)
+        astray = float(np.max(hub.astray * np.where(strong, along, 0.0)))
+        hub = replace(hub, shrinks=shrinks, astray=astray, variances=np.append(left, along))
+        return self._clip(facts, hub, across + float(np.square(shrinks) @ np.where(strong, along, 0.0)))
+
+    def _turn(self, facts: PublicFacts, hub: Hub, products: Array, noise: float) -> Hub:
+        """Directions after one more pass."""
+        found = Pass.read(
+            products.reshape(facts.problem.features, -1), noise * hub.clip**2 * PASSES**0.5, _free(facts.problem)
+        )
+        turned = float(np.max(found.astray * found.found))
+        return replace(hub, directions=found.vectors, found=found.found, astray=turned)
+
+    def _scales(self, facts: PublicFacts, variances: Array, around: Array, noise: float) -> Array:
+        """What columns are multiplied with; the free one keeps its share of a row.
+
+        Columns that noise may have made large are left alone: see `_level`.
+        """
+        if not self.scaling:
+            return np.ones(len(variances)) if self._count(facts.problem) else np.empty(0)
+        rest = len(variances) - _free(facts.problem)
+        scales = np.ones(len(variances))
+        least = max(float(variances[:rest].min()), _level(rest) * noise)
+        scales[:rest] = np.minimum(least / variances[:rest], 1.0) ** (self.scaling / 2)
+        scales[rest:] = FREE_SHARE * np.sqrt(max(_trace(around[:rest], scales[:rest], noise), 0.0) / variances[rest:])
+        return np.clip(scales, LEAST_SCALE, 1.0)
+
+    def _width(self, facts: PublicFacts) -> float:
+        """Where slopes of labels are clipped; real targets have residuals, whose size is part of the loss."""
+        if self.width is not None:
+            return self.width
+        if self.smoothing or facts.problem.loss.targets == "real":
+            return 1.0
+        return noise_levels.NoiseLevels.of(facts, self._curvature(facts), facts.problem.features).slopes
+
+    def _curvature(self, facts: PublicFacts) -> float:
+        return noise_levels.curvature_of(facts.problem.loss, self.smoothing)
+
+    def _noise(self, facts: PublicFacts, hub: Hub) -> Array:
+        """Of the mean gradient of one step in the units of the columns, wide."""
+        width = 1.0 if self.smoothing else hub.width
+        whole = facts.noise.get("gradient", 0.0) * hub.clip * width / facts.problem.records
+        noise = whole * float(np.sqrt(self._steps(facts)))
+        return hub.centring.widen_noise(noise, facts.problem.features, facts.problem.outputs)
+
+    def _rates(self, facts: PublicFacts, hub: Hub) -> Array:
+        """Step sizes, wide."""
+        problem, outputs, curvature = facts.problem, facts.problem.outputs, self._curvature(facts)
+        bend = curvature * hub.variances
+        if hub.directions.size:
+            bend = bend + float(_square_of(problem) or 0.0)
+        rates = np.repeat(hub.step / (hub.weight * bend), outputs)
+        spread = self._noise(facts, hub) * float(np.sqrt(self._steps(facts)))  # of the sum of all gradients
+        rest = facts.dim - _free(problem) * outputs
+        if spread.any():
+            unit = 1.0 if problem.target_bound is None else noise_levels.RESIDUAL * problem.target_bound
+            rates[:rest] = np.minimum(rates[:rest], hub.step * REACH * unit / (problem.row_bound * spread[:rest]))
+        if hub.directions.size:
+            if hub.astray:
+                most = hub.step * APART / (curvature * hub.weight * hub.astray) * np.square(hub.scales)
+                rates[:rest] = np.minimum(rates[:rest], np.repeat(most, outputs)[:rest])
+            rates[facts.dim :] *= APART * np.repeat(hub.shrinks < 1, outputs)
+        return rates
+
+    def _take_step(self, facts: PublicFacts, hub: Hub, gradient: Array) -> Hub:
+        noise, rates = self._noise(facts, hub), self._rates(facts, hub)
+        gradient = hub.centring.widen(gradient)
+        if hub.directions.size:
+            gradient = gradient + hub.weight * self._pull(facts, hub)
+        # In the coordinates in which all steps are equal.
+        root = np.sqrt(rates)
+        loudest = float(np.sqrt(np.mean(rates * np.square(noise))))
+        step = noise_levels.shorter(hub.step, gradient * root, hub.gradient * root, loudest)
+        shrunk = step / hub.step
+        u = hub.u * shrunk - shrunk * rates * gradient
+        if not hub.directions.size:
+            u = prox_in_diagonal(facts.problem.regularizer, u, shrunk * rates * hub.weight)
+        return replace(hub, step=step, taken=hub.taken + 1, gradient=gradient, u=u)
+
+    def _pull(self, facts: PublicFacts, hub: Hub) -> Array:
+        """The slope of the square in a wide model."""
+        problem = facts.problem
+        slope = float(_square_of(problem) or 0.0) * self._leave_out(facts, hub)
+        slope[facts.dim - _free(problem) * problem.outputs :] = 0.0
+        return hub.centring.pull_back(slope)
+
+    def _leave_out(self, facts: PublicFacts, hub: Hub) -> Array:
+        """The model, without what noise alone may have moved."""
+        problem = facts.problem
+        if not hub.taken:
+            return np.zeros(facts.dim)
+        hidden = self.hidden
+        if hidden and _asks_for_zeros(problem.regularizer):
+            # What is left is to stand out of all columns: the largest of m noises is about so many deviations.
+            hidden = max(hidden, math.sqrt(2 * math.log(2 * facts.dim)))
+        moved = hidden * self._noise(facts, hub) * float(np.sqrt(hub.taken))
+        free = _free(problem) * problem.outputs
+        threshold = self._rates(facts, hub) * moved
+        threshold[facts.dim - free :] = 0.0
+        w = hub.u - np.clip(hub.u, -threshold, threshold)
+        if problem.regularizer.is_constraint:
+            w = problem.regularizer.prox(w, 0.0)
+        return hub.centring.model(w, problem.features)
+
+
+def _square_of(problem: Problem) -> float | None:
+    """The strength of a regularizer that is a square of all columns but the free one, 0 for none; else None."""
+    regularizer = problem.regularizer
+    inner = regularizer.inner if isinstance(regularizer, Unpenalized) and _free(problem) else regularizer
+    if isinstance(inner, L2):
+        return inner.strength
+    return 0.0 if isinstance(inner, NoPenalty) else None
+
+
+def _asks_for_zeros(regularizer: Regularizer) -> bool:
+    inner = regularizer.inner if isinstance(regularizer, Unpenalized) else regularizer
+    return isinstance(inner, L1) or (isinstance(inner, ElasticNet) and inner.l1 > 0)
+
+
+def _free(problem: Problem) -> int:
+    """1 if the regularizer leaves the last column alone, and no other."""
+    regularizer = problem.regularizer
+    return int(isinstance(regularizer, Unpenalized) and regularizer.last == problem.outputs and problem.features > 1)
+
+
+def _level(columns: int) -> float:
+    """Standard deviations of its noise from which on a column is made smaller, at least 1.
+
+    To make columns smaller that noise has made large biases the length of rows, by E max(z - level, 0) of them each:
+    all together by one standard deviation of the sum at most.
+    """
+    if columns < 8:
+        return 1.0
+    found = brentq(lambda level: norm.pdf(level) - level * norm.sf(level) - columns**-0.5, 0.0, 10.0)
+    return max(1.0, float(found))
+
+
+def _trace(around: Array, scales: Array, noise: float) -> float:
+    """The mean squared length of scaled rows, above the truth but for one table in forty.
+
+    A clip that is too short costs more than one that is too long.
+    """
+    weights = np.square(scales) if scales.size else np.ones(len(around))
+    return float(weights @ around) + 2 * noise * float(np.linalg.norm(weights))
+
+
+def find_shift(mean: Array, noise: float) -> Array:
+    """Means in units of that of the free column, 0 where they do not stand out; none at all where it does not."""
+    clear = np.abs(mean) > STANDS_OUT * noise
+    if not clear[-1]:
+        return np.zeros_like(mean)
+    shift: Array = np.where(clear, mean / mean[-1], 0.0)
+    shift[-1] = 0.0
+    return shift if float(np.linalg.norm(shift)) <= LONGEST_SHIFT else np.zeros_like(mean)
