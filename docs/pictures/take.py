@@ -21,6 +21,7 @@ CHROMIUM = "/usr/bin/chromium"
 WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 TALLEST = {1280: 1500, 390: 2200}  # pixels of a picture
 LONG = ("explorer-peers",)  # pages whose point is further down
+RUNS = 5  # of each study that is compared
 COLOURS = 96  # of a picture, which keeps it small
 
 
@@ -78,8 +79,8 @@ def list_pages(folder: Path, stack: ExitStack) -> Iterator[tuple[str, str, str |
 
 
 def _simulated(folder: Path) -> Iterator[tuple[str, str, str | None]]:
-    """A forecast, and the three settings compared over five budgets: the picture of the README."""
-    from consenso.cli.compare import draw, plan_or_train
+    """A forecast, and the three settings compared over six budgets: the picture of the README."""
+    from consenso.cli.compare import draw, train_repeatedly
     from consenso.report.expected import forecast_html
     from consenso.study import Study
     from consenso.study.forecast import forecast
@@ -92,7 +93,7 @@ def _simulated(folder: Path) -> Iterator[tuple[str, str, str | None]]:
         for name in ("central", "federated", "decentralized")
         for epsilon in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
     ]
-    rows = [plan_or_train(name, study, folder / "compare" / name) for name, study in studies]
+    rows = [row for name, study in studies for row in train_repeatedly(name, study, folder / "compare", RUNS)]
     drawn = draw(rows, [study for _, study in studies])
     assert drawn is not None
     page, picture, *_ = drawn.write(folder / "compare", "compare")
