@@ -72,7 +72,7 @@ def show(
     if as_json:
         typer.echo(json.dumps(rows, indent=2, allow_nan=False))
     else:
-        _show(rows)
+        (_show if len(rows) <= MOST_BESIDE else _show_below)(rows)
         for path in written[:1]:
             typer.echo(f"Page: {path}")
 
@@ -244,8 +244,6 @@ def _show(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    if len(rows) > MOST_BESIDE:
-        return _show_below(rows)
     table = Table(title="Side by side", title_justify="left")
     columns = [
         "algorithm",

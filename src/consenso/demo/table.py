@@ -20,7 +20,7 @@ AGAINST = {"public": "the public", "server": "the server", "eavesdropper": "ever
 
 def quality(trained: DemoRun) -> tuple[str, str, str]:
     """The measure of the private model, of the exact fit and of the simplest guess, as people read them."""
-    kind = ".1%" if trained.measure == "accuracy" else ".3g"
+    kind = ".1%" if trained.measure == "accuracy" else "#.3g"
     unit = "" if trained.measure == "accuracy" else " days"
     return (
         f"{trained.private:{kind}}{unit}",
