@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 CHROMIUM = "/usr/bin/chromium"
 WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 TALLEST = {1280: 1500, 390: 2200}  # pixels of a picture
-LONG = ("explorer-peers",)  # pages whose point is further down
+LONG = ("explorer-peers", "report-audited")  # pages whose point is further down
 RUNS = 5  # of each study that is compared
 COLOURS = 96  # of a picture, which keeps it small
 
@@ -70,12 +70,44 @@ def list_pages(folder: Path, stack: ExitStack) -> Iterator[tuple[str, str, str |
     yield "demo", made.as_uri(), None
     for name in ("central", "decentralized", "ward"):
         yield f"report-{name}", (folder / name / "report.html").as_uri(), None
+    yield "report-audited", _audited(folder).as_uri(), None
+    yield "card", _notebook(folder).as_uri(), None
     yield from _simulated(folder)
     yield "live", stack.enter_context(_live()), "#parties tr"
     yield "explorer", stack.enter_context(_explorer(folder / "federated.toml")), "#picture svg"
     trees = folder / "trees.toml"  # where pairs of peers differ
     trees.write_text(Study.load(folder / "decentralized.toml").change({"setting.trust": "tree"}).to_toml())
     yield "explorer-peers", stack.enter_context(_explorer(trees)), "#graph svg"
+
+
+def _audited(folder: Path) -> Path:
+    """The page of a run with secret noise, a ledger and an audit."""
+    from consenso.study import Study
+
+    study = Study.load(folder / "ward.toml")
+    study = study.with_epsilon(1.0).change({"privacy.seed": None, "privacy.ledger": "ward.ledger"})
+    (folder / "real.toml").write_text(study.to_toml(), encoding="utf-8")
+    for command in (
+        ("ledger", "create", "ward.ledger", "--dataset", "ward", "--epsilon", "5", "--delta", "1e-4"),
+        ("train", "real.toml", "--out", "first"),
+        ("train", "real.toml", "--out", "real"),
+        ("audit", "real.toml", "--trials", "1000", "--out", "real/audit"),
+        ("report", "real"),
+    ):
+        subprocess.run([sys.executable, "-m", "consenso", *command], cwd=folder, check=True)
+    return folder / "real" / "report.html"
+
+
+def _notebook(folder: Path) -> Path:
+    """What a notebook shows of an estimator, its card and its guarantee."""
+    from consenso import PrivateLogisticRegression, datasets
+    from consenso.pages import page
+
+    model = PrivateLogisticRegression(epsilon=1).fit(*datasets.load_breast_cancer().frame())
+    shown = "<hr>".join(each._repr_html_() for each in (model.card_, model.guarantee_))
+    made = folder / "card.html"
+    made.write_text(page("A card in a notebook", shown), encoding="utf-8")
+    return made
 
 
 def _simulated(folder: Path) -> Iterator[tuple[str, str, str | None]]:

@@ -11,7 +11,7 @@ import typer
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(name="lint")(check)
+    app.command(name="lint", rich_help_panel="Privacy")(check)
 
 
 def check(
