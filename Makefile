@@ -18,7 +18,7 @@ $(INSTALLED): pyproject.toml
 $(VENV)/.demo: pyproject.toml
 	@echo "Installing what the demo needs into $(VENV) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@$(BIN)/python -m pip install --quiet --quiet --editable '.[demo]'
 	@touch $@
 
 demo: $(VENV)/.demo

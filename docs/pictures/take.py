@@ -20,7 +20,8 @@ FOLDER = Path(__file__).parent
 CHROMIUM = "/usr/bin/chromium"
 WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 TALLEST = {1280: 1500, 390: 2200}  # pixels of a picture
-LONG = ("explorer-peers",)  # pages whose point is further down
+LONG = ("explorer-peers", "report-audited")  # pages whose point is further down
+RUNS = 5  # of each study that is compared
 COLOURS = 96  # of a picture, which keeps it small
 
 
@@ -69,6 +70,8 @@ def list_pages(folder: Path, stack: ExitStack) -> Iterator[tuple[str, str, str |
     yield "demo", made.as_uri(), None
     for name in ("central", "decentralized", "ward"):
         yield f"report-{name}", (folder / name / "report.html").as_uri(), None
+    yield "report-audited", _audited(folder).as_uri(), None
+    yield "card", _notebook(folder).as_uri(), None
     yield from _simulated(folder)
     yield "live", stack.enter_context(_live()), "#parties tr"
     yield "explorer", stack.enter_context(_explorer(folder / "federated.toml")), "#picture svg"
@@ -77,9 +80,39 @@ def list_pages(folder: Path, stack: ExitStack) -> Iterator[tuple[str, str, str |
     yield "explorer-peers", stack.enter_context(_explorer(trees)), "#graph svg"
 
 
+def _audited(folder: Path) -> Path:
+    """The page of a run with secret noise, a ledger and an audit."""
+    from consenso.study import Study
+
+    study = Study.load(folder / "ward.toml")
+    study = study.with_epsilon(1.0).change({"privacy.seed": None, "privacy.ledger": "ward.ledger"})
+    (folder / "real.toml").write_text(study.to_toml(), encoding="utf-8")
+    for command in (
+        ("ledger", "create", "ward.ledger", "--dataset", "ward", "--epsilon", "5", "--delta", "1e-4"),
+        ("train", "real.toml", "--out", "first"),
+        ("train", "real.toml", "--out", "real"),
+        ("audit", "real.toml", "--trials", "1000", "--out", "real/audit"),
+        ("report", "real"),
+    ):
+        subprocess.run([sys.executable, "-m", "consenso", *command], cwd=folder, check=True)
+    return folder / "real" / "report.html"
+
+
+def _notebook(folder: Path) -> Path:
+    """What a notebook shows of an estimator, its card and its guarantee."""
+    from consenso import PrivateLogisticRegression, datasets
+    from consenso.pages import page
+
+    model = PrivateLogisticRegression(epsilon=1).fit(*datasets.load_breast_cancer().frame())
+    shown = "<hr>".join(each._repr_html_() for each in (model.card_, model.guarantee_))
+    made = folder / "card.html"
+    made.write_text(page("A card in a notebook", shown), encoding="utf-8")
+    return made
+
+
 def _simulated(folder: Path) -> Iterator[tuple[str, str, str | None]]:
-    """A forecast, and the three settings compared over five budgets: the picture of the README."""
-    from consenso.cli.compare import draw, plan_or_train
+    """A forecast, and the three settings compared over six budgets: the picture of the README."""
+    from consenso.cli.compare import draw, train_repeatedly
     from consenso.report.expected import forecast_html
     from consenso.study import Study
     from consenso.study.forecast import forecast
@@ -92,7 +125,7 @@ def _simulated(folder: Path) -> Iterator[tuple[str, str, str | None]]:
         for name in ("central", "federated", "decentralized")
         for epsilon in (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
     ]
-    rows = [plan_or_train(name, study, folder / "compare" / name) for name, study in studies]
+    rows = [row for name, study in studies for row in train_repeatedly(name, study, folder / "compare", RUNS)]
     drawn = draw(rows, [study for _, study in studies])
     assert drawn is not None
     page, picture, *_ = drawn.write(folder / "compare", "compare")

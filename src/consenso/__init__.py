@@ -1,7 +1,20 @@
 """Private ADMM: convex models on sensitive data, with guarantees that are true for every observer.
 
-Start with an estimator (`PrivateLogisticRegression` and its siblings follow scikit-learn), or describe a `Problem`,
-`plan` a run for a target and an observer, build `Shards` from the parties' rows, and `run` the plan:
+Start with an estimator; they follow scikit-learn, and all that is private is paid for by `epsilon`:
+
+    from consenso import PrivateLogisticRegression, datasets
+    patients, benign = datasets.load_breast_cancer().frame()
+    model = PrivateLogisticRegression(epsilon=1).fit(patients, benign)
+    print(model.card_)  # what it cost
+
+    PrivateLogisticRegression   two classes, or several
+    PrivateLinearSVC            two classes, hinge loss
+    PrivateRidge, PrivateLasso, PrivateElasticNet   least squares
+    PrivateHuberRegressor, PrivateLADRegressor      targets with outliers
+    PrivateScaler, private_bounds                   ranges that nobody knows
+
+Or describe a `Problem`, `plan` a run for a target and an observer, build `Shards` from the parties' rows, and `run` the
+plan; `compare` puts methods beside each other:
 
     from consenso import EpsilonDelta, L2, Logistic, Problem, Safe, Shards, algorithms, plan, run
 

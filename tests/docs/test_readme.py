@@ -12,17 +12,22 @@ README = (ROOT / "README.md").read_text()
 
 
 def test_the_example_trains_a_good_model_with_the_promised_epsilon(capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    names: dict[str, object] = {}
-    exec(compile(code, "README.md", "exec"), names)
+    first, second = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(first.splitlines()) == 4
+    exec(compile(first, "README.md", "exec"), {})
     out = capsys.readouterr().out
     (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
     accuracy = re.compile(r"accuracy (\d\.\d+)")
-    assert float(accuracy.search(out)[1]) > 0.9
+    # Sixty fits had .895 in the mean with a standard deviation of .011, so that chance fails this test never.
+    assert float(accuracy.search(out)[1]) > 0.8
     # The noise, and the bound that is found, differ from fit to fit; what the fit promises does not.
     drawn = re.compile(r"accuracy \d\.\d+|2-norm [\d.]+")
     assert drawn.sub("", out).split() == drawn.sub("", shown).split()
     assert "epsilon 1 at delta 1e-05" in out
+    exec(compile(second, "README.md", "exec"), {})
+    out = capsys.readouterr().out
+    assert float(accuracy.search(out)[1]) > 0.9
+    assert "Privacy card of" in out
 
 
 def test_every_command_in_it_exists() -> None:

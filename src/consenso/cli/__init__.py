@@ -93,6 +93,7 @@ def in_words(message: str) -> str:
         return message if method is None else message[method.end() :]
     given = re.sub(r"(\w+)=\.\.\.", r"\1", call["given"])
     given = re.sub(r"(\w+)=", r"\1 = ", given).strip(" ,.")
+    given = re.sub(r"^path = '([^']*)'$", r"\1", given)  # a path speaks for itself
     from consenso.algorithms import discover
 
     told = ", ".join(text for text in (call["name"] if call["name"] in discover() else "", given) if text)

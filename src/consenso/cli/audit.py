@@ -29,7 +29,7 @@ SENSES = '"any" of any mechanism, "shape" if the shape of the claimed curve hold
 
 
 def register(app: typer.Typer) -> None:
-    app.command(name="audit")(attack)
+    app.command(name="audit", rich_help_panel="Privacy")(attack)
 
 
 def attack(

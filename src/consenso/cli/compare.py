@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from consenso.report.curves import Curves
     from consenso.study import Study
 
+MOST_BESIDE = 3  # columns that fit on a line of eighty letters
+
 
 def register(app: typer.Typer) -> None:
     app.command(name="compare", rich_help_panel="Studies")(show)
@@ -34,6 +36,9 @@ def show(
     train: Annotated[
         bool, typer.Option("--train", help="Train each study, too. Every run spends its own budget.")
     ] = False,
+    runs: Annotated[
+        int, typer.Option(help="Runs of every study with --train, each with the next seed: simulations only.", min=1)
+    ] = 1,
     out: Annotated[Path, typer.Option(help="Folder for the runs of --train.")] = Path("runs/compare"),
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
 ) -> None:
@@ -41,6 +46,7 @@ def show(
 
     Studies are planned, which touches no data, unless --train is given. What was trained and measured on public test
     records is drawn against epsilon, into the folder of the runs: compare.html, .svg, .csv and, with Matplotlib, .png.
+    One run is a matter of luck: with --runs the mean is drawn, and a band from the least to the most.
     The fit without privacy is drawn where all studies are simulations, and nowhere else: it would tell of the records.
 
     Exit codes: 0 fine, 2 bad input.
@@ -50,18 +56,22 @@ def show(
     studies = _studies(items, epsilon)
     if train and any(study is None for _, study, _ in studies):
         raise InputError("--train: a folder of a run is trained already; compare studies, or leave --train out.")
+    if runs > 1:
+        _check_repeats([study for _, study, _ in studies if study is not None], train=train)
     rows = []
     for name, study, path in studies:
         if study is None:
             rows.append(_of_run(name, path))
+        elif train:
+            rows += train_repeatedly(name, study, out, runs)
         else:
-            rows.append(plan_or_train(name, study, out / name if train else None))
+            rows.append(plan_or_train(name, study, None))
     drawn = draw(rows, [study for _, study, _ in studies if study is not None])
     written = [] if drawn is None else drawn.write(out, "compare")
     if as_json:
         typer.echo(json.dumps(rows, indent=2, allow_nan=False))
     else:
-        _show(rows)
+        (_show if len(rows) <= MOST_BESIDE else _show_below)(rows)
         for path in written[:1]:
             typer.echo(f"Page: {path}")
 
@@ -92,25 +102,39 @@ def draw(rows: list[dict[str, Any]], studies: list[Study]) -> Curves | None:
 
     measured = [row for row in rows if row["metrics"] and isinstance(row["promised"], float)]
     measure = "accuracy" if any("accuracy" in row["metrics"] for row in measured) else "rmse"
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in measured:
-        if isinstance(row["metrics"].get(measure), float):
-            name = f"{row['algorithm']}, {row['trust']} trust"
-            lines.setdefault(name, []).append((row["promised"], row["metrics"][measure]))
-    if not lines:
+    measured = [row for row in measured if isinstance(row["metrics"].get(measure), float)]
+    if not measured:
         return None
-    curves = []
-    for name, points in lines.items():
-        epsilons, values = zip(*sorted(points), strict=True)
-        curves.append(Curve(name=name, epsilons=epsilons, means=values, lows=values, highs=values))
+    lines: dict[str, dict[float, list[float]]] = {}
+    for row, name in zip(measured, _line_names(measured), strict=True):
+        lines.setdefault(name, {}).setdefault(row["promised"], []).append(row["metrics"][measure])
+    most = max(len(values) for points in lines.values() for values in points.values())
+    curves = [
+        Curve(
+            name=name,
+            epsilons=sorted(points),
+            means=[sum(points[each]) / len(points[each]) for each in sorted(points)],
+            lows=[min(points[each]) for each in sorted(points)],
+            highs=[max(points[each]) for each in sorted(points)],
+        )
+        for name, points in lines.items()
+    ]
     return Curves(
         title="Runs beside each other",
         measure=measure,
         delta=measured[0]["delta"],
         curves=tuple(curves),
         references=_references(studies, measured, measure),
-        note="One run each, measured on public test records; epsilon is for whom the run was planned.",
+        note=("One run each" if most == 1 else f"Means of {most} runs each, with the least and the most")
+        + ", measured on public test records; epsilon is for whom the run was planned.",
     )
+
+
+def _line_names(rows: list[dict[str, Any]]) -> list[str]:
+    """What tells the lines apart: setting, algorithm and trust, as far as they differ."""
+    parts = {"setting": "{}", "algorithm": "{}", "trust": "{} trust"}
+    differ = [part for part in parts if len({row[part] for row in rows}) > 1] or ["algorithm", "trust"]
+    return [", ".join(parts[part].format(row[part]) for part in differ if row[part]) for row in rows]
 
 
 def _references(studies: list[Study], measured: list[dict[str, Any]], measure: str) -> dict[str, float]:
@@ -131,12 +155,34 @@ def _references(studies: list[Study], measured: list[dict[str, Any]], measure: s
     return {"without privacy": float(value), **found}
 
 
+def _check_repeats(studies: list[Study], *, train: bool) -> None:
+    if not train or not studies:
+        raise InputError("--runs: only what is trained is repeated; add --train.")
+    if not all(study.simulation for study in studies):
+        raise InputError(
+            "--runs: every run with secret noise spends its budget anew, so only simulations are repeated; state a "
+            "privacy.seed in the study, or leave --runs out."
+        )
+
+
+def train_repeatedly(name: str, study: Study, out: Path, runs: int) -> list[dict[str, Any]]:
+    """What is compared of every run of a study, the first with its own seed and the others with the next ones."""
+    if runs == 1:
+        return [plan_or_train(name, study, out / name)]
+    first = study.privacy.seed or 0
+    seeds = range(first, first + runs)
+    return [
+        plan_or_train(f"{name}-seed-{seed}", study.change({"privacy.seed": seed}), out / f"{name}-seed-{seed}")
+        for seed in seeds
+    ]
+
+
 def plan_or_train(name: str, study: Study, out: Path | None) -> dict[str, Any]:
     """What is compared of a study: its plan, and with a folder for its run what it reached."""
     from consenso.study.plan_summary import outlook
 
     found = outlook(study)
-    row = _row(name, found.card, found.observer)
+    row = {**_row(name, found.card, found.observer), "setting": study.setting.kind}
     row["noise"] = {release: _finite(scale) for release, scale in found.noise.items()}
     row["predicted"] = None if found.prediction is None else found.prediction.excess_risk
     if out is not None:
@@ -173,6 +219,7 @@ def _row(name: str, card: Card, observer: str | None) -> dict[str, Any]:
         "protects": f"{unit}, {adjacency}",
         "observer": observer,
         "trust": card.trust,
+        "setting": None,
         "promised": _promised(card, observer),
         "simulation": card.simulation,
         "epsilon": {
@@ -221,6 +268,24 @@ def _show(rows: list[dict[str, Any]]) -> None:
         table.add_row(f"epsilon, {who}", *(_text(row["epsilon"].get(who)) for row in rows))
     for name in figures:
         table.add_row(name, *(_text((row["metrics"] or {}).get(name)) for row in rows))
+    Console().print(table)
+
+
+def _show_below(rows: list[dict[str, Any]]) -> None:
+    """A line for each, with what fits on one; --json has all."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    measure = next((m for m in ("accuracy", "rmse") if any(m in (row["metrics"] or {}) for row in rows)), None)
+    heads = ["", "algorithm", "trust", "rounds", "epsilon", *([measure] if measure else [])]
+    for head in heads:
+        table.add_column(head, justify="right" if head in ("rounds", "epsilon", measure) else "left", overflow="fold")
+    for row in rows:
+        promised = "no guarantee" if row["promised"] is None else _text(row["promised"])
+        reached = [_text((row["metrics"] or {}).get(measure))] if measure else []
+        table.add_row(row["name"], row["algorithm"], row["trust"], str(row["rounds"]), promised, *reached)
     Console().print(table)
 
 

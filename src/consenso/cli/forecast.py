@@ -31,7 +31,7 @@ def show(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON, without a progress bar.")] = False,
 ) -> None:
-    """Expect: accuracy against epsilon, for the records, features and trust of a study, before a private row is read.
+    """Tell what to expect of a study, before a private row is read: accuracy against epsilon for its size and trust.
 
     The study's own algorithm is simulated on made-up records of the same schema, or on a public file. Beside what each
     budget loses stands what it promises: how many of 100 attackers can be right.

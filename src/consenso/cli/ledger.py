@@ -28,7 +28,7 @@ group = typer.Typer(
 
 def register(app: typer.Typer) -> None:
     """Add the group of commands."""
-    app.add_typer(group, name="ledger")
+    app.add_typer(group, name="ledger", rich_help_panel="Privacy")
 
 
 @group.command()

@@ -10,7 +10,7 @@ import typer
 
 
 def register(app: typer.Typer) -> None:
-    app.command(name="lint")(check)
+    app.command(name="lint", rich_help_panel="Privacy")(check)
 
 
 def check(

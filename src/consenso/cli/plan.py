@@ -10,7 +10,7 @@ import typer
 
 from consenso.cli.cluster import Engine, EngineOption
 from consenso.cli.completing import complete_studies
-from consenso.cli.reading import EpsilonOption, read_study
+from consenso.cli.reading import EpsilonOption, count_parties, read_study
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,7 +83,7 @@ def _facts(found: Outlook) -> list[tuple[str, str]]:
     rows = [
         ("why", found.reason),
         ("rounds paid for", f"{found.rounds}"),
-        ("data", f"{found.records} records of {found.parties} parties, {found.features} features"),
+        ("data", f"{found.records} records of {count_parties(found.parties)}, {found.features} features"),
         ("trust", f"{found.trust}; the budget is for: {found.observer}"),
         ("promise", cost_text(found.epsilon, found.delta)),
         ("noise", "; ".join(f"{name}: {scale:.4g}" for name, scale in found.noise.items()) or "none"),

@@ -11,6 +11,8 @@ import typer
 from consenso.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from consenso.study import Study
 
 Found = TypeVar("Found")
@@ -35,6 +37,11 @@ def read_study(path: Path, epsilon: float | None = None) -> Study:
     for doubt in list_doubts(study):
         typer.secho(f"consenso: warning: {doubt}", fg=typer.colors.YELLOW, err=True)
     return study
+
+
+def count_parties(number: int) -> str:
+    """How many, in words."""
+    return "1 party" if number == 1 else f"{number} parties"
 
 
 def read_numbers(text: str) -> list[float]:
@@ -66,4 +73,10 @@ def simulate_with_bar(make: Callable[[Callable[[int, int], None]], Found], *, qu
     try:
         return make(tell)
     finally:
+        stop_bar(bar)
+
+
+def stop_bar(bar: Progress) -> None:
+    """End a bar; one that was not started leaves no empty line before the error that kept it from starting."""
+    if bar.live.is_started:
         bar.stop()

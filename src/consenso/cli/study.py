@@ -11,7 +11,7 @@ import typer
 
 from consenso.cli import STOPPED
 from consenso.cli.completing import complete_data_sets, complete_studies
-from consenso.cli.reading import read_study
+from consenso.cli.reading import count_parties, read_study
 from consenso.conventions import default_delta
 from consenso.errors import InputError
 from consenso.registry import nearest
@@ -56,7 +56,7 @@ def check(
     else:
         typer.echo(f"{file}: a sound study, {facts['digest'][:16]}")
         typer.echo(
-            f"  {facts['setting']}, {facts['parties']} parties, {facts['records']} records, "
+            f"  {facts['setting']}, {count_parties(facts['parties'])}, {facts['records']} records, "
             f"{facts['features']} features"
         )
         typer.echo(f"  {facts['algorithm']}, {facts['rounds']} rounds; see consenso plan {file}")

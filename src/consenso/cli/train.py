@@ -16,7 +16,7 @@ import typer
 from consenso.cli import STOPPED
 from consenso.cli.cluster import Engine, EngineOption, SchedulerOption, cluster
 from consenso.cli.completing import complete_studies
-from consenso.cli.reading import EpsilonOption, read_study
+from consenso.cli.reading import EpsilonOption, read_study, stop_bar
 
 if TYPE_CHECKING:
     from consenso.study import Study
@@ -189,7 +189,7 @@ def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: boo
         shown = found.rounds["rounds run"] or found.rounds["rounds planned"]
         bar.update(task, completed=shown, total=shown)
     finally:
-        bar.stop()
+        stop_bar(bar)
     return found
 
 

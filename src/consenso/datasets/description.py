@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from consenso.arrays import Array, IntArray
+from consenso.errors import InputError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,3 +82,14 @@ class Dataset:
     def notes(self) -> str:
         """What to know before using it."""
         return self.description.notes
+
+    def frame(self) -> tuple[Any, Any]:
+        """The rows as a frame of pandas, or of Polars where that is not there, with a name for each column; and y."""
+        rows = self.X.toarray() if hasattr(self.X, "toarray") else self.X
+        for library in ("pandas", "polars"):
+            try:
+                frames = importlib.import_module(library)
+            except ImportError:
+                continue
+            return frames.DataFrame(dict(zip(self.names, rows.T, strict=True))), self.y
+        raise InputError("Dataset.frame: neither pandas nor Polars is installed; run `pip install consenso[data]`.")

@@ -22,7 +22,8 @@ def write(outcome: Outcome) -> Path:
         made = write_report(trained.folder)
         links.append(
             f"<li><a href='{escape(trained.name)}/{made.name}'>{escape(trained.title)}</a> "
-            f"(<a href='{escape(trained.name)}.toml'>study</a>): {escape(trained.rounds)}</li>"
+            f"(<a href='{escape(trained.name)}.toml'>study</a>), "
+            f"{trained.rounds_run} of {trained.rounds_planned} rounds</li>"
         )
     body = (
         "<h1>Private models in every setting</h1>"
@@ -32,7 +33,8 @@ def write(outcome: Outcome) -> Path:
         "meant to withstand.</p>"
         + table(list(HEAD), [list(row) for row in rows(outcome)], numbers=frozenset({2, 3, 4}))
         + _bars(outcome)
-        + f"<h2>The runs</h2><ul>{''.join(links)}</ul>"
+        + "<h2>The runs</h2><p>All rounds are paid for; a run ends earlier where released values show that its steps "
+        f"are taken.</p><ul>{''.join(links)}</ul>"
         + "<h2>How to verify</h2><p>Compute every number of a card again:</p><pre>"
         + "".join(f"consenso verify {escape(str(trained.folder))}\n" for trained in outcome.trained)
         + "</pre>"

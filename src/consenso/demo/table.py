@@ -20,7 +20,7 @@ AGAINST = {"public": "the public", "server": "the server", "eavesdropper": "ever
 
 def quality(trained: DemoRun) -> tuple[str, str, str]:
     """The measure of the private model, of the exact fit and of the simplest guess, as people read them."""
-    kind = ".1%" if trained.measure == "accuracy" else ".3g"
+    kind = ".1%" if trained.measure == "accuracy" else "#.3g"
     unit = "" if trained.measure == "accuracy" else " days"
     return (
         f"{trained.private:{kind}}{unit}",
@@ -70,7 +70,8 @@ def show(outcome: Outcome, console: Console) -> None:
         box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), title=f"Private models, delta {DELTA:g}, on public test records"
     )
     for column in HEAD:
-        table.add_column(column, justify="right" if column in HEAD[2:5] else "left")
+        # Two words above each other, so that the table fits into eighty letters.
+        table.add_column(column.replace(" ", "\n"), justify="right" if column in HEAD[2:5] else "left", no_wrap=True)
     for row in rows(outcome):
         table.add_row(*row)
     console.print(table)

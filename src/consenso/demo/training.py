@@ -19,7 +19,6 @@ from consenso.study import Study
 from consenso.study.metrics import compute_metrics
 from consenso.study.plan_summary import epsilon_for
 from consenso.study.planning import observer_of
-from consenso.study.rounds import rounds_text
 from consenso.study.training import model_with
 from consenso.study.training import train as train_study
 
@@ -43,7 +42,8 @@ class DemoRun:
     exact: float
     simplest: float
     seconds: float
-    rounds: str
+    rounds_run: int
+    rounds_planned: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,8 @@ def _train(name: str, study: Study, out: Path, bar: Progress) -> DemoRun:
         exact=float(compute_metrics(exact, public)[measure]),
         simplest=float(found.metrics[simplest]),
         seconds=seconds,
-        rounds=rounds_text(found.rounds),
+        rounds_run=shown,
+        rounds_planned=found.rounds["rounds planned"],
     )
 
 

@@ -1,8 +1,8 @@
-"""Import scikit-learn without scipy.stats, which takes longer than all the rest of a first fit.
+"""Import scikit-learn without scipy.stats, which takes longer than all the rest of a first fit, and without numpy.f2py.
 
-scikit-learn 1.9 imports it for one function that no estimator here calls. While scikit-learn is imported, a module
-that is empty until somebody reads from it stands in its place; afterwards nothing is left of that, and scipy.stats is
-imported when it is first needed, as SciPy's submodules are.
+scikit-learn 1.9 imports the first for one function that no estimator here calls, SciPy the second by asking NumPy for
+all of its names. While scikit-learn is imported, modules that are empty until somebody reads from them stand in their
+places; afterwards nothing is left of that, and both are imported when they are first needed, as submodules are.
 """
 
 from __future__ import annotations
@@ -31,13 +31,18 @@ def postpone(name: str) -> Iterator[None]:
         yield
         return
     placeholder = sys.modules[name] = _Postponed(name)
+    parent, _, short = name.rpartition(".")
+    package = vars(importlib.import_module(parent))
+    package[short] = placeholder
     try:
         yield
     finally:
         if sys.modules.get(name) is placeholder:
             del sys.modules[name]
+        if package.get(short) is placeholder:
+            del package[short]
 
 
 if "sklearn" not in sys.modules:
-    with postpone("scipy.stats"):
+    with postpone("scipy.stats"), postpone("numpy.f2py"):
         import sklearn.base  # noqa: F401

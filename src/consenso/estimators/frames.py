@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.schema import Ignore, Label, Schema, TargetColumn, User
-from consenso.tables import Table
+
+if TYPE_CHECKING:
+    from consenso.schema import Schema
 
 
 class BoundedRows(np.ndarray[Any, np.dtype[np.float64]]):
@@ -41,6 +42,8 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Read the schema and compare the names of the columns."""
+        from consenso.schema import Ignore, Label, Schema, TargetColumn, User  # a fit without a schema needs none
+
         read = self.schema if isinstance(self.schema, Schema) else Schema.load(self.schema)
         schema = read.require_public()
         rules = [column.name for column in schema.feature_columns if getattr(column, "missing", None) == "drop-row"]
@@ -61,6 +64,9 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def transform(self, X: Any) -> BoundedRows:
         """Features (records, names) of at most row_bound_."""
+        from consenso.schema import Ignore
+        from consenso.tables import Table
+
         check_is_fitted(self)
         schema = self.schema_
         absent = {column.name for column in schema.columns if isinstance(column, Ignore)} - set(_names_of(X))

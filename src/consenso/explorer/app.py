@@ -13,7 +13,10 @@ from consenso.errors import ConsensoError, InputError
 from consenso.explorer.controls import changes, controls
 from consenso.explorer.pairs import node_of, view_of
 from consenso.pages import STYLE
+from consenso.privacy.card.odds import right_of_hundred
+from consenso.privacy.guarantee import is_useful
 from consenso.report.expected import curves_of, note_of
+from consenso.report.promised import table_html
 from consenso.study import Study
 from consenso.study.forecast import forecast
 from consenso.study.plan_summary import outlook
@@ -65,7 +68,7 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
 
     async def plan(request: Request) -> Response:
         content = await asked(request)
-        return JSONResponse(await run_in_threadpool(lambda: _plain(outlook(change_study(content)).to_json())))
+        return JSONResponse(await run_in_threadpool(lambda: _plain(promised(change_study(content)))))
 
     async def expect(request: Request) -> Response:
         content = await asked(request)
@@ -108,6 +111,15 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
     )
     app.add_middleware(_LoopbackOnly)
     return app
+
+
+def promised(study: Study) -> dict[str, Any]:
+    """The plan of a study, its table of observers, and how many of 100 attackers whom it is for can be right."""
+    found = outlook(study)
+    scope = (found.card.data["unit"], found.card.data["adjacency"])
+    own = [e for e in found.card.entries if (e.unit, e.adjacency) == scope and e.epsilon == found.epsilon]
+    odds = right_of_hundred(own[0]) if own and is_useful(found.epsilon) else 100
+    return {**found.to_json(), "table": table_html(found.card), "odds": odds}
 
 
 def expected(study: Study) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from consenso.arrays import Array
-from consenso.conventions import Unit
+from consenso.conventions import LARGEST_DELTA, Unit
 from consenso.errors import InputError
 from consenso.privacy import accountants, events
 from consenso.privacy.events import Event
@@ -119,6 +119,9 @@ class Guarantee:
         """
         stated = self._bound(delta)
         return f"{SIMULATED} {stated}" if self.simulation and not accountants.is_unbounded(self.event) else stated
+
+    def __str__(self) -> str:
+        return self.sentence(LARGEST_DELTA)
 
     def _repr_html_(self) -> str:
         from consenso.privacy.card.html import guarantee_html

@@ -15,8 +15,10 @@ from consenso.arrays import Array
 # Okabe and Ito's colours: told apart by the colour-blind. Dashes tell them apart without any colour.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "currentColor")
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "1 2")
+QUIET = ("3 4", "9 4 1 4", "1 5")  # of reference lines
 WIDTH, HEIGHT = 480, 300
 LEFT, RIGHT, TOP, BOTTOM = 68, 14, 12, 46
+ACROSS = 24  # letters of a name that fit on one side of the zero line
 LEGEND, ROW = 42, 20  # letters of a line of a legend, so few that it fits on a phone; pixels of a line
 
 
@@ -116,10 +118,12 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
         f"<text transform='translate(16 {TOP + inner_h / 2:.0f}) rotate(-90)' text-anchor='middle'>"
         f"{escape(y.label)}</text>"
     )
-    loud, row = 0, HEIGHT + 6
+    loud, silent, row = 0, 0, HEIGHT + 6
     for each, lines in zip(series, names, strict=True):
-        colour, dash, width = ("currentColor", "3 4", 1.2) if each.quiet else (COLOURS[loud % 7], DASHES[loud % 7], 2.2)
-        loud += not each.quiet
+        colour, dash, width = (
+            ("currentColor", QUIET[silent % 3], 1.2) if each.quiet else (COLOURS[loud % 7], DASHES[loud % 7], 2.2)
+        )
+        loud, silent = loud + (not each.quiet), silent + each.quiet
         style = f"fill='none' stroke='{colour}' stroke-width='{width}' stroke-dasharray='{dash}'"
         if each.low is not None and each.high is not None:
             upper = [at(a, b) for a, b in zip(each.x, each.high, strict=True)]
@@ -180,13 +184,14 @@ def bar_chart(
 ) -> str:
     """Horizontal bars from zero, to either side: a name, a value, and the value as people read it.
 
-    Those named in `quiet` are references. Names stand above their bars, so that they may be long on a phone.
-    intervals: the ends of a line across each bar.
+    Those named in `quiet` are references. Names stand above their bars, so that they may be long on a phone; short ones
+    of bars to both sides stand across the zero line. intervals: the ends of a line across each bar.
     """
-    height, bottom = 42, 30
     drawn = [value for _, value, _ in bars] + [end for ends in intervals for end in ends]
     top = largest or max((abs(value) for value in drawn if math.isfinite(value)), default=1.0) or 1.0
     signed = any(value < 0 for value in drawn)
+    across_zero = signed and max(len(name) for name, _, _ in bars) <= ACROSS
+    height, bottom, down = (26, 30, -14) if across_zero else (42, 30, 0)
     inner = (WIDTH - 140) / (2 if signed else 1)
     zero = 70 + inner if signed else 4.0
     told = "; ".join(f"{name}: {shown}" for name, _, shown in bars)
@@ -196,11 +201,14 @@ def bar_chart(
         f"<desc>{escape(label)}. {escape(told)}</desc>"
     ]
     for place, (name, value, shown) in enumerate(bars):
-        y = 4 + place * height
+        y = 4 + place * height + down
         length = inner * min(abs(value), top) / top if math.isfinite(value) else inner
         left = zero - length if value < 0 else zero
         kind = "shade" if not math.isfinite(value) or name in quiet else "warn" if value < 0 else "main"
         at, anchor = (left - 6, "end") if value < 0 else (left + length + 6, "start")
+        name_at, name_anchor = (zero, "middle") if signed else (4, "start")
+        if across_zero:
+            name_at, name_anchor = (zero + 8, "start") if value < 0 else (zero - 8, "end")
         across = ""
         if intervals:
             first, last = (zero + inner * max(-1.0, min(1.0, end / top)) for end in intervals[place])
@@ -208,11 +216,13 @@ def bar_chart(
             caps = "".join(f"M{end:.1f} {y + 21}v9" for end in (first, last))
             across = f"<path class='interval' d='M{first:.1f} {y + 25.5}H{last:.1f}{caps}'/>"
         parts.append(
-            f"<text x='{4 if not signed else zero}' y='{y + 13}' text-anchor='{'middle' if signed else 'start'}'>"
+            f"<text x='{name_at}' y='{y + (31 if across_zero else 13)}' text-anchor='{name_anchor}'>"
             f"{escape(name)}</text>"
             f"<rect class='{kind}' x='{left:.1f}' y='{y + 18}' width='{max(length, 1):.1f}' height='15'/>{across}"
             f"<text x='{at:.1f}' y='{y + 31}' text-anchor='{anchor}'>{escape(shown)}</text>"
         )
+    if signed:
+        parts.append(f"<line class='edge' x1='{zero}' x2='{zero}' y1='0' y2='{len(bars) * height + 4}'/>")
     middle = f"<text x='{WIDTH / 2}' y='{len(bars) * height + 22}' text-anchor='middle'>{escape(label)}</text>"
     return "".join([*parts, middle, "</svg>"])
 

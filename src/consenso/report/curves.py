@@ -13,6 +13,8 @@ from consenso.errors import InputError
 from consenso.pages import STYLE, page, table
 from consenso.report.charts import COLOURS, Axis, Series, line_chart, number_text
 
+MOST_BESIDE = 4  # methods that fit beside each other
+
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
@@ -77,6 +79,29 @@ class Curves:
 
     def html(self) -> str:
         """A page of its own."""
+        shown = self._beside() or self._below()
+        body = f"<h1>{escape(self.title)}</h1><p>{escape(self.note)}</p>{self.svg()}{shown}"
+        return page(self.title, body)
+
+    def _beside(self) -> str | None:
+        """A row for every budget and a column for every method; None where they are too many, or budgets differ."""
+        grids = {tuple(map(number_text, curve.epsilons)) for curve in self.curves}
+        if len(self.curves) > MOST_BESIDE or len(grids) > 1:
+            return None
+        rows = [
+            [epsilon, *(self._cell(curve, place) for curve in self.curves)] for place, epsilon in enumerate(grids.pop())
+        ]
+        head = ["epsilon", *(curve.name for curve in self.curves)]
+        references = "; ".join(f"{name}: {self.show(value)}" for name, value in self.references.items())
+        told = f"<p>{escape(references[:1].upper() + references[1:])}.</p>" if references else ""
+        return table(head, rows, numbers=frozenset(range(1, len(head))), caption=self.measure) + told
+
+    def _cell(self, curve: Curve, place: int) -> str:
+        low, mean, high = curve.lows[place], curve.means[place], curve.highs[place]
+        return self.show(mean) if low == high else f"{self.show(mean)} ({self.show(low)} to {self.show(high)})"
+
+    def _below(self) -> str:
+        """A row for every method and budget."""
         repeated = any(low < high for curve in self.curves for low, high in zip(curve.lows, curve.highs, strict=True))
         rows = [
             [curve.name, number_text(epsilon), self.show(mean), self._band(low, high)]
@@ -84,9 +109,7 @@ class Curves:
             for epsilon, mean, low, high in zip(curve.epsilons, curve.means, curve.lows, curve.highs, strict=True)
         ] + [[name, "-", self.show(value), ""] for name, value in self.references.items()]
         head = ["method", "epsilon", self.measure, *(["over the runs"] if repeated else [])]
-        shown = table(head, [row[: len(head)] for row in rows], numbers=frozenset({1, 2, 3}))
-        body = f"<h1>{escape(self.title)}</h1><p>{escape(self.note)}</p>{self.svg()}{shown}"
-        return page(self.title, body)
+        return table(head, [row[: len(head)] for row in rows], numbers=frozenset({1, 2, 3}))
 
     def write(self, folder: Path, name: str) -> list[Path]:
         """Write page, SVG, CSV and, where Matplotlib is installed, PNG; the paths."""

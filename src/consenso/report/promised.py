@@ -10,6 +10,7 @@ import numpy as np
 from consenso.errors import ConsensoError
 from consenso.pages import table
 from consenso.privacy.accountants import best, tradeoff
+from consenso.privacy.card import Card
 from consenso.privacy.card.depths import Overview, observer_name
 from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.odds import event_of
@@ -54,17 +55,21 @@ def against_text(run: RunFiles) -> str:
 
 def promised_html(run: RunFiles) -> str:
     """The table, and every distinct promise in words, each once."""
-    shown = Overview(card=run.card)
+    return table_html(run.card) + "".join(_promise(alike, run.card.delta) for alike in group_entries(run))
+
+
+def table_html(card: Card) -> str:
+    """What every observer learns: equal ones in one row, and units that protect somebody."""
+    shown = Overview(card=card)
     rows = [[row.who, *row.epsilons, row.odds] for row in shown.rows]
     notes = "".join(f"<br>{escape(note)}" for note in shown.notes)
     every = table(
         list(shown.heads),
         rows,
         numbers=frozenset(range(1, len(shown.heads))),
-        caption=f"epsilon at delta {run.card.delta:g}; smaller is more private",
+        caption=f"epsilon at delta {card.delta:g}; smaller is more private",
     )
-    blocks = "".join(_promise(alike, run.card.delta) for alike in group_entries(run))
-    return f"{every}<p class='quiet'>{notes.removeprefix('<br>')}</p>{blocks}"
+    return f"{every}<p class='quiet'>{notes.removeprefix('<br>')}</p>"
 
 
 def _promise(alike: list[Entry], delta: float) -> str:

@@ -8,15 +8,17 @@ chosen by looking at Adult.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from consenso import theory
-from consenso.algorithms.ipadmm import IPADMM
 from consenso.public_facts import PublicFacts
 from consenso.solvers import forecast
 from consenso.solvers.request import Request
+
+if TYPE_CHECKING:
+    from consenso.algorithms.ipadmm import IPADMM
 
 NAME = "gossip"
 PLACE = 10
@@ -49,6 +51,8 @@ def excess(request: Request) -> float:
 
 def recipe(request: Request) -> tuple[Any, int]:
     """Steps as long as the curvature allows, and as many rounds as the budget is worth."""
+    from consenso.algorithms.ipadmm import IPADMM  # only the chosen solver's is needed
+
     problem, topology = request.problem, request.topology
     assert topology is not None
     step = 1 / float(np.mean(problem.smoothness))

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from consenso.algorithms.preconditioned_gossip import PreconditionedGossip, rounds_to_mix
 from consenso.solvers import forecast, gossip
 from consenso.solvers.preconditioned import MOST_FEATURES
 from consenso.solvers.request import Request
@@ -40,6 +39,9 @@ def excess(request: Request) -> float:
 
 def recipe(request: Request) -> tuple[Any, int]:
     """As many steps as the noise is worth, after as much mixing as the graph needs."""
+    # Only the chosen solver's is needed.
+    from consenso.algorithms.preconditioned_gossip import PreconditionedGossip, rounds_to_mix
+
     topology = request.topology
     assert topology is not None
     mixing = min(rounds_to_mix(topology), MOST_MIXING)

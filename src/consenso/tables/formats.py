@@ -35,9 +35,7 @@ def read_table(path: str | Path, *, features: int | None = None) -> Table:
         return read_parquet(path)
     if path.suffix == ".npz":
         return read_npz(path)
-    raise InputError(
-        f"{path}: a table is a .csv, .tsv, .parquet, .npz or .libsvm file; rename it, or call its reader directly."
-    )
+    raise InputError(f"{path}: a table is a .csv, .tsv, .parquet, .npz or .libsvm file; rename it after its format.")
 
 
 def read_parquet(path: str | Path) -> Table:

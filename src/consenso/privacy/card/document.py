@@ -185,6 +185,13 @@ class Card:
         """The card in plain words: summary, every promise, every assumption, all parameters."""
         return card_text(self)
 
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        # All fields are pages of numbers, which nobody wants at a prompt; `to_json` has them.
+        return f"<Card of {self.algorithm}. {self.sentence()}>"
+
     def _repr_html_(self) -> str:
         return card_html(self)
 
