@@ -76,7 +76,7 @@ def assumptions(results: Results) -> Objection:
         shown=f"steps n^p for p = {', '.join(f'{power:g}' for power in found)}: {len(both)} of them satisfy both",
         stands=not both,
         reading="The two theorems are about two kinds of steps, each with its own assumption.",
-        survives=False,
+        survives=not (any(v["falls"] for v in found.values()) and any(v["summable"] for v in found.values())),
         correction="With falling steps the average of the iterates is within O(1/sqrt(T)) "
         "(consenso.theory.LinearisedADMM).",
     )

@@ -248,6 +248,7 @@ def test_objections_follow_the_results(results):
     assert not cases["theorem-1"](edited(results, "theorem relaxation", factor=0.5)).stands
     assert not cases["recursion"](edited(results, "recursion", printed=0.9)).stands
     assert not cases["figure-1"](edited(results, "spending", **{"sums, at least": 0.0})).stands
+    assert cases["recursion"](edited(results, "recursion", **{"apart, r = 0": 0.1})).survives
     assert cases["theorem-2"](edited(results, "theorem centralized", **{"exact, step over n": 9.0})).survives
 
 
