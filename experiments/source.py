@@ -82,7 +82,8 @@ def _homes(module: str) -> dict[str, str]:
 def _hands_on(path: Path) -> bool:
     """Whether a file is a package's list of names: imports, private constants and what loads names when asked."""
     return path.name == "__init__.py" and all(
-        isinstance(node, ast.Import | ast.ImportFrom | ast.Expr)
+        isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))  # its docstring
         or (isinstance(node, ast.If) and _is_for_annotations(node))
         or (isinstance(node, ast.Assign) and all(str(getattr(each, "id", "")).startswith("_") for each in node.targets))
         or (isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__"))
