@@ -41,7 +41,8 @@ def two_accountants(results: Results) -> Objection:
     (asked, values), *_ = results.rows("accountants")
     one, other = (values[f"exact multiplier, {name}"] for name in (FIRST, SECOND))
     return Objection(
-        claim="zCDP-NFL is more accurate than (eps, delta)-NFL at the same privacy",
+        claim='"ZCDP allows for better accuracy than the conventional (eps, delta)-DP": zCDP-NFL has a smaller error '
+        "than (eps, delta)-NFL at the same privacy",
         place="abstract, Figures 1 and 2",
         argument=(
             "Both add Gaussian noise to the same update: they are one mechanism, composed by two accountants.",
