@@ -134,8 +134,8 @@ def _published(data: str, grid: Grid) -> list[Cell]:
         runs = [
             Run(method, epsilon, seed)
             for epsilon, seed in _points(data, grid)
-            # The right OutP is ours, to compare with: its spread needs no more than a few seeds.
-            if seed < {"Trust, shrinking": 2, "OutP": FIRST}.get(method, grid.seeds)
+            # What is not in the paper's figures, to compare with, needs no more than a few seeds.
+            if seed < (FIRST if method in ("Trust, shrinking", "OutP") else grid.seeds)
             and (not grid.only or (method, epsilon) in grid.only)
         ]
         steps = min(iterations, STOPPED) if method == "Trust, shrinking" else iterations

@@ -126,7 +126,14 @@ def test_the_version_of_a_cell_follows_its_imports_and_nothing_else():
     reached = {path.as_posix() for path in source.reached("experiments.paper000.theorems")}
     assert any(path.endswith("paper000/claims.py") for path in reached)
     assert any(path.endswith("privacy/theorems/theorem_f.py") for path in reached)  # through a package
-    for stranger in ("consenso/__init__.py", "consenso/estimators/lasso.py", "cli/reproduce.py", "paper000/gathering.py", "paper000/definition.py", "experiments/report.py"):
+    for stranger in (
+        "consenso/__init__.py",
+        "consenso/estimators/lasso.py",
+        "cli/reproduce.py",
+        "paper000/gathering.py",
+        "paper000/definition.py",
+        "experiments/report.py",
+    ):
         assert not any(path.endswith(stranger) for path in reached)
 
 
