@@ -77,6 +77,7 @@ STATED = replace(
         ("OutP", 0.05),
         ("Trust, shrinking", 0.05),
         ("Trust, shrinking", 5.0),
+        ("Trust, shrinking", math.inf),
     ),
 )
 STOPPED = 2000  # a radius of 1/t^2 moves no coordinate by more than 1/STOPPED after so many iterations

@@ -429,7 +429,7 @@ def test_a_claim_is_told_from_the_largest_grid_that_has_it(tmp_path):
     index.write({"000": paper}, tmp_path)
     (row,) = (tmp_path / "summary.csv").read_text().splitlines()[1:]
     assert row.startswith("000,squares grow,")
-    assert row.endswith(",16,full")
+    assert row.endswith(",16,They do.,full")
     (table,) = index.main_tables({"000": index._grids(tmp_path / "000")})
     assert len(table.rows) == 3
     assert table.note.endswith("Grid full, 3 cells.")
