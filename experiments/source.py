@@ -66,17 +66,17 @@ def _imports(path: Path) -> set[str]:
     return {".".join(parts[:end]) for name in names for parts in [name.split(".")] for end in range(1, len(parts) + 1)}
 
 
-def _homes(module: str) -> dict[str, str]:
+def _homes(module: str, asked: frozenset[str] = frozenset()) -> dict[str, str]:
     """The names that a package hands on, with the modules that have them; those of other modules are their own."""
     path = _file(module)
-    if path is None:
+    if path is None or module in asked:  # two packages may hand on names of each other
         return {}
     parsed = _parse(path)
     handed = parsed.imports if _hands_on(path) else []
     nodes = [*parsed.annotations, *(node for node in handed if isinstance(node, ast.ImportFrom))]
     own = {alias.asname or alias.name: (str(node.module), alias.name) for node in nodes for alias in node.names}
     # The home of a name may hand it on again.
-    return {name: _homes(home).get(there, home) if home != module else home for name, (home, there) in own.items()}
+    return {name: _homes(home, asked | {module}).get(there, home) for name, (home, there) in own.items()}
 
 
 def _hands_on(path: Path) -> bool:

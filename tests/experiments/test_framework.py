@@ -162,6 +162,9 @@ def test_a_name_that_a_package_hands_on_leads_to_its_home(tmp_path, monkeypatch)
         "whole.py": "import experiments.room\n",
         "loud/__init__.py": "print(1)\nfrom experiments.kind import Kind\n",
         "noisy.py": "from experiments.loud import Kind\n",
+        "one/__init__.py": "from experiments.other import NOW\n",
+        "other/__init__.py": "from experiments.one import THEN\nfrom experiments.room import NOW\n",
+        "far.py": "from experiments.one import NOW\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -173,6 +176,7 @@ def test_a_name_that_a_package_hands_on_leads_to_its_home(tmp_path, monkeypatch)
 
     assert reached("experiments.work") == {"work.py", "room/now.py", "room/later.py"}
     assert reached("experiments.whole") == {"whole.py", "room/now.py", "room/later.py", "room/aside.py"}
+    assert reached("experiments.far") == {"far.py", "room/now.py"}
     assert reached("experiments.noisy") == {"noisy.py", "loud/__init__.py", "kind.py"}  # it does something itself
 
 
