@@ -273,6 +273,11 @@ CHOICES = (
         "paper's: the grids 'table' and 'full'.",
     ),
     Choice(
+        what="OutP+ of Figure 5, and Remark 3",
+        chosen="Left out",
+        why="The public code has three algorithms, ObjT (Trust), ObjP (Prox) and OutP, and nothing that it calls OutP+.",
+    ),
+    Choice(
         what="FEMNIST",
         chosen="The 15,440 training images of 114 writers that our copy holds",
         why="Files are missing from our copy of the public repository, not from the public; so errors on it show "
