@@ -275,7 +275,7 @@ CHOICES = (
     Choice(
         what="OutP+ of Figure 5, and Remark 3",
         chosen="Left out",
-        why="The public code has three algorithms, ObjT (Trust), ObjP (Prox) and OutP, and nothing that it calls OutP+.",
+        why="The public code has three algorithms, ObjT (Trust), ObjP (Prox) and OutP, and none called OutP+.",
     ),
     Choice(
         what="FEMNIST",
