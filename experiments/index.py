@@ -47,6 +47,7 @@ def summary(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
             v["state"],
             v["reported"],
             v["ours"],
+            v["because"],
             told["made"]["grid"],
         )
         for number, grids in found.items()
@@ -56,7 +57,7 @@ def summary(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
     return Table(
         name="summary",
         title="Headline claims of the papers",
-        columns=("paper", "claim", "source", "verdict", "reported", "ours", "grid"),
+        columns=("paper", "claim", "source", "verdict", "reported", "ours", "why", "grid"),
         rows=tuple(rows.values()),
     )
 

@@ -1,7 +1,8 @@
 """The version of the code that a cell runs: a hash of every source file that its module can reach by imports.
 
-What a cell cannot import (the command line, other papers, the prose of a report) does not change its version, so that
-mending a sentence does not throw away hours of results.
+What a cell cannot import (the command line, other papers, the prose of a report) does not change its version, nor do
+comments, docstrings and what is imported for annotations only, so that mending a sentence does not throw away hours of
+results. A package whose `__init__` only hands on names is followed to the homes of the names that are taken from it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import importlib
 import inspect
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import consenso
 
@@ -20,15 +22,15 @@ ROOTS = {"consenso": Path(consenso.__file__).parent, "experiments": Path(__file_
 
 @cache
 def version(module: str) -> str:
-    """Hash of the module's own source and of all that it imports from this repository, also inside functions."""
+    """Hash of the module's own code and of all that it imports from this repository, also inside functions."""
     content = hashlib.sha256()
     for path in sorted(reached(module)):
-        content.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        content.update(f"{path.name}\0{_code(path)}\0".encode())
     return content.hexdigest()
 
 
 def reached(module: str) -> set[Path]:
-    """The source files of this repository that importing a module can execute."""
+    """The source files of this repository that importing a module can execute, without mere lists of names."""
     own = _file(module)
     if own is None:  # a module of a test
         source = inspect.getsourcefile(importlib.import_module(module))
@@ -39,18 +41,88 @@ def reached(module: str) -> set[Path]:
         path = todo.pop()
         found.add(path)
         todo |= {target for name in _imports(path) if (target := _file(name)) is not None} - found
-    return found
+    return {path for path in found if path == own or not _hands_on(path)}
+
+
+class _Parsed(NamedTuple):
+    tree: ast.Module
+    imports: list[ast.Import | ast.ImportFrom]  # that can run
+    annotations: list[ast.ImportFrom]  # if TYPE_CHECKING
 
 
 def _imports(path: Path) -> set[str]:
-    """Full names that a file imports, with their parents; a name from a module may be a module itself."""
+    """Full names of the modules that a file imports, with their parents."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in [] if _hands_on(path) else _parse(path).imports:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            for alias in node.names:  # any of its names may be used
+                names |= set(_homes(alias.name).values())
+        elif node.module and node.level == 0:
+            homes = _homes(node.module)
+            # A name from a module may be a module itself.
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            names |= {homes[alias.name] for alias in node.names if alias.name in homes}
     return {".".join(parts[:end]) for name in names for parts in [name.split(".")] for end in range(1, len(parts) + 1)}
+
+
+def _homes(module: str, asked: frozenset[str] = frozenset()) -> dict[str, str]:
+    """The names that a package hands on, with the modules that have them; those of other modules are their own."""
+    path = _file(module)
+    if path is None or module in asked:  # two packages may hand on names of each other
+        return {}
+    parsed = _parse(path)
+    handed = parsed.imports if _hands_on(path) else []
+    nodes = [*parsed.annotations, *(node for node in handed if isinstance(node, ast.ImportFrom))]
+    own = {alias.asname or alias.name: (str(node.module), alias.name) for node in nodes for alias in node.names}
+    # The home of a name may hand it on again.
+    return {name: _homes(home, asked | {module}).get(there, home) for name, (home, there) in own.items()}
+
+
+def _hands_on(path: Path) -> bool:
+    """Whether a file is a package's list of names: imports, private constants and what loads names when asked."""
+    return path.name == "__init__.py" and all(
+        isinstance(node, ast.Import | ast.ImportFrom)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))  # its docstring
+        or (isinstance(node, ast.If) and _is_for_annotations(node))
+        or (isinstance(node, ast.Assign) and all(str(getattr(each, "id", "")).startswith("_") for each in node.targets))
+        or (isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__"))
+        for node in _parse(path).tree.body
+    )
+
+
+def _parse(path: Path) -> _Parsed:
+    return _parsed(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _parsed(path: Path, _: int) -> _Parsed:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imports: list[ast.Import | ast.ImportFrom] = []
+    annotations: list[ast.ImportFrom] = []
+    todo: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while todo:
+        node, annotating = todo.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom) and not annotating:
+            imports.append(node)
+        elif isinstance(node, ast.ImportFrom):
+            annotations.append(node)
+        inside = node.body if isinstance(node, ast.If) and _is_for_annotations(node) else []
+        todo += [(child, annotating or child in inside) for child in ast.iter_child_nodes(node)]
+    return _Parsed(tree, imports, annotations)
+
+
+def _is_for_annotations(node: ast.If) -> bool:
+    return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _code(path: Path) -> str:
+    """What a file says to Python, without comments and docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+    return ast.dump(tree)
 
 
 def _file(module: str) -> Path | None:

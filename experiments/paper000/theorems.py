@@ -157,21 +157,27 @@ def relaxed(*, contraction: float, relaxation: float) -> dict[str, float]:
 
 def recursion(*, parties: int, rounds: int) -> dict[str, float]:
     """Algorithm 3 without noise on a lasso of one feature, with z fed back as printed, and with the mean of the u."""
-    kappa, step = 0.1, 0.5
-    targets = np.linspace(0.5, 1.5, parties)
-    best = float(targets.mean() - kappa)  # of mean (x - b)^2 / 2 + kappa |x|
-    ends = []
-    for printed in (True, False):
-        u, mean = np.zeros(parties), 0.0
+    targets, kappa = np.linspace(0.5, 1.5, parties), 0.1
+    free = [_end(targets, 0.0, rounds, fed_back=fed_back) for fed_back in (True, False)]
+    return {
+        "minimiser": float(targets.mean() - kappa),  # of mean (x - b)^2 / 2 + kappa |x|
+        "printed": _end(targets, kappa, rounds, fed_back=True),
+        "ours": _end(targets, kappa, rounds, fed_back=False),
+        "apart, r = 0": abs(free[0] - free[1]),
+    }
+
+
+def _end(targets: Array, kappa: float, rounds: int, *, fed_back: bool) -> float:
+    """The last z, which is fed back into the mean, or not."""
+    step = 0.5
+    u, mean, z = np.zeros(len(targets)), 0.0, 0.0
+    for _ in range(rounds):
+        x = (2 * z - u + step * targets) / (1 + step)
+        change = x - z  # relaxation 1/2
+        u = u + change
+        mean = (z if fed_back else mean) + float(change.mean())
         z = _shrunk(mean, step * kappa)
-        for _ in range(rounds):
-            x = (2 * z - u + step * targets) / (1 + step)
-            change = x - z  # relaxation 1/2
-            u = u + change
-            mean = (z if printed else mean) + change.mean()
-            z = _shrunk(mean, step * kappa)
-        ends.append(z)
-    return {"minimiser": best, "printed": ends[0], "ours": ends[1]}
+    return z
 
 
 def _shrunk(value: float, threshold: float) -> float:

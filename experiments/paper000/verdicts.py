@@ -116,14 +116,17 @@ def _theorem(results: Results, kind: str) -> Verdict:
 
 
 def charity(kind: str, values: Mapping[str, float]) -> str:
-    """What the most favourable reading of a theorem comes to."""
-    if kind == "centralized":
-        true = values["exact, step over n"] <= values["printed"] * (1 + 1e-9)
-        return f" With the prox of (step / n) f_i the bound {'holds' if true else 'fails, too'}."
+    """What the most favourable readings of a theorem come to."""
+    told = ""
     if kind == "decentralized":
         most = values["exact"] > values["printed, all visits"]
-        return (
+        told = (
             f" The bound counts half of the visits as the user's; with all of them it is "
             f"{shown(values['printed, all visits'])}, which is {'exceeded, too' if most else 'kept'}."
         )
-    return ""
+    scaled = values.get("exact, step over n", values.get("local, step over n"))
+    if scaled is None:
+        return told
+    bound = values.get("printed, all visits", values["printed"])
+    verb = "holds" if scaled <= bound * (1 + 1e-9) else "fails, too"
+    return f"{told} With the prox of (step / n) f_i the bound {verb}."

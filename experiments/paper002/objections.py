@@ -71,7 +71,7 @@ def minibatch(results: Results) -> Objection:
         f"millionth",
         stands=values["exact"] > values["printed"],
         reading="Batches without replacement, or the full gradient, as in the algorithm itself.",
-        survives=False,
+        survives=values["without replacement"] > values["printed"],
         correction="Poisson samples, divided by the fixed number q m_i, hidden: sensitivity 2 c_1/((2 rho |N_i| + "
         "eta) q m_i).",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from scipy.stats import binom
+from scipy.stats import binom, hypergeom
 
 from experiments.paper002 import claims
 
@@ -29,4 +29,10 @@ def minibatch(*, records: int, batch: int) -> dict[str, Any]:
     """Note 1: how often the replaced record is in a batch that is drawn with replacement."""
     twice = float(binom.sf(1, batch, 1 / records))
     most = int(binom.isf(1e-6, batch, 1 / records))
-    return {"printed": 1, "exact": batch, "twice": twice, "at a millionth": most}
+    return {
+        "printed": 1,
+        "exact": batch,
+        "without replacement": int(hypergeom(records, 1, batch).support()[1]),
+        "twice": twice,
+        "at a millionth": most,
+    }

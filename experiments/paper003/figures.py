@@ -23,7 +23,12 @@ from experiments.paper003.reading import (
 from experiments.results import Results
 
 HUES = {name: place for place, name in enumerate(published.METHODS)}
-LABELS = {"Trust": "Trust (radius of the code)", "Trust, shrinking": "Trust (radius of the text)"}
+LABELS = {
+    "Trust": "Trust (radius of the code)",
+    "Trust, shrinking": "Trust (radius of the text)",
+    "OutP": "OutP (noise of its theorem)",
+    "OutP, its code": "OutP (its public code)",
+}
 STYLES: tuple[Style, ...] = ("line", "dashed", "dotted")
 NOISY = "epsilon of one iteration"
 
@@ -71,7 +76,7 @@ def _errors(grid: Any, results: Results) -> Figure:
         name="published",
         title="As published: test error against the epsilon of one iteration",
         caption=f"Diamonds: reported, after {published.ITERATIONS:,} iterations on all images. Bands: 20th to 80th "
-        "percentile of the seeds.",
+        f"percentile of the seeds.{_stopped(grid, results)}",
         panels=tuple(panels),
     )
 
@@ -162,6 +167,16 @@ def _reported_at(data: str, epsilon: float) -> tuple[Curve, ...]:
 
 def _set(data: str) -> str:
     return data if data == "MNIST" else f"{data} (our copy)"
+
+
+def _stopped(grid: Any, results: Results) -> str:
+    """Where the runs with the text's radius end before the others."""
+    made = {
+        iterations(results, data, "Trust, shrinking")
+        for data in grid.sets
+        if "Trust, shrinking" in methods(results, data)
+    }
+    return "".join(f" With the radius of the text: {count:,} iterations." for count in sorted(made))
 
 
 def _made(grid: Any, results: Results) -> str:

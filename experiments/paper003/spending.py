@@ -33,13 +33,16 @@ def toy() -> dict[str, float]:
     changed[0] = 1.0
     residuals = np.tile([0.5, -0.5], (10, 1))
     one, other = (printed_scale(data, residuals, epsilon=1.0) for data in (rows, changed))
+    at_most = 2 * 1.0 / len(rows)  # 2 B_1 / I for features within [0, 1]
     # Noise beyond 0.1: the scale itself tells the worlds apart, whatever it is added to.
     return {
         "scale": one,
         "scale, other world": other,
         "claimed": printed_iteration_epsilon(1.0),
         "nats": 0.1 / one - 0.1 / other,
-        "global over measured": (2 * 1.0 / 10) / one,  # 2 B_1 / I for features within [0, 1]
+        "global over measured": at_most / one,
+        # The same scale in both worlds: what is left is how far the mean gradient moves.
+        "nats, global scale": float(np.abs((changed - rows).T @ residuals / len(rows)).sum()) / at_most,
     }
 
 

@@ -125,9 +125,15 @@ def test_cells_that_workers_or_keys_cannot_take_are_refused(work, settings):
 def test_the_version_of_a_cell_follows_its_imports_and_nothing_else():
     reached = {path.as_posix() for path in source.reached("experiments.paper000.theorems")}
     assert any(path.endswith("paper000/claims.py") for path in reached)
-    assert any(path.endswith("privacy/theorems/walk.py") for path in reached)  # through a package
-    assert any(path.endswith("consenso/__init__.py") for path in reached)
-    for stranger in ("cli/reproduce.py", "paper000/gathering.py", "paper000/definition.py", "experiments/report.py"):
+    assert any(path.endswith("privacy/theorems/theorem_f.py") for path in reached)  # through a package
+    for stranger in (
+        "consenso/__init__.py",
+        "consenso/estimators/lasso.py",
+        "cli/reproduce.py",
+        "paper000/gathering.py",
+        "paper000/definition.py",
+        "experiments/report.py",
+    ):
         assert not any(path.endswith(stranger) for path in reached)
 
 
@@ -137,8 +143,41 @@ def test_a_changed_source_is_another_version(tmp_path, monkeypatch):
     monkeypatch.setitem(source.ROOTS, "experiments", tmp_path)
     assert {path.name for path in source.reached("experiments.work")} == {"work.py", "more.py"}
     before = source.version.__wrapped__("experiments.work")
+    (tmp_path / "more.py").write_text('"""What it is."""\nTHING = 1  # a comment\n')
+    assert source.version.__wrapped__("experiments.work") == before
     (tmp_path / "more.py").write_text("THING = 2\n")
     assert source.version.__wrapped__("experiments.work") != before
+
+
+def test_a_name_that_a_package_hands_on_leads_to_its_home(tmp_path, monkeypatch):
+    files = {
+        "work.py": "from experiments.room import NOW, LATER\n",
+        "room/__init__.py": "from typing import TYPE_CHECKING\nfrom experiments.room.now import NOW\n"
+        "from experiments.room.aside import ASIDE\nif TYPE_CHECKING:\n    from experiments.room.later import LATER\n"
+        "def __getattr__(name):\n    return name\n",
+        "room/now.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from experiments.kind import Kind\n",
+        "room/later.py": "LATER = 1\n",
+        "room/aside.py": "ASIDE = 1\n",
+        "kind.py": "class Kind: ...\n",
+        "whole.py": "import experiments.room\n",
+        "loud/__init__.py": "print(1)\nfrom experiments.kind import Kind\n",
+        "noisy.py": "from experiments.loud import Kind\n",
+        "one/__init__.py": "from experiments.other import NOW\n",
+        "other/__init__.py": "from experiments.one import THEN\nfrom experiments.room import NOW\n",
+        "far.py": "from experiments.one import NOW\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setitem(source.ROOTS, "experiments", tmp_path)
+
+    def reached(module: str) -> set[str]:
+        return {path.relative_to(tmp_path).as_posix() for path in source.reached(module)}
+
+    assert reached("experiments.work") == {"work.py", "room/now.py", "room/later.py"}
+    assert reached("experiments.whole") == {"whole.py", "room/now.py", "room/later.py", "room/aside.py"}
+    assert reached("experiments.far") == {"far.py", "room/now.py"}
+    assert reached("experiments.noisy") == {"noisy.py", "loud/__init__.py", "kind.py"}  # it does something itself
 
 
 def test_results_are_kept_and_an_interrupted_run_resumes(tmp_path):
@@ -394,7 +433,7 @@ def test_a_claim_is_told_from_the_largest_grid_that_has_it(tmp_path):
     index.write({"000": paper}, tmp_path)
     (row,) = (tmp_path / "summary.csv").read_text().splitlines()[1:]
     assert row.startswith("000,squares grow,")
-    assert row.endswith(",16,full")
+    assert row.endswith(",16,They do.,full")
     (table,) = index.main_tables({"000": index._grids(tmp_path / "000")})
     assert len(table.rows) == 3
     assert table.note.endswith("Grid full, 3 cells.")

@@ -233,6 +233,8 @@ def test_verdicts_on_theorems_follow_the_exact_values(results):
     harsher = PAPER.gather(TINY, edited(results, "theorem local", exact=1e9)).verdicts
     assert [v.state for v in harsher if v.source == "Theorem 3"] == ["not reproduced", "not reproduced"]
     assert "fails, too" in charity("centralized", {"exact, step over n": 2.0, "printed": 1.0})
+    assert charity("federated", {"local, step over n": 0.5, "printed": 1.0}).endswith("holds.")
+    assert charity("local", {"printed": 1.0}) == ""
 
 
 def test_objections_follow_the_results(results):
@@ -248,6 +250,7 @@ def test_objections_follow_the_results(results):
     assert not cases["theorem-1"](edited(results, "theorem relaxation", factor=0.5)).stands
     assert not cases["recursion"](edited(results, "recursion", printed=0.9)).stands
     assert not cases["figure-1"](edited(results, "spending", **{"sums, at least": 0.0})).stands
+    assert cases["recursion"](edited(results, "recursion", **{"apart, r = 0": 0.1})).survives
     assert cases["theorem-2"](edited(results, "theorem centralized", **{"exact, step over n": 9.0})).survives
 
 

@@ -110,3 +110,5 @@ def test_objections_follow_the_results(tmp_path: Path):
     assert not any(case.object_to(harmless).stands for case in PAPER.cases)
     harsh = Results({c: {**values, "valid with 1": 2.0} for c, values in results.items()})
     assert PAPER.cases[0].object_to(harsh).survives
+    repeated = Results({c: {**values, "without replacement": 2} for c, values in results.items()})
+    assert PAPER.cases[2].object_to(repeated).survives

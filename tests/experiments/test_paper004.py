@@ -107,6 +107,7 @@ def test_objections_follow_the_results(tmp_path: Path):
     assert PAPER.cases[0].object_to(edited(**{"true rho": 9.0, "nominal rho": 1.0})).survives
     assert not PAPER.cases[1].object_to(edited(**{"exact multiplier, zCDP-NFL": 0.1})).stands
     assert not PAPER.cases[2].object_to(edited(falls=True, summable=True)).stands
+    assert PAPER.cases[2].object_to(edited(falls=False)).survives
 
 
 def test_objectives_are_the_papers():
