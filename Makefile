@@ -54,9 +54,9 @@ bench: $(INSTALLED)
 # claim is refuted, or is not reached and nothing says why. More trials prove more of what is claimed; SLOW_TRIALS are
 # those of algorithms whose trials cannot be taken together.
 TRIALS ?= 2000
-SLOW_TRIALS ?= 100
+SLOW_TRIALS ?= 400
 audit: $(INSTALLED)
-	$(BIN)/consenso audit --all --trials $(TRIALS) --slow-trials $(SLOW_TRIALS) --page docs/attacks.md --out audit
+	$(BIN)/consenso audit --all --workers 2 --trials $(TRIALS) --slow-trials $(SLOW_TRIALS) --page docs/attacks.md --out audit
 	$(BIN)/consenso audit --canaries 2000 --page docs/attacks.md
 
 # Compare every guarantee with the exact value for linear losses, and write the table of docs/privacy.md.

@@ -1,7 +1,8 @@
 """`python -m tests.deployment.kills --kills 1000`: kill -9 at random moments over all engines, and look what is left.
 
 Every run must end with the model of an undisturbed one, bit for bit, and every journal must have each step exactly
-once. The table says how many processes of which engine were killed in which rounds, and what was lost.
+once. The table says how many processes of which engine were killed in which rounds, and what was lost. With `--keep`
+what was seen is written down after every run, and a later command goes on from there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -106,44 +108,40 @@ def kill_peers(report: Report, made: Federation, chance: random.Random, most: in
 
 
 def kill_training(report: Report, made: Federation, chance: random.Random, most: int) -> None:
-    """`consenso train`, killed at random times and resumed until it is done."""
+    """`consenso train`, killed at random rounds and resumed until it is done."""
     study = Study.load(made.folder / "study.toml").change({"data.tables": {name: f"{name}.csv" for name in NAMES}})
     text = study.change({"output.checkpoint": 1}).to_toml()
     made.write("here.toml", text)
     expected = train(Study.load(made.folder / "here.toml"), made.folder / "whole").parameters
-    killed = 0
-    while not (made.folder / "out" / "model.json").exists():
-        begun = (made.folder / "out" / "checkpoint" / "checkpoint.npz").exists()
+    out = made.folder / "out"
+    moments = sorted(chance.sample(range(1, ROUNDS - 3), most))
+    while not (out / "model.json").exists():
+        begun = (out / "checkpoint" / "checkpoint.npz").exists()
+        if not begun:  # killed before there was anything to go on from
+            shutil.rmtree(out, ignore_errors=True)
         process: Any = made.start("train", "here.toml", "--out", "out", *(["--resume"] if begun else []))
-        if killed < most:
-            noted = made.folder / "out" / "checkpoint" / "checkpoint.npz"
-            before = noted.stat().st_mtime_ns if begun else 0
-            while process.poll() is None and not (noted.exists() and noted.stat().st_mtime_ns != before):
-                time.sleep(0.002)
-            time.sleep(chance.random() * 0.05)
-            if process.poll() is None:
-                process.kill()
-                killed += 1
-                report.kills["the one process"] += 1
-                report.moments.append(_done(made.folder / "out"))
-        process.wait(PATIENCE)
-        if not begun and not (made.folder / "out" / "checkpoint" / "checkpoint.npz").exists():
-            if (made.folder / "out" / "model.json").exists():
-                break
-            shutil.rmtree(made.folder / "out", ignore_errors=True)
+        while moments and process.poll() is None and _rounds(out) < moments[0]:
+            time.sleep(0.002)
+        time.sleep(chance.random() * 0.02)
+        if moments and process.poll() is None:
+            process.kill()
+            report.kills["the one process"] += 1
+            report.moments.append(_rounds(out) / ROUNDS)
+            moments = [each for each in moments if each > _rounds(out)]
+        code = process.wait(PATIENCE)
+        assert code in (0, -signal.SIGKILL), made.tail(process)
     report.runs += 1
-    told = load_model(made.folder / "out").coefficients
+    told = load_model(out).coefficients
     whole = model_with(study, expected.reshape(-1, study.problem().outputs), None).coefficients
     report.other_models += not np.array_equal(told, whole)
 
 
-def _done(folder: Path) -> float:
-    """The share of the rounds that the status file of a run tells."""
+def _rounds(folder: Path) -> int:
+    """The rounds that the status file of a run says are done."""
     try:
-        told = json.loads((folder / "status.json").read_text())
-        return float(told["done"]) / ROUNDS
+        return int(json.loads((folder / "status.json").read_text())["done"])
     except (OSError, ValueError, KeyError, TypeError):
-        return float("nan")
+        return 0
 
 
 Kill = Callable[[Report, Federation, random.Random, int], None]
@@ -175,13 +173,27 @@ def markdown(reports: list[Report], wanted: int) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for report in reports:
-        known = [moment for moment in report.moments if not np.isnan(moment)]
-        quartiles = np.quantile(known, (0.25, 0.5, 0.75)) if known else []
+        quartiles = np.quantile(report.moments, (0.25, 0.5, 0.75)) if report.moments else []
         when = ", ".join(f"{each:.0%}" for each in quartiles) or "-"
         whom = ", ".join(f"{count} {who}" for who, count in sorted(report.kills.items())) or "nobody"
         losses = f"{report.other_models} | {report.lost_steps} | {report.repeated_steps}"
         lines.append(f"| {report.engine} | {report.runs} | {whom} | {when} | {losses} |")
     return "\n".join(lines) + "\n"
+
+
+def read_reports(path: Path | None) -> dict[str, Report]:
+    """What an earlier command kept, or nothing yet."""
+    reports = {name: Report(name) for name in ENGINES}
+    if path is not None and path.exists():
+        for each in json.loads(path.read_text()):
+            reports[each["engine"]] = Report(**each | {"kills": Counter(each["kills"])})
+    return reports
+
+
+def keep_reports(path: Path, reports: dict[str, Report]) -> None:
+    beside = path.with_name(path.name + ".new")
+    beside.write_text(json.dumps([vars(report) for report in reports.values()], indent=1))
+    beside.replace(path)
 
 
 def main(arguments: list[str]) -> int:
@@ -190,10 +202,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--each", type=int, default=20, help="kills in one run")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no run after so many")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="a file with what was seen, written after every run and read first")
     parser.add_argument("--page", type=Path, help="a page whose table is written anew")
     chosen = parser.parse_args(arguments)
-    chance, reports = random.Random(chosen.seed), {name: Report(name) for name in ENGINES}
-    end, number = time.monotonic() + chosen.seconds, 0
+    reports = read_reports(chosen.keep)
+    end = time.monotonic() + chosen.seconds
     killed = lambda: sum(sum(report.kills.values()) for report in reports.values())
     with tempfile.TemporaryDirectory() as place:
         authority = Path(place) / "certs"
@@ -201,15 +214,18 @@ def main(arguments: list[str]) -> int:
         for name in ("server", *GRAPH):
             certs.issue(authority / "authority", name, out=authority / name, hosts=["127.0.0.1"])
         while killed() < chosen.kills and time.monotonic() < end:
-            name = list(ENGINES)[number % len(ENGINES)]
+            name = min(ENGINES, key=lambda each: reports[each].runs)
             kill, changes = ENGINES[name]
-            made = federation(Path(place) / f"run-{number}", authority, rounds=ROUNDS, **changes)
+            chance = random.Random(f"{chosen.seed}, {name}, {reports[name].runs}")
+            made = federation(Path(place) / f"run-{killed()}", authority, rounds=ROUNDS, **changes)
             try:
                 kill(reports[name], made, chance, min(chosen.each, chosen.kills - killed()))
             finally:
                 made.close()
-            number += 1
-            sys.stdout.write(f"{killed()} kills, {name}: {reports[name]}\n")
+            shutil.rmtree(made.folder)
+            if chosen.keep is not None:
+                keep_reports(chosen.keep, reports)
+            sys.stdout.write(f"{killed()} kills, {name}: {reports[name].runs} runs\n")
             sys.stdout.flush()
     table = markdown(list(reports.values()), chosen.kills)
     sys.stdout.write(table)

@@ -35,7 +35,7 @@ import numpy as np
 from consenso.algorithms.record_sums import Forgetful, check_rate, sample_records, sum_bounds, value_at, without_memory
 from consenso.algorithms.shape import Example, Source
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError
+from consenso.errors import InputError, PreconditionError
 from consenso.losses import Logistic
 from consenso.operators import (
     Activation,
@@ -49,11 +49,13 @@ from consenso.operators import (
     is_separable,
     public_coins,
 )
+from consenso.privacy.composition import compose_all
+from consenso.privacy.events import Gaussian, Repeated
 from consenso.privacy.noise import Constant, GaussianNoise, PerRound, Polynomial
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser, declare_public
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
+from consenso.privacy.theorems import BlocksInTurn, Theorem
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
@@ -179,8 +181,39 @@ class NoisyFixedPoint:
         )
 
     def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """Sampling without replacement amplifies, since no party remembers anything."""
-        return without_memory(spec, query, self.releases)
+        """Sampling without replacement amplifies, since no party remembers anything; blocks in turn share a row."""
+        yield from without_memory(spec, query, self.releases)
+        if self.blocks != 1 and self.rate == 1 and isinstance(spec.schedule, Everyone):
+            yield lambda: self._in_turn(spec, query)
+
+    def _in_turn(self, spec: RunSpec, query: PrivacyQuery) -> Theorem:
+        """One round's event, as often as the busiest block acts."""
+        problem, facts = spec.facts.problem, spec.facts.only(np.array([query.party], dtype=np.int64))
+        event, rounds = compose_all(spec, query, self.releases).event(), 1
+        if isinstance(event, Repeated):
+            event, rounds = event.event, event.count
+        if not isinstance(event, Gaussian):
+            raise PreconditionError(
+                "BlocksInTurn: rounds differ, or noise is not Gaussian; use equal blocks and noise."
+            )
+        count = len(block_sizes("NoisyFixedPoint", self.blocks, problem.dim))
+        acts = np.bincount(
+            np.concatenate([self.activation.active(round_, count) for round_ in range(spec.rounds)]), minlength=count
+        )
+        one = self.operator.contribution(problem) * problem.weight_bound * float(facts.scales[0])
+        whole = one * (1 if query.unit == "record" else float(facts.most[0]))
+        moved = whole * (2 if query.adjacency == "replace-one" else 1)
+        return BlocksInTurn(
+            sensitivity=moved,
+            rounding=event.sensitivity - moved,
+            std=event.std,
+            rounds=rounds,
+            acts=int(acts.max()),
+            excess=rounds * event.excess,
+            outputs=problem.outputs,
+            adjacency=query.adjacency,
+            unit=query.unit,
+        )
 
     def start(self, facts: PublicFacts) -> Hub:
         return Hub(u=np.zeros(facts.dim))

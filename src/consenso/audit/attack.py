@@ -12,7 +12,7 @@ from consenso.audit.bounds import area, evidence
 from consenso.audit.copies import Stacking
 from consenso.audit.distinguisher import learn
 from consenso.audit.families import curve_of, rule_out
-from consenso.audit.findings import FAMILY, Bracket, Finding
+from consenso.audit.findings import ENOUGH, FAMILY, Bracket, Finding
 from consenso.audit.neighbours import Neighbours, unkind
 from consenso.audit.simulate import Kind, Scores, Watch, simulate, stacking_of
 from consenso.audit.targets import SCORES, AuditTarget, Claim, target_of, victim
@@ -214,6 +214,7 @@ def _attacks(
             waiting = {index: _join(before, new) for (index, before), new in zip(waiting.items(), played, strict=True)}
             for index, scores in list(waiting.items()):
                 assert scores is not None
+                scores = _rank(watches[index], scores, brackets[index], candidates[choice].what)
                 finding = _finding(
                     plan, targets[index], scores, candidates[choice].what, count, effort, stacking, confidence
                 )
@@ -224,13 +225,26 @@ def _attacks(
                     del waiting[index]
             tell((turn + done / trials) / len(choices))
     tell(1.0)
-    return [found[index] for index in range(len(targets))]
+    (_, last) = effort.looks(trials)[-1]
+    return [
+        replace(found[index], ideal=_ideal(target, brackets[index], found[index], last))
+        for index, target in enumerate(targets)
+    ]
 
 
 def _join(before: Scores | None, new: Scores) -> Scores:
     if before is None:
         return new
     return np.concatenate([before[0], new[0]]), np.concatenate([before[1], new[1]])
+
+
+def _rank(watch: Watch, scores: Scores, known: Bracket | None, pair: str) -> Scores:
+    """Scores as numbers: models by their likelihood ratio where the law of this pair's is known, else as learned."""
+    if watch.kind != "model":
+        return scores
+    if known is not None and known.score is not None and known.pair == pair:
+        return known.score(scores[0]), known.score(scores[1])
+    return learn(*scores)
 
 
 def _strongest(
@@ -258,7 +272,7 @@ def _strongest(
         watched = [watches[index] for index in unsure]
         played = simulate(plan, pair, watched, trials=pilot, seed=seed, stacking=stacking, workers=effort.workers)
         for column, scores in zip(unsure, played, strict=True):
-            zero, one = learn(*scores) if watches[column].kind == "model" else scores
+            zero, one = _rank(watches[column], scores, None, pair.what)
             shown[row, column] = area(zero, one, 0.9).estimate
     return [int(shown[:, index].argmax()) if pick is None else pick for index, pick in enumerate(picks)]
 
@@ -274,7 +288,7 @@ def _finding(
     confidence: float,
 ) -> Finding:
     assert target.watch is not None
-    zero, one = learn(*scores) if target.watch.kind == "model" else scores
+    zero, one = scores
     shown = evidence(zero, one, delta=target.delta, confidence=confidence)
     lower, method = shown.epsilon(target.delta)
     refuted = lower > target.claimed or shown.refutes(curve_of(target.event))
@@ -295,6 +309,14 @@ def _finding(
         stacking=stacking.value,
         evidence=shown,
     )
+
+
+def _ideal(target: AuditTarget, known: Bracket | None, finding: Finding, confidence: float) -> float | None:
+    """What as many runs of an attack by the likelihood ratio itself prove, where an attack proved less."""
+    if known is None or known.ideal is None or finding.share >= ENOUGH:
+        return None
+    shown = evidence(*known.ideal(finding.trials), delta=target.delta, confidence=confidence)
+    return max(shown.epsilon(target.delta)[0], rule_out(target.event, shown, target.delta))
 
 
 def _nothing(plan: Plan, target: AuditTarget) -> Finding:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from consenso.arrays import Array
 from consenso.audit.neighbours import Neighbours
 from consenso.audit.simulate import Watch, follow
 from consenso.audit.watchers import Moved
@@ -19,7 +20,7 @@ from consenso.errors import InputError
 from consenso.planning.plan import Plan
 from consenso.privacy import accountants
 from consenso.privacy.events import Composed, Event, GammaNorm, Gaussian, Laplace, Nothing
-from consenso.privacy.noise import GammaNormNoise, GaussianNoise, LaplaceNoise
+from consenso.privacy.noise import GammaNormNoise, GaussianNoise, LaplaceNoise, Noise
 
 # Runs of either world along which differences are followed.
 RUNS = 8
@@ -29,10 +30,14 @@ SAME = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """What a pair can show to whoever sees each release: an epsilon, and whether it is exact or at most so much."""
+    """What a pair can show to whoever sees each release: an epsilon, and whether it is exact or at most so much.
+
+    gaps: the noise of each release, and what the worlds differ by in its units, where that is always the same.
+    """
 
     epsilon: float
     is_exact: bool
+    gaps: tuple[tuple[Noise, Array], ...]
 
 
 def follow_differences(plan: Plan, pair: Neighbours, watch: Watch, delta: float) -> Differences:
@@ -44,7 +49,8 @@ def follow_differences(plan: Plan, pair: Neighbours, watch: Watch, delta: float)
     releases = [replace(same[0], gap=np.concatenate([each.gap for each in same])) for same in zip(*chunks, strict=True)]
     events = [_event_of(moved) for moved in releases]
     steady = all(_is_steady(moved) for moved in releases)
-    return Differences(epsilon=accountants.epsilon(Composed(tuple(events)), delta), is_exact=steady)
+    gaps = tuple((moved.noise, moved.gap[0]) for moved in releases) if steady else ()
+    return Differences(epsilon=accountants.epsilon(Composed(tuple(events)), delta), is_exact=steady, gaps=gaps)
 
 
 def _is_steady(moved: Moved) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from consenso.arrays import Array
 from consenso.audit.bounds import Evidence
 from consenso.privacy.events import Event
 from consenso.privacy.relations import Relation
@@ -26,13 +28,18 @@ class Bracket:
     """The true epsilon of the strongest pair that is known, for linear losses, or why it is not known.
 
     kind: whether the pair shows exactly so much to the observer, at least so much, or at most. exact: None where there
-    is no such number, and then `why` says it.
+    is no such number, and then `why` says it. score: the log likelihood ratio of final models of the pair, where their
+    law is known. ideal: scores of so many runs of either world by the likelihood ratio of all that is seen. told:
+    whether the attack is told more than the observer sees, namely every answer of the hub.
     """
 
     exact: float | None = None
     kind: Kind = "exactly"
     pair: str = ""
     why: str = ""
+    score: Callable[[Array], Array] | None = field(default=None, repr=False, compare=False)
+    ideal: Callable[[int], tuple[Array, Array]] | None = field(default=None, repr=False, compare=False)
+    told: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +66,7 @@ class Finding:
     evidence: Evidence | None = field(repr=False, default=None)
     first: Finding | None = None  # the attack that called for this one, which decides
     bracket: Bracket | None = None  # what is known of the true value, if it was computed
+    ideal: float | None = None  # what the likelihood ratio itself proves with as many runs, where its law is known
 
     @property
     def gap(self) -> float:
@@ -72,9 +80,9 @@ class Finding:
 
     def proved_all(self, share: float) -> bool:
         """Whether the attack proved this share of the claim, or of what is known to be the most it can show."""
-        most = self.claimed
-        if self.bracket is not None and self.bracket.exact is not None and self.bracket.kind != "at least":
-            most = min(most, self.bracket.exact)
+        most, known = self.claimed, self.bracket
+        if known is not None and known.exact is not None and known.kind != "at least" and not known.told:
+            most = min(most, known.exact)
         return self.refuted or self.lower >= share * most
 
     @property
@@ -92,8 +100,15 @@ class Finding:
         known = self.bracket
         if known.exact is None:
             return f"between {self.lower:.3g} and {self.claimed:.3g}: {known.why}"
-        reached = f"of which the attack reaches {self.lower / known.exact:.0%}" if known.exact > 0 else "no less"
-        value = f"{known.kind} {known.exact:.3g} for linear losses ({known.pair}), {reached}"
+        value = f"{known.kind} {known.exact:.3g} for linear losses ({known.pair})"
+        if known.told:
+            return (
+                f"between {known.exact:.3g} and {self.claimed:.3g} ({self.theorem}): {value} in its own rounds; told "
+                f"every answer of the hub, as {self.theorem} counts them, the attack proves {self.lower:.3g}"
+            )
+        value += f", of which the attack reaches {self.lower / known.exact:.0%}" if known.exact > 0 else ", no less"
+        if self.ideal is not None and self.lower < ENOUGH * known.exact:
+            value += f"; {self.trials:,} runs of an ideal attack prove {self.ideal:.3g}"
         if known.kind != "at most" and known.exact >= ENOUGH * self.claimed:
             return f"the claim is tight: {value}"
         low = self.lower if known.kind == "at most" else max(self.lower, known.exact)
@@ -114,6 +129,7 @@ class Finding:
             "sense": self.sense if finite else None,
             "exact": None if self.bracket is None else self.bracket.exact,
             "exact_is": None if self.bracket is None or self.bracket.exact is None else self.bracket.kind,
+            "ideal": self.ideal,
             "reason": self.reason or None,
             "errors": None if self.evidence is None else self.evidence.errors.to_json(),
             "first": None if self.first is None else {name: getattr(self.first, name) for name in FIRST},

@@ -42,7 +42,9 @@ def markdown(attacked: Iterable[Attacked]) -> str:
         f"Epsilon at delta {tried[0].delta:g}: claimed / proved, the latter with confidence {confidence:g} for each "
         f"entry, and how much of the claim that is. Up to {most:,} runs of either world, fewer where enough was proved "
         "sooner or runs cannot be taken together. In brackets the value for linear losses, where it was computed: "
-        "exact, at least (>) or at most (<) so much. A dash: there is no such observer. inf: nothing is claimed.",
+        "exact, at least (>) or at most (<) so much. A star: the attack is told every answer of the hub, as the claim "
+        "counts them; the party itself hears those of its own rounds. A dash: there is no such observer. inf: nothing "
+        "is claimed.",
         "",
         "| algorithm | unit, adjacency | schedule, trust | eavesdropper | server | peer | public |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -81,7 +83,8 @@ def _cell(finding: Finding | None) -> str:
         return "-"
     if math.isinf(finding.claimed):
         return "inf"
-    text = f"{finding.claimed:.3g} / {finding.lower:.3g}, {finding.share:.0%}{_exact(finding)}"
+    star = "*" if finding.bracket is not None and finding.bracket.told else ""
+    text = f"{finding.claimed:.3g} / {finding.lower:.3g}{star}, {finding.share:.0%}{_exact(finding)}"
     return f"**{text} REFUTED**" if finding.refuted else text
 
 

@@ -65,7 +65,9 @@ class Trials:
         spec = plan.spec
         self.plan, self.shards, self.count, self.first, self.stacking = plan, shards, count, first, stacking
         self.parties = spec.parties
-        self.policy: ReleasePolicy = replace(spec.policy, sampler=Seeded(seed), probe=None)
+        # Of all rounds, so that what is computed from public facts is computed once.
+        self.seeded = replace(spec, sampler=Seeded(seed), probe=None)
+        self.policy: ReleasePolicy = self.seeded.policy
         self.party_of_row = np.tile(np.arange(self.parties, dtype=np.int64), count)
         self._everyone = shards.cohort(self.party_of_row)
         sizes = np.tile(np.diff(shards.offsets), count)
@@ -226,8 +228,7 @@ class _Step:
 
     def __init__(self, run: Trials, facts: PublicFacts, rows: IntArray) -> None:
         self._run, self.rows = run, rows
-        spec = replace(run.plan.spec, sampler=run.policy.sampler, probe=None)
-        self.context = RoundContext(run.plan.algorithm, spec, facts)
+        self.context = RoundContext(run.plan.algorithm, run.seeded, facts)
         self._releaser: RecordingReleaser | None = None
         self._up: Any = None
 

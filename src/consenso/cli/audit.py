@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -56,6 +56,7 @@ def attack(
         typer.Option(help="The share of a claim, or of what can be proved, at which an attack ends early.", min=0.1),
     ] = 0.85,
     seed: Annotated[int, typer.Option(help="Of the simulated noise.")] = 0,
+    workers: Annotated[int, typer.Option(help="Processes, of which each attacks a plan at a time.", min=1)] = 1,
     canaries: Annotated[
         int | None, typer.Option(help="Run once, with so many canaries, instead of thousands of times.", min=1)
     ] = None,
@@ -126,9 +127,8 @@ def attack(
     plans = _plans(target, everything, own_loss)
     with _progress(hidden=as_json) as bar:
         task = bar.add_task("attacking", total=len(plans))
-        for place, plan in enumerate(plans):
-            bar.update(task, description=type(plan.algorithm).__name__)
-            found = _attack(plan, effort, observer, unit, adjacency, delta, partial(_move, bar, task, place))
+        one = partial(_attack, effort=effort, observer=observer, unit=unit, adjacency=adjacency, delta=delta)
+        for place, found in enumerate(_attack_each(plans, one, workers, partial(_move, bar, task))):
             bar.update(task, completed=place + 1)
             if found is None:
                 continue
@@ -349,6 +349,19 @@ def _examples(definition: Any, own_loss: bool) -> list[Plan]:
     return list(settings_of(example) if own_loss else list_attacked_plans(example))
 
 
+def _attack_each(
+    plans: list[Plan], attack: Callable[..., Attacked | None], workers: int, move: Callable[[int, float], None]
+) -> Iterator[Attacked | None]:
+    """What attacking each plan gave, in their order; in processes of their own if there are several workers."""
+    if min(workers, len(plans)) == 1:
+        yield from (attack(plan, tell=partial(move, place)) for place, plan in enumerate(plans))
+        return
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(workers) as pool:
+        yield from pool.map(attack, plans)
+
+
 def _attack(
     plan: Plan,
     effort: Effort,
@@ -356,7 +369,7 @@ def _attack(
     unit: Any,
     adjacency: Any,
     delta: float,
-    tell: Callable[[float], None],
+    tell: Callable[[float], None] | None = None,
 ) -> Attacked | None:
     from consenso.audit.attack import audit, list_targets
     from consenso.audit.table import Attacked
@@ -372,6 +385,8 @@ def _attack(
             return None
     chosen = {"observers": wanted, "unit": unit, "adjacency": adjacency, "delta": delta}
     known = bracket(plan, list_targets(plan, **chosen))
+    if plan.spec.rounds == 1:
+        effort = replace(effort, slow_trials=None)  # one round is quick, also if it cannot be taken with others
     found = audit(plan, effort, **chosen, known=known, tell=tell)
     return Attacked(plan=plan, findings=found)
 

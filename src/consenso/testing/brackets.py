@@ -6,7 +6,9 @@ For each observer the first of these that can be had, the largest over all pairs
 * the run is affine in its noise: law 10's exact value of what the observer sees (`consenso.testing.exact_values`);
 * each release is seen: the composition of what the two worlds' releases differ by (`consenso.audit.differences`), exact
   where that never varies and otherwise the most that the pair can show;
-* the coins of the schedule fall in too many ways: the exact value and the claim of the same plan made small;
+* the coins of the schedule fall in too many ways, and only the attacked party's matter to the final model: that one's
+  exact value over these (`consenso.testing.exact_values.alike`);
+* they fall in too many ways, and all matter: the exact value and the claim of the same plan made small;
 * otherwise what whoever sees each release can learn of the pair, which is more.
 """
 
@@ -15,18 +17,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from consenso.audit.differences import follow_differences
 from consenso.audit.findings import Bracket, Kind
-from consenso.audit.neighbours import unkind
+from consenso.audit.mixtures import MixtureRatio, draw_mixtures, draw_releases
+from consenso.audit.neighbours import Neighbours, unkind
 from consenso.audit.targets import AuditTarget
 from consenso.errors import ConsensoError
 from consenso.planning.plan import Plan, plan
-from consenso.privacy.observers import Eavesdropper, Observer, members
+from consenso.privacy.observers import Eavesdropper, Observer, Public, members
 from consenso.privacy.relations import relation_of
 from consenso.schedules import Cyclic, Everyone, FixedSubset, Schedule
-from consenso.testing.exact_values.compare import NotAffineError, exact_curves
-from consenso.testing.exact_values.scripted import OtherNoiseError, scripts
+from consenso.testing.exact_values.alike import others_are_alike, own_scripts
+from consenso.testing.exact_values.compare import PAIRS, NotAffineError, exact_curves
+from consenso.testing.exact_values.scripted import OtherNoiseError, Script, scripts
 
 # In how many ways the coins of a schedule may fall; and how many parties the plan has that is made small.
 MOST_SCRIPTS, FEW_PARTIES = 64, 3
@@ -49,9 +54,22 @@ def bracket(made: Plan, targets: Sequence[AuditTarget]) -> dict[str, Bracket]:
         key = target.query.observer.key
         known = exact.get(key) or followed.get(key)
         if known is None and most is not None:
-            known = replace(most, kind="at most", why=f"{why}; so much whoever sees each release learns of the pair")
-        found[key] = known or Bracket(why=why or "no value can be computed")
+            told = f"{why}; so much whoever sees each release learns of the pair"
+            known = replace(most, kind="at most", why=told, ideal=None)
+        known = known or Bracket(why=why or "no value can be computed")
+        found[key] = replace(known, told=_is_told(made, target))
     return found
+
+
+def _is_told(made: Plan, target: AuditTarget) -> bool:
+    """Whether an attack hears every answer of the hub for a party that hears those of its own rounds."""
+    return (
+        made.spec.shape == "hub"
+        and bool(members(target.query.observer))
+        and not isinstance(made.spec.schedule, Everyone)
+        and target.watch is not None
+        and target.watch.kind in ("ratio", "filter")
+    )
 
 
 def _exact_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bracket], str]:
@@ -60,32 +78,60 @@ def _exact_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bra
     if numbers > MOST_NUMBERS:
         return {}, f"{numbers:,} numbers of noise are too many for an exact value"
     if _falls(made) > MOST_SCRIPTS:
-        return _small_values(made, targets)
+        small, why = _small_values(made, targets)
+        return small | _values_of_models(made, targets), why
     try:
-        return {
-            key: Bracket(exact=value, kind="exactly" if is_exact else "at least", pair=pair)
-            for key, (value, is_exact, pair) in _strongest(made, targets).items()
-        }, ""
+        return _strongest(made, targets), ""
     except NotAffineError:
         return {}, "a run is not affine in its noise"
     except OtherNoiseError:
         return {}, "its noise is not Gaussian"
 
 
-def _strongest(made: Plan, targets: list[AuditTarget]) -> dict[str, tuple[float, bool, str]]:
+def _strongest(
+    made: Plan,
+    targets: list[AuditTarget],
+    pairs: Sequence[Neighbours] | None = None,
+    ways: Sequence[tuple[float, Script]] | None = None,
+) -> dict[str, Bracket]:
     """The largest exact epsilon of each observer over all pairs."""
     first = targets[0]
     query = first.query
-    pairs = list(unkind(made.problem, query.unit, query.adjacency, query.party))
+    pairs = list(unkind(made.problem, query.unit, query.adjacency, query.party) if pairs is None else pairs)
     seers = {each.query.observer.key: _see(made, each.query.observer) for each in targets}
     scopes = [(observer, query.unit, query.adjacency) for observer in dict.fromkeys(seers.values())]
-    curves = exact_curves(made, query.party, pairs, scopes, sizes=SIZES)
-    best: dict[str, tuple[float, bool, str]] = {}
+    curves = exact_curves(made, query.party, pairs, scopes, sizes=SIZES, ways=ways)
+    best: dict[str, Bracket] = {}
     for (scope, index), curve in curves.items():
-        value = curve.epsilon(first.delta)
-        if value > best.get(scope[0].key, (-1.0,))[0]:
-            best[scope[0].key] = value, curve.is_exact, pairs[index].what
+        value, observer = curve.epsilon(first.delta), scope[0]
+        if value > (best[observer.key].exact or 0.0 if observer.key in best else -1.0):
+            best[observer.key] = Bracket(
+                exact=value,
+                kind="exactly" if curve.is_exact else "at least",
+                pair=pairs[index].what,
+                # The public sees a model and knows no coins, so that there is one mixture.
+                score=MixtureRatio(curve.groups[0]) if isinstance(observer, Public) else None,
+                ideal=partial(draw_mixtures, curve.groups),
+            )
     return {key: best[observer.key] for key, observer in seers.items() if observer.key in best}
+
+
+def _values_of_models(made: Plan, targets: list[AuditTarget]) -> dict[str, Bracket]:
+    """What a final model shows, where it depends on the attacked party's coins alone."""
+    public = [each for each in targets if isinstance(each.query.observer, Public)]
+    if not public:
+        return {}
+    query = public[0].query
+    try:
+        ways = [] if _samples_records(made) else own_scripts(made, query.party)
+        pairs = [
+            pair
+            for pair in unkind(made.problem, query.unit, query.adjacency, query.party)
+            if ways and pair.what in PAIRS and others_are_alike(made, query.party, pair)
+        ]
+        return _strongest(made, public, pairs, ways) if pairs else {}
+    except (NotAffineError, OtherNoiseError):
+        return {}
 
 
 def _see(made: Plan, observer: Observer) -> Observer:
@@ -108,13 +154,12 @@ def _small_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bra
         query = each.query
         if query.observer.key not in found:
             continue
-        value, is_exact, pair = found[query.observer.key]
+        known = found[query.observer.key]
         relation = relation_of(query.adjacency, made.problem.adjacency)
         promise = small.prove(query.observer, last, each.delta, unit=query.unit, adjacency=relation)
         claim = promise.guarantee.epsilon(each.delta)
-        kind = "exactly" if is_exact else "at least"
-        told = f"{why}; {size} {kind} {value:.3g} of {claim:.3g} claimed for linear losses"
-        brackets[query.observer.key] = Bracket(pair=pair, why=told)
+        told = f"{why}; {size} {known.kind} {known.exact:.3g} of {claim:.3g} claimed for linear losses"
+        brackets[query.observer.key] = Bracket(pair=known.pair, why=told)
     return brackets, why
 
 
@@ -139,6 +184,10 @@ def shrink(made: Plan) -> Plan:
     )
 
 
+def _samples_records(made: Plan) -> bool:
+    return any(release.rate < 1 for release in made.algorithm.releases(made.spec.facts))
+
+
 def _falls(made: Plan) -> int:
     return _count_falls(made.spec.schedule, made.spec.parties, made.spec.rounds)
 
@@ -152,8 +201,7 @@ def _follow(made: Plan, targets: list[AuditTarget]) -> dict[str, Bracket]:
     """What each pair's releases differ by, for observers who see each release of a run in which all take part."""
     if made.problem.records * made.problem.features > MOST_NUMBERS:
         return {}  # it takes as long as an attack
-    samples = any(release.rate < 1 for release in made.algorithm.releases(made.spec.facts))
-    if samples or not isinstance(made.spec.schedule, Everyone | Cyclic):
+    if _samples_records(made) or not isinstance(made.spec.schedule, Everyone | Cyclic):
         return {}
     query = targets[0].query
     pairs = list(unkind(made.problem, query.unit, query.adjacency, query.party))
@@ -164,5 +212,6 @@ def _follow(made: Plan, targets: list[AuditTarget]) -> dict[str, Bracket]:
         values = [(follow_differences(made, pair, target.watch, target.delta), pair.what) for pair in pairs]
         best, what = max(values, key=lambda each: each[0].epsilon)
         kind: Kind = "exactly" if best.is_exact else "at most"
-        brackets[target.query.observer.key] = Bracket(exact=best.epsilon, kind=kind, pair=what)
+        ideal = partial(draw_releases, best.gaps) if best.is_exact else None
+        brackets[target.query.observer.key] = Bracket(exact=best.epsilon, kind=kind, pair=what, ideal=ideal)
     return brackets

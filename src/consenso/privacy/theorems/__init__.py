@@ -8,6 +8,7 @@ plan of some algorithm states it; bounds that composing the releases gives as we
 from __future__ import annotations
 
 from consenso.conventions import Unit
+from consenso.privacy.theorems.blocks import BlocksInTurn
 from consenso.privacy.theorems.composition import Composition
 from consenso.privacy.theorems.curator import PerturbedObjective
 from consenso.privacy.theorems.dual_perturbation import DualPerturbedRounds, jacobian_cost
@@ -30,6 +31,7 @@ from consenso.privacy.theorems.walk import WalkWithoutStates
 
 __all__ = [
     "Assumption",
+    "BlocksInTurn",
     "Composition",
     "DualPerturbedRounds",
     "FixedSizeWithoutMemory",

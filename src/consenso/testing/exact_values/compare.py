@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,16 +175,23 @@ def _finding(
 
 
 def exact_curves(
-    plan: Plan, attacked: int, pairs: list[Neighbours], scopes: list[Scope], *, sizes: tuple[float, ...] = SIZES
+    plan: Plan,
+    attacked: int,
+    pairs: list[Neighbours],
+    scopes: list[Scope],
+    *,
+    sizes: tuple[float, ...] = SIZES,
+    ways: Sequence[tuple[float, Script]] | None = None,
 ) -> dict[tuple[Scope, int], Curve]:
     """What is learnt of each pair, by its index, in each scope of its unit and adjacency.
 
     Coins are enumerated, never drawn. What an observer knows of them is conditioned on. What it does not know makes its
-    view a mixture of Gaussians. Pairs of units with too many coins are left out.
+    view a mixture of Gaussians. Pairs of units with too many coins are left out. ways: how the coins of the schedule
+    can fall, with their probabilities, if not in all ways that differ.
     """
     spec = plan.spec
     rate = min(r.rate for k in range(spec.rounds) for r in plan.algorithm.releases(spec.facts.at(k)))
-    every = list(scripts(spec.schedule, spec.parties, spec.rounds))
+    every = list(scripts(spec.schedule, spec.parties, spec.rounds) if ways is None else ways)
     last = len(every) - 1
     groups: dict[tuple[Scope, int], dict[Any, list[Branch]]] = defaultdict(lambda: defaultdict(list))
     for number, (chance, script) in enumerate(every):

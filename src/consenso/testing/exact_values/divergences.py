@@ -67,6 +67,7 @@ class Curve:
     parts: tuple[Part, ...]
     is_exact: bool
     mu: float | None  # where the view is Gaussian
+    groups: tuple[tuple[Branch, ...], ...]  # of which it is made, by what is known of the coins
 
     def delta(self, epsilon: float) -> float:
         """The delta at an epsilon."""
@@ -92,15 +93,15 @@ class Curve:
 
 def curve_of(groups: Iterable[Sequence[Branch]]) -> Curve:
     """The curve of a view, with one group of branches for each thing that is known of the coins."""
-    parts, mus = [], []
-    for branches in groups:
+    parts, mus, known = [], [], [tuple(branches) for branches in groups]
+    for branches in known:
         if len(branches) == 1:
             mus.append(branches[0].mu)
             parts.append(_gaussian(branches[0].chance, mus[-1]))
         else:
             parts.append(_mixture(branches))
     is_exact = len(mus) == len(parts)
-    return Curve(tuple(parts), is_exact, mus[0] if is_exact and len(set(mus)) == 1 else None)
+    return Curve(tuple(parts), is_exact, mus[0] if is_exact and len(set(mus)) == 1 else None, tuple(known))
 
 
 def _gaussian(chance: float, mu: float) -> Part:
