@@ -29,6 +29,8 @@ demo: $(VENV)/.demo
 test: export OPENBLAS_NUM_THREADS = 1
 test: export OMP_NUM_THREADS = 1
 test: export NUMBA_NUM_THREADS = 1
+# Workers share what one of them has compiled, also where bytecode is not written otherwise.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(INSTALLED)
 	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(PYTEST_ARGS)
 

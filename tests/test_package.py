@@ -61,3 +61,10 @@ def test_every_module_can_be_imported_without_the_modules_of_posix() -> None:
         [sys.executable, "-c", IMPORT_ALL.format(blocked=POSIX)], capture_output=True, text=True, timeout=300
     )
     assert done.stdout == "imported\n", done.stderr
+
+
+def test_the_glossary_has_at_most_thirty_words_and_says_how_many() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")][2:]
+    assert len(words) == len(set(words)) == 30
+    assert "Thirty words." in text
