@@ -108,9 +108,9 @@ def test_a_planted_leak_is_seen(nothing_but_noise, monkeypatch) -> None:
     """The exact share of rows that were shortened, in place of a noisy one."""
     from consenso.estimators import learning
 
-    def count(records, rows, stages):
-        learnt = count_shortened(records, rows, stages)
-        return learnt + float(np.mean(np.linalg.norm(records.X, axis=1) > rows.row_bound))
+    def count(planned, records, bound, stages):
+        noisy = count_shortened(planned, records, bound, stages)
+        return noisy + float(np.mean(np.linalg.norm(records.X, axis=1) > bound))
 
     count_shortened = learning.count_shortened
     monkeypatch.setattr(learning, "count_shortened", count)
