@@ -146,12 +146,14 @@ def test_nodes_of_a_sum_and_the_root_are_killed_at_random(federation):
     chance, moments = kills(7, rounds, short=2, long=30)
     from consenso.study import Study
 
-    root = names[Study.load(made.folder / "study.toml").plan().spec.tree(0).root]
+    root, killed = names[Study.load(made.folder / "study.toml").plan().spec.tree(0).root], 0
     for number, moment in enumerate(moments):
         if not watched.reach(moment):
             break
         time.sleep(chance.random() * 0.02)
         watched.kill(root if number % 3 == 0 else chance.choice(names))
+        killed += 1
+    assert killed == len(moments) or not LONG, f"the run was over after {killed} kills"
     made.wait(*watched.processes.values(), seconds=1800.0 if LONG else 300.0)
     expected = made.train()
     for name in names:

@@ -94,7 +94,8 @@ def differ(name: str, options: str) -> list[str]:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             model = fit(name, own, asked, world, grows=grows)
-        shown.append(show(model) | {"warnings": str([str(each.message) for each in told])})
+        said = [str(each.message) for each in told if issubclass(each.category, UserWarning | RuntimeWarning)]
+        shown.append(show(model) | {"warnings": str(said)})
     assert shown[0].keys() == shown[1].keys()
     return [part for part in shown[0] if shown[0][part] != shown[1][part]]
 
@@ -108,9 +109,9 @@ def test_a_planted_leak_is_seen(nothing_but_noise, monkeypatch) -> None:
     """The exact share of rows that were shortened, in place of a noisy one."""
     from consenso.estimators import learning
 
-    def count(records, rows, stages):
-        learnt = count_shortened(records, rows, stages)
-        return learnt + float(np.mean(np.linalg.norm(records.X, axis=1) > rows.row_bound))
+    def count(planned, records, bound, stages):
+        noisy = count_shortened(planned, records, bound, stages)
+        return noisy + float(np.mean(np.linalg.norm(records.X, axis=1) > bound))
 
     count_shortened = learning.count_shortened
     monkeypatch.setattr(learning, "count_shortened", count)

@@ -164,6 +164,30 @@ def test_a_failure_after_a_release_stays_charged(tmp_path, monkeypatch) -> None:
     assert ledger.balances()[0].spent == pytest.approx(0.5, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"adjacency": "add-remove"}, {"adjacency": "add-remove", "target_recall": 0.8}]
+)
+def test_with_public_bounds_what_is_refused_costs_nothing_and_what_is_stopped_costs_all(
+    options, tmp_path, monkeypatch
+) -> None:
+    """Rows that were shortened are counted after the fit, and a threshold is found after it."""
+    relation = options.get("adjacency", "replace-one")
+    budget = Budget(observer="public", unit="record", adjacency=relation, epsilon=1.0, delta=1e-5)
+    ledger = Ledger.create(tmp_path / "c.ledger", dataset="c", budgets=[budget])
+    own = {"epsilon": 0.5, "random_state": None, "ledger": ledger, "row_bound": 2.0, "classes": [0, 1], **options}
+    with pytest.raises(ConsensoError, match="does not apply"):
+        made(solver="objective-perturbation", **own).fit(X[:300], LABELS[:300])
+    assert ledger.balances()[0].spent == 0
+
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("consenso.engine.run.run", stop)
+    with pytest.raises(KeyboardInterrupt):
+        made(**own).fit(X[:300], LABELS[:300])
+    assert ledger.balances()[0].spent == pytest.approx(0.5, rel=1e-3)
+
+
 def test_many_shortened_rows_give_a_warning_and_few_do_not() -> None:
     with pytest.warns(ShorteningWarning, match=r"row_bound=1\).*\d+% of the rows"):
         made(row_bound=1.0).fit(X, LABELS)

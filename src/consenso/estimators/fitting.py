@@ -143,18 +143,20 @@ def fit(
     targets: Any,
     weights: RowWeights | None = None,
     start: tuple[Array, Array] | None = None,
+    begin: Callable[[], None] = lambda: None,
 ) -> Fitted:
     """Fit a task to validated rows and encoded targets; what is learnt may depend on the public number of records.
 
-    start: coefficients (features, outputs) and intercepts of a released model; a private fit starts from it.
+    start: coefficients (features, outputs) and intercepts of a released model; a private fit starts from it. begin: is
+    called when everything is planned and the first release is next.
     """
     if terms.counts:
-        return _fit_after_count(task_of, terms, X, targets, weights, start)
+        return _fit_after_count(task_of, terms, X, targets, weights, start, begin)
     task = task_of(terms)
     problem = task.problem(terms, X.shape[1])
     if terms.is_private:
         charge = None if terms.ledger is None else _charge(terms, terms.ledger)
-        return _private(task, terms, problem, X, targets, weights, charge, start)
+        return _private(task, terms, problem, X, targets, weights, charge, start, begin)
     return _exact(task, terms, problem, X, targets, weights)
 
 
@@ -189,6 +191,7 @@ def _fit_after_count(
     targets: Any,
     weights: RowWeights | None,
     start: tuple[Array, Array] | None,
+    begin: Callable[[], None],
 ) -> Fitted:
     """Release a noisy count of the rows, then fit with it: within one mu that is fixed, and reserved, before both."""
     from consenso.engine.ledger_charge import reserve
@@ -213,10 +216,11 @@ def _fit_after_count(
         what = f"{terms.owner}: a noisy count of the {terms.unit}s, and a fit"
         spending = reserve(_charge(terms, terms.ledger), whole, what, lambda: bool(released))
     with spending:
+        begin()
         units = X.shape[0] if weights is None else weights.units
         known = terms.after_count(release_count(units, mu, terms.excess, problem, terms.sampler, released.append))
         task = task_of(known)
-        return _private(task, known, task.problem(known, X.shape[1]), X, targets, weights, None, start)
+        return _private(task, known, task.problem(known, X.shape[1]), X, targets, weights, None, start, begin)
 
 
 def _private(
@@ -228,6 +232,7 @@ def _private(
     weights: RowWeights | None,
     charge: LedgerCharge | None,
     start: tuple[Array, Array] | None,
+    begin: Callable[[], None],
 ) -> Fitted:
     from consenso.engine.run import run
     from consenso.solvers import prepare
@@ -246,7 +251,9 @@ def _private(
     first = None
     if start is not None:
         plan, first = _start_at(plan, task, terms, start)
-    result = run(plan, _shards(task, problem, X, targets, weights), charge=charge, start=first)
+    shards = _shards(task, problem, X, targets, weights)
+    begin()
+    result = run(plan, shards, charge=charge, start=first)
     return _collect_fit(
         task,
         problem,

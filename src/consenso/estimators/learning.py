@@ -20,6 +20,7 @@ from consenso.estimators.private_rows import (
     count_shortened,
     find_rows,
     find_targets,
+    plan_shortened,
     share_rows,
     share_targets,
 )
@@ -28,6 +29,7 @@ from consenso.estimators.row_map import RowMap
 from consenso.estimators.stages import Stages, open_stages
 from consenso.estimators.threshold import THRESHOLD_SHARE, ThresholdSearch
 from consenso.estimators.weights import ClassWeights
+from consenso.privacy.earlier import Earlier
 from consenso.shards.stored import Batch, RowBatches
 
 
@@ -195,7 +197,7 @@ def _learn(request: FitRequest, stages: Stages) -> Learnt:
         notes.append(note)
         if relative is not None:
             weights = _weigh(weights, relative[labels.codes], stages.terms.weight_bound)
-    shortened = count_shortened(records, rows, stages) if request.counts_rows else 0.0
+    long_rows = plan_shortened(stages) if request.counts_rows else None
     search = None
     if request.recall is not None and stages.terms.is_private:
         search = ThresholdSearch.plan(stages, *request.recall)
@@ -206,12 +208,13 @@ def _learn(request: FitRequest, stages: Stages) -> Learnt:
         start = prior.in_units_of_rows()
     elif prior is not None:
         targets = targets - prior.predict(X)
-    fitted = fit(lambda each: request.task_of(each, many), known, rows.scale(X), targets, weights, start)
+    fitted = fit(lambda each: request.task_of(each, many), known, rows.scale(X), targets, weights, start, stages.begin)
     coefficients, intercepts = rows.restore(fitted.coefficients, fitted.intercepts)
     if prior is not None and labels is None:
         coefficients, intercepts = coefficients + prior.coefficients, intercepts + prior.intercepts
         fitted = replace(fitted, evidence=None)  # of what was added to the earlier model alone
     fitted = replace(fitted, coefficients=coefficients, intercepts=intercepts + middle)
+    shortened = _count_shortened(long_rows, records, rows, stages)
     threshold = 0.0
     if search is not None and isinstance(labels, Labels):
         scores = rows.score(X, coefficients, intercepts)[:, 0]
@@ -238,24 +241,34 @@ def _learn_stored(request: FitRequest, batches: RowBatches, stages: Stages) -> L
     if request.class_weights is not None:
         relative, note = request.class_weights.find(stages, batches, request.classes)
         notes.append(note)
-    shortened = count_shortened(batches, rows, stages) if request.counts_rows else 0.0
+    long_rows = plan_shortened(stages) if request.counts_rows else None
     known = replace(stages.terms, row_bound=rows.row_bound, target_bound=target_bound)
     changed = change_batches(
         batches, RowChange(rows=rows, middle=middle, class_weights=relative, weight_bound=stages.terms.weight_bound)
     )
-    fitted = fit(lambda each: request.task_of(each, request.classes), known, changed, None, request.weights)
+    fitted = fit(
+        lambda each: request.task_of(each, request.classes), known, changed, None, request.weights, None, stages.begin
+    )
     coefficients, intercepts = rows.restore(fitted.coefficients, fitted.intercepts)
     return Learnt(
         fitted=replace(fitted, coefficients=coefficients, intercepts=intercepts + middle),
         rows=rows,
         target_bound=target_bound,
         notes=tuple(notes),
-        shortened=shortened,
+        shortened=_count_shortened(long_rows, batches, rows, stages),
         middle=middle,
         classes=request.declared,
         threshold=0.0,
         cap=request.cap,
     )
+
+
+def _count_shortened(planned: Earlier | None, records: Batch | RowBatches, rows: RowMap, stages: Stages) -> float:
+    """How many rows a given bound has shortened: after the fit, so that one that cannot be planned spends nothing."""
+    if planned is None:
+        return 0.0
+    assert rows.row_bound is not None
+    return count_shortened(planned, records, rows.row_bound, stages)
 
 
 def _find_bounds(

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Task
+from consenso.estimators.fitting import LazyCard, Task
 from consenso.estimators.learning import FitRequest, Learnt, learn
 from consenso.estimators.people import KEPT, People, check_cap, read_ids
 from consenso.estimators.prior import Prior
@@ -61,6 +61,8 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
     solver: str
     alpha: float | None
     guarantee_: Guarantee
+    notes_: tuple[str, ...]
+    _claims: LazyCard
     #: Whether an exact fit has the weighted mean of losses, as scikit-learn's, or their weighted sum over all rows.
     _averages_weights: ClassVar[bool] = False
 
@@ -235,7 +237,7 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
                 f"({self.guarantee_.adjacency}): that is what a record has which may be in any of them."
             )
             self._claims = replace(self._claims, remarks={**self._claims.remarks, "calls": said})
-            self.notes_ += (said,)
+            self.notes_ = (said, *self.notes_)
         return self
 
     @abstractmethod

@@ -24,6 +24,7 @@ from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import SIGNED_EDGES, Quantiles, count_exactly, noise_quantile, search
 from consenso.estimators.row_map import Columns, RowMap
 from consenso.estimators.stages import Stages
+from consenso.privacy.earlier import Earlier
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.cluster import sum_batches
 from consenso.shards.intake import shrink_factors, squared_norms
@@ -131,12 +132,15 @@ def find_targets(records: Records, share: float, stages: Stages, *, centers: boo
     return low / 2 + high / 2, max(high / 2 - low / 2, math.ulp(1.0))
 
 
-def count_shortened(records: Records, rows: RowMap, stages: Stages) -> float:
-    """Release the share of rows that are longer than a bound that was given; 0 where noise alone may say as much."""
-    assert rows.row_bound is not None
-    exact = sum_batches(records, partial(_count_long, bound=rows.row_bound))
+def plan_shortened(stages: Stages) -> Earlier:
+    """Put the number of rows that a given bound shortens on the card."""
     told = {"name": "number of rows that were shortened", "add_remove": 1.0, "replace_one": 1.0, "size": 1}
-    planned = stages.plan(SHORTENED_SHARE, **told)
+    return stages.plan(SHORTENED_SHARE, **told)
+
+
+def count_shortened(planned: Earlier, records: Records, bound: float, stages: Stages) -> float:
+    """Release the share of rows that are longer than a bound that was given; 0 where noise alone may say as much."""
+    exact = sum_batches(records, partial(_count_long, bound=bound))
     noisy = float(stages.release(planned, 0, exact)[0])
     terms = stages.terms
     # Three standard deviations: a false alarm in one fit of 700.

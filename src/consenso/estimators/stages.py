@@ -32,6 +32,11 @@ class Stages:
 
     terms: PrivacyParams
     released: list[ReleaseRecord] = field(default_factory=list)
+    begun: bool = False
+
+    def begin(self) -> None:
+        """The fit, or a count of its records, is about to release something: from now on nothing is given back."""
+        self.begun = True
 
     def plan(self, share: float, **told: Any) -> Earlier:
         """A release with a share of the squared budget, put on the card; see `Earlier`."""
@@ -68,7 +73,7 @@ def open_stages(terms: PrivacyParams, share: float, what: str) -> Iterator[Stage
     }
     stages = Stages(terms=replace(terms, share=share, ledger=None))
     charge = LedgerCharge(ledger=terms.ledger, run_id=f"{terms.owner}-{uuid.uuid4()}")
-    with reserve(charge, charges, f"{terms.owner}: {what}", lambda: bool(stages.released)):
+    with reserve(charge, charges, f"{terms.owner}: {what}", lambda: stages.begun or bool(stages.released)):
         yield stages
 
 

@@ -198,7 +198,8 @@ def _entries_of_rows(matrix: Any) -> IntArray:
     """How many entries each row has, (rows,)."""
     if not sparse.issparse(matrix):
         return np.full(matrix.shape[0], matrix.shape[1], dtype=np.int64)
-    return np.diff(matrix.indptr).astype(np.int64)
+    entries: IntArray = np.diff(matrix.indptr).astype(np.int64)
+    return entries
 
 
 def _entries(matrix: Any) -> int:
