@@ -2,7 +2,7 @@
 
     double-noise Newton       Ganesh et al. 2023: a noisy gradient, then a Newton step with noise of its own, since the
                               step moves with the Hessian of a record
-    boosted AdaSSP            Tang et al. 2023: a noisy second moment, then rounds of least squares on clipped residuals.
+    boosted AdaSSP            Tang et al. 2023: a noisy second moment, then rounds of least squares on clipped errors.
                               Corrected: the noise of every round is that of row bound times clip, and all are paid for
     iterative Hessian mixing  2026: rounds of Newton steps, each with a fresh Gaussian sketch of a noisy second moment
     Frank-Wolfe               Talwar, Thakurta, Zhang 2015: over an L1 ball, corners chosen with Gumbel noise
