@@ -9,9 +9,10 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
-from benchmarks.utility import classical, diffprivlib_rival, opacus_rival, ours
+from benchmarks.utility import classical, diffprivlib_rival, opacus_rival, ours, recent
 from benchmarks.utility.tasks import Task
 from consenso.errors import ConsensoError
 
@@ -53,6 +54,30 @@ def methods() -> list[Method]:
             kinds=("binary", "multiclass"),
         ),
         Method(name="AdaSSP", fit=lambda task, _, *budget: classical.adassp(task, *budget), kinds=("regression",)),
+        Method(
+            name="double-noise Newton, best of 4",
+            fit=recent.newton,
+            settings=tuple(product((0.5, 2.0), (8, 20))),
+            kinds=("binary",),
+        ),
+        Method(
+            name="boosted AdaSSP, corrected, best of 6",
+            fit=recent.boosted_adassp,
+            settings=tuple(product((5, 20, 60), (0.3, 1.0))),
+            kinds=("regression",),
+        ),
+        Method(
+            name="iterative Hessian mixing, best of 4",
+            fit=recent.hessian_mixing,
+            settings=tuple(product((3, 10), (0.3, 1.0))),
+            kinds=("regression",),
+        ),
+        Method(
+            name="Frank-Wolfe, best of 6",
+            fit=recent.frank_wolfe,
+            settings=tuple(product((3.0, 10.0, 30.0), (10, 40))),
+            kinds=("binary", "regression"),
+        ),
     ]
     if importlib.util.find_spec("opacus") is not None:
         name = f"Opacus DP-SGD, best of {len(opacus_rival.GRID)}"

@@ -79,4 +79,5 @@ def choose_length(slopes: Array, noise: float, penalty: Callable[[float], float]
     weights = each - each[AS_IT_IS]
     gained = weights @ slopes + np.array([penalty(float(scale)) for scale in SCALES])
     gained += STANDS_OUT * noise * np.linalg.norm(weights, axis=1) - gained[AS_IT_IS]
-    return float(SCALES[int(np.argmin(np.where(np.isfinite(gained), gained, np.inf)))])
+    best = int(np.argmin(gained))
+    return float(SCALES[best]) if gained[best] < 0 else 1.0

@@ -399,11 +399,12 @@ class WhitenedSteps:
         problem, real = facts.problem, facts.problem.loss.targets == "real"
         point, pull, unit = hub.points / hub.averaged, hub.pulls / hub.averaged, slope_limit(problem)
         spread = hub.products / hub.averaged - products(hub.metric.apply(point, 0.5), pull)
+        share = self._share(replace(hub, taken=hub.steps - 1))
         return Evidence(
             metric=hub.metric,
             point=point,
             pull=pull,
-            noise=self._noise(facts, hub) / float(np.sqrt(self._share(replace(hub, taken=hub.steps - 1)) * hub.averaged)),
+            noise=self._noise(facts, hub) / float(np.sqrt(share * hub.averaged)),
             clip=hub.clip,
             limit=unit * hub.width,
             steps=hub.averaged,

@@ -1,0 +1,140 @@
+"""`python -m benchmarks.utility.development`: the default, with nothing set, beside the best tuned rival, set by set.
+
+    python -m benchmarks.utility.development --sets breast,digits --epsilon 0.5 --epsilon 3
+    python -m benchmarks.utility.development --page docs/solvers.md          # all cells, and the table of that page
+
+Rivals are those of `rivals.csv` beside this file: of each set and budget the loss of the best of noisy descent (plain,
+momentum, Adam), objective perturbation, double-noise Newton, output perturbation, AdaSSP, Frank-Wolfe and a constant,
+each at the best of its grid on the test part, which costs it nothing here. A cell is won or lost by two standard errors
+of the difference of the means over seeds. Fits that are done are kept in --fits, so that an interrupted run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import consenso
+from benchmarks.utility.development_sets import SETS, Development
+
+EPSILONS, DELTA, SEEDS, ERRORS = (0.1, 0.5, 1.0, 3.0, 8.0), 1e-5, 5, 2.0
+RIVALS = Path(__file__).with_name("rivals.csv")
+BEGIN, END = "<!-- development sets -->", "<!-- end of development sets -->"
+VERDICTS = ("won", "even", "lost")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rival:
+    """What the best tuned rival reached: a mean, its standard error, and over how many seeds."""
+
+    name: str
+    mean: float
+    error: float
+    seeds: int
+
+
+def read_rivals(path: Path) -> dict[tuple[str, float], Rival]:
+    """By set and epsilon."""
+    with path.open() as lines:
+        rows = list(csv.DictReader(lines))
+    return {
+        (row["set"], float(row["epsilon"])): Rival(
+            name=row["rival"], mean=float(row["mean"]), error=float(row["error"]), seeds=int(row["seeds"])
+        )
+        for row in rows
+    }
+
+
+def measure(table: Development, epsilon: float, seed: int) -> float:
+    """The loss of the default on the test part."""
+    settings: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "row_bound": table.row_bound,
+        "adjacency": "add-remove",
+        "records": len(table.y),
+        "random_state": seed,
+    }
+    if table.kind == "regression":
+        model = consenso.PrivateRidge(target_bound=table.target_bound, **settings).fit(table.X, table.y)
+        return table.loss(model.predict(table.X_test))
+    model = consenso.PrivateLogisticRegression(classes=list(range(table.classes)), **settings)
+    return table.loss(model.fit(table.X, table.y).decision_function(table.X_test))
+
+
+def collect(names: list[str], epsilons: list[float], seeds: int, path: Path) -> dict[str, list[float]]:
+    """Losses of the seeds by "set epsilon"; those of earlier runs are taken from the file."""
+    done: dict[str, list[float]] = json.loads(path.read_text()) if path.exists() else {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        table = None
+        for epsilon in epsilons:
+            key = f"{name} {epsilon:g}"
+            if len(done.get(key, [])) < seeds:
+                table = table or SETS[name]()
+                done[key] = [measure(table, epsilon, seed) for seed in range(seeds)]
+                path.write_text(json.dumps(done, indent=0))
+                print(key, f"{np.mean(done[key]):.4g}", flush=True)
+    return done
+
+
+def judge(losses: list[float], rival: Rival) -> str:
+    """Won, even or lost."""
+    error = math.hypot(float(np.std(losses, ddof=1)) / math.sqrt(len(losses)), rival.error)
+    apart = float(np.mean(losses)) - rival.mean
+    return "won" if apart < -ERRORS * error else "lost" if apart > ERRORS * error else "even"
+
+
+def tabulate(names: list[str], epsilons: list[float], done: dict[str, list[float]]) -> list[str]:
+    """A line for each set: loss over that of the best rival, and a count of verdicts."""
+    rivals = read_rivals(RIVALS)
+    counts = dict.fromkeys(VERDICTS, 0)
+    ratios: list[float] = []
+    lines = ["| set | " + " | ".join(f"eps {epsilon:g}" for epsilon in epsilons) + " |"]
+    lines.append("| --- |" + " --- |" * len(epsilons))
+    for name in names:
+        cells = []
+        for epsilon in epsilons:
+            losses, rival = done.get(f"{name} {epsilon:g}"), rivals.get((name, epsilon))
+            if losses is None or rival is None:
+                cells.append("-")
+                continue
+            verdict, ratio = judge(losses, rival), float(np.mean(losses)) / rival.mean
+            counts[verdict] += 1
+            ratios.append(ratio)
+            text = f"{ratio:.3f}"
+            cells.append({"won": text, "even": f"{text} =", "lost": f"**{text}**"}[verdict])
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    if not ratios:
+        return lines
+    total = ", ".join(f"{verdict} {count}" for verdict, count in counts.items())
+    mean = math.exp(float(np.mean(np.log(ratios))))
+    return [*lines, "", f"Of {len(ratios)} cells: {total}. Geometric mean of the ratios: {mean:.3f}."]
+
+
+def main() -> None:
+    """Measure, print, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sets", default=",".join(SETS), help="names with commas between them; all if none is named")
+    parser.add_argument("--epsilon", type=float, action="append", help=f"budgets; {EPSILONS} if none is named")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--fits", type=Path, default=Path("results/utility/development.json"))
+    parser.add_argument("--page", type=Path, help="file whose table is written anew")
+    asked = parser.parse_args()
+    names, epsilons = asked.sets.split(","), asked.epsilon or list(EPSILONS)
+    lines = tabulate(names, epsilons, collect(names, epsilons, asked.seeds, asked.fits))
+    print("\n".join(lines))
+    if asked.page is not None:
+        before, _, rest = asked.page.read_text().partition(BEGIN)
+        asked.page.write_text("\n".join([f"{before}{BEGIN}", *lines, END]) + rest.partition(END)[2])
+
+
+if __name__ == "__main__":
+    main()
