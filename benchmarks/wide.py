@@ -10,6 +10,7 @@ from scipy import sparse
 
 from benchmarks.measure import Figure, best, seconds
 from consenso.algorithms.centring import Centring, sum_gradients
+from consenso.algorithms.directions import start_directions, sum_range
 from consenso.algorithms.dual_averaging import DualAveraging
 from consenso.algorithms.whitening import Slopes
 from consenso.engine.run import run as run_plan
@@ -20,6 +21,7 @@ from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L2, Unpenalized
 from consenso.shards import Shards
+from consenso.solvers.wide import DIRECTIONS
 
 RECORDS, WORDS, ROUNDS = 20_000, 30, 12
 COLUMNS = (2_000, 20_000, 200_000, 2_000_000)
@@ -35,6 +37,9 @@ def run() -> Iterator[Figure]:
         lambda: matrix.T @ (matrix @ w),
     )
     yield Figure("exact gradient of a step over two sparse products, 20000 x 10000", ours / product, limit=8.0)
+    vectors = start_directions(10_000, DIRECTIONS, 1)
+    ours, product = best(lambda: sum_range(cohort, centring, vectors), lambda: matrix.T @ (matrix @ vectors))
+    yield Figure(f"exact pass for {DIRECTIONS} directions over as many sparse products", ours / product, limit=8.0)
     taken, held = [], []
     for columns in COLUMNS:
         problem, matrix, signs = _table(columns)

@@ -75,7 +75,6 @@ class Layout:
             return flat
         return flat.sum(keepdims=True) if self.parties == 1 else np.add.reduceat(flat, self.offsets[:-1])
 
-
     def whole_sums(self, per_row: IntArray) -> IntArray:
         """Sums over the rows of each party of whole numbers (rows, k), (parties, k)."""
         before = np.concatenate([np.zeros((1, per_row.shape[1]), dtype=np.int64), np.cumsum(per_row, axis=0)])

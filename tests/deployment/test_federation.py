@@ -7,6 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from consenso.deployment import certs
+from consenso.errors import InputError
+from consenso.shards.cluster import connect
+
 
 def test_a_star_gives_the_model_of_the_local_engine(federation):
     made = federation()
@@ -46,3 +50,36 @@ def test_a_masked_sum_runs_over_the_star(federation):
     for name in ("ash", "birch", "cedar"):
         assert np.array_equal(made.model(f"{name}.run"), made.model("run"))
         assert [row["round"] for row in made.journal(name) if row["what"] == "step"] == list(range(6))
+
+
+def test_a_party_joins_with_a_table_on_a_cluster_that_speaks_tls(federation, authority, monkeypatch):
+    """One hospital's rows are on workers behind TLS; everybody's model is that of tables in memory."""
+    import dask
+    from distributed import LocalCluster, Security
+
+    made = federation(algorithm="PreconditionedFixedPoint", rounds=8)
+    head, *lines = (made.folder / "ash.csv").read_text().splitlines()
+    for part, rows in enumerate((lines[:7], lines[7:])):
+        made.write(f"ash-{part}.csv", "\n".join([head, *rows]) + "\n")
+    own = authority / "oak"
+    files = {"ca-file": str(own / certs.CA)}
+    for role in ("scheduler", "worker", "client"):
+        files |= {f"{role}.cert": str(own / certs.CERTIFICATE), f"{role}.key": str(own / certs.KEY)}
+    settings = {f"distributed.comm.tls.{name}": path for name, path in files.items()}
+    with dask.config.set(settings | {"distributed.comm.require-encryption": True}):
+        told = {"host": "127.0.0.1", "protocol": "tls://", "security": Security(), "dashboard_address": None}
+        workers = LocalCluster(n_workers=1, threads_per_worker=1, **told)
+    with workers:
+        address = workers.scheduler_address
+        assert address.startswith("tls://")
+        monkeypatch.setattr("consenso.shards.cluster.PATIENCE", 2)
+        with pytest.raises(InputError, match="check the address and its certificates"), connect(address):
+            pass
+        for name, path in settings.items():
+            monkeypatch.setenv("DASK_" + name.replace(".", "__").replace("-", "_").upper(), path)
+        on_cluster = made.join("ash", "--data", "ash-*.csv", "--engine", "dask", "--scheduler", address)
+        everybody = [made.serve(), on_cluster, made.join("birch"), made.join("cedar")]
+        made.wait(*everybody)
+    expected = made.train()
+    for name in ("run", "ash.run", "birch.run"):
+        assert np.array_equal(made.model(name), expected)

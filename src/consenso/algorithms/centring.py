@@ -204,9 +204,11 @@ class Centring:
 
     def pull_back(self, slope: Array) -> Array:
         """Slopes in the columns of a centred model, (dim,), as those in a wide model."""
-        return self.widen((slope.reshape(len(self.scales), -1) * self.scales[:, None]).ravel()) * np.repeat(
-            np.concatenate([np.ones(len(self.scales)), self.shrinks]), slope.size // len(self.scales)
-        )
+        columns = len(self.scales)
+        scaled = slope.reshape(columns, -1) * self.scales[:, None]
+        wide = self.widen(scaled.ravel()).reshape(columns + self.shrinks.size, -1)
+        wide[columns:] *= self.shrinks[:, None]  # widening divides by them
+        return wide.ravel()
 
     def squared_lengths(self, f: Cohort) -> Array:
         """Of centred rows, shrunk and not shortened, (rows,): at least the true ones, whatever rounding did."""

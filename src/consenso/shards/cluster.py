@@ -155,7 +155,8 @@ def connect(address: str | None) -> Iterator[Any]:
         return
     try:
         client = dask.Client(address, timeout=PATIENCE)
-    except (OSError, TimeoutError, ValueError) as error:
+    # Dask has a TypeError where it is configured for no certificates, a RuntimeError where it must encrypt and cannot.
+    except (OSError, TimeoutError, ValueError, TypeError, RuntimeError) as error:
         raise InputError(
             f"--scheduler {address}: no Dask scheduler answered within {PATIENCE} s ({type(error).__name__}); start "
             "one with `dask scheduler`, or check the address and its certificates."
