@@ -21,7 +21,7 @@ from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.estimators.privacy_params import PrivacyParams
-from consenso.estimators.quantiles import SIGNED_EDGES, Quantiles, count_exactly, noise_quantile, search
+from consenso.estimators.quantiles import DOUBT, POWERS, SIGNED_EDGES, Quantiles, count_exactly, noise_quantile, search
 from consenso.estimators.row_map import Columns, RowMap
 from consenso.estimators.stages import Stages
 from consenso.privacy.earlier import Earlier
@@ -42,11 +42,19 @@ HOPELESS = 1 / 3
 # At epsilon 1 and delta 1e-5 the number of shortened rows then has a standard deviation of 117 records.
 SHORTENED_SHARE = 0.001
 # Of the width of a range: how far beyond it a cell is left where it is. Tails are left long, since scores may grow with
-# them; where a range is a single bin, the column is constant for nearly all records, and what lies far out is another
-# value of an indicator, whose distance says nothing.
-ROOM, ROOM_OF_CONSTANTS = 16.0, 1.0
+# them.
+ROOM = 16.0
+# Columns whose ranges differ by less than this factor stay as they are: rescaling would cost more in longer rows than
+# it gains, on the development sets. Where one has a range that is so much smaller than another's, all are rescaled.
+ALIKE = 64.0
 # Share of the records beyond either end of a column, of rows beyond the bound, and of targets beyond either end.
 COLUMN_TAIL, LENGTH_TAIL, TARGET_TAIL = 0.005, 0.005, 0.005
+# Few records: more rows may be longer than the bound, as many as so many standard deviations of noise, up to a part of
+# them. A bound that is too long costs noise then, and a shortened row little.
+LENGTH_NOISES, MOST_LENGTH_TAIL = 2.0, 0.1
+# Targets are clipped so many half widths of their range away from its middle: the fit sees how large residuals are by
+# itself, so that a wide bound costs little, and targets that are clipped cost more. Few records: at the range.
+TARGET_REACH = 2.0
 
 
 Records = Batch | RowBatches
@@ -94,11 +102,22 @@ def _needed(usual: float, many: int, terms: PrivacyParams, most: float = MOST_SH
     return float(np.clip(usual * (_level(usual, many, terms) / SEEN) ** 2, usual, most))
 
 
+def _length_tail(share: float, terms: PrivacyParams) -> float:
+    """The share of rows that may be longer than the bound: more where noise hides more, and hurts more than a bound."""
+    if terms.counts:
+        return LENGTH_TAIL
+    return float(np.clip(LENGTH_NOISES * _noise(share, 1, terms) / terms.records, LENGTH_TAIL, MOST_LENGTH_TAIL))
+
+
 def _level(share: float, many: int, terms: PrivacyParams) -> float:
     """What noise alone reaches in a bin of `many` histograms that are released twice, as a part of the records."""
+    return _noise(share, many, terms) * noise_quantile(many * (len(SIGNED_EDGES) - 1)) / terms.records
+
+
+def _noise(share: float, many: int, terms: PrivacyParams) -> float:
+    """The standard deviation of the noise in such a bin."""
     worlds = 1.0 if terms.adjacency == "add-remove" else 2.0
-    scale = math.sqrt(2 * worlds * many / share) / terms.whole_mu
-    return scale * noise_quantile(many * (len(SIGNED_EDGES) - 1)) / terms.records
+    return math.sqrt(2 * worlds * many / share) / terms.whole_mu
 
 
 def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: bool) -> RowMap:
@@ -108,8 +127,11 @@ def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: b
     """
     columns = _find_columns(records, shares.columns, stages, centers=centers) if shares.columns else None
     lengths = partial(_lengths, rows=RowMap(row_bound=None, columns=columns))
-    tails = (0.0, 1 - LENGTH_TAIL)
-    found = _search(stages, "lengths of rows", shares.lengths, records, lengths, 1, tails, positive=True)
+    tail = _length_tail(shares.lengths, stages.terms)
+    doubt = DOUBT if tail == LENGTH_TAIL else 0.0
+    found = _search(
+        stages, "lengths of rows", shares.lengths, records, lengths, 1, (0.0, 1 - tail), positive=True, doubt=doubt
+    )
     bound = min(max(float(found.high[0]), LEAST_ROW_BOUND), MOST_ROW_BOUND, _longest_row(columns))
     return RowMap(row_bound=bound, columns=columns)
 
@@ -129,7 +151,8 @@ def find_targets(records: Records, share: float, stages: Stages, *, centers: boo
     low, high = float(found.low[0]), float(found.high[0])
     if not centers:
         return 0.0, max(abs(low), abs(high), math.ulp(1.0))
-    return low / 2 + high / 2, max(high / 2 - low / 2, math.ulp(1.0))
+    reach = TARGET_REACH if share <= TARGETS_SHARE else 1.0
+    return low / 2 + high / 2, max(reach * (high / 2 - low / 2), math.ulp(1.0))
 
 
 def plan_shortened(stages: Stages) -> Earlier:
@@ -151,15 +174,25 @@ def count_shortened(planned: Earlier, records: Records, bound: float, stages: St
 def _find_columns(records: Records, share: float, stages: Stages, *, centers: bool) -> Columns:
     tails = (COLUMN_TAIL, 1 - COLUMN_TAIL)
     many = _width(records)
-    found = _search(stages, "histograms of columns", share, records, _cells, many, tails, positive=False)
+    # No doubt: a range that is a little short moves no cell, since there is room beyond it.
+    found = _search(stages, "histograms of columns", share, records, _cells, many, tails, positive=False, doubt=0.0)
     if centers:
         center, size = found.middle, found.high / 2 - found.low / 2
     else:
         center, size = np.zeros(len(found.low)), np.maximum(np.abs(found.low), np.abs(found.high))
     width = found.high - found.low
-    room = np.where(width > 1.5 * found.bin, ROOM, ROOM_OF_CONSTANTS) * width
-    scale = np.where(size > 0, size, 1.0)
-    return Columns(low=found.low - room, high=found.high + room, center=center, scale=scale)
+    # Constant for nearly all records: what else such a column holds is taken for another value of an indicator.
+    is_constant = (width <= 1.5 * found.bin) | (width <= 2 * POWERS[0]) | (size <= 0)
+    size = np.where(is_constant, 1.0, size)
+    room = np.where(is_constant, 1.0, ROOM * width)
+    if _are_alike(size):
+        center, size = np.where((found.low <= 0) & (found.high >= 0), 0.0, center), np.ones(many)
+    return Columns(low=found.low - room, high=found.high + room, center=center, scale=size)
+
+
+def _are_alike(size: Array) -> bool:
+    """Whether columns can stay on their scales."""
+    return float(size.max()) <= ALIKE * float(size.min())
 
 
 def _search(
@@ -172,6 +205,7 @@ def _search(
     tails: tuple[float, float],
     *,
     positive: bool,
+    doubt: float = DOUBT,
 ) -> Quantiles:
     """Noisy quantiles of as many numbers of each record: a unit adds at most one to the bins of each histogram."""
     planned = stages.plan(
@@ -192,6 +226,7 @@ def _search(
         ranges=None,
         positive=positive,
         total=float(stages.terms.records) if _counts_once(stages.terms) else None,
+        doubt=doubt,
     )
 
 

@@ -52,7 +52,8 @@ CLEAR = 2.5
 EXPONENTS = np.arange(-30, 31)
 POWERS = np.ldexp(1.0, EXPONENTS)
 SIGNED_EDGES = np.concatenate([-POWERS[::-1], POWERS])
-POSITIVE_EDGES = np.concatenate([[0.0], POWERS])
+# Rows that somebody has normalised are a little longer or shorter than 1 by rounding, and belong into one bin.
+POSITIVE_EDGES = np.concatenate([[0.0], POWERS * (1 + 1e-6)])
 _COUNTS = "counts"
 HISTOGRAMS = "histograms"  # what a card says the algorithm is
 
@@ -257,10 +258,12 @@ def search(
     ranges: Array | None,
     positive: bool,
     total: float | None = None,
+    doubt: float = DOUBT,
 ) -> Quantiles:
     """Quantiles from noisy histograms; `count` gives the counts of a stage between edges (quantities, bins + 1).
 
-    total: of the counts of each quantity, where it is public.
+    total: of the counts of each quantity, where it is public. doubt: by how many standard deviations of the noise a
+    range has to be clear of it.
     """
     stage = 0
     if ranges is None:
@@ -277,7 +280,7 @@ def search(
     steps = np.linspace(0.0, 1.0, FINE_BINS + 1)
     edges = ranges[:, :1] + (ranges[:, 1:] - ranges[:, :1]) * steps
     counts = count(stage, edges)
-    found = np.stack([_quantiles(counts[k], edges[k], tails, scale, total) for k in range(quantities)])
+    found = np.stack([_quantiles(counts[k], edges[k], tails, doubt * scale, total) for k in range(quantities)])
     middles = np.array([_middle(counts[k], edges[k]) for k in range(quantities)])
     middles = np.clip(middles, found[:, 0], found[:, 1])
     return Quantiles(low=found[:, 0], high=found[:, 1], middle=middles, bin=edges[:, 1] - edges[:, 0])
@@ -366,20 +369,32 @@ def _support(counts: Array, edges: Array, tails: tuple[float, float]) -> Array:
     return np.array([edges[min(low, len(counts) - 1)], edges[min(high, len(counts) - 1) + 1]])
 
 
-def _quantiles(counts: Array, edges: Array, tails: tuple[float, float], scale: float, total: float | None) -> Array:
+def _quantiles(counts: Array, edges: Array, tails: tuple[float, float], doubt: float, total: float | None) -> Array:
     """The shortest range of bins that has all but the tails, clear of the noise of the bins in it.
 
     So noise of bins that are empty plays no part. Where it leaves a doubt the range is the longer one, longer by a
     factor of two at most, which costs as much noise in what follows, while one that is too short moves records.
     """
     whole = max(float(counts.sum()), 0.0) if total is None else total
+    if tails[0] == 0:
+        return _upper_quantile(counts, edges, tails[1], doubt, whole)
     below = np.concatenate([[0.0], np.cumsum(counts)])
     for many in range(1, len(counts)):
         inside = below[many:] - below[:-many]
-        start = 0 if tails[0] == 0 else int(np.argmax(inside))
-        if inside[start] >= (tails[1] - tails[0]) * whole + DOUBT * scale * math.sqrt(many):
+        start = int(np.argmax(inside))
+        if inside[start] >= (tails[1] - tails[0]) * whole + doubt * math.sqrt(many):
             return edges[[start, start + many]]
     return edges[[0, -1]]
+
+
+def _upper_quantile(counts: Array, edges: Array, level: float, doubt: float, whole: float) -> Array:
+    """A range from the first edge: what lies beyond is counted from the top, over fewer bins than what lies below."""
+    beyond, most = 0.0, len(counts)
+    for many in range(1, len(counts)):
+        beyond += float(counts[-many])
+        if beyond + doubt * math.sqrt(many) <= (1 - level) * whole:
+            most = len(counts) - many
+    return edges[[0, most]]
 
 
 def _facts_of(quantities: int, terms: PrivacyParams) -> Problem:

@@ -29,8 +29,10 @@ class CellError(InputError, TypeError):
 
 def read_rows(estimator: Any, X: Any, **checks: Any) -> Any:
     """Rows as a float array or csr, by scikit-learn's rules for an estimator."""
-    _check_cells(X, f"{type(estimator).__name__}(X=...)")
-    return validate_data(estimator, X, dtype=_FLOATS, **checks)
+    where = f"{type(estimator).__name__}(X=...)"
+    _check_cells(X, where)
+    with _name_missing_cells(X, where):
+        return validate_data(estimator, X, dtype=_FLOATS, **checks)
 
 
 def read_records(estimator: Any, X: Any, y: Any, *, real: bool, reset: bool = True) -> tuple[Any, Any]:
@@ -39,8 +41,11 @@ def read_records(estimator: Any, X: Any, y: Any, *, real: bool, reset: bool = Tr
     _check_cells(X, f"{owner}.fit(X=...)")
     if real:
         _check_cells(y, f"{owner}.fit(y=...)")
+    else:
+        y = _read_nullable_labels(owner, y)
     checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": _FLOATS, "order": "C", "y_numeric": real}
-    X, y = validate_data(estimator, X, y, reset=reset, **checks)
+    with _name_missing_cells(X, f"{owner}.fit(X=...)"):
+        X, y = validate_data(estimator, X, y, reset=reset, **checks)
     if not real:
         check_labels(owner, y)
     return X, np.asarray(y, dtype=np.float64) if real else y
@@ -49,18 +54,25 @@ def read_records(estimator: Any, X: Any, y: Any, *, real: bool, reset: bool = Tr
 def read_arrays(owner: str, X: Any, y: Any = None) -> tuple[Any, Any]:
     """Rows as a float array or csr, and real targets if there are any, of a function."""
     _check_cells(X, f"{owner}(X=...)")
-    if y is None:
-        return check_array(X, accept_sparse="csr", dtype=_FLOATS), None
-    _check_cells(y, f"{owner}(y=...)")
-    found: tuple[Any, Any] = check_X_y(X, y, accept_sparse="csr", dtype=_FLOATS, y_numeric=True)
-    return found
+    with _name_missing_cells(X, f"{owner}(X=...)"):
+        if y is None:
+            return check_array(X, accept_sparse="csr", dtype=_FLOATS), None
+        _check_cells(y, f"{owner}(y=...)")
+        found: tuple[Any, Any] = check_X_y(X, y, accept_sparse="csr", dtype=_FLOATS, y_numeric=True)
+        return found
 
 
 def check_labels(owner: str, y: NDArray[Any]) -> None:
     """Labels are whole numbers, truth values or texts; the labels themselves stay out of the message."""
     fine = y.dtype.kind in "biuUT" or (y.dtype.kind == "f" and bool(np.all(y == np.floor(y))))
     if y.dtype.kind == "O":
-        fine = all(isinstance(label, str) for label in y.tolist())
+        wrong = [place for place, label in enumerate(y.tolist()) if not isinstance(label, str)]
+        if wrong and len(wrong) < len(y):
+            raise InputError(
+                f"{owner}.fit(y=...): Unknown label type: row {wrong[0]}{_say_more(len(wrong))} has no text where "
+                "others have one; drop records without a label, or give all labels one type."
+            )
+        fine = not wrong
     if not fine:
         kind = "continuous" if y.dtype.kind == "f" else "unknown"
         raise InputError(
@@ -86,27 +98,99 @@ def without_warnings(private: bool = True) -> Iterator[None]:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
+# What a frame with texts, dates or missing values wants.
+_ADVICE = (
+    "describe the columns in a public schema (SchemaTransformer; `consenso data draft-schema` writes a first one), or "
+    "leave them out"
+)
+
+
 def _check_cells(given: Any, where: str) -> None:
-    """Refuse a table or a list with a cell that is no number, by its place."""
+    """Refuse a table or a list with cells that are no numbers: all columns in one error, by places."""
+    faults = [f"column {name!r} holds dates" for name in _columns_of_dates(given)]
     for column, cells in _columns_of_objects(given):
-        for row, cell in enumerate(cells):
-            if not _is_number(cell):
-                place = f"row {row}" if column is None else f"row {row}, column {column}"
-                raise CellError(
-                    f"{where}: {place} is not a number; an argument must be a number or a string that spells a number, "
-                    "so encode categories as numbers first, and drop or impute records that lack one."
-                )
+        wrong = [row for row, cell in enumerate(cells) if not _is_number(cell)]
+        if wrong:
+            place = f"row {wrong[0]}" if column is None else f"row {wrong[0]}, column {column!r}"
+            faults.append(f"{place}{_say_more(len(wrong))} is not a number")
+    if faults:
+        raise CellError(
+            f"{where}: {'; '.join(faults)}. An argument must be a number or a string that spells a number: {_ADVICE}."
+        )
 
 
-def _columns_of_objects(given: Any) -> Iterator[tuple[int | None, Any]]:
-    """The columns whose cells are not known to be numbers by their type; None for the only one of a list."""
+def _say_more(many: int) -> str:
+    return f" (and {many - 1} more)" if many > 1 else ""
+
+
+@contextmanager
+def _name_missing_cells(X: Any, where: str) -> Iterator[None]:
+    """Say where a number is missing or infinite; scikit-learn only says that there is one, and advises imputers."""
+    try:
+        yield
+    except ValueError as error:
+        said = str(error)
+        if isinstance(error, InputError) or not said.startswith(("Input X contains", "Input y contains")):
+            raise
+        what = "NaN (a missing value)" if "NaN" in said else "infinity or a number too large"
+        places = _find_places(X, "NaN" in said) if said.startswith("Input X") else ""
+    else:
+        return
+    if not places:
+        raise InputError(f"{where.replace('X=', 'y=')}: y contains {what}; drop these records.") from None
+    raise InputError(
+        f'{where}: {places} contains {what}. Fill in by a public rule (missing = "middle" in a schema, '
+        "SimpleImputer(strategy='constant')), or drop these records; what is learnt from the data to fill in is "
+        "covered by no guarantee."
+    ) from None
+
+
+def _find_places(X: Any, missing: bool) -> str:
+    """The first row of each column with a cell that is missing, or infinite."""
+    names = list(X.columns) if hasattr(X, "columns") else None
+    if sparse.issparse(X):
+        rows: Any = sparse.coo_array(X)
+    elif hasattr(X, "isna"):  # pandas, whose own missing values are no numbers to NumPy
+        rows = X.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        rows = np.asarray(X, dtype=np.float64)
+    values = rows.data if sparse.issparse(rows) else rows
+    bad = np.isnan(values) if missing else ~np.isfinite(values)
+    where = (rows.row[bad], rows.col[bad]) if sparse.issparse(rows) else np.nonzero(np.atleast_2d(bad))
+    told = []
+    for column in np.unique(where[1]).tolist():
+        own = where[0][where[1] == column]
+        told.append(f"row {own.min()}, column {column if names is None else names[column]!r}{_say_more(len(own))}")
+    return "; ".join(told)
+
+
+def _read_nullable_labels(owner: str, y: Any) -> Any:
+    """Truth values of pandas that may be missing: an array of truth values, or an error that names a row."""
+    if str(getattr(y, "dtype", "")) not in ("boolean", "bool[pyarrow]"):
+        return y
+    gone = np.flatnonzero(np.asarray(y.isna()))
+    if len(gone):
+        raise InputError(f"{owner}.fit(y=...): row {gone[0]}{_say_more(len(gone))} has no label; drop such records.")
+    return y.to_numpy(dtype=bool)
+
+
+def _columns_of_dates(given: Any) -> list[str]:
+    """Names of the columns of a frame that hold days or times, by their type."""
+    if not hasattr(given, "columns") or not hasattr(given, "__getitem__"):
+        return []
+    kinds = ("datetime", "date", "timedelta", "period", "duration", "time")
+    return [str(name) for name in given.columns if str(getattr(given[name], "dtype", "")).lower().startswith(kinds)]
+
+
+def _columns_of_objects(given: Any) -> Iterator[tuple[int | str | None, Any]]:
+    """Columns, by name or place, whose cells are not known to be numbers by their type; None for that of a list."""
     if given is None or sparse.issparse(given) or isinstance(given, str):
         return
     if hasattr(given, "columns") and hasattr(given, "__getitem__"):
-        for position, name in enumerate(given.columns):
+        for name in given.columns:
             column = given[name]
             if str(getattr(column, "dtype", "")).lower().startswith(("object", "str", "categor", "enum")):
-                yield position, column.to_list()
+                yield name, column.to_list()
         return
     if getattr(getattr(given, "dtype", None), "kind", None) in ("b", "i", "u", "f", "c"):
         return
