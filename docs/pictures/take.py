@@ -21,7 +21,7 @@ CHROMIUM = "/usr/bin/chromium"
 WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 TALLEST = {1280: 1500, 390: 2200}  # pixels of a picture
 LONG = ("explorer-peers", "report-audited")  # pages whose point is further down
-RUNS = 5  # of each study that is compared
+RUNS = 3  # of each study that is compared
 COLOURS = 96  # of a picture, which keeps it small
 
 
@@ -91,7 +91,7 @@ def _audited(folder: Path) -> Path:
         ("ledger", "create", "ward.ledger", "--dataset", "ward", "--epsilon", "5", "--delta", "1e-4"),
         ("train", "real.toml", "--out", "first"),
         ("train", "real.toml", "--out", "real"),
-        ("audit", "real.toml", "--trials", "1000", "--out", "real/audit"),
+        ("audit", "real.toml", "--observer", "public", "--trials", "200", "--out", "real/audit"),
         ("report", "real"),
     ):
         subprocess.run([sys.executable, "-m", "consenso", *command], cwd=folder, check=True)

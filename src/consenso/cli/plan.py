@@ -78,6 +78,7 @@ def _show(found: Outlook, console: Console) -> None:
 
 def _facts(found: Outlook) -> list[tuple[str, str]]:
     from consenso.privacy.card.text import cost_text
+    from consenso.report.charts import number_text
     from consenso.study.cost import show_bytes
 
     rows = [
@@ -86,7 +87,7 @@ def _facts(found: Outlook) -> list[tuple[str, str]]:
         ("data", f"{found.records} records of {count_parties(found.parties)}, {found.features} features"),
         ("trust", f"{found.trust}; the budget is for: {found.observer}"),
         ("promise", cost_text(found.epsilon, found.delta)),
-        ("noise", "; ".join(f"{name}: {scale:.4g}" for name, scale in found.noise.items()) or "none"),
+        ("noise", "; ".join(f"{name}: {number_text(scale)}" for name, scale in found.noise.items()) or "none"),
         ("sampler", found.sampler),
         ("reading", found.cost.reading.sentence),
         ("expected", f"about {_seconds(found.cost.seconds)} and {show_bytes(found.cost.memory)} on this machine"),
