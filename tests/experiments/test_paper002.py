@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.outcome import Curve, Panel
 from experiments.paper002 import corrected, published, theorems
 from experiments.paper002.definition import PAPER, Grid, cells
+from experiments.paper002.gathering import name_beyond
 from experiments.paper002.verdicts import verdicts
 from experiments.reproduction import reproduce
 from experiments.results import Results
@@ -62,6 +64,15 @@ def test_the_page_is_made_from_the_results(done):
     assert all(escape(verdict.ours) in page for verdict in done.outcome.verdicts)
     assert "from public facts" not in page
     assert {figure.name for figure in done.outcome.figures} == {"iterations", "compared", "epsilon", "inner"}
+
+
+def test_a_caption_names_the_methods_that_a_frame_leaves_out():
+    def panel(*ends: float) -> Panel:
+        curves = tuple(Curve(label=f"method {k}", x=[1, 2], y=[0.6, end]) for k, end in enumerate(ends))
+        return Panel(title="total epsilon 1", x="iteration", y="risk", curves=curves)
+
+    assert name_beyond([panel(0.4, 0.5)]) == ""
+    assert name_beyond([panel(0.4, 2.5)]) == " Above the frame at their end: method 1 (total epsilon 1: 2.5)."
 
 
 # --- verdicts, on results that are made up ----------------------------------------------------------------------------
