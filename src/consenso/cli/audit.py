@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 # What the column "sense" means.
 SENSES = (
-    '"any" of any mechanism, "shape" if the shape of the claimed curve holds, "pair" as the law of the attacked pair has '
-    "its shape; exact: for linear losses"
+    '"any" of any mechanism, "shape" if the shape of the claimed curve holds, "pair" as the law of the attacked pair '
+    "has its shape; exact: for linear losses"
 )
 
 
