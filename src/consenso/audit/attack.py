@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from consenso.audit.bounds import area, evidence
+from consenso.audit.bounds import Evidence, area, evidence
 from consenso.audit.copies import Stacking
 from consenso.audit.distinguisher import learn
 from consenso.audit.families import curve_of, rule_out
-from consenso.audit.findings import ENOUGH, FAMILY, Bracket, Finding
+from consenso.audit.findings import ENOUGH, FAMILY, LAW, Bracket, Finding
 from consenso.audit.neighbours import Neighbours, unkind
 from consenso.audit.simulate import Kind, Scores, Watch, simulate, stacking_of
 from consenso.audit.targets import SCORES, AuditTarget, Claim, target_of, victim
@@ -216,9 +216,16 @@ def _attacks(
                 assert scores is not None
                 scores = _rank(watches[index], scores, brackets[index], candidates[choice].what)
                 finding = _finding(
-                    plan, targets[index], scores, candidates[choice].what, count, effort, stacking, confidence
+                    plan,
+                    targets[index],
+                    scores,
+                    candidates[choice].what,
+                    count,
+                    effort,
+                    stacking,
+                    confidence,
+                    brackets[index],
                 )
-                finding = replace(finding, bracket=brackets[index])
                 # Every look holds, so the best of them does.
                 found[index] = max(finding, found.get(index, finding), key=lambda each: (each.refuted, each.lower))
                 if effort.enough is not None and found[index].proved_all(effort.enough):
@@ -286,6 +293,7 @@ def _finding(
     effort: Effort,
     stacking: Stacking,
     confidence: float,
+    known: Bracket | None,
 ) -> Finding:
     assert target.watch is not None
     zero, one = scores
@@ -293,9 +301,7 @@ def _finding(
     lower, method = shown.epsilon(target.delta)
     refuted = lower > target.claimed or shown.refutes(curve_of(target.event))
     if effort.family or refuted:
-        ruled = rule_out(target.event, shown, target.delta)
-        if ruled > lower:
-            lower, method = ruled, FAMILY
+        lower, method = max((lower, method), *_rule_out(target, known, shown, what))
     return _of(
         plan,
         target,
@@ -308,7 +314,16 @@ def _finding(
         attack=SCORES[target.watch.kind],
         stacking=stacking.value,
         evidence=shown,
+        bracket=known,
     )
+
+
+def _rule_out(target: AuditTarget, known: Bracket | None, shown: Evidence, pair: str) -> Iterator[tuple[float, str]]:
+    """What the evidence rules out in the family of the claim, and in that of what the attacked pair shows."""
+    yield rule_out(target.event, shown, target.delta), FAMILY
+    if known is not None and known.law is not None and known.pair == pair and not known.told:
+        # Not above the claim unless that is refuted itself: what decides is the claim's own curve.
+        yield min(rule_out(known.law, shown, target.delta), target.claimed), LAW
 
 
 def _ideal(target: AuditTarget, known: Bracket | None, finding: Finding, confidence: float) -> float | None:
@@ -316,7 +331,8 @@ def _ideal(target: AuditTarget, known: Bracket | None, finding: Finding, confide
     if known is None or known.ideal is None or finding.share >= ENOUGH:
         return None
     shown = evidence(*known.ideal(finding.trials), delta=target.delta, confidence=confidence)
-    return max(shown.epsilon(target.delta)[0], rule_out(target.event, shown, target.delta))
+    ruled = [value for value, _ in _rule_out(target, known, shown, known.pair)]
+    return max(shown.epsilon(target.delta)[0], *ruled)
 
 
 def _nothing(plan: Plan, target: AuditTarget) -> Finding:

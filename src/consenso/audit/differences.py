@@ -32,11 +32,13 @@ SAME = 1e-6
 class Differences:
     """What a pair can show to whoever sees each release: an epsilon, and whether it is exact or at most so much.
 
-    gaps: the noise of each release, and what the worlds differ by in its units, where that is always the same.
+    event: the releases with their largest differences. gaps: the noise of each release, and what the worlds differ by
+    in its units, where that is always the same.
     """
 
     epsilon: float
     is_exact: bool
+    event: Event
     gaps: tuple[tuple[Noise, Array], ...]
 
 
@@ -47,10 +49,10 @@ def follow_differences(plan: Plan, pair: Neighbours, watch: Watch, delta: float)
         raise InputError("follow_differences: this observer sees no release by itself, so nothing is followed.")
     # Chunks make the same releases in the same order.
     releases = [replace(same[0], gap=np.concatenate([each.gap for each in same])) for same in zip(*chunks, strict=True)]
-    events = [_event_of(moved) for moved in releases]
+    event = Composed(tuple(_event_of(moved) for moved in releases))
     steady = all(_is_steady(moved) for moved in releases)
     gaps = tuple((moved.noise, moved.gap[0]) for moved in releases) if steady else ()
-    return Differences(epsilon=accountants.epsilon(Composed(tuple(events)), delta), is_exact=steady, gaps=gaps)
+    return Differences(epsilon=accountants.epsilon(event, delta), is_exact=steady, event=event, gaps=gaps)
 
 
 def _is_steady(moved: Moved) -> bool:

@@ -17,6 +17,10 @@ from consenso.problem import Unit
 FIRST = ("lower", "method", "confidence", "trials")
 # The method of a bound within the family of a claim.
 FAMILY = "trade-off curve"
+# The method of a bound within the family of what a pair of worlds shows, where that is known.
+LAW = "law of the pair"
+# In which sense the bound of a method holds; of any mechanism, if it is not named.
+SENSES = {FAMILY: "if its shape holds", LAW: "as the law of the pair has its shape"}
 # The share of a claim that an attack reaches without more being said.
 ENOUGH = 0.85
 # What the epsilon of a bracket is to the true one of its pair.
@@ -30,7 +34,8 @@ class Bracket:
     kind: whether the pair shows exactly so much to the observer, at least so much, or at most. exact: None where there
     is no such number, and then `why` says it. score: the log likelihood ratio of final models of the pair, where their
     law is known. ideal: scores of so many runs of either world by the likelihood ratio of all that is seen. told:
-    whether the attack is told more than the observer sees, namely every answer of the hub.
+    whether the attack is told more than the observer sees, namely every answer of the hub. law: what the pair shows, as
+    an event, where that is known.
     """
 
     exact: float | None = None
@@ -40,6 +45,7 @@ class Bracket:
     score: Callable[[Array], Array] | None = field(default=None, repr=False, compare=False)
     ideal: Callable[[int], tuple[Array, Array]] | None = field(default=None, repr=False, compare=False)
     told: bool = False
+    law: Event | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +93,8 @@ class Finding:
 
     @property
     def sense(self) -> str:
-        """Of what the bound holds: a claim's trade-off curve is beaten as one of its family."""
-        return "if its shape holds" if self.method == FAMILY else "of any mechanism"
+        """Of what the bound holds: the curve of a claim, or of a pair of worlds, is beaten as one of its family."""
+        return SENSES.get(self.method, "of any mechanism")
 
     @property
     def reason(self) -> str:

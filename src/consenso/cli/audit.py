@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 # What the column "sense" means.
-SENSES = '"any" of any mechanism, "shape" if the shape of the claimed curve holds; exact: for linear losses'
+SENSES = (
+    '"any" of any mechanism, "shape" if the shape of the claimed curve holds, "pair" as the law of the attacked pair '
+    "has its shape; exact: for linear losses"
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -436,7 +439,7 @@ def _why(finding: Finding) -> str:
 
 
 def _cells(finding: Finding) -> list[str]:
-    from consenso.audit.findings import FAMILY
+    from consenso.audit.findings import FAMILY, LAW
     from consenso.audit.table import SIGNS
 
     if not finding.trials:
@@ -447,6 +450,6 @@ def _cells(finding: Finding) -> list[str]:
     return [
         *numbers,
         exact,
-        "shape" if finding.method == FAMILY else "any",
+        {FAMILY: "shape", LAW: "pair"}.get(finding.method, "any"),
         "REFUTED" if finding.refuted else "not refuted",
     ]

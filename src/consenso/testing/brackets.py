@@ -26,6 +26,7 @@ from consenso.audit.neighbours import Neighbours, unkind
 from consenso.audit.targets import AuditTarget
 from consenso.errors import ConsensoError
 from consenso.planning.plan import Plan, plan
+from consenso.privacy.events import Gaussian
 from consenso.privacy.observers import Eavesdropper, Observer, Public, members
 from consenso.privacy.relations import relation_of
 from consenso.schedules import Cyclic, Everyone, FixedSubset, Schedule
@@ -55,7 +56,7 @@ def bracket(made: Plan, targets: Sequence[AuditTarget]) -> dict[str, Bracket]:
         known = exact.get(key) or followed.get(key)
         if known is None and most is not None:
             told = f"{why}; so much whoever sees each release learns of the pair"
-            known = replace(most, kind="at most", why=told, ideal=None)
+            known = replace(most, kind="at most", why=told, ideal=None, law=None)
         known = known or Bracket(why=why or "no value can be computed")
         found[key] = replace(known, told=_is_told(made, target))
     return found
@@ -112,6 +113,7 @@ def _strongest(
                 # The public sees a model and knows no coins, so that there is one mixture.
                 score=MixtureRatio(curve.groups[0]) if isinstance(observer, Public) else None,
                 ideal=partial(draw_mixtures, curve.groups),
+                law=None if curve.mu is None else Gaussian(1.0, curve.mu),
             )
     return {key: best[observer.key] for key, observer in seers.items() if observer.key in best}
 
@@ -212,6 +214,8 @@ def _follow(made: Plan, targets: list[AuditTarget]) -> dict[str, Bracket]:
         values = [(follow_differences(made, pair, target.watch, target.delta), pair.what) for pair in pairs]
         best, what = max(values, key=lambda each: each[0].epsilon)
         kind: Kind = "exactly" if best.is_exact else "at most"
-        ideal = partial(draw_releases, best.gaps) if best.is_exact else None
-        brackets[target.query.observer.key] = Bracket(exact=best.epsilon, kind=kind, pair=what, ideal=ideal)
+        known = Bracket(exact=best.epsilon, kind=kind, pair=what)
+        if best.is_exact:
+            known = replace(known, ideal=partial(draw_releases, best.gaps), law=best.event)
+        brackets[target.query.observer.key] = known
     return brackets

@@ -152,7 +152,7 @@ class GraphPeer:
         if self._unsent():
             return True
         if not isinstance(worker, Walker):
-            return self._can_advance(worker)
+            return self._can_advance(worker) or any(self._is_to_ask(worker, other) for other in worker.sources)
         hop = worker.hop()
         return hop is not None and hop.number > self._delivered and ("token", hop.number) not in self._calls
 
@@ -160,6 +160,12 @@ class GraphPeer:
         if node.done or not node.ready:
             return False
         return all((other, node.hears) in self._inbox for other in node.sources)
+
+    def _is_to_ask(self, node: Exchanger, other: int) -> bool:
+        """Whether a neighbour has not been asked yet: a node may become ready by what a neighbour hands over."""
+        if node.done or not node.ready:
+            return False
+        return (other, node.hears) not in self._inbox and ("said", other, node.hears) not in self._calls
 
     def _work(self) -> None:
         worker = self.worker
@@ -180,8 +186,8 @@ class GraphPeer:
         for other, name in self._unsent():
             self._hand_over(other, name)
         if not isinstance(worker, Walker):
-            if not worker.done and worker.ready:
-                for other in worker.sources:
+            for other in worker.sources:
+                if self._is_to_ask(worker, other):
                     self._ask_for(worker, other)
             return
         hop = worker.hop()
@@ -221,8 +227,6 @@ class GraphPeer:
     def _ask_for(self, node: Exchanger, other: int) -> None:
         assert self.lines is not None
         round_ = node.hears
-        if (other, round_) in self._inbox or ("said", other, round_) in self._calls:
-            return
 
         def arrive(envelope: MessageEnvelope) -> bool:
             if envelope.kind == "later":
