@@ -24,12 +24,13 @@ from consenso.rows import moment_step
 from consenso.shards import Cohort
 
 # Half octaves: the loss is flat around the best length, and what is left as it was is left bit for bit.
-SCALES = 2.0 ** np.array([-2, -1, 0, 0.5, 1, 1.5])
+SCALES = 2.0 ** np.array([-1, 0, 0.5, 1])
 AS_IT_IS = int(np.flatnonzero(SCALES == 1.0)[0])
 # Of the budget of the gradients.
 SHARE = 0.04
-# A record reaches as far as lets noise move a slope by this much, from 1 (scores as large as labels call for) to 32.
-FINE, SHORTEST_REACH, LONGEST_REACH = 0.02, 1.0, 32.0
+# A record reaches as far as lets noise move a slope by this much. Scores of 4 that are wrong must still be heard, or a
+# few records that are wrong for sure would be outvoted by many that are not sure enough.
+FINE, SHORTEST_REACH, LONGEST_REACH = 0.02, 4.0, 64.0
 # How many standard deviations of its noise a gain must have.
 STANDS_OUT = 2.0
 
