@@ -103,6 +103,7 @@ FORMS = {
     "kinks": (Hinge(), {"smoothing": 0.5}),
     "absolute": (Absolute(), {"smoothing": 2.0}),
     "classes": (Softmax(classes=3), {}),
+    "classes with directions": (Softmax(classes=3), {"directions": 2}),
 }
 
 
@@ -116,7 +117,11 @@ def test_a_form_keeps_to_its_sensitivity(name: str) -> None:
         regularizer=Unpenalized(inner=L2(strength=0.1), last=loss.outputs),
         target_bound=2.0 if loss.targets == "real" else None,
     )
-    laws.check_sensitivity(replace(given, algorithm=DualAveraging(**parameters), problem=problem, rounds=4))
+    algorithm, quiet = DualAveraging(**parameters), GaussianNoise(multiplier=1.0)
+    names = ("lengths", "range") if algorithm.directions else ()
+    noise = {**given.noise, **dict.fromkeys(names, quiet)}
+    rounds = algorithm.looks(problem) + 2
+    laws.check_sensitivity(replace(given, algorithm=algorithm, problem=problem, rounds=rounds, noise=noise))
 
 
 @pytest.mark.parametrize("scales", [np.empty(0), np.array([1.0, 0.01, 0.5, 0.3])])
