@@ -97,3 +97,30 @@ def test_what_cannot_be(path, tmp_path) -> None:
     assert "secret" not in str(caught.value)
     with pytest.raises(InputError, match="ward"):
         SchemaTransformer(path).fit(FRAME).transform(FRAME.drop(columns="ward"))
+
+
+def test_a_raw_frame_is_refused_by_all_its_columns_at_once() -> None:
+    days = pd.to_datetime(["2021-01-01", "2021-01-02", "2021-01-03"])
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "ward": ["secret", "b", "c"], "crp": ["1", "n/a", "3"], "day": days})
+    with pytest.raises(InputError) as caught:
+        consenso.PrivateLogisticRegression(random_state=0).fit(frame, [True, False, True])
+    said = str(caught.value)
+    assert "'day' holds dates" in said
+    assert "row 0, column 'ward' (and 2 more)" in said
+    assert "row 1, column 'crp'" in said
+    assert "secret" not in said
+    for value, word in ((np.nan, "NaN"), (np.inf, "infinity")):
+        with pytest.raises(InputError, match=f"row 2, column 'age' contains {word}"):
+            consenso.PrivateLogisticRegression(random_state=0).fit(
+                pd.DataFrame({"age": [1.0, 2.0, value]}), [True, False, True]
+            )
+
+
+def test_truth_values_that_may_be_missing_are_public_by_their_type() -> None:
+    rows = np.random.default_rng(0).normal(size=(400, 2))
+    labels = pd.Series(rows[:, 0] > 0).astype("boolean")
+    model = consenso.PrivateLogisticRegression(epsilon=1.0, row_bound=3.0, random_state=0).fit(rows, labels)
+    assert model.classes_.tolist() == [False, True]
+    labels[5] = pd.NA
+    with pytest.raises(InputError, match="row 5 has no label"):
+        consenso.PrivateLogisticRegression(random_state=0).fit(rows, labels)

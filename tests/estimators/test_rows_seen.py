@@ -223,3 +223,12 @@ def test_a_bound_that_is_found_is_no_longer_than_rows_can_be_within_the_ranges_t
         columns = model.row_map_.columns
         reach = np.maximum(np.abs(columns.low - columns.center), np.abs(columns.high - columns.center)) / columns.scale
         assert model.row_bound_ <= np.linalg.norm(reach)
+
+
+def test_found_bounds_keep_rare_indicators_and_normalised_rows() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=(8000, 2)), rng.random(8000) < 0.02])
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    model = consenso.PrivateLogisticRegression(epsilon=1.0, random_state=0).fit(rows, rows[:, 0] > 0)
+    assert model.row_bound_ == pytest.approx(1.0, rel=0.2)
+    np.testing.assert_array_equal(model.row_map_.columns.scale, np.ones(3))

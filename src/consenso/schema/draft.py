@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from consenso.schema.columns import Category, ColumnKind, Ignore, Label, Numeric, TargetColumn, User
+from consenso.schema.columns import Binary, Category, ColumnKind, Ignore, Label, Numeric, TargetColumn, User
+from consenso.schema.dates import Date, read_day
 from consenso.schema.description import Schema
 from consenso.tables import UNKNOWN, Column, Table, read_table
 
@@ -24,7 +26,9 @@ WARNING = """\
 MOST_CATEGORIES = 50
 #: A label with more different values than this is taken for a number.
 MOST_CLASSES = 20
-MARKERS = ("?", "NA", "N/A", "null", "None", "-")
+MARKERS = ("?", "NA", "N/A", "n/a", "na", "NaN", "nan", "null", "NULL", "None", "-")
+#: Pairs of texts that are taken for a binary column, in this order.
+PAIRS = (("False", "True"), ("false", "true"), ("no", "yes"), ("No", "Yes"), ("N", "Y"))
 LABELS = ("label", "class", "target", "outcome", "y")
 IDENTIFIER = re.compile(
     r"((user|person|patient|client|customer|member|subject|writer)[ _-]?)?id|user|writer|patient", re.I
@@ -41,7 +45,7 @@ def draft_schema(path: str | Path) -> str:
     for name, column in table.columns.items():
         sight = _look(column, missing)
         kinds.append(_learn(name, sight) if name == learned else _feature(name, sight))
-    if not any(isinstance(kind, Numeric | Category) for kind in kinds):
+    if not any(isinstance(kind, Numeric | Category | Date | Binary) for kind in kinds):
         # A schema needs a feature, so a lone column is not taken for the label.
         kinds = [_feature(name, _look(column, missing)) for name, column in table.columns.items()]
     users = [position for position, kind in enumerate(kinds) if isinstance(kind, User)]
@@ -74,19 +78,22 @@ def _say_ignored(name: str, sight: _Sight, learned: str) -> str:
     if sight.texts is None and name == learned:
         return f"more than {MOST_CATEGORIES} different texts are no classes."
     if sight.texts is None:
-        return f'more than {MOST_CATEGORIES} different texts: list public categories, or write kind = "date" for days.'
+        return (
+            f"more than {MOST_CATEGORIES} different texts: list public categories, or correct cells that are no days."
+        )
     return "one class is nothing to learn." if name == learned else "it is neither numbers nor categories."
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Sight:
-    """What was seen of a column: its range when it holds numbers, its different texts when they are few."""
+    """What was seen of a column: its range when it holds numbers or days, its different texts when they are few."""
 
     low: float
     high: float
     numeric: bool
     empty: bool
     texts: tuple[str, ...] | None
+    days: tuple[str, str] | None
 
 
 def _look(column: Column, missing: frozenset[str]) -> _Sight:
@@ -100,7 +107,19 @@ def _look(column: Column, missing: frozenset[str]) -> _Sight:
         numeric=numeric,
         empty=bool((column.codes((), missing) != UNKNOWN).any()),
         texts=None if found is None else tuple(text for text in found if text not in missing),
+        days=None if numeric else _find_days(column, missing),
     )
+
+
+def _find_days(column: Column, missing: frozenset[str]) -> tuple[str, str] | None:
+    """The first and the last day of a column of days."""
+    cells, gone = column.identifiers(missing)
+    days = [read_day(str(cell)) for cell, empty in zip(cells.tolist(), gone.tolist(), strict=True) if not empty]
+    known = [day for day in days if day is not None]
+    if not known or len(known) < len(days) or min(known) == max(known):
+        return None
+    first, last = (datetime.date.fromordinal(day).isoformat() for day in (min(known), max(known)))
+    return first, last
 
 
 def _learn(name: str, sight: _Sight) -> ColumnKind:
@@ -116,6 +135,10 @@ def _feature(name: str, sight: _Sight) -> ColumnKind:
         return User(name=name, missing="drop-row" if sight.empty else "error")
     if sight.numeric and sight.low < sight.high:
         return Numeric(name=name, low=sight.low, high=sight.high, missing="middle" if sight.empty else "error")
+    if sight.days is not None:
+        return Date(name=name, low=sight.days[0], high=sight.days[1], missing="middle" if sight.empty else "error")
+    if sight.texts in PAIRS:
+        return Binary(name=name, categories=sight.texts, missing="middle" if sight.empty else "error")
     if sight.texts and not sight.numeric:
         return Category(name=name, categories=sight.texts, missing="category" if sight.empty else "error")
     return Ignore(name=name)
