@@ -21,7 +21,7 @@ CHROMIUM = "/usr/bin/chromium"
 WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 TALLEST = {1280: 1500, 390: 2200}  # pixels of a picture
 LONG = ("explorer-peers", "report-audited")  # pages whose point is further down
-RUNS = 3  # of each study that is compared
+RUNS = 8  # of each study that is compared
 COLOURS = 96  # of a picture, which keeps it small
 
 
