@@ -20,8 +20,8 @@ FOLDER = Path(__file__).parent
 CHROMIUM = "/usr/bin/chromium"
 WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 TALLEST = {1280: 1500, 390: 2200}  # pixels of a picture
-LONG = ("explorer-peers", "report-audited")  # pages whose point is further down
-RUNS = 3  # of each study that is compared
+LONG = ("explorer-peers",)  # pages whose point is further down
+RUNS = 8  # of each study that is compared
 COLOURS = 96  # of a picture, which keeps it small
 
 
@@ -70,7 +70,6 @@ def list_pages(folder: Path, stack: ExitStack) -> Iterator[tuple[str, str, str |
     yield "demo", made.as_uri(), None
     for name in ("central", "decentralized", "ward"):
         yield f"report-{name}", (folder / name / "report.html").as_uri(), None
-    yield "report-audited", _audited(folder).as_uri(), None
     yield "card", _notebook(folder).as_uri(), None
     yield from _simulated(folder)
     yield "live", stack.enter_context(_live()), "#parties tr"
@@ -78,24 +77,6 @@ def list_pages(folder: Path, stack: ExitStack) -> Iterator[tuple[str, str, str |
     trees = folder / "trees.toml"  # where pairs of peers differ
     trees.write_text(Study.load(folder / "decentralized.toml").change({"setting.trust": "tree"}).to_toml())
     yield "explorer-peers", stack.enter_context(_explorer(trees)), "#graph svg"
-
-
-def _audited(folder: Path) -> Path:
-    """The page of a run with secret noise, a ledger and an audit."""
-    from consenso.study import Study
-
-    study = Study.load(folder / "ward.toml")
-    study = study.with_epsilon(1.0).change({"privacy.seed": None, "privacy.ledger": "ward.ledger"})
-    (folder / "real.toml").write_text(study.to_toml(), encoding="utf-8")
-    for command in (
-        ("ledger", "create", "ward.ledger", "--dataset", "ward", "--epsilon", "5", "--delta", "1e-4"),
-        ("train", "real.toml", "--out", "first"),
-        ("train", "real.toml", "--out", "real"),
-        ("audit", "real.toml", "--observer", "public", "--trials", "200", "--out", "real/audit"),
-        ("report", "real"),
-    ):
-        subprocess.run([sys.executable, "-m", "consenso", *command], cwd=folder, check=True)
-    return folder / "real" / "report.html"
 
 
 def _notebook(folder: Path) -> Path:

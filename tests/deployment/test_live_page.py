@@ -61,11 +61,14 @@ def test_the_page_follows_the_run(live):
             status.note_presence("clinic-b", False)
             status.note_round(3, missing=("clinic-b",))
             page.wait_for_function("() => document.getElementById('done').textContent === '3 of 40'")
-            rows = page.locator("#parties tr").all_inner_texts()
-            assert [row.split() for row in rows] == [["clinic-a", "there", "0"], ["clinic-b", "away", "1"]]
+            # Read at once: the page draws its tables anew all the time.
+            cells = "id => [...document.querySelectorAll(id + ' tr')].map(r => [...r.cells].map(c => c.textContent))"
+            assert page.evaluate(cells, "#parties") == [["clinic-a", "there", "0"], ["clinic-b", "away", "1"]]
             assert page.locator("#rounds").get_attribute("value") == "3"
-            budget = dict(row.split("\t") for row in page.locator("#budget tr").all_inner_texts())
-            assert budget == {"who sees every message, the server": "1.5", "readers of the model": "none"}
+            assert dict(page.evaluate(cells, "#budget")) == {
+                "who sees every message, the server": "1.5",
+                "readers of the model": "none",
+            }
             status.set_state("ended")
             page.wait_for_function("() => document.getElementById('left').textContent === 'done'")
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

@@ -221,7 +221,7 @@ def bar_chart(
             f"<rect class='{kind}' x='{left:.1f}' y='{y + 18}' width='{max(length, 1):.1f}' height='15'/>{across}"
             f"<text x='{at:.1f}' y='{y + 31}' text-anchor='{anchor}'>{escape(shown)}</text>"
         )
-    if signed:
+    if across_zero:
         parts.append(f"<line class='edge' x1='{zero}' x2='{zero}' y1='0' y2='{len(bars) * height + 4}'/>")
     middle = f"<text x='{WIDTH / 2}' y='{len(bars) * height + 22}' text-anchor='middle'>{escape(label)}</text>"
     return "".join([*parts, middle, "</svg>"])

@@ -13,6 +13,7 @@ from consenso.report.reading import RunFiles
 
 Z = 1.959964  # of a normal law, 95 % lie within so many standard errors
 COEFFICIENTS = 12  # that are shown; the model file has all
+PULLED = " They are for weights without the pull of the penalty towards zero, so that a weight may lie outside its own."
 _SHARES = ("accuracy", "majority", "r2")
 _MEASURES = {
     "accuracy": "accuracy",
@@ -87,7 +88,9 @@ def _coefficients(run: RunFiles) -> str:
     return (
         lead
         + bar_chart(bars, label=towards, title=f"Largest weights: {towards}", intervals=shown)
-        + "<p class='quiet'>The lines are intervals at level 95 %: noise and the choice of the records included.</p>"
+        + "<p class='quiet'>The lines are intervals at level 95 %: noise and the choice of the records included."
+        + (PULLED if run.model.get("estimates") else "")
+        + "</p>"
     )
 
 
