@@ -161,7 +161,7 @@ def _compared(grid: Any, results: Results) -> Figure:
         )
     return Figure(
         name="compared",
-        title="Figure 3 on equal terms: last iterates at equal total epsilon",
+        title="Figure 3 on equal terms: released models at equal total epsilon",
         caption="One record replaced, every message seen. Left: nothing of ours. Right: every option that costs no "
         "privacy and "
         "that the method can take; the constants behind it were set by looking at Adult. Bands: 20th to 80th "
