@@ -157,7 +157,7 @@ class Federation:
                 code = process.wait(max(0.1, end - time.monotonic()))
             except subprocess.TimeoutExpired:
                 raise AssertionError(f"{process.args[3:]} did not end: {self.tail(process)}") from None
-            assert code == 0, self.tail(process)
+            assert code == 0, f"{process.args} ended with {code}: {self.tail(process)}"
 
     def tail(self, process: subprocess.Popen[str]) -> str:
         return process.log.read_text()[-1500:]  # type: ignore[attr-defined]

@@ -189,9 +189,8 @@ class NoisyFixedPoint:
     def _in_turn(self, spec: RunSpec, query: PrivacyQuery) -> Theorem:
         """One round's event, as often as the busiest block acts."""
         problem, facts = spec.facts.problem, spec.facts.only(np.array([query.party], dtype=np.int64))
-        event, rounds = compose_all(spec, query, self.releases).event(), 1
-        if isinstance(event, Repeated):
-            event, rounds = event.event, event.count
+        composed = compose_all(spec, query, self.releases).event()
+        event, rounds = (composed.event, composed.count) if isinstance(composed, Repeated) else (composed, 1)
         if not isinstance(event, Gaussian):
             raise PreconditionError(
                 "BlocksInTurn: rounds differ, or noise is not Gaussian; use equal blocks and noise."

@@ -24,10 +24,14 @@ RIDGE = 1e-12
 class Branch(Protocol):
     """A view given all coins: their probability, its means in both worlds, and M, (numbers seen, numbers of noise)."""
 
-    chance: float
-    zero: Array
-    one: Array
-    m: Array
+    @property
+    def chance(self) -> float: ...
+    @property
+    def zero(self) -> Array: ...
+    @property
+    def one(self) -> Array: ...
+    @property
+    def m(self) -> Array: ...
 
 
 class MixtureRatio:
@@ -96,5 +100,6 @@ def _draw_noise(noise: Noise, shape: tuple[int, int], rng: np.random.Generator) 
     drawn = rng.standard_normal(shape)
     if isinstance(noise, GaussianNoise):
         return drawn
-    lengths: Array = rng.gamma(shape[1], size=shape[0])
-    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True) * lengths[:, None]
+    lengths = rng.gamma(shape[1], size=(shape[0], 1))
+    spread: Array = drawn / np.linalg.norm(drawn, axis=1, keepdims=True) * lengths
+    return spread

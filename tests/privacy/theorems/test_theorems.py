@@ -47,6 +47,7 @@ EXAMPLES = [
     package.Composition(
         released=Repeated(Gaussian(2.0, 1.0), 3), why="Clipped.", adjacency="add-remove", unit="record"
     ),
+    package.BlocksInTurn(sensitivity=1.0, std=2.0, rounds=6, acts=2, adjacency="replace-one", unit="record"),
     package.MeanOfNoisyStates(parties=10, step=1.0, lipschitz=1.0, relaxation=0.5, std=5.0, rounds=4, tolerance=1e-3),
     package.FixedSizeWithoutMemory(size=5, population=50, contribution=1.0, std=3.0, rounds=2),
     package.WalkWithoutStates(

@@ -46,7 +46,7 @@ def others_are_alike(plan: Plan, attacked: int, pair: Neighbours) -> bool:
         for shuffled in (None, rng):
             script = {(k, ROUND): _coins(plan, attacked, bool(bit), shuffled) for k, bit in enumerate(bits)}
             models.append(_model(plan, attacked, pair, script, noise))
-        if not np.allclose(*models, rtol=SAME, atol=SAME):
+        if not np.allclose(models[0], models[1], rtol=SAME, atol=SAME):
             return False
     return True
 
