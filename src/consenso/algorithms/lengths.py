@@ -61,7 +61,7 @@ def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> In
     if not np.isfinite(along).all():
         raise StepError("lengths: slopes along the model are finite, and one is not.")
     lengths = np.sqrt(np.einsum("ij,ij->i", along, along))
-    along *= np.minimum(1.0, reach / np.maximum(lengths, np.finfo(float).tiny))[:, None]
+    along *= (reach / np.maximum(lengths, reach))[:, None]
     # Towards zero: nothing gets longer.
     steps = np.trunc(f.weigh(along) / step).astype(np.int64)
     owner = f.repeat_per_row(np.arange(len(f.sizes), dtype=np.float64)).astype(np.int64)
