@@ -176,10 +176,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             return ClassWeights(weights=read_class_weights(owner, self.class_weight, labels.classes))
         if isinstance(self.class_weight, str):
             return ClassWeights(weights=read_class_weights(owner, self.class_weight, np.empty(0)))
-        labels = list(self.class_weight) if isinstance(self.class_weight, Mapping) else "[...]"
+        named = list(self.class_weight) if isinstance(self.class_weight, Mapping) else "[...]"
         raise InputError(
             f"{owner}(class_weight=..., classes=None): weights name labels, so declare all there can be, such as "
-            f"classes={labels}."
+            f"classes={named}."
         )
 
     def decision_function(self, X: Any) -> Array:
