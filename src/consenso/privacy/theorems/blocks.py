@@ -42,8 +42,8 @@ class BlocksInTurn:
         require_count("BlocksInTurn", rounds=self.rounds, acts=self.acts)
         require(
             self.acts <= self.rounds,
-            f"BlocksInTurn(acts={self.acts}, rounds={self.rounds}): a block acts at most once a round; count the rounds "
-            "in which it acts.",
+            f"BlocksInTurn(acts={self.acts}, rounds={self.rounds}): a block acts at most once a round; count the "
+            "rounds in which it acts.",
         )
         require(
             self.outputs == 1,
