@@ -76,3 +76,14 @@ def test_one_function_writes_the_folder_of_a_run() -> None:
         if writes.search(path.read_text(encoding="utf-8"))
     }
     assert writers == {"study/training.py"}
+
+
+def test_no_class_name_has_two_meanings() -> None:
+    """But for the parts that every algorithm or protocol has, and an algorithm whose event has its name."""
+    parts = {"Hub", "State", "Up", "Down", "Message", "ObjectivePerturbation"}
+    homes: dict[str, set[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, set()).add(path.relative_to(SOURCE).as_posix())
+    assert {name: places for name, places in homes.items() if len(places) > 1 and name not in parts} == {}

@@ -40,7 +40,7 @@ class State(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class LinePath:
     """The functions h(a) along a direction, from a = 0 on, one a for each."""
 
     start: Array  # h'(0)
@@ -67,7 +67,7 @@ class Objectives(Protocol[S]):
         """Newton's direction, shaped like x."""
         ...
 
-    def path(self, state: S, move: Array) -> Path:
+    def path(self, state: S, move: Array) -> LinePath:
         """The functions along a direction."""
         ...
 
@@ -131,7 +131,7 @@ def minimise(objectives: Objectives[S], x: Array, tolerance: float, steps: int =
     return Minimum(best, residual, taken)
 
 
-def search_lengths(path: Path) -> tuple[Array, Bools]:
+def search_lengths(path: LinePath) -> tuple[Array, Bools]:
     """Step lengths, (functions,), and whether the functions go down visibly along them.
 
     Approximate Wolfe conditions (Hager and Zhang 2005): |h'(a)| <= |h'(0)| / 2 and h(a) <= h(0) up to rounding, which

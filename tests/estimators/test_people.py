@@ -27,7 +27,7 @@ from consenso.problem import Problem
 from consenso.regularizers import L2
 from consenso.shards import Shards
 from consenso.solvers import names, prepare
-from consenso.testing.sensitivity import _compare
+from consenso.testing.sensitivity import compare_neighbours
 from consenso.testing.worlds import Pair
 
 RNG = np.random.default_rng(8)
@@ -100,7 +100,7 @@ def test_all_rows_of_a_person_move_no_release_by_more_than_declared(loss, solver
         new_rows = np.concatenate([rows[left], np.tile(-5 * rows[-1], (extra, 1))])
         signs = np.concatenate([np.ones(left.sum()), -np.ones(extra)])
         other = _shards(problem, new_ids, new_rows, targets_of(signs), cap)
-        _compare(planned, Pair(one=one, other=other, party=0, what=f"{extra} rows"), "person", adjacency)
+        compare_neighbours(planned, [Pair(one=one, other=other, party=0, what=f"{extra} rows")], "person", adjacency)
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
@@ -137,7 +137,9 @@ def test_people_of_several_parties_move_no_release_by_more_than_declared(trust, 
             np.concatenate([rows[left], np.tile(-5 * rows[-1], (100, 1))]),
             np.concatenate([signs[left], -np.ones(100)]),
         )
-    _compare(planned, Pair(one=one, other=other, party=1, what="a person of the second"), "person", adjacency)
+    compare_neighbours(
+        planned, [Pair(one=one, other=other, party=1, what="a person of the second")], "person", adjacency
+    )
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])

@@ -23,9 +23,9 @@ from consenso.privacy.verify import first_failure, verify
 from consenso.problem import Problem
 from consenso.regularizers import L2
 from consenso.shards import Shards
-from consenso.shards.stored import Batch
+from consenso.shards.stored import RowBatch
 from consenso.solvers import prepare
-from consenso.testing.sensitivity import _compare
+from consenso.testing.sensitivity import compare_neighbours
 from consenso.testing.worlds import Pair
 
 RNG = np.random.default_rng(2)
@@ -86,7 +86,7 @@ def test_one_record_with_the_largest_weight_moves_no_release_by_more_than_declar
         other = Shards.build(problem, rows, signs, [0, size], weights=weights)
     else:
         other = Shards.build(problem, rows[:-1], np.ones(size - 1), [0, size - 1], weights=weights[:-1])
-    _compare(planned, Pair(one=one, other=other, party=0, what="a heavy record"), "record", adjacency)
+    compare_neighbours(planned, [Pair(one=one, other=other, party=0, what="a heavy record")], "record", adjacency)
 
 
 def test_class_counts_move_by_what_was_declared() -> None:
@@ -101,7 +101,7 @@ def test_class_counts_move_by_what_was_declared() -> None:
     codes = np.array([0] * 30 + [1] * 20)
     other = np.append(codes[:-1], 0)
     for one in (codes, other, codes[:-1]):
-        ClassWeights(weights=None).find(Spy(terms=terms), Batch(None, 2.0 * one - 1), 2)
+        ClassWeights(weights=None).find(Spy(terms=terms), RowBatch(None, 2.0 * one - 1), 2)
     (planned, here), (_, replaced), (_, removed) = seen
     assert np.linalg.norm(here - replaced) == pytest.approx(planned.replace_one)
     assert np.linalg.norm(here - removed) == planned.add_remove

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from consenso.audit.bounds import Evidence, area, evidence
+from consenso.audit.bounds import AttackEvidence, area, evidence
 from consenso.audit.copies import Stacking
 from consenso.audit.distinguisher import learn
 from consenso.audit.families import curve_of, rule_out
@@ -318,7 +318,9 @@ def _finding(
     )
 
 
-def _rule_out(target: AuditTarget, known: Bracket | None, shown: Evidence, pair: str) -> Iterator[tuple[float, str]]:
+def _rule_out(
+    target: AuditTarget, known: Bracket | None, shown: AttackEvidence, pair: str
+) -> Iterator[tuple[float, str]]:
     """What the evidence rules out in the family of the claim, and in that of what the attacked pair shows."""
     yield rule_out(target.event, shown, target.delta), FAMILY
     if known is not None and known.law is not None and known.pair == pair and not known.told:

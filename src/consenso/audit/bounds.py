@@ -156,7 +156,7 @@ def area(zero: Array, one: Array, confidence: float) -> Area:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class AttackEvidence:
     """All that the scores of one attack prove, with one confidence for all of it together."""
 
     errors: ErrorCounts
@@ -180,7 +180,7 @@ class Evidence:
         return self.errors.refute(curve) or self.area.refute(curve)
 
 
-def evidence(zero: Array, one: Array, *, delta: float, confidence: float) -> Evidence:
+def evidence(zero: Array, one: Array, *, delta: float, confidence: float) -> AttackEvidence:
     """Weigh the scores of runs of world zero and of world one."""
     if not 0.5 < confidence < 1.0:
         raise InputError(f"evidence(confidence={confidence}): a confidence lies in (0.5, 1); 0.95 is usual.")
@@ -200,7 +200,7 @@ def evidence(zero: Array, one: Array, *, delta: float, confidence: float) -> Evi
         confidence=half,
     )
     thresholds = np.quantile(np.concatenate([zero, one]), np.linspace(0.0, 1.0, CANDIDATES + 1))
-    return Evidence(
+    return AttackEvidence(
         errors=errors,
         area=area(zero, one, half),
         confidence=confidence,

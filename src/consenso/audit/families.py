@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from consenso.audit.bounds import GRID, Curve, Evidence
+from consenso.audit.bounds import GRID, AttackEvidence, Curve
 from consenso.privacy import accountants
 from consenso.privacy.accountants import gaussian
 from consenso.privacy.events import (
@@ -84,7 +84,7 @@ def curve_of(event: Event) -> Curve:
     return Curve(accountants.tradeoff(event, GRID))
 
 
-def rule_out(event: Event, shown: Evidence, delta: float) -> float:
+def rule_out(event: Event, shown: AttackEvidence, delta: float) -> float:
     """The epsilon of the loudest member of a claim's family that the evidence refutes, 0 where it refutes none."""
     if accountants.gdp(event) is not None:
         return gaussian.epsilon(shown.mu, delta)

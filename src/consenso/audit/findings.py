@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from consenso.arrays import Array
-from consenso.audit.bounds import Evidence
+from consenso.audit.bounds import AttackEvidence
 from consenso.privacy.events import Event
 from consenso.privacy.relations import Relation
 from consenso.problem import Unit
@@ -69,7 +69,7 @@ class Finding:
     attack: str
     stacking: str
     event: Event = field(repr=False)
-    evidence: Evidence | None = field(repr=False, default=None)
+    evidence: AttackEvidence | None = field(repr=False, default=None)
     first: Finding | None = None  # the attack that called for this one, which decides
     bracket: Bracket | None = None  # what is known of the true value, if it was computed
     ideal: float | None = None  # what the likelihood ratio itself proves with as many runs, where its law is known

@@ -21,7 +21,7 @@ from consenso.privacy.noise import GaussianNoise, LaplaceNoise, Noise
 RIDGE = 1e-12
 
 
-class Branch(Protocol):
+class MixtureBranch(Protocol):
     """A view given all coins: their probability, its means in both worlds, and M, (numbers seen, numbers of noise)."""
 
     @property
@@ -37,7 +37,7 @@ class Branch(Protocol):
 class MixtureRatio:
     """log p_one - log p_zero of what is seen, (trials,) for views (trials, numbers seen)."""
 
-    def __init__(self, branches: Sequence[Branch]) -> None:
+    def __init__(self, branches: Sequence[MixtureBranch]) -> None:
         self._weights = np.log([branch.chance for branch in branches])
         self._means = [(branch.zero, branch.one) for branch in branches]
         widest = max(float(np.square(branch.m).sum(axis=1).max(initial=0.0)) for branch in branches)
@@ -62,7 +62,7 @@ class MixtureRatio:
 Draw = tuple[Array, Array]  # scores of runs of world zero and of world one
 
 
-def draw_mixtures(groups: Sequence[Sequence[Branch]], runs: int, seed: int = 0) -> Draw:
+def draw_mixtures(groups: Sequence[Sequence[MixtureBranch]], runs: int, seed: int = 0) -> Draw:
     """Likelihood ratios of views: one group of branches for each thing that is known of the coins."""
     rng = np.random.default_rng(seed)
     ratios = [MixtureRatio(group) for group in groups]

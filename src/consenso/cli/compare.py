@@ -98,7 +98,7 @@ def _studies(items: list[Path], epsilon: str | None) -> list[tuple[str, Study | 
 
 def draw(rows: list[dict[str, Any]], studies: list[Study]) -> Curves | None:
     """Quality against epsilon, a line for every algorithm and trust; None where nothing was measured."""
-    from consenso.report.curves import Curve, Curves
+    from consenso.report.curves import Curves, PlottedCurve
 
     measured = [row for row in rows if row["metrics"] and isinstance(row["promised"], float)]
     measure = "accuracy" if any("accuracy" in row["metrics"] for row in measured) else "rmse"
@@ -110,7 +110,7 @@ def draw(rows: list[dict[str, Any]], studies: list[Study]) -> Curves | None:
         lines.setdefault(name, {}).setdefault(row["promised"], []).append(row["metrics"][measure])
     most = max(len(values) for points in lines.values() for values in points.values())
     curves = [
-        Curve(
+        PlottedCurve(
             name=name,
             epsilons=sorted(points),
             means=[sum(points[each]) / len(points[each]) for each in sorted(points)],

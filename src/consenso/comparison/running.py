@@ -11,7 +11,7 @@ from consenso.comparison.methods import Data, method_of
 from consenso.conventions import default_delta
 from consenso.errors import InputError
 from consenso.problem import Problem
-from consenso.report.curves import Curve, Curves
+from consenso.report.curves import Curves, PlottedCurve
 
 
 def compare(
@@ -35,7 +35,7 @@ def compare(
         raise InputError("compare(epsilons=..., runs=...): budgets are positive and runs are at least one; give some.")
     asked = default_delta(problem.records) if delta is None else float(delta)
     named = methods.items() if isinstance(methods, Mapping) else [(None, method) for method in methods]
-    curves: list[Curve] = []
+    curves: list[PlottedCurve] = []
     references: dict[str, float] = {}
     for own, given in named:
         found, predict, depends = method_of(given, problem, data)
@@ -48,7 +48,7 @@ def compare(
             for epsilon in sorted(epsilons)
         ]
         curves.append(
-            Curve(
+            PlottedCurve(
                 name=name,
                 epsilons=sorted(map(float, epsilons)),
                 means=[float(np.mean(values)) for values in reached],

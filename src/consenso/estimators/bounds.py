@@ -45,7 +45,7 @@ class PrivateBounds:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class BoundsRequest:
     """What a function is asked for of privacy."""
 
     epsilon: float
@@ -74,7 +74,7 @@ def private_bounds(
     epsilon, delta, adjacency, records, ledger and random_state as for the estimators; `records` is needed under
     add-remove only for the default delta.
     """
-    asked: Any = Request(
+    asked: Any = BoundsRequest(
         epsilon=epsilon, delta=delta, adjacency=adjacency, records=records, ledger=ledger, random_state=random_state
     )
     check_terms(asked, _OWNER)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from consenso.errors import InputError
-from consenso.estimators.bounds import Request
+from consenso.estimators.bounds import BoundsRequest
 from consenso.estimators.labels import prepare_terms, telling_count
 from consenso.estimators.privacy_params import check_terms, terms_of
 from consenso.estimators.stages import open_stages
@@ -60,7 +60,7 @@ def private_categories(
     What it costs is spent in addition to what a model spends on the data: found.guarantee.compose(model.guarantee_).
     epsilon, delta, adjacency, records, ledger and random_state as for the estimators.
     """
-    asked: Any = Request(
+    asked: Any = BoundsRequest(
         epsilon=epsilon, delta=delta, adjacency=adjacency, records=records, ledger=ledger, random_state=random_state
     )
     check_terms(asked, _OWNER)

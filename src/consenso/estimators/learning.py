@@ -30,7 +30,7 @@ from consenso.estimators.stages import Stages, open_stages
 from consenso.estimators.threshold import THRESHOLD_SHARE, ThresholdSearch
 from consenso.estimators.weights import ClassWeights
 from consenso.privacy.earlier import Earlier
-from consenso.shards.stored import Batch, RowBatches
+from consenso.shards.stored import RowBatch, RowBatches
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,9 +98,9 @@ class FitRequest:
         return len(self.labels.classes) if isinstance(self.labels, Labels) else 2
 
     @property
-    def records(self) -> Batch | RowBatches:
+    def records(self) -> RowBatch | RowBatches:
         """Rows before anything is known of them: to see how many there are, and of what kind."""
-        return self.X if isinstance(self.X, RowBatches) else Batch(self.X, self.targets)
+        return self.X if isinstance(self.X, RowBatches) else RowBatch(self.X, self.targets)
 
     def share(self) -> float:
         """Of the squared budget, what is found before the fit, and a threshold after it."""
@@ -187,13 +187,13 @@ def _learn(request: FitRequest, stages: Stages) -> Learnt:
         notes.append(note)
     if isinstance(labels, Labels):
         targets = labels.targets
-    records = Batch(X, targets, own)
+    records = RowBatch(X, targets, own)
     rows, middle, target_bound = _find_bounds(request, records, stages, notes)
     if middle:
         targets = targets - middle
     if isinstance(labels, Labels) and request.class_weights is not None:
         counted = own if stages.terms.is_private or weights is None else weights.values
-        relative, note = request.class_weights.find(stages, Batch(X, targets, counted), len(labels.classes))
+        relative, note = request.class_weights.find(stages, RowBatch(X, targets, counted), len(labels.classes))
         notes.append(note)
         if relative is not None:
             weights = _weigh(weights, relative[labels.codes], stages.terms.weight_bound)
@@ -263,7 +263,7 @@ def _learn_stored(request: FitRequest, batches: RowBatches, stages: Stages) -> L
     )
 
 
-def _count_shortened(planned: Earlier | None, records: Batch | RowBatches, rows: RowMap, stages: Stages) -> float:
+def _count_shortened(planned: Earlier | None, records: RowBatch | RowBatches, rows: RowMap, stages: Stages) -> float:
     """How many rows a given bound has shortened: after the fit, so that one that cannot be planned spends nothing."""
     if planned is None:
         return 0.0
@@ -272,7 +272,7 @@ def _count_shortened(planned: Earlier | None, records: Batch | RowBatches, rows:
 
 
 def _find_bounds(
-    request: FitRequest, records: Batch | RowBatches, stages: Stages, notes: list[str]
+    request: FitRequest, records: RowBatch | RowBatches, stages: Stages, notes: list[str]
 ) -> tuple[RowMap, float, float | None]:
     """The map of the rows, the middle of the targets and their bound: as given, or found."""
     rows = RowMap(row_bound=stages.terms.row_bound) if request.rows is None else request.rows

@@ -28,7 +28,7 @@ from consenso.privacy.earlier import Earlier
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.cluster import sum_batches
 from consenso.shards.intake import shrink_factors, squared_norms
-from consenso.shards.stored import Batch, RowBatches
+from consenso.shards.stored import RowBatch, RowBatches
 
 # Of the squared budget: what it costs, against what wrong bounds cost, on the development sets of benchmarks/tables.py.
 COLUMNS_SHARE, LENGTHS_SHARE, TARGETS_SHARE = 0.04, 0.02, 0.02
@@ -57,7 +57,7 @@ LENGTH_NOISES, MOST_LENGTH_TAIL = 2.0, 0.1
 TARGET_REACH = 2.0
 
 
-Records = Batch | RowBatches
+Records = RowBatch | RowBatches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +83,11 @@ def share_rows(records: Records, terms: PrivacyParams) -> RowShares:
 
 def is_sparse(records: Records) -> bool:
     """Whether rows are compressed."""
-    return sparse.issparse(records.X) if isinstance(records, Batch) else bool(getattr(records, "sparse", False))
+    return sparse.issparse(records.X) if isinstance(records, RowBatch) else bool(getattr(records, "sparse", False))
 
 
 def _width(records: Records) -> int:
-    return int(records.X.shape[1] if isinstance(records, Batch) else records.shape[1])
+    return int(records.X.shape[1] if isinstance(records, RowBatch) else records.shape[1])
 
 
 def share_targets(terms: PrivacyParams) -> float:
@@ -200,7 +200,7 @@ def _search(
     name: str,
     share: float,
     records: Records,
-    values: Callable[[Batch], Array],
+    values: Callable[[RowBatch], Array],
     many: int,
     tails: tuple[float, float],
     *,
@@ -238,23 +238,23 @@ def _counts_once(terms: PrivacyParams) -> bool:
 # Of the rows of a batch, wherever it is.
 
 
-def _cells(batch: Batch) -> Array:
+def _cells(batch: RowBatch) -> Array:
     cells: Array = batch.X
     return cells
 
 
-def _targets(batch: Batch) -> Array:
+def _targets(batch: RowBatch) -> Array:
     return batch.targets[:, None]
 
 
-def _lengths(batch: Batch, rows: RowMap) -> Array:
+def _lengths(batch: RowBatch, rows: RowMap) -> Array:
     return np.sqrt(squared_norms(rows.scale(batch.X)))[:, None]
 
 
-def _count(batch: Batch, values: Callable[[Batch], Array], edges: Array) -> Array:
+def _count(batch: RowBatch, values: Callable[[RowBatch], Array], edges: Array) -> Array:
     return count_exactly(values(batch), edges, batch.weights)
 
 
-def _count_long(batch: Batch, bound: float) -> Array:
+def _count_long(batch: RowBatch, bound: float) -> Array:
     long = shrink_factors(batch.X, bound) < 1
     return np.array([np.count_nonzero(long) if batch.weights is None else batch.weights[long].sum()], dtype=np.float64)

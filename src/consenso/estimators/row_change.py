@@ -12,7 +12,7 @@ from consenso.arrays import Array
 from consenso.estimators.row_map import RowMap
 from consenso.estimators.weights import codes_of
 from consenso.shards.cluster import ClusterBatches
-from consenso.shards.stored import Batch, RowBatches
+from consenso.shards.stored import RowBatch, RowBatches
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,14 +27,14 @@ class RowChange:
     class_weights: Array | None
     weight_bound: float
 
-    def __call__(self, batch: Batch) -> Batch:
+    def __call__(self, batch: RowBatch) -> RowBatch:
         """The rows as they are fitted; they are shortened to their bound later."""
         weights = batch.weights
         if self.class_weights is not None:
             own = self.class_weights[codes_of(batch.targets, len(self.class_weights))]
             weights = np.minimum(own if weights is None else own * weights, self.weight_bound)
         targets = batch.targets - self.middle if self.middle else batch.targets
-        return Batch(self.rows.scale(batch.X), targets, weights)
+        return RowBatch(self.rows.scale(batch.X), targets, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +54,10 @@ class ChangedBatches:
         """How many batches there are."""
         return self.batches.count
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[RowBatch]:
         return map(self.change, self.batches)
 
-    def batch(self, place: int) -> Batch:
+    def batch(self, place: int) -> RowBatch:
         """One batch."""
         return self.change(self.batches.batch(place))
 

@@ -20,7 +20,7 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.people import People, read_people
 from consenso.shards.cluster import connect, current_client
-from consenso.shards.stored import ArrayBatches, Batch, RowBatches, check_batch, check_batches
+from consenso.shards.stored import ArrayBatches, RowBatch, RowBatches, check_batch, check_batches
 from consenso.tables.frames import Frames, is_stored, open_frames
 from consenso.tables.libsvm_files import LibsvmFiles
 
@@ -72,10 +72,10 @@ class FrameBatches:
         """How many batches there are."""
         return self.frames.count
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[RowBatch]:
         return (self._split(frame, place) for place, frame in enumerate(self.frames))
 
-    def batch(self, place: int) -> Batch:
+    def batch(self, place: int) -> RowBatch:
         """One batch."""
         return self._split(self.frames.frame(place), place)
 
@@ -83,7 +83,7 @@ class FrameBatches:
         """That of the files."""
         return self.frames.fingerprint()
 
-    def _split(self, frame: Any, place: int) -> Batch:
+    def _split(self, frame: Any, place: int) -> RowBatch:
         source = self.frames.source
         if any(frame[name].null_count() for name in (*self.features, self.target)):
             raise InputError(f"{source}: cells are missing in a column that is used; drop those records, or fill them.")
@@ -92,7 +92,7 @@ class FrameBatches:
         X = X if single else X.astype(np.float64, copy=False)
         first = place * self.frames.length
         weights = None if self.weights is None else self.weights[first : first + len(X)]
-        return Batch(X, self.coding.code(frame[self.target].to_numpy()), weights)
+        return RowBatch(X, self.coding.code(frame[self.target].to_numpy()), weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +114,13 @@ class LibsvmBatches:
         """How many pieces there are."""
         return len(self.files.pieces)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[RowBatch]:
         return map(self.batch, range(self.count))
 
-    def batch(self, place: int) -> Batch:
+    def batch(self, place: int) -> RowBatch:
         """One piece."""
         X, labels = self.files.read(place)
-        return Batch(X, self.coding.code(labels))
+        return RowBatch(X, self.coding.code(labels))
 
     def fingerprint(self) -> str:
         """That of the files."""
@@ -152,10 +152,10 @@ class DaskBatches:
         """How many partitions there are."""
         return int(self._frame.npartitions)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[RowBatch]:
         return (self.batch(place) for place in range(self.count))
 
-    def batch(self, place: int) -> Batch:
+    def batch(self, place: int) -> RowBatch:
         """One partition, computed by whoever asks."""
         part = self._frame.partitions[place].compute(scheduler="synchronous")
         # What a conversion says of a cell that is no number is not passed on.
@@ -167,7 +167,7 @@ class DaskBatches:
             )
         X = part[list(self._features)].to_numpy()
         X = X if X.dtype == np.float32 else X.astype(np.float64)
-        return Batch(X, self._coding.code(part[self._target].to_numpy()))
+        return RowBatch(X, self._coding.code(part[self._target].to_numpy()))
 
     def fingerprint(self) -> str:
         """That of the graph that makes the frame."""

@@ -22,7 +22,7 @@ from consenso.errors import InputError
 from consenso.estimators.privacy_params import PrivacyParams, is_number
 from consenso.estimators.stages import Stages
 from consenso.shards.cluster import sum_batches
-from consenso.shards.stored import Batch, RowBatches
+from consenso.shards.stored import RowBatch, RowBatches
 
 BALANCED = "balanced"
 # Of the squared budget: at epsilon 1 and delta 1e-5 the number of records of a class has a standard deviation of 53.
@@ -43,7 +43,7 @@ class ClassWeights:
         """What finding them costs, of the squared budget."""
         return COUNTS_SHARE if terms.is_private and self.weights is None else 0.0
 
-    def find(self, stages: Stages, records: Batch | RowBatches, classes: int) -> tuple[Array | None, str]:
+    def find(self, stages: Stages, records: RowBatch | RowBatches, classes: int) -> tuple[Array | None, str]:
         """Weights of classes relative to their mean, (classes,), or None where they change nothing.
 
         `stages.terms` are told their bound and what penalties are divided by.
@@ -58,7 +58,7 @@ class ClassWeights:
             return None, f"{note}."
         return relative, f"{note}; one record may count {bound:.3g} times, and so does noise."
 
-    def _balance(self, stages: Stages, records: Batch | RowBatches, classes: int) -> Array:
+    def _balance(self, stages: Stages, records: RowBatch | RowBatches, classes: int) -> Array:
         """Records over classes times the records of the class, as in scikit-learn, from noisy numbers.
 
         Weights of records count in an exact fit, as in scikit-learn; under privacy every unit counts once.
@@ -79,7 +79,7 @@ def codes_of(targets: NDArray[Any], classes: int) -> NDArray[Any]:
     return (targets > 0).astype(np.intp) if classes == 2 else targets.astype(np.intp)
 
 
-def _count(batch: Batch, classes: int) -> Array:
+def _count(batch: RowBatch, classes: int) -> Array:
     return np.bincount(codes_of(batch.targets, classes), batch.weights, minlength=classes).astype(np.float64)
 
 

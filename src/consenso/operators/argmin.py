@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError, PreconditionError, StepError
-from consenso.newton import Bools, Path, conjugate_gradients, minimise
+from consenso.newton import Bools, LinePath, conjugate_gradients, minimise
 from consenso.operators.matrices import LinearMap, require_injective
 from consenso.shards import Cohort
 from consenso.subproblems.batch import ROUNDING
@@ -125,7 +125,7 @@ class _Objective:
         right = -state.gradient[None]
         return conjugate_gradients(product, right, accuracy=FORCING, most=2 * right.size)
 
-    def path(self, state: _State, move: Array) -> Path:
+    def path(self, state: _State, move: Array) -> LinePath:
         x, image = state.x[0], self.linear.apply(move[0])
         scores, along = self.f.linear_predictor(x), self.f.linear_predictor(move[0])
         fit, before = self.linear.apply(x) - self.v, self.value(x)
@@ -140,7 +140,7 @@ class _Objective:
             return np.array([slope(length)]), np.array([self.value(x + length * move[0]) - before])
 
         slack = ROUNDING * (abs(before) + float(self.v @ self.v) / self.step)
-        return Path(start=np.array([slope(0.0)]), slack=np.array([slack]), at=at)
+        return LinePath(start=np.array([slope(0.0)]), slack=np.array([slack]), at=at)
 
     def learn(self, lengths: Array) -> None:
         pass

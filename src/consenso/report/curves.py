@@ -17,7 +17,7 @@ MOST_BESIDE = 4  # methods that fit beside each other
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
+class PlottedCurve:
     """One method over several budgets: the mean of its runs, and the least and the most of them."""
 
     name: str
@@ -27,9 +27,9 @@ class Curve:
     highs: Sequence[float]
 
     @staticmethod
-    def exact(name: str, epsilons: Sequence[float], values: Sequence[float]) -> Curve:
+    def exact(name: str, epsilons: Sequence[float], values: Sequence[float]) -> PlottedCurve:
         """A line without a band: what is computed and not measured."""
-        return Curve(name=name, epsilons=epsilons, means=values, lows=values, highs=values)
+        return PlottedCurve(name=name, epsilons=epsilons, means=values, lows=values, highs=values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Curves:
     title: str
     measure: str
     delta: float
-    curves: tuple[Curve, ...]
+    curves: tuple[PlottedCurve, ...]
     references: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
 
@@ -96,7 +96,7 @@ class Curves:
         told = f"<p>{escape(references[:1].upper() + references[1:])}.</p>" if references else ""
         return table(head, rows, numbers=frozenset(range(1, len(head))), caption=self.measure) + told
 
-    def _cell(self, curve: Curve, place: int) -> str:
+    def _cell(self, curve: PlottedCurve, place: int) -> str:
         low, mean, high = curve.lows[place], curve.means[place], curve.highs[place]
         return self.show(mean) if low == high else f"{self.show(mean)} ({self.show(low)} to {self.show(high)})"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from consenso.pages import page, table
 from consenso.report.charts import number_text
-from consenso.report.curves import Curve, Curves
+from consenso.report.curves import Curves, PlottedCurve
 from consenso.study.forecast import Forecast
 
 RULES = "by the solvers' own rules"
@@ -14,13 +14,13 @@ def curves_of(found: Forecast) -> Curves:
     """The picture of a forecast."""
     points = found.points
     ruled = [(point.epsilon, point.by_rules) for point in points if point.by_rules is not None]
-    modelled = [Curve.exact(RULES, *zip(*ruled, strict=True))] if ruled else []
+    modelled = [PlottedCurve.exact(RULES, *zip(*ruled, strict=True))] if ruled else []
     return Curves(
         title="What can be expected before a run",
         measure=found.measure,
         delta=found.delta,
         curves=(
-            Curve(
+            PlottedCurve(
                 name=f"{found.algorithm}, {found.trust} trust",
                 epsilons=[point.epsilon for point in points],
                 means=[point.mean for point in points],

@@ -21,7 +21,7 @@ MOST_PLACES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
+class CellFault:
     """Rows of a column that break a rule; what their cells hold is private and is not kept."""
 
     name: str
@@ -36,7 +36,7 @@ class Cells:
     table: Table
     name: str
     missing_values: frozenset[str]
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[CellFault] = field(default_factory=list)
 
     @property
     def _column(self) -> Column:
@@ -64,10 +64,10 @@ class Cells:
     def refuse(self, where: Mask, reason: str) -> None:
         """Note the cells of a mask; the cells themselves are private and are not repeated."""
         if where.any():
-            self.faults.append(Fault(name=self.name, rows=tuple(np.flatnonzero(where).tolist()), reason=reason))
+            self.faults.append(CellFault(name=self.name, rows=tuple(np.flatnonzero(where).tolist()), reason=reason))
 
 
-def raise_faults(table: Table, faults: list[Fault]) -> None:
+def raise_faults(table: Table, faults: list[CellFault]) -> None:
     """One error about all cells that break a rule, by position and rule, if there are any."""
     number = sum(len(fault.rows) for fault in faults)
     if number == 1:
@@ -77,7 +77,7 @@ def raise_faults(table: Table, faults: list[Fault]) -> None:
         raise InputError(f"{table.source}: {number} cells break rules of the schema. {told}")
 
 
-def _say_fault(table: Table, fault: Fault) -> str:
+def _say_fault(table: Table, fault: CellFault) -> str:
     shown = ", ".join(table.position(row) for row in fault.rows[:MOST_PLACES])
     more = len(fault.rows) - MOST_PLACES
     rest = f" and {more} more" if more > 0 else ""

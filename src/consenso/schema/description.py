@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from consenso.arrays import Array
 from consenso.errors import InputError, PrivacyError
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
-from consenso.schema.cells import Cells, Fault, Scale, raise_faults
+from consenso.schema.cells import CellFault, Cells, Scale, raise_faults
 from consenso.schema.columns import ColumnKind, Feature, Label, TargetColumn, User
 from consenso.schema.toml import parse_toml, write_toml
 from consenso.tables import Table, read_table
@@ -169,7 +169,7 @@ class Schema:
         self._check_columns(table, targets)
         X = np.zeros((table.rows, self.n_features))
         drop = np.zeros(table.rows, dtype=np.bool_)
-        start, faults = 0, list[Fault]()
+        start, faults = 0, list[CellFault]()
         for column in self.feature_columns:
             stop = start + len(column.feature_names)
             drop |= column.fill(X[:, start:stop], self._cells(table, column.name, faults), self.scale)
@@ -189,7 +189,7 @@ class Schema:
         keep = ~drop
         return Features(X[keep], None if y is None else y[keep], None if users is None else users[keep])
 
-    def _cells(self, table: Table, name: str, faults: list[Fault]) -> Cells:
+    def _cells(self, table: Table, name: str, faults: list[CellFault]) -> Cells:
         return Cells(table=table, name=name, missing_values=frozenset(self.missing_values), faults=faults)
 
     def _check_columns(self, table: Table, targets: bool) -> None:

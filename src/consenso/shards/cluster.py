@@ -19,7 +19,7 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.problem import Problem
 from consenso.shards.cohort import Cohort
-from consenso.shards.stored import Batch, Intake, RowBatches, StoredCohort, StoredShards, read_ahead, require_same
+from consenso.shards.stored import Intake, RowBatch, RowBatches, StoredCohort, StoredShards, read_ahead, require_same
 
 #: How long a scheduler is waited for, in seconds.
 PATIENCE = 15
@@ -78,12 +78,12 @@ def hold_batches(problem: Problem, batches: RowBatches, **intake: Any) -> Stored
     return StoredShards.open(problem, batches, **intake)
 
 
-def sum_batches(records: Batch | RowBatches, term: Callable[[Batch], Array]) -> Array:
+def sum_batches(records: RowBatch | RowBatches, term: Callable[[RowBatch], Array]) -> Array:
     """What a term gives for the rows, summed over all batches where they are; exact for whole numbers.
 
     term: a function of a module, or a partial one.
     """
-    if isinstance(records, Batch):
+    if isinstance(records, RowBatch):
         return term(records)
     if isinstance(records, ClusterBatches):
         client = records.client
@@ -181,7 +181,7 @@ def _read(told: tuple[RowBatches, Intake], places: list[int]) -> list[Cohort]:
     return [intake.cohort(batches.batch(place)) for place in places]
 
 
-def _measure(told: tuple[RowBatches, Callable[[Batch], Array]], place: int) -> Array:
+def _measure(told: tuple[RowBatches, Callable[[RowBatch], Array]], place: int) -> Array:
     batches, term = told
     return term(batches.batch(place))
 

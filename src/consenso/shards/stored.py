@@ -31,7 +31,7 @@ from consenso.shards.row_states import RowStates
 from consenso.shards.shards import Shards
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """Some rows: features, targets as the loss takes them, and weights where rows have any."""
 
     X: Any
@@ -51,9 +51,9 @@ class RowBatches(Protocol):
         """How many batches there are."""
         ...
 
-    def __iter__(self) -> Iterator[Batch]: ...
+    def __iter__(self) -> Iterator[RowBatch]: ...
 
-    def batch(self, place: int) -> Batch:
+    def batch(self, place: int) -> RowBatch:
         """One batch; for storage that can only be read in order, an InputError."""
         ...
 
@@ -94,14 +94,14 @@ class ArrayBatches:
         """How many batches there are."""
         return -(-self.shape[0] // self._length)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[RowBatch]:
         return (self.batch(place) for place in range(self.count))
 
-    def batch(self, place: int) -> Batch:
+    def batch(self, place: int) -> RowBatch:
         """One batch, read into memory."""
         rows = slice(place * self._length, (place + 1) * self._length)
         weights = None if self.weights is None else self.weights[rows]
-        return Batch(np.array(self.X[rows]), np.array(self.targets[rows]), weights)
+        return RowBatch(np.array(self.X[rows]), np.array(self.targets[rows]), weights)
 
     def fingerprint(self) -> str:
         """That of the file that is mapped."""
@@ -124,7 +124,7 @@ class Intake:
     bound: float | None = None  # of the features, without the constant column
     constant: float | None = None
 
-    def cohort(self, batch: Batch, remembered: MutableMapping[str, Array] | None = None) -> Cohort:
+    def cohort(self, batch: RowBatch, remembered: MutableMapping[str, Array] | None = None) -> Cohort:
         """The rows of a batch, bounded, with what is remembered of them."""
         X, given, weights = batch
         if self.constant is not None:
@@ -274,7 +274,7 @@ def check_batches(batches: RowBatches) -> int:
     return sum(map(check_batch, read_ahead(iter(batches))))
 
 
-def check_batch(batch: Batch) -> int:
+def check_batch(batch: RowBatch) -> int:
     """Refuse cells that are no finite numbers; how many rows there are."""
     X, targets, _ = batch
     cells = X.data if sparse.issparse(X) else X
@@ -283,7 +283,7 @@ def check_batch(batch: Batch) -> int:
     return int(X.shape[0])
 
 
-def _digest(batch: Batch) -> str:
+def _digest(batch: RowBatch) -> str:
     found = hashlib.sha256(_bytes(batch.X))
     found.update(batch.targets.tobytes())
     return found.hexdigest()
@@ -295,7 +295,7 @@ def _bytes(X: Any) -> bytes:
     return bytes(np.ascontiguousarray(X).tobytes())
 
 
-def read_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
+def read_ahead(batches: Iterator[RowBatch]) -> Iterator[RowBatch]:
     """The same batches, each read while the one before is worked on."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, batches, None)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
-from consenso.newton import Bools, Path, conjugate_gradients, minimise
+from consenso.newton import Bools, LinePath, conjugate_gradients, minimise
 from consenso.rows import BLOCK_NUMBERS, Rows
-from consenso.solvers.smooth import Point, Smoothed
+from consenso.solvers.smooth import Iterate, Smoothed
 
 LARGEST_SYSTEM = 2000
 STEPS = 200
@@ -22,7 +22,7 @@ FINISHED = 1e-16  # a step that would lower the objective by less than this, rel
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 LEAST_DAMPING, MOST_DAMPING = 1e-13, 1e3
 
-Direction: TypeAlias = Callable[[Smoothed, Point, float], Array]
+Direction: TypeAlias = Callable[[Smoothed, Iterate, float], Array]
 
 
 def descend(smooth: Smoothed, x: Array) -> tuple[Array, int]:
@@ -39,7 +39,7 @@ def descend(smooth: Smoothed, x: Array) -> tuple[Array, int]:
 @dataclass(frozen=True, eq=False)
 class _State:
     x: Array  # (1, dim)
-    point: Point
+    point: Iterate
     residual: Array  # (1,)
 
 
@@ -62,7 +62,7 @@ class _Fit:
     def direction(self, state: _State) -> Array:
         return self._direction(self._smooth, state.point, self._damping)[None]
 
-    def path(self, state: _State, move: Array) -> Path:
+    def path(self, state: _State, move: Array) -> LinePath:
         smooth, here, (turn,) = self._smooth, state.point, move
         along = smooth.rows.linear_predictor(turn)
 
@@ -72,7 +72,7 @@ class _Fit:
             slope, change = smooth.slope_along(x, scores, turn, along), smooth.value(x, scores) - here.value
             return np.array([slope]), np.array([change])
 
-        return Path(
+        return LinePath(
             start=np.array([float(here.gradient @ turn)]),
             slack=np.array([ROUNDING * abs(here.value)]),
             at=at,
@@ -102,7 +102,7 @@ class _ByColumns:
     def __init__(self) -> None:
         self._weights, self._moment = np.empty(0), np.empty((0, 0))
 
-    def __call__(self, smooth: Smoothed, here: Point, damping: float) -> Array:
+    def __call__(self, smooth: Smoothed, here: Iterate, damping: float) -> Array:
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
         weights = smooth.weights * smooth.term.curvature(here.scores)
@@ -125,7 +125,7 @@ class _ByColumns:
 def _by_rows_or(otherwise: Direction) -> Direction:
     """Newton's direction from a system of the records that have curvature, if these are few (Woodbury's identity)."""
 
-    def direction(smooth: Smoothed, here: Point, damping: float) -> Array:
+    def direction(smooth: Smoothed, here: Iterate, damping: float) -> Array:
         diagonal = smooth.curvatures(here.x) + damping * smooth.steepness
         if smooth.rows.outputs > 1:
             return otherwise(smooth, here, damping)
@@ -170,7 +170,7 @@ def _conjugates(smooth: Smoothed) -> Direction:
     """Directions by conjugate gradients."""
     shared = _make_preconditioner(smooth) if smooth.rows.features <= LARGEST_SYSTEM else None
 
-    def direction(smooth: Smoothed, here: Point, damping: float) -> Array:
+    def direction(smooth: Smoothed, here: Iterate, damping: float) -> Array:
         diagonal = smooth.curvatures(here.x) + damping * smooth.steepness
         precondition = shared or _free_preconditioner(smooth, here, diagonal)
 
@@ -206,7 +206,7 @@ def _make_preconditioner(smooth: Smoothed) -> Callable[[Array], Array]:
     return apply
 
 
-def _free_preconditioner(smooth: Smoothed, here: Point, diagonal: Array) -> Callable[[Array], Array]:
+def _free_preconditioner(smooth: Smoothed, here: Iterate, diagonal: Array) -> Callable[[Array], Array]:
     """The diagonal; and the inverse of the block of the coordinates that no kink holds, if these are few."""
     full = diagonal + smooth.steepness
     held = (smooth.penalty.absolute > 0) & (np.abs(here.push) < smooth.penalty.absolute)

@@ -40,7 +40,7 @@ MOST_COUNTS = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forecast:
+class ExpectedExcess:
     """What noise is expected to cost: `excess` above the exact model, in the units of the loss."""
 
     solver: str
@@ -63,7 +63,7 @@ def expected_excess(
     schedule: Schedule | None = None,
     topology: Topology | None = None,
     effective: float | None = None,
-) -> Forecast:
+) -> ExpectedExcess:
     """The forecast of a fit of this problem within this target: records, features, bounds, unit, adjacency, parties.
 
     effective: how many directions the rows fill, if that is public or was released; None for all features.
@@ -76,7 +76,7 @@ def expected_excess(
     found = [(rules.NAME, excess) for excess, rules in compare(request)[0]]
     noise, most = score_noise(request), constant_excess(request)
     name, excess = found[0]
-    return Forecast(
+    return ExpectedExcess(
         solver=name,
         excess=min(excess, most),
         score_noise=min(noise, reach(request)),

@@ -74,13 +74,13 @@ class Smoothed:
     push: Array  # its center, (dim,)
     steepness: Array  # a natural curvature of each coordinate, (dim,)
 
-    def at(self, x: Array) -> Point:
+    def at(self, x: Array) -> Iterate:
         """Everything at x."""
         scores = self.rows.linear_predictor(x)
         slopes = self.term.slope(scores)
         push = self._push(x)
         gradient = self.rows.total(self.weight(slopes)) + self.penalty.square * x + push
-        return Point(x=x, scores=scores, slopes=slopes, push=push, gradient=gradient, value=self.value(x, scores))
+        return Iterate(x=x, scores=scores, slopes=slopes, push=push, gradient=gradient, value=self.value(x, scores))
 
     def value(self, x: Array, scores: Array) -> float:
         """The function, its scores being known."""
@@ -135,7 +135,7 @@ class Smoothed:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Point:
+class Iterate:
     """A model, its scores, slopes, gradient and value."""
 
     x: Array

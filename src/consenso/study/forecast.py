@@ -42,7 +42,7 @@ _AS_FOR_A_HUB: dict[Trust, Trust] = {"masked-sum": "secure-sum", "tree": "local"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class ForecastPoint:
     """What is expected at one budget: the mean of the simulated runs, and the least and the most of them."""
 
     epsilon: float
@@ -67,7 +67,7 @@ class Forecast:
     features: int
     trust: str
     algorithm: str
-    points: tuple[Point, ...]
+    points: tuple[ForecastPoint, ...]
     exact: float
     simplest: float
     runs: int
@@ -94,7 +94,7 @@ def forecast(
     draws = [_draw(small, public, np.random.default_rng([seed, place])) for place in range(runs)]
     exact = float(np.mean([_measure(small, _fit(small, train), test) for train, test in draws]))
     simplest = float(np.mean([_simplest(small, test) for _, test in draws]))
-    points: list[Point] = []
+    points: list[ForecastPoint] = []
     algorithms: dict[str, None] = {}  # the rules may choose another one for another budget
     for place, epsilon in enumerate(epsilons):
         found = []
@@ -106,7 +106,7 @@ def forecast(
             if progress is not None:
                 progress(place * runs + number + 1, len(epsilons) * runs)
         points.append(
-            Point(
+            ForecastPoint(
                 epsilon=epsilon,
                 mean=float(np.mean(found)),
                 low=float(np.min(found)),

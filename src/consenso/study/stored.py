@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from consenso.shards.stored import Batch, check_batches
+from consenso.shards.stored import RowBatch, check_batches
 from consenso.study.data import DataSection
 from consenso.study.sources import code_targets
 from consenso.tables.frames import Frames, open_frames
@@ -31,22 +31,22 @@ class SchemaBatches:
         """How many batches there are."""
         return self.frames.count
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[RowBatch]:
         return (self._map(frame, place) for place, frame in enumerate(self.frames))
 
-    def batch(self, place: int) -> Batch:
+    def batch(self, place: int) -> RowBatch:
         return self._map(self.frames.frame(place), place)
 
     def fingerprint(self) -> str:
         """That of the files."""
         return self.frames.fingerprint()
 
-    def _map(self, frame: Any, place: int) -> Batch:
+    def _map(self, frame: Any, place: int) -> RowBatch:
         assert self.data.schema is not None
         schema = dataclasses.replace(self.data.schema.require_public(), intercept=False)
         X, y, _ = schema.features(self.frames.table(frame, place))
         assert y is not None
-        return Batch(X, code_targets(self.data, y))
+        return RowBatch(X, code_targets(self.data, y))
 
 
 def is_stored(table: str | Path) -> bool:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.losses.formulas import CompiledLoss, compile_loss
-from consenso.newton import STEPS, Bools, Path, conjugate_gradients, dots, minimise
+from consenso.newton import STEPS, Bools, LinePath, conjugate_gradients, dots, minimise
 from consenso.rows import Layout, Rows
 from consenso.subproblems.batch import ROUNDOFF, Batch, NewtonState, Plain, Term
 
@@ -87,7 +87,7 @@ class _InCoordinates:
         most = min(MOST_PRODUCTS, 2 * state.gradient.shape[1])
         return conjugate_gradients(product, -state.gradient, accuracy=FORCING, most=most)
 
-    def path(self, state: NewtonState, move: Array) -> Path:
+    def path(self, state: NewtonState, move: Array) -> LinePath:
         batch, along = self.batch, self.batch.rows.linear_predictor(move)
         bend, stretch = dots(state.x - batch.points, move), dots(move, move)
         return _path(batch.rows.layout, batch.term, batch.weights, state.scores, state.slopes, along, bend, stretch)
@@ -104,7 +104,7 @@ class _InCoordinates:
 
 def _path(
     layout: Layout, term: Term, weights: Array, scores: Array, slopes: Array, along: Array, bend: Array, stretch: Array
-) -> Path:
+) -> LinePath:
     """h(a) = weight * sum phi(scores + a along) + a bend + a^2 stretch / 2; `slopes` are those of phi at the scores."""
     values = term.value(scores)
 
@@ -115,7 +115,7 @@ def _path(
         change = weights * layout.sums(term.value(there) - values) + lengths * (bend + lengths * stretch / 2)
         return slope, change
 
-    return Path(
+    return LinePath(
         start=weights * layout.sums(slopes * along) + bend,
         slack=ROUNDING * (weights * layout.sums(np.abs(values)) + np.abs(bend) + stretch),
         at=at,
@@ -191,7 +191,7 @@ class _InScores:
         solved, product = _row_solves(self.grams, self.starts, self.layout, roots, state.product)
         return np.stack([state.gap - solved, row_weights * (product - state.product)])
 
-    def path(self, state: _ScoreState, move: Array) -> Path:
+    def path(self, state: _ScoreState, move: Array) -> LinePath:
         (dual, scores), (turn, along) = state.x, move
         bend = -self.weights * self.layout.sums(along * dual)
         stretch = np.maximum(-self.weights * self.layout.sums(along * turn), 0.0)

@@ -15,7 +15,7 @@ from consenso.planning.plan import Plan
 from consenso.privacy.run_spec import Trees
 from consenso.schedules import Everyone, PoissonSubset
 from consenso.testing.exact_values.cases import Cases, cases_of, plan_of
-from consenso.testing.exact_values.compare import Finding, NotAffineError, compare
+from consenso.testing.exact_values.compare import Comparison, NotAffineError, compare
 from consenso.testing.plans import execute, plan_example, shards_of
 from consenso.topology import Topology
 
@@ -84,7 +84,7 @@ def _cases(example: Example) -> Cases:
     return replace(cases, choices=dict(cases.choices) | changed)
 
 
-def _find_below(made: Plan, attacked: int, case: str) -> list[Finding]:
+def _find_below(made: Plan, attacked: int, case: str) -> list[Comparison]:
     try:
         found = compare(made, attacked, case=case)
     except NotAffineError:

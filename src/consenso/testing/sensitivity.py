@@ -29,13 +29,14 @@ def check_sensitivity(example: Example, *, draws: int = 3) -> None:
                 for number in range(draws):
                     # Answers of different sizes drive the iterates to different places.
                     loud = plan_with_noise_scaled(made, 10.0 ** (number - draws / 2))
-                    _compare(loud, pairs(problem, unit, adjacency, rng), unit, adjacency)
+                    compare_neighbours(loud, pairs(problem, unit, adjacency, rng), unit, adjacency)
 
 
 Seen: TypeAlias = list[tuple[Release, int, Array, float]]
 
 
-def _compare(made: Plan, neighbours: Iterable[Pair], unit: Unit, adjacency: Adjacency) -> None:
+def compare_neighbours(made: Plan, neighbours: Iterable[Pair], unit: Unit, adjacency: Adjacency) -> None:
+    """Run a plan on both data sets of each pair, with the same past, and compare what it releases."""
     start, released = None, []
     for pair in neighbours:
         if pair.one is not start:  # pairs that begin with one data set share what it releases

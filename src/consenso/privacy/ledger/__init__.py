@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from consenso.privacy.ledger.book import Balance, Ledger, Receipt, Verdict, verify_file
 from consenso.privacy.ledger.budgets import Budget, Scope
-from consenso.privacy.ledger.chain import Anchor, Fault
+from consenso.privacy.ledger.chain import Anchor, ChainFault
 from consenso.privacy.ledger.costs import charges_of
 from consenso.privacy.ledger.history import Run
 from consenso.privacy.ledger.timeline import Spending, follow_spending
@@ -13,7 +13,7 @@ __all__ = [
     "Anchor",
     "Balance",
     "Budget",
-    "Fault",
+    "ChainFault",
     "Ledger",
     "Receipt",
     "Run",

@@ -14,7 +14,7 @@ from consenso.privacy.events import Event
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import store
 from consenso.privacy.ledger.budgets import Budget, Charges, Scope, charges_json
-from consenso.privacy.ledger.chain import Anchor, Fault, Row, check_pin
+from consenso.privacy.ledger.chain import Anchor, ChainFault, ChainRow, check_pin
 from consenso.privacy.ledger.costs import exceeding, refuse_overspending, together
 from consenso.privacy.ledger.history import History, Run, replay
 from consenso.privacy.ledger.lease import check_host, this_host
@@ -53,7 +53,7 @@ class Verdict:
     path: Path
     rows: int
     head: str
-    fault: Fault | None
+    fault: ChainFault | None
 
     @property
     def sound(self) -> bool:
@@ -216,7 +216,7 @@ class Ledger:
             )
         return tuple(found)
 
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[ChainRow, ...]:
         snapshot = store.read(self.path, self.timeout)
         _sound(self.path, snapshot)
         return snapshot.rows
@@ -244,7 +244,7 @@ class Ledger:
     def _history(self) -> History:
         return _sound(self.path, store.read(self.path, self.timeout))
 
-    def _continue(self, run: Run, asked: Charges, what: str, rows: tuple[Row, ...]) -> Receipt:
+    def _continue(self, run: Run, asked: Charges, what: str, rows: tuple[ChainRow, ...]) -> Receipt:
         if run.state != "reserved":
             raise BudgetError(
                 f"Ledger.reserve(run_id={run.run_id!r}): that run is {run.state} already; give a new run a new run_id."
@@ -268,11 +268,11 @@ def verify_file(path: str | Path, expected_head: str | None = None, *, timeout: 
     except (TamperError, InputError) as error:
         if not path.is_file():
             raise
-        return Verdict(path=path, rows=0, head="", fault=Fault(row=None, reason=str(error)))
+        return Verdict(path=path, rows=0, head="", fault=ChainFault(row=None, reason=str(error)))
     fault = snapshot.fault()
     if fault is None:
         told = replay(snapshot.rows)
-        fault = told if isinstance(told, Fault) else None
+        fault = told if isinstance(told, ChainFault) else None
     if fault is None and expected_head is not None:
         fault = check_pin(snapshot.rows, expected_head)
     head = snapshot.rows[-1].hash if snapshot.rows else ""
@@ -286,9 +286,9 @@ def _sound(path: Path, snapshot: store.Snapshot) -> History:
     return _replay(path, snapshot.rows)
 
 
-def _replay(path: Path, rows: tuple[Row, ...]) -> History:
+def _replay(path: Path, rows: tuple[ChainRow, ...]) -> History:
     told = replay(rows)
-    if isinstance(told, Fault):
+    if isinstance(told, ChainFault):
         raise store.refuse(path, told)
     return told
 

@@ -18,7 +18,7 @@ ORIGIN = "0" * 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ChainRow:
     """One stored row, as it was read: nothing in it has been believed yet."""
 
     number: int
@@ -40,7 +40,7 @@ class Anchor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
+class ChainFault:
     """Why a ledger cannot be believed; `row` is the first bad row, None where the fault belongs to no row."""
 
     row: int | None
@@ -60,33 +60,33 @@ def link(previous: str, content: bytes) -> str:
     return hashlib.sha256(previous.encode("ascii") + content).hexdigest()
 
 
-def broken_link(rows: tuple[Row, ...]) -> Fault | None:
+def broken_link(rows: tuple[ChainRow, ...]) -> ChainFault | None:
     """The first row that does not follow from the rows before it."""
     previous = ORIGIN
     for place, row in enumerate(rows):
         if row.number != place:
-            return Fault(row=place, reason=f"is missing or out of order; row {row.number} stands in its place")
+            return ChainFault(row=place, reason=f"is missing or out of order; row {row.number} stands in its place")
         if row.hash != link(previous, row.content):
-            return Fault(row=place, reason="its hash does not follow from its content and the rows before it")
+            return ChainFault(row=place, reason="its hash does not follow from its content and the rows before it")
         previous = row.hash
     return None
 
 
-def check_anchor(rows: tuple[Row, ...], anchor: Anchor, where: str) -> Fault | None:
+def check_anchor(rows: tuple[ChainRow, ...], anchor: Anchor, where: str) -> ChainFault | None:
     """Whether the chain contains the anchor: it may be longer than the anchor says, never shorter or different."""
     if anchor.count > len(rows):
-        return Fault(
+        return ChainFault(
             row=len(rows), reason=f"is missing: {where} counts {anchor.count} rows and the ledger has {len(rows)}"
         )
     if anchor.count < 1 or rows[anchor.count - 1].hash != anchor.hash:
-        return Fault(row=max(anchor.count - 1, 0), reason=f"is not the row that {where} recorded")
+        return ChainFault(row=max(anchor.count - 1, 0), reason=f"is not the row that {where} recorded")
     return None
 
 
-def check_pin(rows: tuple[Row, ...], pinned: str) -> Fault | None:
+def check_pin(rows: tuple[ChainRow, ...], pinned: str) -> ChainFault | None:
     """Whether a head that was noted earlier is part of the chain."""
     if any(row.hash == pinned for row in rows):
         return None
-    return Fault(
+    return ChainFault(
         row=None, reason=f"the pinned head {pinned} is not in the chain: rows after it or before it were changed"
     )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from consenso import registry
 from consenso.errors import ConsensoError
 from consenso.privacy.ledger.budgets import Budget, Charges, charges_from_json, covering
-from consenso.privacy.ledger.chain import Fault, Row, canonical
+from consenso.privacy.ledger.chain import ChainFault, ChainRow, canonical
 
 State = Literal["reserved", "committed", "released"]
 
@@ -60,7 +60,7 @@ class History:
         return max([time[:7], *(run.period for run in self.runs.values())])
 
 
-def replay(rows: tuple[Row, ...]) -> History | Fault:
+def replay(rows: tuple[ChainRow, ...]) -> History | ChainFault:
     """The history that sound rows tell, or the first row that does not fit what came before it."""
     dataset, budgets, runs = "", (), {}  # type: str, tuple[Budget, ...], dict[str, Run]
     latest = ""
@@ -79,11 +79,11 @@ def replay(rows: tuple[Row, ...]) -> History | Fault:
                 _check_cover(run, budgets)
                 runs[run.run_id] = run
         except (ConsensoError, ValueError, TypeError, KeyError, AttributeError) as error:
-            return Fault(row=row.number, reason=f"it cannot be read ({error})")
+            return ChainFault(row=row.number, reason=f"it cannot be read ({error})")
     return History(dataset=dataset, budgets=budgets, runs=runs)
 
 
-def _content(row: Row) -> dict[str, Any]:
+def _content(row: ChainRow) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(row.content)
     if canonical(content).encode() != row.content:
         raise ValueError("it is not canonical JSON")
@@ -95,7 +95,7 @@ def _content(row: Row) -> dict[str, Any]:
     return content
 
 
-def _run_after(run: Run | None, row: Row, content: dict[str, Any], latest: str) -> Run:
+def _run_after(run: Run | None, row: ChainRow, content: dict[str, Any], latest: str) -> Run:
     if content["kind"] == "reserve":
         if run is not None:
             raise ValueError(f"the run {run.run_id!r} is reserved a second time")

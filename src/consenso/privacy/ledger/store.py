@@ -21,7 +21,16 @@ from typing import Any, TypeVar
 from consenso.errors import BudgetError, InputError, TamperError
 from consenso.privacy.ledger import lease, tokens
 from consenso.privacy.ledger.anchors import anchor_path, read_anchor, sync_folder, write_anchor
-from consenso.privacy.ledger.chain import ORIGIN, Anchor, Fault, Row, broken_link, canonical, check_anchor, link
+from consenso.privacy.ledger.chain import (
+    ORIGIN,
+    Anchor,
+    ChainFault,
+    ChainRow,
+    broken_link,
+    canonical,
+    check_anchor,
+    link,
+)
 
 APPLICATION = 0x434E534F  # "CNSO" in the SQLite header
 FORMAT = 1
@@ -49,39 +58,41 @@ _Result = TypeVar("_Result")
 class Snapshot:
     """Everything stored at one moment."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ChainRow, ...]
     anchor: Anchor
     beside: Anchor | None
 
-    def fault(self) -> Fault | None:
+    def fault(self) -> ChainFault | None:
         """The first thing that does not follow."""
         if not self.rows:
-            return Fault(row=0, reason="is missing: the ledger is empty")
+            return ChainFault(row=0, reason="is missing: the ledger is empty")
         found = broken_link(self.rows) or check_anchor(self.rows, self.anchor, "the anchor in the file")
         if found is None and self.anchor.count != len(self.rows):
-            found = Fault(row=self.anchor.count, reason="was added without moving the anchor in the file")
+            found = ChainFault(row=self.anchor.count, reason="was added without moving the anchor in the file")
         if found is not None:
             return found
         if self.beside is None:
             # A crash between creating the ledger and writing the anchor file leaves exactly this, with nothing spent.
             alone = len(self.rows) == 1
-            return None if alone else Fault(row=None, reason="the anchor file (.head) beside the ledger is missing")
+            return (
+                None if alone else ChainFault(row=None, reason="the anchor file (.head) beside the ledger is missing")
+            )
         return check_anchor(self.rows, self.beside, "the anchor file (.head)")
 
 
 class Writer:
     """Rows as they stand under the write lock, and the one way to add to them."""
 
-    def __init__(self, connection: sqlite3.Connection, rows: tuple[Row, ...]) -> None:
+    def __init__(self, connection: sqlite3.Connection, rows: tuple[ChainRow, ...]) -> None:
         """Take over the rows that were read under the lock."""
         self._connection = connection
         self.rows = rows
 
-    def append(self, content: dict[str, Any]) -> Row:
+    def append(self, content: dict[str, Any]) -> ChainRow:
         """Add a row; it is stored when the `writing` block ends without an error."""
         text = canonical(content)
         previous = self.rows[-1].hash if self.rows else ORIGIN
-        row = Row(number=len(self.rows), content=text.encode(), hash=link(previous, text.encode()))
+        row = ChainRow(number=len(self.rows), content=text.encode(), hash=link(previous, text.encode()))
         self._connection.execute("INSERT INTO entries VALUES (?, ?, ?)", (row.number, text, row.hash))
         self._connection.execute(
             "INSERT INTO anchor VALUES (0, ?, ?) ON CONFLICT (id) DO UPDATE SET count = excluded.count, "
@@ -201,7 +212,7 @@ def _aside(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
         connection.execute("COMMIT")
 
 
-def refuse(path: Path, fault: Fault) -> TamperError:
+def refuse(path: Path, fault: ChainFault) -> TamperError:
     """The error of a ledger that cannot be believed."""
     return TamperError(
         f"Ledger(path={str(path)!r}): {fault}; nothing was charged; find out who wrote to it, and restore it from a "
@@ -263,7 +274,9 @@ def _check_structure(connection: sqlite3.Connection) -> None:
 def _snapshot(connection: sqlite3.Connection, beside: Anchor | None) -> Snapshot:
     stored = connection.execute("SELECT number, content, hash FROM entries ORDER BY number").fetchall()
     anchors = connection.execute("SELECT count, hash FROM anchor").fetchall()
-    rows = tuple(Row(number=number, content=_blob(content), hash=_text(digest)) for number, content, digest in stored)
+    rows = tuple(
+        ChainRow(number=number, content=_blob(content), hash=_text(digest)) for number, content, digest in stored
+    )
     count, digest = anchors[0] if len(anchors) == 1 and isinstance(anchors[0][0], int) else (0, b"")
     return Snapshot(rows=rows, anchor=Anchor(count=count, hash=_text(digest)), beside=beside)
 

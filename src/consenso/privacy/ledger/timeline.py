@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from consenso.privacy.ledger.book import Ledger
 from consenso.privacy.ledger.budgets import Budget
-from consenso.privacy.ledger.chain import Fault
+from consenso.privacy.ledger.chain import ChainFault
 from consenso.privacy.ledger.costs import together
 from consenso.privacy.ledger.history import replay
 
@@ -34,7 +34,7 @@ def follow_spending(ledger: Ledger) -> tuple[Spending, ...]:
     spent: dict[Budget, list[float]] = {budget: [] for budget in ledger.budgets}
     for number in shown:
         history = replay(rows[: number + 1])
-        assert not isinstance(history, Fault), "the ledger was checked as a whole"
+        assert not isinstance(history, ChainFault), "the ledger was checked as a whole"
         time = rows[number].time
         times.append(time)
         for budget, values in spent.items():

@@ -9,7 +9,7 @@ the difference of the means (infinite if there is none). A report below it is fa
 python -m consenso.testing.exact_values [--changes 2] [--page docs/privacy.md] [algorithm ...]
 """
 
-from consenso.testing.exact_values.compare import Finding
+from consenso.testing.exact_values.compare import Comparison
 from consenso.testing.exact_values.law import Examined, examine, no_value_below_exact
 
-__all__ = ["Examined", "Finding", "examine", "no_value_below_exact"]
+__all__ = ["Comparison", "Examined", "examine", "no_value_below_exact"]

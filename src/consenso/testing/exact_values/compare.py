@@ -20,7 +20,7 @@ from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.observers import Coalition, Observer, Peer, members
 from consenso.problem import Adjacency, Problem, Unit
 from consenso.shards import Shards
-from consenso.testing.exact_values.divergences import Branch, Curve, curve_of
+from consenso.testing.exact_values.divergences import Branch, DivergenceCurve, curve_of
 from consenso.testing.exact_values.observed import Active, Observed, known_coins, noise_owners_known, observe
 from consenso.testing.exact_values.scripted import Coin, Script, Scripted, only_places_matter, scripts
 
@@ -51,7 +51,7 @@ class UnstatedError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Comparison:
     """One guarantee beside its exact value (or a lower bound of it, where coins are hidden)."""
 
     algorithm: str
@@ -81,7 +81,7 @@ class Finding:
 
 def compare(
     plan: Plan, attacked: int, *, case: str = "", quadratic: bool = False, thorough: bool = False
-) -> list[Finding]:
+) -> list[Comparison]:
     """Every guarantee for one party: all observers, units and adjacencies for which something is claimed.
 
     For each the pair of neighbours for which the report is least above the exact value. With `quadratic` the records
@@ -101,7 +101,7 @@ def compare(
         if thorough or pair.what != PAIRS[-1]
     ]
     curves = exact_curves(plan, attacked, pairs, list(claims), sizes=SMALL_SIZES if quadratic else SIZES)
-    worst: dict[Scope, Finding] = {}
+    worst: dict[Scope, Comparison] = {}
     for (scope, index), curve in curves.items():
         finding = _finding(plan, case, *claims[scope], pairs[index], curve, thorough)
         before = worst.get(scope, finding)
@@ -135,8 +135,8 @@ def claims_of(plan: Plan, attacked: int) -> Iterator[tuple[Scope, tuple[Guarante
 
 
 def _finding(
-    plan: Plan, case: str, guarantee: Guarantee, theorem: str, pair: Neighbours, curve: Curve, thorough: bool
-) -> Finding:
+    plan: Plan, case: str, guarantee: Guarantee, theorem: str, pair: Neighbours, curve: DivergenceCurve, thorough: bool
+) -> Comparison:
     reported, exact = guarantee.epsilon(DELTA), curve.epsilon(DELTA)
     checks = [("epsilon", f"at delta {DELTA:g}", reported, exact)]
     mu = guarantee.gdp()
@@ -156,7 +156,7 @@ def _finding(
         for name, where, claimed, true in checks
         if claimed < true * (1 - SLACK[name]) or (np.isinf(true) and np.isfinite(claimed))
     )
-    return Finding(
+    return Comparison(
         algorithm=type(plan.algorithm).__name__,
         case=case,
         observer=guarantee.observer,
@@ -182,7 +182,7 @@ def exact_curves(
     *,
     sizes: tuple[float, ...] = SIZES,
     ways: Sequence[tuple[float, Script]] | None = None,
-) -> dict[tuple[Scope, int], Curve]:
+) -> dict[tuple[Scope, int], DivergenceCurve]:
     """What is learnt of each pair, by its index, in each scope of its unit and adjacency.
 
     Coins are enumerated, never drawn. What an observer knows of them is conditioned on. What it does not know makes its

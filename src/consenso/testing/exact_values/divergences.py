@@ -61,7 +61,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class DivergenceCurve:
     """What an observer learns of one pair of worlds: exact, or from below."""
 
     parts: tuple[Part, ...]
@@ -91,7 +91,7 @@ class Curve:
         return float(brentq(lambda value: self.delta(value) - delta, 0.0, high, xtol=1e-10 * high, rtol=1e-12))
 
 
-def curve_of(groups: Iterable[Sequence[Branch]]) -> Curve:
+def curve_of(groups: Iterable[Sequence[Branch]]) -> DivergenceCurve:
     """The curve of a view, with one group of branches for each thing that is known of the coins."""
     parts, mus, known = [], [], [tuple(branches) for branches in groups]
     for branches in known:
@@ -101,7 +101,7 @@ def curve_of(groups: Iterable[Sequence[Branch]]) -> Curve:
         else:
             parts.append(_mixture(branches))
     is_exact = len(mus) == len(parts)
-    return Curve(tuple(parts), is_exact, mus[0] if is_exact and len(set(mus)) == 1 else None, tuple(known))
+    return DivergenceCurve(tuple(parts), is_exact, mus[0] if is_exact and len(set(mus)) == 1 else None, tuple(known))
 
 
 def _gaussian(chance: float, mu: float) -> Part:

@@ -13,7 +13,7 @@ from consenso.planning.plan import Plan
 from consenso.schedules import Cyclic, Everyone, RandomStopping, RandomWalk
 from consenso.testing.exact_values.cases import Cases, Row, cases_of, parameters_of, plan_of
 from consenso.testing.exact_values.compare import (
-    Finding,
+    Comparison,
     NotAffineError,
     UnstatedError,
     claims_of,
@@ -30,14 +30,14 @@ class Examined:
     """What looking at the plans of an example gave."""
 
     algorithm: str
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Comparison] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)  # plans that were not examined, by the reason
     not_affine: dict[str, str] = field(default_factory=dict)  # parameters, and what showed it
     unstated: list[str] = field(default_factory=list)  # plans without a guarantee that should have been refused
     plans: int = 0
 
     @property
-    def below(self) -> list[Finding]:
+    def below(self) -> list[Comparison]:
         """Findings that must not be."""
         return [finding for finding in self.findings if finding.below]
 
