@@ -33,8 +33,8 @@ def risk(model):
 @pytest.mark.parametrize("name", ["PrivateLogisticRegression", "PrivateRidge", "PrivateHuberRegressor"])
 def test_parts_of_a_table_are_learnt_one_after_the_other(name) -> None:
     y = LABELS if name == "PrivateLogisticRegression" else TARGETS
-    alone = [made(name, random_state=number).fit(X[part], y[part]) for number, part in enumerate(PARTS)]
-    first, model = alone[0], made(name)
+    first, *others = [made(name, random_state=number).fit(X[part], y[part]) for number, part in enumerate(PARTS)]
+    model = made(name)
     for number, part in enumerate(PARTS):
         model.set_params(random_state=number).partial_fit(X[part], y[part])
         if number:
@@ -44,8 +44,10 @@ def test_parts_of_a_table_are_learnt_one_after_the_other(name) -> None:
     assert f"All calls together have epsilon {model.guarantee_.epsilon(1e-5):.4g}" in model.card_.data["calls"]
     assert differences(model.card_) == []
     assert model.guarantee_.epsilon(1e-5) == pytest.approx(one.compose(one, one, one).epsilon(1e-5), rel=1e-3)
-    exact = made(name, epsilon=math.inf).fit(X, y)
-    assert risk(model) - risk(exact) < 0.8 * np.mean([risk(each) - risk(exact) for each in alone])
+    exact = risk(made(name, epsilon=math.inf).fit(X, y))
+    alone = [risk(each) - exact for each in (first, *others)]
+    # Better than fits of one part each; than the first of them where its bounds, which are kept, are the worse ones.
+    assert risk(model) - exact < max(alone[0], 0.8 * np.mean(alone))
     np.testing.assert_array_equal(model.row_map_.columns.scale, first.row_map_.columns.scale)
 
 

@@ -50,7 +50,7 @@ from consenso.operators import (
     public_coins,
 )
 from consenso.privacy.composition import compose_all
-from consenso.privacy.events import Gaussian, Repeated
+from consenso.privacy.events import Composed, Gaussian, Repeated
 from consenso.privacy.noise import Constant, GaussianNoise, PerRound, Polynomial
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser, declare_public
@@ -187,14 +187,17 @@ class NoisyFixedPoint:
             yield lambda: self._in_turn(spec, query)
 
     def _in_turn(self, spec: RunSpec, query: PrivacyQuery) -> Theorem:
-        """One round's event, as often as the busiest block acts."""
+        """The costliest round's event, as often as the busiest block acts."""
         problem, facts = spec.facts.problem, spec.facts.only(np.array([query.party], dtype=np.int64))
         composed = compose_all(spec, query, self.releases).event()
-        event, rounds = (composed.event, composed.count) if isinstance(composed, Repeated) else (composed, 1)
-        if not isinstance(event, Gaussian):
-            raise PreconditionError(
-                "BlocksInTurn: rounds differ, or noise is not Gaussian; use equal blocks and noise."
-            )
+        parts = composed.events if isinstance(composed, Composed) else (composed,)
+        uses = [(part.event, part.count) if isinstance(part, Repeated) else (part, 1) for part in parts]
+        events = [event for event, _ in uses if isinstance(event, Gaussian)]
+        if len(events) < len(uses):
+            raise PreconditionError("BlocksInTurn: noise is not Gaussian; use Gaussian noise, or composition.")
+        # Less noise and more rounding than there are in the other rounds cost more, not less.
+        rounds, std = sum(times for _, times in uses), min(event.std for event in events)
+        moves, excess = max(event.sensitivity for event in events), max(event.excess for event in events)
         count = len(block_sizes("NoisyFixedPoint", self.blocks, problem.dim))
         acts = np.bincount(
             np.concatenate([self.activation.active(round_, count) for round_ in range(spec.rounds)]), minlength=count
@@ -204,11 +207,11 @@ class NoisyFixedPoint:
         moved = whole * (2 if query.adjacency == "replace-one" else 1)
         return BlocksInTurn(
             sensitivity=moved,
-            rounding=event.sensitivity - moved,
-            std=event.std,
+            rounding=moves - moved,
+            std=std,
             rounds=rounds,
             acts=int(acts.max()),
-            excess=rounds * event.excess,
+            excess=rounds * excess,
             outputs=problem.outputs,
             adjacency=query.adjacency,
             unit=query.unit,

@@ -93,7 +93,7 @@ def _find_root(function: Callable[[float], float], low: float, high: float) -> f
         best = new if abs(at_new) < abs(at_other) else other
         shortest = 4 * np.finfo(float).eps * best / abs(other - new) if other != new else 1.0
         if shortest > 0.5 or at_new == 0:
-            return best
+            return float(best)
         place, height = (new - other) / (third - other), (at_new - at_other) / (at_third - at_other)
         step = 0.5
         if 1 - math.sqrt(1 - place) < height < math.sqrt(place):
