@@ -314,7 +314,7 @@ def _finding(
         attack=SCORES[target.watch.kind],
         stacking=stacking.value,
         evidence=shown,
-        bracket=known,
+        bracket=known and replace(known, score=None, ideal=None),  # what is left can go to another process
     )
 
 

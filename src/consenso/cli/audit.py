@@ -361,8 +361,17 @@ def _attack_each(
         return
     from concurrent.futures import ProcessPoolExecutor
 
+    from consenso.audit.table import Attacked
+
     with ProcessPoolExecutor(workers) as pool:
-        yield from pool.map(attack, plans)
+        for plan, findings in zip(plans, pool.map(partial(_find, attack), plans), strict=True):
+            yield None if findings is None else Attacked(plan=plan, findings=findings)
+
+
+def _find(attack: Callable[..., Attacked | None], plan: Plan) -> list[Finding] | None:
+    """What comes back from another process; the plan, which has worked there, stays."""
+    found = attack(plan)
+    return None if found is None else found.findings
 
 
 def _attack(
