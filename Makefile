@@ -52,8 +52,8 @@ pictures: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
-# Attack every algorithm and observer, and write the tables of docs/attacks.md, in ten minutes on two cores; it fails if a
-# claim is refuted, or is not reached and nothing says why. More trials prove more of what is claimed; SLOW_TRIALS are
+# Attack every algorithm and observer, and write the tables of docs/attacks.md; most of the time goes into exact values, several
+# minutes an algorithm. It fails if a claim is refuted, or is not reached and nothing says why. More trials prove more of what is claimed; SLOW_TRIALS are
 # those of algorithms whose trials cannot be taken together.
 TRIALS ?= 2000
 SLOW_TRIALS ?= 400
