@@ -44,13 +44,13 @@ def consenso(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_an_algorithm_by_a_paper_s_name(tmp_path: Path) -> None:
     out = tmp_path / "audit"
-    done = consenso("PVP", "--trials", "60", "--observer", "eavesdropper", "--out", str(out))
+    done = consenso("PVP", "--trials", "100", "--observer", "eavesdropper", "--out", str(out))
     assert done.returncode == 0, done.stderr
     assert "PrimalPerturbation" in done.stdout
     assert "not refuted" in done.stdout
     assert sorted(path.suffix for path in out.iterdir()) == [".json", ".png"]
     (finding,) = json.loads((out / "findings.json").read_text())
-    assert finding["trials"] == 60
+    assert finding["trials"] == 100
     assert finding["lower"] <= finding["claimed"]
 
 
