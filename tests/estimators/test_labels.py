@@ -107,6 +107,14 @@ def test_a_rare_text_is_not_told_and_its_records_count_with_the_most_frequent() 
     assert "ill" not in str(caught.value)
 
 
+def test_how_many_labels_there_are_decides_nothing() -> None:
+    common = np.where(SCORES > 0, "ill", "well").astype(object)
+    for rare in (999, 1000, 1001, 2000):
+        labels = common.copy()
+        labels[:rare] = [f"z{place}" for place in range(rare)]
+        assert made().fit(X, labels.astype(str)).classes_.tolist() == ["ill", "well"]
+
+
 def test_people_with_many_labels_are_counted_once() -> None:
     ids = np.repeat(np.arange(2000), 2)
     model = made().fit(X, THREE, users=ids)

@@ -29,8 +29,8 @@ from consenso.estimators.stages import Stages
 LABELS_SHARE = 0.05
 # Of delta: that a label which only one unit has is told. Ten times less moves the level by a tenth.
 TELLS_SHARE = 0.01
-# Labels that are looked at; a table with more is no table of classes.
-MOST_LABELS = 1000
+# More labels than any table has rows. A smaller limit would have to be checked, and whether labels pass it is private.
+MOST_LABELS = 2**31
 # What a candidate has to be clear of, in standard deviations: chance alone passes that once in 700 times.
 CLEAR = 3.0
 # The tail of a discrete law is that of the continuous one a step of its grid further in, which is far less than this.
@@ -99,11 +99,6 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
     """
     terms = stages.terms
     seen, codes = np.unique(y, return_inverse=True)
-    if len(seen) > MOST_LABELS:
-        raise InputError(
-            f"{terms.owner}.fit(y=...): more than {MOST_LABELS} different labels are no classes that can be found; "
-            "declare classes=[...], or use a regressor."
-        )
     candidates = [] if y.dtype.kind not in "iuf" else [v for v in (-1, 0, 1) if v >= 0 or y.dtype.kind != "u"]
     names = np.union1d(seen, np.array(candidates, dtype=seen.dtype)) if candidates else seen
     place = np.searchsorted(names, seen)[codes.reshape(-1)]
@@ -113,7 +108,7 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
         name=_NAME,
         add_remove=1.0,
         replace_one=math.sqrt(2.0),
-        size=MOST_LABELS + 3,
+        size=MOST_LABELS,
         tells=terms.tells,
     )
     noisy = stages.release(planned, 0, counts)
@@ -125,7 +120,8 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
     if len(classes) < 2:
         raise InputError(
             f"{terms.owner}.fit(y=...): fewer than two labels have so many records, about {level.max():.0f} each, that "
-            "they can be told within this budget, which is spent; pass classes=[...], all labels there can be."
+            "they can be told within this budget, which is spent; pass classes=[...], all labels there can be, or use a "
+            "regressor if these are measurements."
         )
     common = int(np.argmax(np.where(np.isin(names, classes), noisy, -np.inf)))
     found = np.searchsorted(classes, np.where(np.isin(names, classes), names, names[common]))
