@@ -120,8 +120,8 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
     if len(classes) < 2:
         raise InputError(
             f"{terms.owner}.fit(y=...): fewer than two labels have so many records, about {level.max():.0f} each, that "
-            "they can be told within this budget, which is spent; pass classes=[...], all labels there can be, or use a "
-            "regressor if these are measurements."
+            "they can be told within this budget, which is spent; pass classes=[...], all labels there can be, or take "
+            "a regressor if these are measurements."
         )
     common = int(np.argmax(np.where(np.isin(names, classes), noisy, -np.inf)))
     found = np.searchsorted(classes, np.where(np.isin(names, classes), names, names[common]))

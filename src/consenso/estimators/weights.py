@@ -92,6 +92,9 @@ def read_weights(
             f"{owner}.fit(weight_bound={weight_bound!r}): weights have a public bound, a positive finite number."
         )
     found = _read_weights(owner, given, count)
+    # A private fit goes on: whether some record counts at all is private.
+    if not terms.is_private and not found.any():
+        raise InputError(f"{owner}.fit(sample_weight=...): every weight is zero, and nothing is left to learn from.")
     bound = float(weight_bound) if terms.is_private else float(found.max())
     long = np.flatnonzero(found > bound)
     if len(long):
@@ -116,8 +119,6 @@ def _read_weights(owner: str, given: Any, count: int) -> Array:
     wrong = np.flatnonzero(~((found >= 0) & np.isfinite(found)))
     if len(wrong):
         raise InputError(f"{where}: row {wrong[0]} has none that is finite and at least 0; give it one, or drop it.")
-    if not found.any():
-        raise InputError(f"{where}: every weight is zero, and nothing is left to learn from.")
     return found
 
 
