@@ -12,6 +12,8 @@ Start with an estimator; they follow scikit-learn, and all that is private is pa
     PrivateRidge, PrivateLasso, PrivateElasticNet   least squares
     PrivateHuberRegressor, PrivateLADRegressor      targets with outliers
     PrivateScaler, private_bounds                   ranges that nobody knows
+    SchemaTransformer, private_categories           columns that are no numbers
+    PrivateSearchCV                                 parameters chosen within a budget
 
 Or describe a `Problem`, `plan` a run for a target and an observer, build `Shards` from the parties' rows, and `run` the
 plan; `compare` puts methods beside each other:
@@ -40,6 +42,9 @@ _HOMES = {
         "PrivateScaler",
         "private_bounds",
     ),
+    "consenso.estimators.categories": ("private_categories",),
+    "consenso.estimators.frames": ("SchemaTransformer",),
+    "consenso.estimators.search": ("PrivateSearchCV",),
     "consenso.planning.plan": ("Plan", "plan"),
     "consenso.engine.run": ("Result", "run"),
     "consenso.engine.ledger_charge": ("LedgerCharge",),
@@ -139,6 +144,15 @@ if TYPE_CHECKING:
     )
     from consenso.estimators import (
         private_bounds as private_bounds,
+    )
+    from consenso.estimators.categories import (
+        private_categories as private_categories,
+    )
+    from consenso.estimators.frames import (
+        SchemaTransformer as SchemaTransformer,
+    )
+    from consenso.estimators.search import (
+        PrivateSearchCV as PrivateSearchCV,
     )
     from consenso.losses import (
         Absolute as Absolute,

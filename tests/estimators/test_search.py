@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -81,6 +82,19 @@ def test_the_better_candidate_is_chosen_and_the_card_follows() -> None:
     assert differences(card) == []
     told = {name for name in vars(found) if name.endswith("_")}
     assert told == {"best_score_", "best_params_", "best_estimator_", "guarantee_", "n_features_in_"}
+
+
+def test_the_model_that_won_claims_no_less_than_the_search(tmp_path) -> None:
+    found = search(epsilon=2.0).fit(X, LABELS)
+    model = found.best_estimator_
+    assert model.guarantee_ == found.guarantee_
+    assert model.card_.to_json() == found.card_.to_json()
+    assert "whole search" in model.notes_[0]
+    assert "epsilon 2 " in model.card_.sentence()
+    again = pickle.loads(pickle.dumps(model))
+    assert again.card_.to_json() == found.card_.to_json()
+    later = again.partial_fit(X, LABELS)
+    assert later.guarantee_.epsilon(1e-5) > 2.0
 
 
 def test_a_record_is_in_one_part_only(monkeypatch) -> None:

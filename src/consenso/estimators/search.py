@@ -178,6 +178,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         assert best is not None
         self.best_score_, self.best_params_, self.best_estimator_ = best
         self.guarantee_, self._claims = plan.promise.guarantee, plan
+        # The model that won is released by the search, and costs what the search does: not what one fit would.
+        model = self.best_estimator_
+        model.guarantee_, model._claims = self.guarantee_, plan
+        model.notes_ = ("Chosen by PrivateSearchCV: card and guarantee are those of the whole search.", *model.notes_)
         return self
 
     def predict(self, X: Any) -> Any:
