@@ -7,15 +7,51 @@ ones.
 from __future__ import annotations
 
 import os
+import threading
 import uuid
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from numba.core.dispatcher import Dispatcher
 
 settings.register_profile("same", derandomize=True, database=None)
 settings.register_profile("explore", print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+def share_what_is_compiled() -> None:
+    """Of the workers of one run one compiles a kernel, and the others wait until they can read it from disk.
+
+    They start together, and each would compile the same kernels, a minute of work, before the first has kept them.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return
+    path = Path(__file__).parent / "__pycache__" / "kernels.lock"
+    path.parent.mkdir(exist_ok=True)
+    compile_one, inside = Dispatcher.compile, threading.local()
+
+    @wraps(compile_one)
+    def compile_in_turn(self: Any, signature: Any) -> Any:
+        if getattr(inside, "kernel", False):  # a part of a kernel
+            return compile_one(self, signature)
+        with path.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            inside.kernel = True
+            try:
+                return compile_one(self, signature)
+            finally:
+                inside.kernel = False
+
+    Dispatcher.compile = compile_in_turn
+
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    share_what_is_compiled()
 
 
 @pytest.fixture(autouse=True)

@@ -1,10 +1,12 @@
-"""Faster versions of methods: when they hold, and how compiled loops call them."""
+"""Faster versions of methods: when they hold, how they are compiled, and how compiled loops call them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def is_own(owner: object, faster: str, *methods: str) -> bool:
@@ -18,6 +20,21 @@ def is_own(owner: object, faster: str, *methods: str) -> bool:
         return next((place for place, kind in enumerate(order) if name in vars(kind)), len(order))
 
     return all(place(faster) <= place(name) for name in methods)
+
+
+def compile_kernel(kernel: Kernel, **options: Any) -> Kernel:
+    """Compile without fast-math, so that sums keep their order; keep the result on disk where a folder allows it."""
+    from numba import njit
+
+    try:
+        return njit(nogil=True, cache=True, **options)(kernel)  # type: ignore[no-any-return]
+    except RuntimeError:  # no folder to cache in
+        return njit(nogil=True, **options)(kernel)  # type: ignore[no-any-return]
+
+
+def branchless(kernel: Kernel, **options: Any) -> Kernel:
+    """Compile so that a division by zero gives infinity: an error would be a branch, and no loop with it a vector's."""
+    return compile_kernel(kernel, error_model="numpy", **options)
 
 
 @cache

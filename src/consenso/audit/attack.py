@@ -31,8 +31,8 @@ FEWEST_LOOKED_AT = 100
 # Looks at the runs so far, as shares of the trials, and what each may spend of the error probability. An attack that
 # has proved enough ends at its look; the shares add up to one, so all looks hold together (docs/attacks.md).
 LOOKS = ((1 / 16, 0.25), (1 / 4, 0.25), (1.0, 0.5))
-# Pairs from which a definition that takes its trials one at a time has the worst chosen.
-SLOW_PAIRS = 2
+# Pairs from which a definition that takes its trials one at a time has the worst chosen, and with how many trials.
+SLOW_PAIRS, SLOW_PILOT = 2, 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,7 +271,7 @@ def _strongest(
     if len(candidates) == 1:
         return [0] * len(watches)
     unsure = [index for index, pick in enumerate(picks) if pick is None]
-    pilot = max(FEWEST_PILOT, int(PILOT * trials))
+    pilot = max(SLOW_PILOT if stacking is Stacking.NOTHING else FEWEST_PILOT, int(PILOT * trials))
     shown = np.zeros((len(candidates), len(watches)))
     for row, pair in enumerate(candidates if unsure else []):
         # Seeds of their own: a pair that was lucky here is not lucky again.

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from scipy.special import logsumexp
 
 from consenso.arrays import Array
 from consenso.audit.likelihood import log_density
@@ -56,7 +55,7 @@ class MixtureRatio:
         for weight, means, root in zip(self._weights, self._means, self._roots, strict=True):
             white = np.linalg.solve(root, (seen - means[world]).T)
             parts.append(weight - 0.5 * np.square(white).sum(axis=0) - np.log(np.diag(root)).sum())
-        return np.asarray(logsumexp(parts, axis=0))
+        return np.asarray(np.logaddexp.reduce(parts, axis=0))
 
 
 Draw = tuple[Array, Array]  # scores of runs of world zero and of world one

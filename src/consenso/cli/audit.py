@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.cli.attacked import draw_each, show_attacked, show_progress
 from consenso.cli.completing import complete_targets
+from consenso.cli.one_run import attack_data, attack_once, measure_one_run
 from consenso.conventions import LARGEST_DELTA
 
 if TYPE_CHECKING:
@@ -22,13 +23,6 @@ if TYPE_CHECKING:
     from consenso.audit.findings import Finding
     from consenso.audit.table import Attacked
     from consenso.planning.plan import Plan
-
-
-# What the column "sense" means.
-SENSES = (
-    '"any" of any mechanism, "shape" if the shape of the claimed curve holds, "pair" as the law of the attacked pair '
-    "has its shape; exact: for linear losses"
-)
 
 
 def register(app: typer.Typer) -> None:
@@ -115,20 +109,20 @@ def attack(
         _plant(quick, page, as_json)
         return
     if data:
-        _attack_data(target, canaries, confidence, out, as_json)
+        attack_data(target, canaries, confidence, out, as_json)
         return
     if canaries is not None and page is not None:
-        _measure_one_run(page)
+        measure_one_run(page)
         return
     if canaries is not None:
-        _once(_plans(target, everything, own_loss), canaries, delta, confidence, seed, as_json)
+        attack_once(_plans(target, everything, own_loss), canaries, delta, confidence, seed, as_json)
         return
     effort = Effort(
         trials=trials, slow_trials=slow_trials, confidence=confidence, seed=seed, enough=None if enough >= 1 else enough
     )
     attacked: list[Attacked] = []
     plans = _plans(target, everything, own_loss)
-    with _progress(hidden=as_json) as bar:
+    with show_progress(hidden=as_json) as bar:
         task = bar.add_task("attacking", total=len(plans))
         one = partial(_attack, effort=effort, observer=observer, unit=unit, adjacency=adjacency, delta=delta)
         for place, found in enumerate(_attack_each(plans, one, workers, partial(_move, bar, task))):
@@ -137,15 +131,15 @@ def attack(
                 continue
             attacked.append(found)
             if not as_json and not _list_doubted(found):
-                _show(found)
+                show_attacked(found)
     claims = sum(bool(finding.trials) for each in attacked for finding in each.findings)
     for place, found in enumerate(attacked):
         if _list_doubted(found):
             attacked[place] = replace(found, findings=confirm(found.plan, found.findings, effort.again(claims)))
             if not as_json:
-                _show(attacked[place])
+                show_attacked(attacked[place])
         if out is not None:
-            _draw(attacked[place], out)
+            draw_each(attacked[place], out)
     findings = [(each, finding) for each in attacked for finding in each.findings]
     report = [finding.to_json() | {"setting": each.spec} for each, finding in findings]
     if as_json:
@@ -189,132 +183,12 @@ def _plant(quick: bool, page: Path | None, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _progress(hidden: bool) -> Progress:
-    """A bar with the time that is left, on standard error, where somebody looks."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("time left"),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal)
-
-
 def _move(bar: Progress, task: TaskID, place: int, share: float) -> None:
     bar.update(task, completed=place + share)
 
 
-def _attack_data(target: str | None, count: int | None, confidence: float, out: Path | None, as_json: bool) -> None:
-    """One charged run of a study with canaries among its records."""
-    from consenso.errors import InputError
-    from consenso.study import Study
-    from consenso.study.audited import AUDIT, audit_data
-
-    if target is None or not target.endswith(".toml"):
-        raise InputError("audit --data: name a study file; its data are run once with canaries among them.")
-    study = Study.load(Path(target))
-    folder = out or study.folder / f"runs/{Path(target).stem}-audit"
-    with _progress(hidden=as_json) as bar:
-        task = bar.add_task("training with canaries", total=None)
-        found = audit_data(
-            study,
-            folder,
-            count=count,
-            confidence=confidence,
-            progress=lambda done, planned: bar.update(task, completed=done, total=planned),
-        )
-    run, above = found.run, found.run.refutes(found.claimed)
-    if as_json:
-        typer.echo((folder / AUDIT).read_text(encoding="utf-8").rstrip())
-    else:
-        verdict = "above the claim: a second run decides" if above else "not refuted"
-        paid = "a simulation, charged to no ledger" if study.simulation else "charged like any run"
-        if not study.simulation and study.privacy.ledger is None:
-            paid = "charged to no ledger, as the study names none"
-        typer.echo(
-            f"{found.trained.card.algorithm}, public: claimed epsilon {found.claimed:.4g}, proved at least "
-            f"{run.within:.4g} if its shape holds, {run.lower:.4g} of any mechanism, {run.pair:.4g} if canaries do not "
-            f"hide each other, each with confidence {run.confidence:g} ({run.right} of {run.guesses} guesses right, "
-            f"{run.canaries} canaries): {verdict}\n{folder}: {paid}"
-        )
-    if above:
-        raise typer.Exit(1)
-
-
-def _measure_one_run(page: Path) -> None:
-    """Measure what one run proves, and write the table."""
-    from consenso.audit.one_run_table import BEGIN, END, SEEDS, SETTINGS, markdown, measure
-    from consenso.audit.table import write_into
-
-    measured = [(setting, measure(setting, seeds=SEEDS)) for setting in SETTINGS]
-    write_into(page, markdown(measured), (BEGIN, END))
-    typer.echo(markdown(measured).rstrip())
-
-
 def _list_doubted(found: Attacked) -> bool:
     return any(finding.refuted for finding in found.findings)
-
-
-def _once(plans: list[Plan], count: int, delta: float, confidence: float, seed: int, as_json: bool) -> None:
-    """One run of each plan with canaries in the place of data, and a second one where a claim seems to be refuted."""
-    from consenso.audit.one_run import audit_once
-
-    first = [(plan, audit_once(plan, count, delta=delta, confidence=confidence, seed=seed)) for plan in plans]
-    claims = sum(math.isfinite(claimed) for _, runs in first for _, claimed, _ in runs)
-    surer = 1 - (1 - confidence) / max(1, 2 * claims)  # two bounds, of which either refutes
-    report = []
-    for plan, runs in first:
-        doubted = any(run.refutes(claimed) for _, claimed, run in runs)
-        second = audit_once(plan, count, delta=delta, confidence=surer, seed=seed + 1) if doubted else runs
-        for (observer, claimed, before), (_, _, again) in zip(runs, second, strict=True):
-            repeated = before.refutes(claimed)
-            run = again if repeated else before
-            report.append(
-                {
-                    "algorithm": type(plan.algorithm).__name__,
-                    "observer": observer,
-                    "view": run.view,
-                    "claimed": claimed if math.isfinite(claimed) else None,
-                    "lower": run.lower,
-                    "within": run.within,
-                    "pair": run.pair,
-                    "confidence": run.confidence,
-                    "canaries": run.canaries,
-                    "guesses": run.guesses,
-                    "right": run.right,
-                    "refuted": run.refutes(claimed),
-                    "first": {"lower": before.lower, "within": before.within, "confidence": before.confidence}
-                    if repeated
-                    else None,
-                }
-            )
-    if as_json:
-        typer.echo(json.dumps(report, indent=2))
-    else:
-        for each in report:
-            verdict = "REFUTED" if each["refuted"] else "not refuted"
-            typer.echo(
-                f"{each['algorithm']}, {each['observer']}: claimed epsilon {each['claimed']}, at least "
-                f"{each['within']:.4g} if its shape holds, {each['lower']:.4g} of any mechanism, {each['pair']:.4g} if "
-                f"canaries do not hide each other, each with confidence {each['confidence']:.6g} "
-                f"({each['right']} of {each['guesses']} guesses right, {each['canaries']} "
-                f"canaries{_first_run(each)}): {verdict}"
-            )
-    if any(each["refuted"] for each in report):
-        raise typer.Exit(1)
-
-
-def _first_run(told: dict[str, Any]) -> str:
-    first = told["first"]
-    if first is None:
-        return ""
-    most = max(first["lower"], first["within"])
-    return f"; a first run gave at least {most:.4g} with confidence {first['confidence']:g}"
 
 
 def _check_options(unit: str | None, adjacency: str | None, delta: float) -> None:
@@ -401,64 +275,3 @@ def _attack(
         effort = replace(effort, slow_trials=None)  # one round is quick, also if it cannot be taken with others
     found = audit(plan, effort, **chosen, known=known, tell=tell)
     return Attacked(plan=plan, findings=found)
-
-
-def _draw(attacked: Attacked, out: Path) -> None:
-    from consenso.audit.plot import draw
-
-    out.mkdir(parents=True, exist_ok=True)
-    for finding in attacked.findings:
-        if finding.evidence is not None:
-            where = f"{finding.algorithm}-{attacked.spec}-{finding.observer}".replace(", ", "-").replace(":", "-")
-            draw(finding, out / f"{where}.png")
-
-
-def _show(attacked: Attacked) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    first = attacked.findings[0]
-    scope = f"{first.unit}, {first.adjacency}: epsilon at delta {first.delta:g}"
-    table = Table(title=f"{first.algorithm} ({attacked.spec}), {scope}", title_justify="left")
-    for name in ("observer", "claimed", "proved", "share", "exact", "sense", "verdict"):
-        table.add_column(name, no_wrap=True)
-    for finding in attacked.findings:
-        table.add_row(finding.observer, *_cells(finding))
-    sure = sorted({finding.confidence for finding in attacked.findings if finding.trials})
-    told = f"proved with confidence {' or '.join(f'{each:.6g}' for each in sure)}: {SENSES}"
-    table.caption = told if sure else None
-    console = Console()
-    console.print(table)
-    for say in (_how, _why):
-        for text in dict.fromkeys(say(finding) for finding in attacked.findings if finding.trials):
-            who = [finding.observer for finding in attacked.findings if finding.trials and say(finding) == text]
-            if text:
-                console.print(f"{', '.join(who)}: {text}", highlight=False)
-    for finding in attacked.findings:
-        if finding.first is not None:
-            console.print(f"{finding.observer}: {finding.seen()}", highlight=False)
-
-
-def _how(finding: Finding) -> str:
-    return f"{finding.neighbours}; {finding.attack}; {finding.method}; {finding.trials:,} runs"
-
-
-def _why(finding: Finding) -> str:
-    return finding.reason
-
-
-def _cells(finding: Finding) -> list[str]:
-    from consenso.audit.findings import FAMILY, LAW
-    from consenso.audit.table import SIGNS
-
-    if not finding.trials:
-        return ["inf", "-", "-", "-", "-", "nothing is claimed"]
-    numbers = [f"{finding.claimed:.4g}", f"{finding.lower:.4g}", f"{finding.share:.0%}"]
-    known = finding.bracket
-    exact = "-" if known is None or known.exact is None else f"{SIGNS[known.kind]}{known.exact:.4g}"
-    return [
-        *numbers,
-        exact,
-        {FAMILY: "shape", LAW: "pair"}.get(finding.method, "any"),
-        "REFUTED" if finding.refuted else "not refuted",
-    ]

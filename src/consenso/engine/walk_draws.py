@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import branchless
 from consenso.privacy.threefry import GAUSSIAN, UNIFORM, draw_units, room
+from consenso.speedups import branchless
 
 
 @branchless

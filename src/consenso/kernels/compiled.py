@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 import numpy as np
@@ -19,23 +19,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from consenso.arrays import IntArray
+from consenso.speedups import Kernel, branchless
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 # Below this many multiplications a call costs less than starting a thread.
 WORTH_A_THREAD = 20_000_000
-
-
-def compile_kernel(kernel: Kernel, **options: Any) -> Kernel:
-    """Compile without fast-math, so that sums keep their order; keep the result on disk where a folder allows it."""
-    try:
-        return numba.njit(nogil=True, cache=True, **options)(kernel)  # type: ignore[no-any-return]
-    except RuntimeError:
-        return numba.njit(nogil=True, **options)(kernel)  # type: ignore[no-any-return]
-
-
-def branchless(kernel: Kernel, **options: Any) -> Kernel:
-    """Compile so that a division by zero gives infinity: an error would be a branch, and no loop with it a vector's."""
-    return compile_kernel(kernel, error_model="numpy", **options)
 
 
 def compile_inlined(kernel: Kernel) -> Kernel:

@@ -14,7 +14,8 @@ import numba
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import WORTH_A_THREAD, compile_kernel
+from consenso.kernels.compiled import WORTH_A_THREAD
+from consenso.speedups import compile_kernel
 
 CHUNK = 1 << 12
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import at, compile_kernel
+from consenso.kernels.compiled import at
+from consenso.speedups import compile_kernel
 
 # Linear systems are solved to this relative accuracy; Newton's steps make up for the rest.
 FORCING = 1e-4

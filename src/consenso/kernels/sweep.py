@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.kernels.compiled import at, branchless
+from consenso.kernels.compiled import at
+from consenso.speedups import branchless
 
 TILE = 64  # rows that wait in the cache while their slopes are found
 PIECE = 1 << 11  # rows that are summed together, whatever the number of threads

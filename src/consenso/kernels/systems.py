@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import compile_kernel
+from consenso.speedups import compile_kernel
 
 BLOCK_ROWS = 256
 

@@ -54,7 +54,7 @@ class Logistic(ScalarLoss):
     def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
         """Root of g = slope(point - step * g), to a few units in the last place."""
         points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
-        from consenso.losses.kernels import logistic_prox_slopes
+        from consenso.losses.logistic_kernels import logistic_prox_slopes
 
         points, steps = np.ascontiguousarray(points), np.ascontiguousarray(np.atleast_1d(steps))
         signs = np.ascontiguousarray(targets, dtype=np.float64)
@@ -63,6 +63,6 @@ class Logistic(ScalarLoss):
         return slopes
 
     def formulas(self) -> Formulas:
-        from consenso.losses.kernels import logistic_block, logistic_derivatives
+        from consenso.losses.logistic_kernels import logistic_block, logistic_derivatives
 
         return Formulas(parameters=(), prox_slopes=logistic_block, derivatives=logistic_derivatives)

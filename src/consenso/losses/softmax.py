@@ -98,7 +98,7 @@ class Softmax(Loss):
         points, steps = prox_arguments(repr(self), self.outputs, points, steps, targets)
         # The kernel indexes with the targets and checks nothing.
         self.check_targets(targets)
-        from consenso.losses.kernels import softmax_prox_slopes
+        from consenso.losses.softmax_kernels import softmax_prox_slopes
 
         points, steps = np.ascontiguousarray(points), np.ascontiguousarray(np.atleast_1d(steps))
         indices = np.ascontiguousarray(targets, dtype=np.int64)

@@ -109,14 +109,15 @@ def block_sizes(owner: str, blocks: int | tuple[int, ...], dim: int) -> tuple[in
         return blocks
     if not 1 <= blocks <= dim:
         raise InputError(f"{owner}(blocks={blocks}): between 1 and {dim} blocks fit the model; use 1 for none.")
-    return tuple(len(part) for part in np.array_split(np.arange(dim), blocks))
+    size, longer = divmod(dim, blocks)
+    return (size + 1,) * longer + (size,) * (blocks - longer)
 
 
 def coordinates(sizes: tuple[int, ...], active: IntArray) -> IntArray:
     """Coordinates of the active blocks, sorted."""
-    ends = np.cumsum(sizes)
-    pieces = [np.arange(ends[block] - sizes[block], ends[block]) for block in active]
-    return np.concatenate(pieces).astype(np.int64) if pieces else np.empty(0, dtype=np.int64)
+    inside = np.zeros(len(sizes), dtype=np.bool_)
+    inside[active] = True
+    return np.flatnonzero(np.repeat(inside, sizes)).astype(np.int64, copy=False)
 
 
 def is_separable(regularizer: Regularizer, sizes: tuple[int, ...]) -> bool:

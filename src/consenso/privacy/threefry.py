@@ -20,8 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import branchless, compile_inlined, run_pieces
+from consenso.kernels.compiled import compile_inlined, run_pieces
 from consenso.losses.kernels import multiply_add
+from consenso.speedups import branchless
 
 Word: TypeAlias = np.uint64
 

@@ -16,28 +16,45 @@ from typing import Any
 from consenso.algorithms.shape import Example
 from consenso.audit import Effort, Finding, audit, linear
 from consenso.audit.copies import Stacking
+from consenso.audit.neighbours import unkind
+from consenso.audit.simulate import stacking_of
 from consenso.errors import ConsensoError
 from consenso.planning.plan import Plan
 from consenso.regularizers import NoPenalty
 from consenso.testing.plans import plan_example
 
 TRIALS = 800
-# Of algorithms whose trials cannot be taken together.
-SLOW_TRIALS = 100
+# Of algorithms whose trials cannot be taken together. So few prove little of many rounds and much of three.
+SLOW_TRIALS, SLOW_ROUNDS = 100, 3
 CONFIDENCE = 1 - 1e-6
 
 
 def attacks_stay_below(example: Example, *, trials: int = TRIALS, slow_trials: int = SLOW_TRIALS) -> None:
     """Law 9: with the attacker's choice of data, no observer learns more than the plan says.
 
-    Of an algorithm whose trials cannot be taken together the first setting only.
+    Of an algorithm whose trials cannot be taken together the first setting only, and few rounds of it where it allows
+    that.
     """
     for made in list_attacked_plans(example):
-        found = findings(made, trials=trials, slow_trials=slow_trials)
-        for finding in found:
+        slow = _takes_trials_one_by_one(made)
+        attacked = _shorten(example, made) if slow else made
+        for finding in findings(attacked, trials=trials, slow_trials=slow_trials):
             assert not finding.refuted, finding.sentence()
-        if any(finding.stacking == Stacking.NOTHING.value for finding in found):
+        if slow:
             return
+
+
+def _takes_trials_one_by_one(made: Plan) -> bool:
+    problem = made.problem
+    pair = next(iter(unkind(problem, problem.unit, problem.adjacency, 0)))
+    return stacking_of(made, pair.zero) is Stacking.NOTHING
+
+
+def _shorten(example: Example, made: Plan) -> Plan:
+    """The first setting with few rounds; as it was, where the algorithm has its own number of them."""
+    with suppress(ConsensoError):
+        return next(list_attacked_plans(replace(example, rounds=min(example.rounds, SLOW_ROUNDS))))
+    return made
 
 
 def list_attacked_plans(example: Example) -> Iterator[Plan]:

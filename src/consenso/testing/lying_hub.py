@@ -8,7 +8,9 @@ the party refuses it must refuse in both, and what it releases must be as near a
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,20 +50,26 @@ def lies_gain_nothing(example: Example) -> None:
     """Law 11: no message makes one record move a release by more than declared, or decide what is refused."""
     if "local" not in example.trusts:
         return
-    rng, planned_any = np.random.default_rng(23), False
-    for unit in UNITS:
-        for adjacency in ADJACENCIES:
+    rng, promised = np.random.default_rng(23), list(_promised(example))
+    assert promised, "no unit and adjacency could be planned"
+    # What a lie does to a party is the same in every unit and adjacency: where there are several each is told in half.
+    apart = min(len(promised), 2)
+    for turn, made in enumerate(promised):
+        unit, adjacency = made.problem.unit, made.problem.adjacency
+        worlds = itertools.cycle(
+            [*pairs(made.problem, unit, adjacency, rng), *_flat(made.problem, unit, adjacency, rng)]
+        )
+        party = _Questioned(made, example)
+        for what, lie in itertools.islice(_sequences(party.sent, rng), turn % apart, None, apart):
+            _compare(party, next(worlds), what, lie)
+
+
+def _promised(example: Example) -> Iterator[Plan]:
+    """A plan for each unit and adjacency for which something is promised."""
+    for unit, adjacency in itertools.product(UNITS, ADJACENCIES):
+        with suppress(ConsensoError):
             problem = replace(example.problem, unit=unit, adjacency=adjacency)
-            try:
-                made = plan_example(replace(example, problem=problem), trust="local")
-            except ConsensoError:
-                continue  # nothing is promised here
-            planned_any = True
-            worlds = [*pairs(problem, unit, adjacency, rng), *_flat(problem, unit, adjacency, rng)]
-            for number, (what, lie) in enumerate(_sequences(made, example, rng)):
-                pair = worlds[number % len(worlds)]
-                _compare(made, pair, unit, adjacency, what, lie)
-    assert planned_any, "no unit and adjacency could be planned"
+            yield plan_example(replace(example, problem=problem), trust="local")
 
 
 # --- what is sent ----------------------------------------------------------------------------------------------------
@@ -116,9 +124,9 @@ LIES: tuple[tuple[str, Lie], ...] = (
 )
 
 
-def _sequences(made: Plan, example: Example, rng: np.random.Generator) -> Iterator[tuple[str, Callable[..., Any]]]:
+def _sequences(sent: Sequence[Any], rng: np.random.Generator) -> Iterator[tuple[str, Callable[..., Any]]]:
     """Ways to change what is sent: one field, all of them, and nothing but the model."""
-    names = _names(made, example)
+    names = _names(sent)
     for name in names:
         for what, lie in LIES:
             yield f"{name}: {what}", _changer({name: lie})
@@ -147,8 +155,7 @@ def _changer(lies: dict[str, Lie]) -> Callable[[Any, int], Any]:
     return change
 
 
-def _names(made: Plan, example: Example) -> list[str]:
-    sent = _send(made, example)
+def _names(sent: Sequence[Any]) -> list[str]:
     if not sent:
         return []
     return [
@@ -159,13 +166,8 @@ def _names(made: Plan, example: Example) -> list[str]:
     ]
 
 
-_KEPT: dict[int, tuple[Plan, list[Any]]] = {}
-
-
 def _send(made: Plan, example: Example) -> list[Any]:
     """What honest ones send in each round: the hub's messages, or what nodes say."""
-    if id(made) in _KEPT and _KEPT[id(made)][0] is made:
-        return _KEPT[id(made)][1]
     found: list[Any] = []
     is_hub = isinstance(made.algorithm, HubAlgorithm)
 
@@ -173,8 +175,6 @@ def _send(made: Plan, example: Example) -> list[Any]:
         found.append(made.algorithm.down(made.spec.facts.at(round_), hub) if is_hub else message)
 
     execute(made, shards_of(example), watch=watch)
-    _KEPT.clear()
-    _KEPT[id(made)] = (made, found)
     return found
 
 
@@ -222,10 +222,9 @@ def _changed(
     return rows, targets
 
 
-def _compare(
-    made: Plan, pair: Pair, unit: Unit, adjacency: Adjacency, what: str, change: Callable[[Any, int], Any]
-) -> None:
-    one, other = (_answers(made, world, pair.party, change) for world in (pair.one, pair.other))
+def _compare(asked: _Questioned, pair: Pair, what: str, change: Callable[[Any, int], Any]) -> None:
+    unit, adjacency = asked.made.problem.unit, asked.made.problem.adjacency
+    one, other = (asked.answer(world, pair.party, change) for world in (pair.one, pair.other))
     for round_, (here, there) in enumerate(zip(one, other, strict=True)):
         about = f"in round {round_} ({unit}, {adjacency}, {pair.what}; {what})"
         assert here.refusal == there.refusal, f"rows decide what is refused {about}"
@@ -238,36 +237,43 @@ def _compare(
             )
 
 
-def _answers(made: Plan, shards: Shards, party: int, change: Callable[[Any, int], Any]) -> list[Answered]:
-    """What a party answers to a run of lies; a question that it refuses leaves it where it was."""
-    seen: list[tuple[Release, Array, float]] = []
+class _Questioned:
+    """Parties of a plan that note what they would have released, and what honest ones send them."""
 
-    def probe(round_: int, release: Release, cohort: IntArray, value: Array, bound: float) -> None:
-        seen.append((release, value.copy(), bound))
+    def __init__(self, made: Plan, example: Example) -> None:
+        self.sent = _send(made, example)
+        self._seen: list[tuple[Release, Array, float]] = []
+        self.made = replace(made, probe=self._note)
 
-    step = SinglePartyStep(replace(made, probe=probe), shards, party)
-    is_hub, sent = isinstance(made.algorithm, HubAlgorithm), _KEPT[id(made)][1]
-    state, answers = step.enroll(), []
-    spent: Spent = {}
-    for round_ in range(min(len(sent), ROUNDS)):
-        del seen[:]
-        try:
-            heard = (change(sent[round_], round_),) if is_hub else ()
-            with np.errstate(all="ignore"):
-                taken = step.take(round_, state, spent, *heard)
-                state, spent = taken.state, taken.spent
-                if not is_hub:
-                    state = _absorb(made, step, party, round_, state, taken.message, change(sent[round_], round_))
-        except MessageError as error:
-            answers.append(Answered(f"{type(error).__name__}: {error}"))
-            continue
-        except ConsensoError as error:
-            answers.append(Answered(f"{type(error).__name__}: {error}"))
-            break
-        due = sum(release.times for release in made.algorithm.releases(step.facts(round_)))
-        values = tuple(seen[-due:]) if due else ()
-        answers.append(Answered("", tuple(each for each in values if not each[0].perturbs_objective)))
-    return answers
+    def _note(self, round_: int, release: Release, cohort: IntArray, value: Array, bound: float) -> None:
+        self._seen.append((release, value.copy(), bound))
+
+    def answer(self, shards: Shards, party: int, change: Callable[[Any, int], Any]) -> list[Answered]:
+        """What a party answers to a run of lies; a question that it refuses leaves it where it was."""
+        made, seen = self.made, self._seen
+        step = SinglePartyStep(made, shards, party)
+        is_hub = isinstance(made.algorithm, HubAlgorithm)
+        state, answers = step.enroll(), []
+        spent: Spent = {}
+        for round_, honest in enumerate(self.sent[:ROUNDS]):
+            del seen[:]
+            try:
+                heard = (change(honest, round_),) if is_hub else ()
+                with np.errstate(all="ignore"):
+                    taken = step.take(round_, state, spent, *heard)
+                    state, spent = taken.state, taken.spent
+                    if not is_hub:
+                        state = _absorb(made, step, party, round_, state, taken.message, change(honest, round_))
+            except MessageError as error:
+                answers.append(Answered(f"{type(error).__name__}: {error}"))
+                continue
+            except ConsensoError as error:
+                answers.append(Answered(f"{type(error).__name__}: {error}"))
+                break
+            due = sum(release.times for release in made.algorithm.releases(step.facts(round_)))
+            values = tuple(seen[-due:]) if due else ()
+            answers.append(Answered("", tuple(each for each in values if not each[0].perturbs_objective)))
+        return answers
 
 
 def _absorb(made: Plan, step: SinglePartyStep, party: int, round_: int, state: Any, own: Any, said: Any) -> Any:

@@ -19,10 +19,10 @@ from numba.extending import intrinsic
 from consenso.algorithms.shape import SingleRecords
 from consenso.arrays import Array, IntArray
 from consenso.clipping import shorten
-from consenso.kernels.compiled import branchless
 from consenso.losses import Loss
 from consenso.losses.checks import LARGEST_STEP
 from consenso.losses.formulas import compile_loss
+from consenso.speedups import branchless
 from consenso.subproblems.batch import ROUNDING
 from consenso.subproblems.certificate import ON_KINK, STRONG
 from consenso.subproblems.pieces import pieces

@@ -21,10 +21,10 @@ from functools import cached_property
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import logsumexp
 
 from consenso.arrays import Array
 from consenso.privacy.accountants import pairs
+from consenso.privacy.accountants.logarithms import logsumexp
 from consenso.privacy.accountants.pairs import Direction
 from consenso.privacy.accountants.parts import Part
 
@@ -77,9 +77,14 @@ class Losses:
 
     def log_moments(self, tilts: Array) -> Array:
         """Logarithms of the means of exp(tilt * loss), over finite losses, of a distribution that is not tilted."""
-        there = self.weights > 0
-        losses, logs = self.losses()[there], np.log(self.weights[there])
+        losses, logs = self._positive
         return self.log_moment + np.array([logsumexp(tilt * losses + logs) for tilt in tilts])
+
+    @cached_property
+    def _positive(self) -> tuple[Array, Array]:
+        """The losses that have a weight, and its logarithm."""
+        there = self.weights > 0
+        return self.losses()[there], np.log(self.weights[there])
 
     @cached_property
     def mean(self) -> float:

@@ -15,10 +15,11 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import kve, logsumexp
+from scipy.special import kve
 
 from consenso.arrays import Array
 from consenso.privacy.accountants.chords import Chords
+from consenso.privacy.accountants.logarithms import logsumexp
 
 # Panels of Gauss-Legendre quadrature: where the density is, and on either side of that.
 _PANELS, _FAR_PANELS, _NODES = 1 << 13, 1 << 10, 4

@@ -12,10 +12,11 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from scipy.special import logsumexp, ndtr
+from scipy.special import ndtr
 
 from consenso.arrays import Array
 from consenso.privacy.accountants.chords import Chords
+from consenso.privacy.accountants.logarithms import logsumexp
 from consenso.privacy.events import SampledGroup
 
 # Up to so many records every number of them is a level of its own; above, numbers are rounded up to levels that lie

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import logsumexp
 
 from consenso.arrays import Array
 from consenso.privacy.accountants import renyi
@@ -28,6 +27,7 @@ from consenso.privacy.accountants.distribution import (
     reach,
     transform_error,
 )
+from consenso.privacy.accountants.logarithms import logsumexp
 from consenso.privacy.accountants.pairs import Direction, directions, span
 from consenso.privacy.accountants.parts import Part, parts
 from consenso.privacy.accountants.readout import Readout
@@ -175,8 +175,8 @@ def _gaussian_moments(rho: float) -> Moments:
 
 def _mixed_moments(part: Mixture, log_tail: float) -> Moments:
     inner = [_log_moments(event, log_tail) for event in part.events]
-    weights = np.array(part.weights)[:, None]
-    return lambda tilts: np.asarray(logsumexp([each(tilts) for each in inner], axis=0, b=weights))
+    logs = np.log(part.weights)[:, None]
+    return lambda tilts: logsumexp(logs + [each(tilts) for each in inner], axis=0)
 
 
 def _renyi(moments: Moments) -> Moments:

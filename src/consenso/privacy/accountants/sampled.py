@@ -17,9 +17,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from consenso.arrays import Array
+from consenso.privacy.accountants.logarithms import logsumexp
 from consenso.privacy.accountants.series import exp_less_line
 from consenso.privacy.events import Adjacency
 

@@ -8,6 +8,7 @@ part, which can be enumerated. That the others are alike is tried on the plan it
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from consenso.arrays import Array
 from consenso.audit.neighbours import Neighbours
 from consenso.planning.plan import Plan
 from consenso.schedules import ROUND, FixedSubset, Independent, PoissonSubset, RandomWalk
-from consenso.testing.exact_values.observed import observe
+from consenso.testing.exact_values.observed import observe, record_runs
 from consenso.testing.exact_values.scripted import Script, Scripted
 
 # Ways in which the attacked party can take part; whole scripts that are compared with them.
@@ -38,14 +39,14 @@ def own_scripts(plan: Plan, attacked: int) -> list[tuple[float, Script]]:
 
 def others_are_alike(plan: Plan, attacked: int, pair: Neighbours) -> bool:
     """Whether the final model is the same whoever of the others took part, for some scripts and the same noise."""
-    rng = np.random.default_rng(0)
+    rng, recorded = np.random.default_rng(0), record_runs(plan)
     for _ in range(COMPARED):
         bits = rng.random(plan.spec.rounds) < 0.5
         noise = rng.standard_normal(1 << 12)
         models = []
         for shuffled in (None, rng):
             script = {(k, ROUND): _coins(plan, attacked, bool(bit), shuffled) for k, bit in enumerate(bits)}
-            models.append(_model(plan, attacked, pair, script, noise))
+            models.append(_model(recorded, attacked, pair, script, noise))
         if not np.allclose(models[0], models[1], rtol=SAME, atol=SAME):
             return False
     return True
@@ -54,7 +55,7 @@ def others_are_alike(plan: Plan, attacked: int, pair: Neighbours) -> bool:
 def _model(plan: Plan, attacked: int, pair: Neighbours, script: Script, noise: Array) -> Array:
     sampler = Scripted(script, attacked)
     sampler.noise = noise
-    return observe(plan, pair.one, sampler).values[-1].value
+    return observe(replace(plan, sampler=sampler), pair.one).values[-1].value
 
 
 def _coins(plan: Plan, attacked: int, inside: bool, rng: np.random.Generator | None = None) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,14 @@ from consenso.privacy.observers import Coalition, Observer, Peer, members
 from consenso.problem import Adjacency, Problem, Unit
 from consenso.shards import Shards
 from consenso.testing.exact_values.divergences import Branch, DivergenceCurve, curve_of
-from consenso.testing.exact_values.observed import Active, Observed, known_coins, noise_owners_known, observe
+from consenso.testing.exact_values.observed import (
+    Active,
+    Observed,
+    known_coins,
+    noise_owners_known,
+    observe,
+    record_runs,
+)
 from consenso.testing.exact_values.scripted import Coin, Script, Scripted, only_places_matter, scripts
 
 # For whom, and what is protected.
@@ -80,13 +87,20 @@ class Comparison:
 
 
 def compare(
-    plan: Plan, attacked: int, *, case: str = "", quadratic: bool = False, thorough: bool = False
+    plan: Plan,
+    attacked: int,
+    *,
+    case: str = "",
+    quadratic: bool = False,
+    thorough: bool = False,
+    matrices: dict[int, Array] | None = None,
 ) -> list[Comparison]:
     """Every guarantee for one party: all observers, units and adjacencies for which something is claimed.
 
     For each the pair of neighbours for which the report is least above the exact value. With `quadratic` the records
     that are not attacked have quadratic losses instead of none: the run is affine as long as the noise is small. If
-    `thorough`, there are more pairs, and deltas are compared where they take time to compute, too.
+    `thorough`, there are more pairs, and deltas are compared where they take time to compute, too. `matrices` keeps M
+    of the runs of a plan, by the number of the script: where others are silent it is the same whoever is attacked.
     """
     try:
         claims = dict(claims_of(plan, attacked))
@@ -100,7 +114,8 @@ def compare(
         for pair in pairs_of(plan.problem, unit, adjacency, attacked)
         if thorough or pair.what != PAIRS[-1]
     ]
-    curves = exact_curves(plan, attacked, pairs, list(claims), sizes=SMALL_SIZES if quadratic else SIZES)
+    sizes = SMALL_SIZES if quadratic else SIZES
+    curves = exact_curves(plan, attacked, pairs, list(claims), sizes=sizes, matrices=matrices)
     worst: dict[Scope, Comparison] = {}
     for (scope, index), curve in curves.items():
         finding = _finding(plan, case, *claims[scope], pairs[index], curve, thorough)
@@ -182,23 +197,26 @@ def exact_curves(
     *,
     sizes: tuple[float, ...] = SIZES,
     ways: Sequence[tuple[float, Script]] | None = None,
+    matrices: dict[int, Array] | None = None,
 ) -> dict[tuple[Scope, int], DivergenceCurve]:
     """What is learnt of each pair, by its index, in each scope of its unit and adjacency.
 
     Coins are enumerated, never drawn. What an observer knows of them is conditioned on. What it does not know makes its
     view a mixture of Gaussians. Pairs of units with too many coins are left out. ways: how the coins of the schedule
-    can fall, with their probabilities, if not in all ways that differ.
+    can fall, with their probabilities, if not in all ways that differ. matrices: as in `compare`.
     """
-    spec = plan.spec
+    spec, matrices = plan.spec, {} if matrices is None else matrices
     rate = min(r.rate for k in range(spec.rounds) for r in plan.algorithm.releases(spec.facts.at(k)))
     every = list(scripts(spec.schedule, spec.parties, spec.rounds) if ways is None else ways)
-    last = len(every) - 1
+    last, recorded = len(every) - 1, record_runs(plan)
     groups: dict[tuple[Scope, int], dict[Any, list[Branch]]] = defaultdict(lambda: defaultdict(list))
     for number, (chance, script) in enumerate(every):
-        run = _Run(plan, attacked, script, sampled=rate < 1)
+        run = _Run(recorded, attacked, script, sampled=rate < 1)
         for index, pair in enumerate(pairs):
             # All sizes once; for the other worlds the largest, which no clip lets pass.
-            coins = run.prepare(pair, sizes if number == index == 0 else sizes[-1:] if number in (0, last) else ())
+            checked = sizes if number == index == 0 else sizes[-1:] if number in (0, last) else ()
+            coins = run.prepare(pair, checked, matrices.get(number))
+            matrices[number] = run.m
             if len(every) * 2 ** len(coins) > MOST_BRANCHES:
                 continue
             zeros, ones = (run.means(world, coins) for world in (pair.zero, pair.one))
@@ -220,8 +238,9 @@ class _Run:
     """Runs of a plan with one script of the schedule's coins: its matrix M, and its means."""
 
     def __init__(self, plan: Plan, attacked: int, script: Script, *, sampled: bool) -> None:
-        self.plan, self.attacked, self.sampled = plan, attacked, sampled
+        self.attacked, self.sampled = attacked, sampled
         self.sampler = Scripted(script, attacked)
+        self.plan = replace(plan, sampler=self.sampler)
         self.m: Array = np.zeros((0, 0))  # one row for each number seen, one column for each number of noise
         self.active: Active = ()
         self._base: Observed | None = None
@@ -229,23 +248,27 @@ class _Run:
         self._known: dict[Any, Array] = {}  # means that were computed
         self._checked: set[Any] = set()
 
-    def prepare(self, pair: Neighbours, sizes: tuple[float, ...]) -> list[Coin]:
-        """Find M, check that it is the same in both worlds, and list the hidden coins of the attacked unit."""
+    def prepare(self, pair: Neighbours, sizes: tuple[float, ...], known: Array | None = None) -> list[Coin]:
+        """Find M unless it is known, check that it is the same in both worlds, and list the attacked unit's coins."""
         size = int(self.plan.problem.sizes[self.attacked])
         self.sampler.records = range(size) if pair.unit == "party" else range(size - 1, size)
         self.sampler.tossed.clear()
         if self._base is None:
-            self._base = base = observe(self.plan, pair.zero, self.sampler)
+            self._base = base = observe(self.plan, pair.zero)
             self.active = base.active
-            columns = [self._moved(pair.zero, unit) for unit in np.eye(len(self.sampler.owners))]
-            self.m = np.array(columns).T.reshape(len(base.flat), -1)
+            self.m = self._find_matrix(pair.zero, len(base.flat)) if known is None else known
         elif self.sampled:
-            observe(self.plan, pair.zero, self.sampler)
+            observe(self.plan, pair.zero)
         for world in (pair.zero, pair.one):
             if _content(world) not in self._checked:
                 self._checked.add(_content(world))
                 self._check_affine(world, sizes)
         return list(self.sampler.tossed)
+
+    def _find_matrix(self, world: Shards, seen: int) -> Array:
+        """M, a column for each number of noise, from a run with that noise alone."""
+        columns = [self._moved(world, unit) for unit in np.eye(len(self.sampler.owners))]
+        return np.array(columns).T.reshape(seen, -1)
 
     def means(self, world: Shards, coins: list[Coin]) -> list[Array]:
         """Everything that is seen without noise, for each subset of the coins that fall on tails.
@@ -273,14 +296,14 @@ class _Run:
         key = (_content(world), tails)
         if key not in self._known:
             self.sampler.tails = tails
-            self._known[key] = observe(self.plan, world, self.sampler).flat
+            self._known[key] = observe(self.plan, world).flat
             self.sampler.tails = frozenset()
         return self._known[key]
 
     def _moved(self, world: Shards, noise: Array) -> Array:
         start = self._mean(world)
         self.sampler.noise[: len(noise)] = noise
-        moved: Array = observe(self.plan, world, self.sampler).flat - start
+        moved: Array = observe(self.plan, world).flat - start
         self.sampler.noise[:] = 0.0
         return moved
 

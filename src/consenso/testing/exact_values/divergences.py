@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import log_ndtr, logsumexp
+from scipy.special import log_ndtr
 
 from consenso.arrays import Array
 
@@ -77,7 +77,7 @@ class DivergenceCurve:
     def renyi(self, order: float) -> float:
         """The Renyi divergence of an order above 1."""
         logs = [np.log(part.chance) + np.array(part.log_moments(order)) for part in self.parts]
-        return float(np.asarray(logsumexp(logs, axis=0)).max() / (order - 1))
+        return float(np.logaddexp.reduce(logs, axis=0).max() / (order - 1))
 
     def epsilon(self, delta: float) -> float:
         """The epsilon at a delta."""
@@ -142,7 +142,7 @@ def _mixture(branches: Sequence[Branch]) -> Part:
         weights = np.bincount(where.ravel(), weights=chances)
         z = (grid[:, None] - kinds[0]) / kinds[1]
         logs = np.log(weights) - 0.5 * z * z - np.log(kinds[1] * np.sqrt(2 * np.pi)) + np.log(grid[1] - grid[0])
-        return np.asarray(logsumexp(logs, axis=1))
+        return np.asarray(np.logaddexp.reduce(logs, axis=1))
 
     p, q = log_mass(zero), log_mass(one)
 
@@ -151,7 +151,7 @@ def _mixture(branches: Sequence[Branch]) -> Part:
 
     def log_moments(order: float) -> tuple[float, float]:
         one_way, other_way = order * p + (1 - order) * q, order * q + (1 - order) * p
-        return float(logsumexp(one_way)), float(logsumexp(other_way))
+        return float(np.logaddexp.reduce(one_way)), float(np.logaddexp.reduce(other_way))
 
     return Part(total, deltas, log_moments)
 

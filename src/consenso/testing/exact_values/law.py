@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from consenso.algorithms.shape import Example
+from consenso.arrays import Array
 from consenso.errors import ConsensoError
 from consenso.planning.plan import Plan
 from consenso.schedules import Cyclic, Everyone, RandomStopping, RandomWalk
@@ -115,9 +116,12 @@ def _samples_records(plan: Plan) -> bool:
 
 def _examine_plan(cases: Cases, row: Row, plan: Plan, examined: Examined, *, thorough: bool) -> None:
     quadratic = cases.choices["others"][dict(row)["others"]]
+    matrices: dict[int, Array] | None = None if quadratic else {}
     for attacked in attacked_parties(plan):
         try:
-            examined.findings += compare(plan, attacked, case=cases.text(row), quadratic=quadratic, thorough=thorough)
+            examined.findings += compare(
+                plan, attacked, case=cases.text(row), quadratic=quadratic, thorough=thorough, matrices=matrices
+            )
         except NotAffineError as error:
             how = parameters_of(plan.algorithm, cases.example.algorithm)
             examined.left_out[f"not affine{', among quadratic losses' if quadratic else ''}"] += 1

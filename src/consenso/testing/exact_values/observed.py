@@ -23,7 +23,6 @@ from consenso.privacy.release import sums_in_steps
 from consenso.privacy.releaser import SumToken
 from consenso.privacy.run_spec import PrivacyQuery
 from consenso.shards import Shards
-from consenso.testing.exact_values.scripted import Scripted
 
 Active = tuple[frozenset[int], ...]  # who took part, by round
 
@@ -61,11 +60,16 @@ class Observed:
         )
 
 
-def observe(plan: Plan, shards: Shards, sampler: Scripted) -> Observed:
-    """Run a plan with scripted noise and coins."""
-    log: list[Seen] = []
+def record_runs(plan: Plan) -> Plan:
+    """The same plan, whose parties write down what they send and are sent. Many runs share what it declares."""
+    return replace(plan, algorithm=_recording(plan.algorithm))
+
+
+def observe(plan: Plan, shards: Shards) -> Observed:
+    """Run a plan of `record_runs` with its scripted sampler."""
+    log: list[Seen] = plan.algorithm.log
+    log.clear()
     active: list[frozenset[int]] = []
-    plan = replace(plan, algorithm=_recording(plan.algorithm, log), sampler=sampler)
     on_tree = plan.trust == "tree"
     engine = InProcessEngine(make_sum=partial(_LinkSums, log)) if on_tree else InProcessEngine()
     progress = engine.start(plan.algorithm, plan.spec, shards)
@@ -108,11 +112,10 @@ class _LinkSums(RoundSum):
         return super().open()
 
 
-def _recording(algorithm: Any, log: list[Seen]) -> Any:
-    """The same algorithm, writing down what its parties send and are sent."""
+def _recording(algorithm: Any) -> Any:
     kind: Any = type(algorithm)
     twin = object.__new__(_recording_class(kind))
-    twin.__dict__.update(algorithm.__dict__, log=log)
+    twin.__dict__.update(algorithm.__dict__, log=[])
     return twin
 
 
