@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq, minimize
+from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import norm
 
