@@ -176,6 +176,7 @@ class Forks:
             self.ended[said["ended"]] = said["code"]
             return None
         assert said["started"] > 0, "the process that forks has died"
+        self.ended.pop(said["started"], None)  # of an earlier process that had this number
         return int(said["started"])
 
 

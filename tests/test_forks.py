@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tests import forks
@@ -52,3 +54,13 @@ def test_signals(number: int, code: int, said: str, tmp_path: Path) -> None:
     process.send_signal(number)
     assert process.wait(300) == code
     assert out.read_text() == said
+
+
+def test_a_number_that_another_process_had_before_says_nothing_of_its_end() -> None:
+    """Linux counts to 32,768 and starts again: a process once seemed to have ended, by the kill of an earlier one."""
+    told = iter([{"ended": 7, "code": -9}, {"started": 7}])
+    made = forks.Forks()
+    made._socket = Mock(recv=lambda size: json.dumps(next(told)).encode())
+    assert made._hear() is None
+    again = forks.Forked(made, made._hear(), [])
+    assert (again.pid, again.returncode) == (7, None)

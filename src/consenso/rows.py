@@ -195,7 +195,8 @@ class Rows:
         from consenso.kernels import exact_sums
 
         out = np.zeros((self.parties, self.features, columns), dtype=np.int64)
-        kernel: Any = exact_sums.sparse_exact_sums if self.is_sparse else exact_sums.dense_exact_sums
+        of_rows = exact_sums.sparse_exact_sums_of_one if columns == 1 else exact_sums.sparse_exact_sums
+        kernel: Any = of_rows if self.is_sparse else exact_sums.dense_exact_sums
         exact_sums.run_chunks(kernel, offsets, work, (*given, weights), step, out)
         return out.reshape(self.parties, -1)
 

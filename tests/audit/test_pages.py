@@ -12,7 +12,7 @@ import pytest
 from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.audit import Effort, audit, linear, unkind
 from consenso.audit.plot import draw
-from consenso.audit.table import BEGIN, END, Attacked, markdown, write_into
+from consenso.audit.table import BEGIN, END, WHY, Attacked, markdown, write_into
 from consenso.errors import InputError
 from consenso.losses import Logistic
 from consenso.planning.plan import plan
@@ -47,6 +47,24 @@ def test_a_figure_is_written(attacked: Attacked, tmp_path: Path) -> None:
 def test_where_nothing_is_claimed_there_is_no_figure(attacked: Attacked, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nothing is claimed"):
         draw(attacked.findings[0], tmp_path / "server.png")
+
+
+def test_rows_of_algorithms_that_were_not_attacked_are_kept(attacked: Attacked, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\n{END}\nafter\n")
+    write_into(page, markdown([attacked]))
+    others = page.read_text().replace("DualConsensusADMM", "IPADMM")
+    page.write_text(others.replace(END, f"\n{WHY}\n| --- | --- | --- | --- |\n| IPADMM | a | public | reason |\n{END}"))
+    for _ in range(2):
+        write_into(page, markdown([attacked], page))
+        lines = page.read_text().splitlines()
+        assert [line.split(" | ")[0] for line in lines if "party, replace-one" in line] == [
+            "| DualConsensusADMM",
+            "| IPADMM",
+        ]
+        assert lines.count("| IPADMM | a | public | reason |") == 1
+        assert lines[0] == "before"
+        assert lines[-1] == "after"
 
 
 def test_the_table(attacked: Attacked) -> None:

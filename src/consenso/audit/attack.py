@@ -189,8 +189,9 @@ def _attacks(
     brackets = [known.get(target.query.observer.key) for target in targets]
     if stacking is Stacking.NOTHING and effort.slow_trials is not None:
         trials = effort.slow_trials
-        told = {bracket.pair for bracket in brackets if bracket is not None}
-        candidates = [pair for pair in candidates if pair.what in told] or candidates[:SLOW_PAIRS]
+        told = {None if bracket is None else bracket.pair for bracket in brackets}
+        if None in told:
+            candidates = [pair for pair in candidates if pair.what in told] or candidates[:SLOW_PAIRS]
     best = _strongest(plan, watches, candidates, trials, effort, stacking, brackets)
     found: dict[int, Finding] = {}
     choices = sorted(set(best))

@@ -32,10 +32,10 @@ class Bracket:
     """The true epsilon of the strongest pair that is known, for linear losses, or why it is not known.
 
     kind: whether the pair shows exactly so much to the observer, at least so much, or at most. exact: None where there
-    is no such number, and then `why` says it. score: the log likelihood ratio of final models of the pair, where their
-    law is known. ideal: scores of so many runs of either world by the likelihood ratio of all that is seen. told:
-    whether the attack is told more than the observer sees, namely every answer of the hub. law: what the pair shows, as
-    an event, where that is known.
+    is no such number, and then `why` says it. pair: empty where it is not known which one shows the observer most.
+    score: the log likelihood ratio of final models of the pair, where their law is known. ideal: scores of so many runs
+    of either world by the likelihood ratio of all that is seen. told: whether the attack is told more than the observer
+    sees, namely every answer of the hub. law: what the pair shows, as an event, where that is known.
     """
 
     exact: float | None = None
@@ -106,7 +106,7 @@ class Finding:
         known = self.bracket
         if known.exact is None:
             return f"between {self.lower:.3g} and {self.claimed:.3g}: {known.why}"
-        value = f"{known.kind} {known.exact:.3g} for linear losses ({known.pair})"
+        value = f"{known.kind} {known.exact:.3g} for linear losses" + (f" ({known.pair})" if known.pair else "")
         if known.told:
             return (
                 f"between {known.exact:.3g} and {self.claimed:.3g} ({self.theorem}): {value} in its own rounds; told "

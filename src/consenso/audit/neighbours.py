@@ -17,6 +17,7 @@ from scipy import sparse
 from consenso.arrays import Array
 from consenso.losses import Huber
 from consenso.problem import Adjacency, Problem, Unit
+from consenso.regularizers import Unpenalized
 from consenso.shards import Shards
 
 # Targets of the linear problem lie this far out: no iterate gets to where its loss bends.
@@ -75,6 +76,11 @@ def unkind(problem: Problem, unit: Unit, adjacency: Adjacency, party: int) -> It
             ("opposite rows", silent, (axis, high), (-axis, high)),
             ("rows of other directions", silent, (axis, high), (flat, low)),
         ]
+    if isinstance(problem.regularizer, Unpenalized):
+        # The column of an intercept: nothing shortens it, centres it or leaves it out.
+        last = np.roll(axis, -1)
+        absent = (last, low) if adjacency == "replace-one" else None
+        pairs.append(("opposite gradients in the free column", silent, (last, high), absent))
     if problem.features > 1:
         pairs.append(
             ("all features at once", silent, (flat, high), (flat, low) if adjacency == "replace-one" else None)

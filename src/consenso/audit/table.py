@@ -13,6 +13,8 @@ from consenso.planning.plan import Plan
 
 BEGIN, END = "<!-- table of attacks: begin -->", "<!-- table of attacks: end -->"
 SIGNS = {"exactly": "", "at least": ">", "at most": "<"}
+ROW = "| algorithm | unit, adjacency | schedule, trust | eavesdropper | server | peer | public |"
+WHY = "| algorithm | schedule, trust | observer | why |"
 OBSERVERS = ("eavesdropper", "server", "peer", "public")
 
 
@@ -30,8 +32,11 @@ class Attacked:
         return f"{type(spec.schedule).__name__}, {spec.policy.trust}"
 
 
-def markdown(attacked: Iterable[Attacked]) -> str:
-    """One row for each algorithm and spec: claimed epsilon / proved lower bound and their ratio, by observer."""
+def markdown(attacked: Iterable[Attacked], page: Path | None = None) -> str:
+    """One row for each algorithm and spec: claimed epsilon / proved lower bound and their ratio, by observer.
+
+    page: whose table keeps the rows of algorithms that were not attacked.
+    """
     rows = list(attacked)
     tried = [finding for row in rows for finding in row.findings if finding.trials]
     if not tried:
@@ -46,16 +51,35 @@ def markdown(attacked: Iterable[Attacked]) -> str:
         "counts them; the party itself hears those of its own rounds. A dash: there is no such observer. inf: nothing "
         "is claimed.",
         "",
-        "| algorithm | unit, adjacency | schedule, trust | eavesdropper | server | peer | public |",
+        ROW,
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for row in rows:
-        by_observer = {finding.observer.partition(":")[0]: finding for finding in row.findings}
-        first = row.findings[0]
-        cells = [_cell(by_observer.get(observer)) for observer in OBSERVERS]
-        scope = f"{first.unit}, {first.adjacency}"
-        lines.append(f"| {first.algorithm} | {scope} | {row.spec} | {' | '.join(cells)} |")
-    return "\n".join([*lines, *_reasons(rows)]) + "\n"
+    cells, reasons = [_row(row) for row in rows], _reasons(rows)
+    if page is not None:
+        kept = _read(page).partition(BEGIN)[2].partition(END)[0].splitlines()
+        attacked_now = {_name(row) for row in cells}
+        cells, reasons = _keep_others(kept, cells, ROW, attacked_now), _keep_others(kept, reasons, WHY, attacked_now)
+    below = ["", f"Attacked to less than {ENOUGH:.0%}:", "", WHY, "| --- | --- | --- | --- |"] if reasons else []
+    return "\n".join([*lines, *cells, *below, *reasons]) + "\n"
+
+
+def _row(row: Attacked) -> str:
+    by_observer = {finding.observer.partition(":")[0]: finding for finding in row.findings}
+    first = row.findings[0]
+    cells = [_cell(by_observer.get(observer)) for observer in OBSERVERS]
+    return f"| {first.algorithm} | {first.unit}, {first.adjacency} | {row.spec} | {' | '.join(cells)} |"
+
+
+def _keep_others(before: list[str], rows: list[str], head: str, attacked: set[str]) -> list[str]:
+    """Rows, and those before that have as many cells as a head and are of other algorithms, in the order of these."""
+    no_rows = {*attacked, _name(head), "---"}
+    alike = [line for line in before if line.count(" | ") == head.count(" | ") and _name(line) not in no_rows]
+    return sorted([*alike, *rows], key=_name)
+
+
+def _name(row: str) -> str:
+    """The algorithm of a row."""
+    return row.split(" | ")[0].removeprefix("| ")
 
 
 def list_unexplained(attacked: Iterable[Attacked]) -> list[Finding]:
@@ -71,11 +95,7 @@ def _reasons(rows: list[Attacked]) -> list[str]:
             if finding.trials and finding.share < ENOUGH and finding.reason:
                 observers = why.setdefault((finding.algorithm, row.spec, finding.reason), [])
                 observers.append(finding.observer.partition(":")[0])
-    if not why:
-        return []
-    head = ["", f"Attacked to less than {ENOUGH:.0%}:", "", "| algorithm | schedule, trust | observer | why |"]
-    lines = [f"| {name} | {spec} | {', '.join(who)} | {reason} |" for (name, spec, reason), who in why.items()]
-    return [*head, "| --- | --- | --- | --- |", *lines]
+    return [f"| {name} | {spec} | {', '.join(who)} | {reason} |" for (name, spec, reason), who in why.items()]
 
 
 def _cell(finding: Finding | None) -> str:
@@ -98,12 +118,16 @@ def _exact(finding: Finding) -> str:
 def write_into(path: Path, table: str, markers: tuple[str, str] = (BEGIN, END)) -> None:
     """Put a table between the markers of a page."""
     first, last = markers
-    try:
-        page = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"write_into({str(path)!r}): the page cannot be read; name one that exists.") from error
+    page = _read(path)
     before, begin, rest = page.partition(first)
     _, end, after = rest.partition(last)
     if not begin or not end:
         raise InputError(f"write_into({str(path)!r}): the page lacks the lines {first!r} and {last!r}; add them.")
     path.write_text(f"{before}{first}\n\n{table}\n{last}{after}", encoding="utf-8")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"write_into({str(path)!r}): the page cannot be read; name one that exists.") from error

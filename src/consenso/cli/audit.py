@@ -72,7 +72,8 @@ def attack(
     as_json: Annotated[bool, typer.Option("--json", help="Findings as JSON.")] = False,
     out: Annotated[Path | None, typer.Option(help="A folder for findings and figures.", show_default=False)] = None,
     page: Annotated[
-        Path | None, typer.Option(help="A Markdown page whose table of attacks is written anew.", show_default=False)
+        Path | None,
+        typer.Option(help="A page whose table of attacks is written anew, or the rows of one.", show_default=False),
     ] = None,
 ) -> None:
     """Attack every guarantee of a plan and compare the epsilon that the attack proves with the one that is reported.
@@ -147,7 +148,7 @@ def attack(
     if out is not None:
         (out / "findings.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     if page is not None:
-        write_into(page, markdown(attacked))
+        write_into(page, markdown(attacked, None if everything else page))
     unexplained = list_unexplained(attacked)
     for finding in unexplained:
         typer.secho(f"no reason is known: {finding.sentence()}", fg=typer.colors.RED, err=True)

@@ -42,19 +42,38 @@ def dense_exact_sums(X: Any, weights: Array, chunks: IntArray, step: float, out:
 def sparse_exact_sums(
     data: Any, columns: Any, pointers: Any, features: int, weights: Array, chunks: IntArray, step: float, out: IntArray
 ) -> None:
-    """The same for compressed rows."""
+    """The same for compressed rows. Places are unsigned: Numba looks whether one that is signed counts from the end."""
     magic, inverse = 1.5 * 2.0**52 * step, 1.0 / step
-    outputs = weights.shape[1]
-    sums = np.empty((features, outputs))
+    outputs = np.uint64(weights.shape[1])
+    sums = np.empty((features, weights.shape[1]))
     for chunk in range(chunks.shape[0]):
         sums[:] = 0.0
         for row in range(chunks[chunk, 1], chunks[chunk, 2]):
-            for entry in range(pointers[row], pointers[row + 1]):
+            weight = weights[row]
+            for entry in range(np.uint64(pointers[row]), np.uint64(pointers[row + 1])):
+                value, total = data[entry], sums[np.uint64(columns[entry])]
                 for k in range(outputs):
-                    sums[columns[entry], k] += (weights[row, k] * data[entry] + magic) - magic
+                    total[k] += (weight[k] * value + magic) - magic
         for f in range(features):
             for k in range(outputs):
                 out[chunks[chunk, 0], f, k] += np.int64(sums[f, k] * inverse)
+
+
+@compile_kernel
+def sparse_exact_sums_of_one(
+    data: Any, columns: Any, pointers: Any, features: int, weights: Array, chunks: IntArray, step: float, out: IntArray
+) -> None:
+    """The same for one output, a fifth of the time: a loop over one number costs more than the number."""
+    magic, inverse = 1.5 * 2.0**52 * step, 1.0 / step
+    sums = np.empty(features)
+    for chunk in range(chunks.shape[0]):
+        sums[:] = 0.0
+        for row in range(chunks[chunk, 1], chunks[chunk, 2]):
+            weight = weights[row, 0]
+            for entry in range(np.uint64(pointers[row]), np.uint64(pointers[row + 1])):
+                sums[np.uint64(columns[entry])] += (weight * data[entry] + magic) - magic
+        for f in range(features):
+            out[chunks[chunk, 0], f, 0] += np.int64(sums[f] * inverse)
 
 
 def run_chunks(

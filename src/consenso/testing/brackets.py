@@ -55,8 +55,9 @@ def bracket(made: Plan, targets: Sequence[AuditTarget]) -> dict[str, Bracket]:
         key = target.query.observer.key
         known = exact.get(key) or followed.get(key)
         if known is None and most is not None:
-            told = f"{why}; so much whoever sees each release learns of the pair"
-            known = replace(most, kind="at most", why=told, ideal=None, law=None)
+            # Which pair shows this observer most is not known, but none shows more.
+            told = f"{why}; so much whoever sees each release learns of any of the pairs"
+            known = replace(most, kind="at most", why=told, pair="", ideal=None, law=None)
         known = known or Bracket(why=why or "no value can be computed")
         found[key] = replace(known, told=_is_told(made, target))
     return found
