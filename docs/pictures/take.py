@@ -1,7 +1,8 @@
 """Take the pictures of every page at two widths, in light and dark: `python docs/pictures/take.py`.
 
-It trains the demo, makes a forecast and a comparison, opens the explorer and the live page of a federation, and looks
-at all of them with a real browser.
+It trains the demo, attacks a run, makes a forecast and a comparison, opens the explorer and the live page of a
+federation, and looks at all of them with a real browser. `python docs/pictures/take.py live card` takes those pages
+only, and makes only what they need.
 """
 
 from __future__ import annotations
@@ -17,12 +18,40 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
+PAGES = (
+    *("demo", "report-central", "report-decentralized", "report-ward", "report-attacked"),
+    *("card", "forecast", "compare", "live", "explorer", "explorer-peers"),
+)
 CHROMIUM = "/usr/bin/chromium"
 WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 TALLEST = {1280: 1500, 390: 2200}  # pixels of a picture
 LONG = ("explorer-peers",)  # pages whose point is further down
+BEGIN = {"report-attacked": "h2:has-text('Attacked')"}  # where the picture of a long page begins
+PRINTED = ("report-attacked",)  # of these, what a printer gets
+PAPER = 718  # pixels between the margins of A4
+TRIALS = ("--trials", "4000", "--slow-trials", "400")  # of the attacks
+EPSILON = 2.0
 RUNS = 8  # of each study that is compared
 COLOURS = 96  # of a picture, which keeps it small
+ATTACKED = """
+title = "Five clinics, attacked"
+[data]
+dataset = "breast_cancer"
+holdout = 113
+[model]
+loss = "logistic"
+regularizer = {kind = "l2", strength = 0.01}
+intercept = true
+[privacy]
+epsilon = 2.0
+delta = 1e-5
+[setting]
+kind = "federated"
+trust = "secure-sum"
+algorithm = "DPSGD"
+rounds = 12
+split = {kind = "equal", parties = 5, seed = 0}
+"""
 
 
 @contextmanager
@@ -50,33 +79,64 @@ def take(browser: Any, name: str, address: str, ready: str | None = None) -> Non
                 page.wait_for_selector(ready, state="attached", timeout=600_000)
                 page.wait_for_function("() => !document.querySelector('[aria-busy=true]')", timeout=600_000)
             page.wait_for_timeout(300)
-            tall = min(TALLEST[width] * (1 + (name in LONG)), page.evaluate("document.documentElement.scrollHeight"))
+            top = page.locator(BEGIN[name]).bounding_box()["y"] if name in BEGIN else 0
+            whole = page.evaluate("document.documentElement.scrollHeight")
+            tall = min(TALLEST[width] * (1 + (name in LONG)), whole - top)
             over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert over <= 0, f"{name} is {over} pixels too wide at {width}"
-            shot = page.screenshot(full_page=True, clip={"x": 0, "y": 0, "width": width, "height": tall})
+            shot = page.screenshot(full_page=True, clip={"x": 0, "y": top, "width": width, "height": tall})
             image = Image.open(io.BytesIO(shot)).convert("RGB").quantize(COLOURS)
             image.save(FOLDER / f"{name}-{width}-{scheme}.png", optimize=True)
             page.close()
+    if name in PRINTED:
+        page = browser.new_page(viewport={"width": PAPER, "height": 800})
+        page.emulate_media(media="print")
+        page.goto(address)
+        shot = page.screenshot(full_page=True)
+        image = Image.open(io.BytesIO(shot)).convert("RGB").quantize(COLOURS)
+        image.save(FOLDER / f"{name}-print.png", optimize=True)
+        page.close()
 
 
-def list_pages(folder: Path, stack: ExitStack) -> Iterator[tuple[str, str, str | None]]:
-    """Every page: its name, its address, and what to wait for."""
+def list_pages(folder: Path, stack: ExitStack, wanted: set[str]) -> Iterator[tuple[str, str, str | None]]:
+    """Every page that is wanted: its name, its address, and what to wait for."""
     from rich.console import Console
 
     from consenso.demo import train, write
+    from consenso.demo.studies import write_studies
     from consenso.study import Study
 
-    made = write(train(2.0, folder, Console(stderr=True)))
-    yield "demo", made.as_uri(), None
-    for name in ("central", "decentralized", "ward"):
+    studies = write_studies(folder, EPSILON)
+    reports = [name for name in ("central", "decentralized", "ward") if f"report-{name}" in wanted]
+    if reports or "demo" in wanted:
+        yield "demo", write(train(EPSILON, folder, Console(stderr=True))).as_uri(), None
+    for name in reports:
         yield f"report-{name}", (folder / name / "report.html").as_uri(), None
-    yield "card", _notebook(folder).as_uri(), None
-    yield from _simulated(folder)
-    yield "live", stack.enter_context(_live()), "#parties tr"
-    yield "explorer", stack.enter_context(_explorer(folder / "federated.toml")), "#picture svg"
-    trees = folder / "trees.toml"  # where pairs of peers differ
-    trees.write_text(Study.load(folder / "decentralized.toml").change({"setting.trust": "tree"}).to_toml())
-    yield "explorer-peers", stack.enter_context(_explorer(trees)), "#graph svg"
+    if "report-attacked" in wanted:
+        yield "report-attacked", _attacked(folder).as_uri(), None
+    if "card" in wanted:
+        yield "card", _notebook(folder).as_uri(), None
+    if "forecast" in wanted:
+        yield "forecast", _forecast(folder).as_uri(), None
+    if "compare" in wanted:
+        yield "compare", _compare(folder).as_uri(), None
+    if "live" in wanted:
+        yield "live", stack.enter_context(_live()), "#parties tr"
+    if "explorer" in wanted:
+        yield "explorer", stack.enter_context(_explorer(studies["federated"])), "#picture svg"
+    if "explorer-peers" in wanted:
+        trees = folder / "trees.toml"  # where pairs of peers differ
+        trees.write_text(Study.load(studies["decentralized"]).change({"setting.trust": "tree"}).to_toml())
+        yield "explorer-peers", stack.enter_context(_explorer(trees)), "#graph svg"
+
+
+def _attacked(folder: Path) -> Path:
+    """The report of a run of five clinics whose guarantees were attacked."""
+    study, run = folder / "attacked.toml", folder / "attacked"
+    study.write_text(ATTACKED, encoding="utf-8")
+    for asked in (["train", study, "--out", run], ["audit", study, *TRIALS, "--out", run / "audit"], ["report", run]):
+        subprocess.run([sys.executable, "-m", "consenso", *map(str, asked)], check=True)
+    return run / "report.html"
 
 
 def _notebook(folder: Path) -> Path:
@@ -91,16 +151,21 @@ def _notebook(folder: Path) -> Path:
     return made
 
 
-def _simulated(folder: Path) -> Iterator[tuple[str, str, str | None]]:
-    """A forecast, and the three settings compared over six budgets: the picture of the README."""
-    from consenso.cli.compare import draw, train_repeatedly
+def _forecast(folder: Path) -> Path:
     from consenso.report.expected import forecast_html
     from consenso.study import Study
     from consenso.study.forecast import forecast
 
     made = folder / "forecast.html"
     made.write_text(forecast_html(forecast(Study.load(folder / "central.toml"))), encoding="utf-8")
-    yield "forecast", made.as_uri(), None
+    return made
+
+
+def _compare(folder: Path) -> Path:
+    """The three settings compared over six budgets: the picture of the README."""
+    from consenso.cli.compare import draw, train_repeatedly
+    from consenso.study import Study
+
     studies = [
         (f"{name}-{epsilon:g}", Study.load(folder / f"{name}.toml").with_epsilon(epsilon))
         for name in ("central", "federated", "decentralized")
@@ -111,7 +176,7 @@ def _simulated(folder: Path) -> Iterator[tuple[str, str, str | None]]:
     assert drawn is not None
     page, picture, *_ = drawn.write(folder / "compare", "compare")
     (FOLDER / "settings.svg").write_text(picture.read_text(encoding="utf-8"), encoding="utf-8")
-    yield "compare", page.as_uri(), None
+    return page
 
 
 @contextmanager
@@ -154,13 +219,16 @@ def _explorer(study: Path) -> Iterator[str]:
 
 
 def main() -> None:
-    """Take all pictures, or those whose names are given."""
-    wanted = set(sys.argv[1:])
+    """Take all pictures, or those of the pages that are named."""
+    wanted = set(sys.argv[1:]) or set(PAGES)
+    unknown = wanted - set(PAGES)
+    if unknown:
+        sys.exit(f"{', '.join(sorted(unknown))}: the pages are {', '.join(PAGES)}.")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         browser = stack.enter_context(open_browser())
-        for name, address, ready in list_pages(folder, stack):
-            if not wanted or name in wanted:
+        for name, address, ready in list_pages(folder, stack, wanted):
+            if name in wanted:
                 take(browser, name, address, ready)
 
 

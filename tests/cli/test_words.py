@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import typer
 
@@ -55,8 +56,16 @@ def test_the_version(answers: Any) -> None:
 
 # Arguments, words of the message. Every one is bad input.
 ERRORS = [
-    (["trian"], "No such command 'trian'"),
-    (["plan"], "Missing argument 'STUDY'"),
+    (["trian"], "trian: there is no such command; did you mean train?"),
+    (["ledger", "sho"], "sho: there is no such command; did you mean show?"),
+    (["plan"], "STUDY is missing: A study."),
+    (["plan", "study.toml", "other.toml"], "other.toml: more than the command takes, which is STUDY."),
+    (["plan", "study.toml", "--epsilom", "1"], "--epsilom: there is no such option; did you mean --epsilon?"),
+    (["train", "study.toml", "--engine", "daks"], "--engine daks: process or dask is needed; did you mean dask?"),
+    (["train", "study.toml", "--out"], "--out needs a value after it."),
+    (["train", "study.toml", "--out", "table.csv"], "table.csv: "),
+    (["audit", "DPSGD", "--trials", "5"], "--trials 5: a whole number of at least 100 is needed."),
+    (["explore", "study.toml", "--port", "70000"], "--port 70000: a whole number from 0 to 65535 is needed."),
     (["plan", "nowhere.toml"], "nowhere.toml: a study cannot be read there"),
     (["plan", "study.toml", "--epsilon", "-1"], "--epsilon -1: privacy.epsilon = -1.0: epsilon is positive"),
     (["train", "study.toml", "--epsilon", "nan"], "--epsilon nan: privacy.epsilon"),
@@ -102,6 +111,14 @@ ERRORS = [
     (["peer", "nowhere.toml", "--name", "a", "--data", "a", "--certs", "."], "a study cannot be read there"),
     (["flower", "build", "nowhere.toml", "--out", "x"], "a study cannot be read there"),
     (["certs", "issue", "a", "--ca", "nowhere", "--out", "x"], "nowhere"),
+    (["ledger", "create", "table.csv", "--dataset", "x", "--epsilon", "1", "--delta", "0.1"], "the file exists"),
+    (["study", "new", "n.toml", "--dataset", "digits", "--strength", "-1", "--defaults"], "strength"),
+    (["study", "new", "n.toml", "--dataset", "digits", "--trust", "local", "--defaults"], "--trust local: a federated"),
+    (["serve", "study.toml", "--listen", "x:1", "--certs", ".", "--patience", "nan"], "--patience nan: a number of"),
+    (["serve", "study.toml", "--listen", "x:1", "--certs", ".", "--status-port", "70000"], "from 0 to 65535"),
+    (["certs", "init", "n", "--days", "9999999"], "--days 9999999: a whole number from 1 to 36500 is needed."),
+    (["forecast", "study.toml", "--out", "table.csv"], "--out table.csv: it exists and is not a folder"),
+    (["demo", "--out", "table.csv"], "--out table.csv: it exists and is not a folder"),
     (["demo", "--epsilon", "0", "--out", "d"], "epsilon"),
 ]  # fmt: skip
 
@@ -119,9 +136,48 @@ def test_every_error_is_in_words_with_exit_code_two(
     assert "Traceback" not in told
     assert not out.strip(), "nothing is printed before an error"
     assert "%" not in told.partition("consenso: ")[0], "no progress either"
-    for python in ("Card.", "Study.", "Ledger.", "Schema.", "=...", "audit(", "report("):
+    for python in ("Card.", "Study.", "Ledger.", "Schema.", "=...", "audit(", "report(", "Safe()"):
         assert python not in plain
-    assert [path for path in sorted(patients.iterdir()) if path.name != "d"] == before
+    assert sorted(patients.iterdir()) == before
+
+
+# Words of the parser's libraries and of Python.
+FOREIGN = (
+    "valid float",
+    "valid integer",
+    "Invalid value",
+    "Missing",
+    "No such",
+    "argument",
+    "Usage",
+    "Traceback",
+    "Errno",
+)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_says_what_it_takes(name: str, answers: Any) -> None:
+    """A word where a number or one of few words is needed, an option that nobody knows, something left out."""
+    shown = []
+    for option in COMMANDS[name].params:
+        flag = option.opts[0]
+        if isinstance(option.type, click.types.IntParamType | click.types.FloatParamType | click.Choice):
+            code, out, told = answers(*name.split(), flag, "abc")
+            assert f"{flag} abc: " in told
+            assert " is needed." in told
+            shown.append((code, out, told))
+        if flag.startswith("--") and not option.is_flag:
+            shown.append(answers(*name.split(), flag))
+            assert shown[-1][2] == f"consenso: {flag} needs a value after it.\n"
+    shown.append(answers(*name.split(), "--nonsense"))
+    assert "--nonsense: there is no such option" in shown[-1][2]
+    if any(option.required for option in COMMANDS[name].params):
+        shown.append(answers(*name.split()))
+        assert " is missing: " in shown[-1][2]
+    for code, out, told in shown:
+        assert (code, out) == (2, "")
+        assert told.startswith("consenso: ")
+        assert not [word for word in FOREIGN if word in told], told
 
 
 def test_every_command_has_an_error_path_in_this_file() -> None:
@@ -182,6 +238,6 @@ def test_ctrl_c_ends_any_command_with_130(answers: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr("consenso.datasets.describe", interrupt)
     code, out, told = answers("data", "describe", "digits")
     assert (code, out) == (130, "")
-    assert "Traceback" not in told
+    assert told == "consenso: stopped\n"
     monkeypatch.setattr(typer, "prompt", lambda *_, **__: (_ for _ in ()).throw(typer.Abort()))
     assert answers("study", "new", tmp_path / "n.toml")[0] == 130

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,21 @@ def test_every_attacked_claim_is_in_the_report(folder: Path) -> None:
     assert "30 canaries were among the records of this run" in section
     assert "errors of the attacks with their intervals" in section
     assert "REFUTED" not in section
+    # Two observers with the same promise have one claimed curve, and their common reason stands once.
+    assert section.count(">claimed, ") == 1
+    reasons = re.findall("<li>.*?: (.*?)</li>", section)
+    assert len(reasons) == len(set(reasons))
+
+
+def test_what_is_claimed_is_rounded_up_and_what_is_proved_down(folder: Path) -> None:
+    path = folder / "audit" / "findings.json"
+    kept = path.read_text()
+    found = json.loads(kept)
+    found[0] |= {"claimed": 1.17109, "lower": 0.071219}
+    path.write_text(json.dumps(found))
+    page = report_html(read_run(folder))
+    path.write_text(kept)
+    assert "<td class='number'>1.172</td><td class='number'>0.0712</td>" in page
 
 
 def test_without_an_audit_there_is_no_section_and_a_spoilt_one_is_refused(folder: Path) -> None:

@@ -14,6 +14,7 @@ from tests import forks
 
 from consenso.errors import ConsensoError
 from consenso.privacy.accountants import tradeoff
+from consenso.privacy.card.entry import round_down
 from consenso.privacy.card.odds import event_of, most_caught
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.ledger.costs import charges_of
@@ -182,7 +183,7 @@ def test_the_ledger_is_told_and_drawn(folder, tmp_path):
         ledger.reserve(f"run {place}", charges_of([run.plan.guarantee(Public(), 1e-5)]), what="a fit")
     page = report_html(run)
     (balance,) = ledger.balances()
-    assert f"Left after 2 runs: {number_text(balance.left)} of epsilon 8" in page
+    assert f"Left after 2 runs: {round_down(balance.left)} of epsilon 8" in page
     assert "Budget spent over the runs" in page
 
 

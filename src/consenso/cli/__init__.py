@@ -10,9 +10,11 @@ import importlib
 import pkgutil
 import re
 import sys
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
+import click
 import typer
+from typer.core import TyperGroup
 
 from consenso.errors import ConsensoError
 from consenso.version import __version__
@@ -36,10 +38,22 @@ Exit codes of every command: 0 fine, 1 a check failed, 2 bad input, 130 stopped 
 """
 
 
+class Commands(TyperGroup):
+    """All commands; Ctrl-C in any of them ends it with one line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        # Typer would make an exit of it that says nothing.
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None
+
+
 def build() -> typer.Typer:
     """The application with every command of this package."""
     app = typer.Typer(
         name="consenso",
+        cls=Commands,
         help=HELP,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -68,17 +82,32 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; an error of this library is one message on standard error and exit code 2."""
+    """Run the command line; what is wrong is one message on standard error and exit code 2."""
     try:
-        build()()
+        sys.exit(build()(standalone_mode=False))
+    except click.exceptions.NoArgsIsHelpError as error:
+        typer.echo(error.ctx.get_help() if error.ctx else "", nl=False)
+        sys.exit(BAD_INPUT)
+    except click.ClickException as error:
+        from consenso.cli.mistakes import explain
+
+        _refuse(explain(error))
     except ConsensoError as error:
-        typer.secho(f"consenso: {in_words(str(error))}", fg=typer.colors.RED, err=True)
-        sys.exit(BAD_INPUT)
+        _refuse(in_words(str(error)))
     except MemoryError:
-        typer.secho("consenso: not enough memory for this study on this machine.", fg=typer.colors.RED, err=True)
-        sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
+        _refuse("not enough memory for this study on this machine.")
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _refuse(f"{error.filename}: {error.strerror}.")
+    except (KeyboardInterrupt, click.Abort):
+        typer.secho("consenso: stopped", fg=typer.colors.YELLOW, err=True)
         sys.exit(STOPPED)
+
+
+def _refuse(message: str) -> NoReturn:
+    typer.secho(f"consenso: {message}", fg=typer.colors.RED, err=True)
+    sys.exit(BAD_INPUT)
 
 
 def in_words(message: str) -> str:

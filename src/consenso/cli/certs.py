@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+DaysOption = Annotated[int, typer.Option(help="How long it is valid.", min=1, max=100 * 365)]
+
 group = typer.Typer(
     no_args_is_help=True,
     help="Certificates for a federation: one authority, one certificate for the server and one for each party.\n\n"
@@ -23,7 +25,7 @@ def register(app: typer.Typer) -> None:
 def init(
     folder: Annotated[Path, typer.Argument(help="A new folder for the authority.", show_default=False)],
     name: Annotated[str, typer.Option(help="Name of the authority.")] = "consenso",
-    days: Annotated[int, typer.Option(help="How long it is valid.")] = 3650,
+    days: DaysOption = 3650,
 ) -> None:
     """Make an authority. Whoever has its key can issue any name: keep the folder off the machines of the run.
 
@@ -47,7 +49,7 @@ def issue(
             help="Name or address under which others dial this one; repeat for several. By default localhost."
         ),
     ] = None,
-    days: Annotated[int, typer.Option(help="How long it is valid.")] = 365,
+    days: DaysOption = 365,
 ) -> None:
     """Issue the certificate of one party: hand it the folder, and nobody else.
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from consenso.cli.reading import check_folder
+
 
 def register(app: typer.Typer) -> None:
     app.command(name="demo")(run)
@@ -36,6 +38,7 @@ def run(
     from consenso.demo import markdown, show, train, write
     from consenso.demo.page import MARKERS
 
+    check_folder(out)
     outcome = train(epsilon, out, Console(stderr=True, quiet=as_json))
     made = write(outcome)
     if page is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from consenso.cli.completing import complete_studies
-from consenso.cli.reading import read_numbers, read_study, simulate_with_bar
+from consenso.cli.reading import check_folder, read_numbers, read_study, simulate_with_bar
 
 if TYPE_CHECKING:
     from consenso.study.forecast import Forecast
@@ -44,6 +44,8 @@ def show(
     from consenso.study.forecast import forecast
 
     loaded, budgets = read_study(study), read_numbers(epsilon)
+    if out is not None:
+        check_folder(out)
     found = simulate_with_bar(
         lambda tell: forecast(loaded, budgets, public=public, runs=runs, progress=tell), quiet=as_json
     )

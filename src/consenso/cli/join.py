@@ -10,6 +10,7 @@ import typer
 from consenso.cli import STOPPED
 from consenso.cli.cluster import Engine, EngineOption, SchedulerOption, cluster
 from consenso.cli.completing import complete_studies
+from consenso.cli.reading import PortOption
 
 
 def register(app: typer.Typer) -> None:
@@ -41,10 +42,7 @@ def join(
         Path | None, typer.Option(help="Folder for the model and the card; by default ./<party>.run.")
     ] = None,
     label: Annotated[str, typer.Option(help="Tells repeated runs of one study apart; the same for everybody.")] = "1",
-    status_port: Annotated[
-        int | None,
-        typer.Option(help="Serve a live page (and JSON) on this port of the loopback address; 0 for any."),
-    ] = None,
+    status_port: PortOption = None,
     engine: EngineOption = Engine.process,
     scheduler: SchedulerOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a panel.")] = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from consenso.cli import in_words
 from consenso.cli.completing import complete_ledgers
 from consenso.errors import TamperError
 
@@ -199,7 +200,7 @@ def _report_tampering() -> Iterator[None]:
     try:
         yield
     except TamperError as error:
-        typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
+        typer.secho(f"consenso: {in_words(str(error))}", fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from error
 
 

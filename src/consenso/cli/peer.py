@@ -9,6 +9,7 @@ import typer
 
 from consenso.cli import STOPPED
 from consenso.cli.completing import complete_studies
+from consenso.cli.reading import PortOption, check_seconds
 
 
 def register(app: typer.Typer) -> None:
@@ -46,11 +47,10 @@ def peer(
         Path | None, typer.Option(help="Folder for the model and the card; by default ./<name>.run.")
     ] = None,
     label: Annotated[str, typer.Option(help="Tells repeated runs of one study apart; the same for everybody.")] = "1",
-    linger: Annotated[float, typer.Option(help="Seconds to wait in the end for neighbours that are not done.")] = 60.0,
-    status_port: Annotated[
-        int | None,
-        typer.Option(help="Serve a live page (and JSON) on this port of the loopback address; 0 for any."),
-    ] = None,
+    linger: Annotated[
+        float, typer.Option(help="Seconds to wait in the end for neighbours that are not done.", callback=check_seconds)
+    ] = 60.0,
+    status_port: PortOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a panel.")] = False,
 ) -> None:
     """Take part in a graph of peers: hear your neighbours round by round, or hand a walk's token on.

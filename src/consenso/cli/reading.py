@@ -23,6 +23,33 @@ EpsilonOption = Annotated[
 ]
 
 
+PortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--status-port",
+        help="Serve a live page (and JSON) on this port of the loopback address; 0 for any.",
+        min=0,
+        max=65535,
+    ),
+]
+
+
+MOST_SECONDS = 10**8  # three years
+
+
+def check_seconds(param: typer.CallbackParam, seconds: float) -> float:
+    """Seconds to wait."""
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise InputError(f"{param.opts[0]} {seconds:g}: a number of seconds from 0 to {MOST_SECONDS} is needed.")
+    return seconds
+
+
+def check_folder(folder: Path) -> None:
+    """Where something will be written must be a folder, or be free: told before long work, not after it."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--out {folder}: it exists and is not a folder; choose another place.")
+
+
 def read_study(path: Path, epsilon: float | None = None) -> Study:
     """The study of a file, and its doubts on standard error."""
     from consenso.study import Study

@@ -9,6 +9,7 @@ import typer
 
 from consenso.cli import STOPPED
 from consenso.cli.completing import complete_studies
+from consenso.cli.reading import PortOption, check_seconds
 
 
 def register(app: typer.Typer) -> None:
@@ -31,13 +32,15 @@ def serve(
     ] = None,
     label: Annotated[str, typer.Option(help="Tells repeated runs of one study apart; the same for everybody.")] = "1",
     patience: Annotated[
-        float, typer.Option(help="Seconds after which a sampled round goes on without those who did not answer.")
+        float,
+        typer.Option(
+            help="Seconds after which a sampled round goes on without those who did not answer.", callback=check_seconds
+        ),
     ] = 60.0,
-    linger: Annotated[float, typer.Option(help="Seconds to wait in the end for parties to take the model.")] = 60.0,
-    status_port: Annotated[
-        int | None,
-        typer.Option(help="Serve a live page (and JSON) on this port of the loopback address; 0 for any."),
-    ] = None,
+    linger: Annotated[
+        float, typer.Option(help="Seconds to wait in the end for parties to take the model.", callback=check_seconds)
+    ] = 60.0,
+    status_port: PortOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a panel.")] = False,
 ) -> None:
     """Run a federation: wait for the parties of the study, ask them round by round, write the folder of the run.

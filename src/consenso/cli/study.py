@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from consenso.cli import STOPPED
 from consenso.cli.completing import complete_data_sets, complete_studies
 from consenso.cli.reading import count_parties, read_study
 from consenso.conventions import default_delta
@@ -18,6 +18,8 @@ from consenso.registry import nearest
 
 if TYPE_CHECKING:
     from consenso.study import Study
+
+Number = TypeVar("Number", int, float)
 
 SETTINGS = ("central", "federated", "decentralized")
 HEAD = "# A study: consenso study check FILE, consenso plan FILE, consenso train FILE. Keys: docs/study.md.\n"
@@ -92,7 +94,7 @@ def new(
     ] = None,
     table: Annotated[str | None, typer.Option(help="A private table (.csv, .parquet, .npz or .libsvm).")] = None,
     schema: Annotated[str | None, typer.Option(help="The public schema of the table.")] = None,
-    rows: Annotated[int | None, typer.Option(help="The public number of records of the table.")] = None,
+    rows: Annotated[int | None, typer.Option(help="The public number of records of the table.", min=1)] = None,
     target_bound: Annotated[
         float | None, typer.Option(help="Public bound on the targets of a catalogued regression.")
     ] = None,
@@ -155,23 +157,25 @@ class _Answers:
             return default
         asked = f"{question} ({', '.join(choices)})" if choices else question
         while True:
-            answer = str(_prompt(asked, default=default, show_default=bool(default))).strip()
+            answer = str(typer.prompt(asked, default=default, show_default=bool(default))).strip()
             if not choices or answer in choices:
                 return answer
             typer.echo(f"{answer!r}: {nearest(answer, choices)}")
 
     def number(self, question: str, default: float) -> float:
-        return default if self.quiet else float(_prompt(question, default=default, type=float))
+        return default if self.quiet else _ask_for(float, "a number", question, default)
 
     def count(self, question: str, default: int) -> int:
-        return default if self.quiet else int(_prompt(question, default=default, type=int))
+        return default if self.quiet else _ask_for(int, "a whole number", question, default)
 
 
-def _prompt(question: str, **options: Any) -> Any:
-    try:
-        return typer.prompt(question, **options)
-    except typer.Abort:
-        raise typer.Exit(STOPPED) from None
+def _ask_for(kind: Callable[[str], Number], needed: str, question: str, default: Number) -> Number:
+    while True:
+        answer = str(typer.prompt(question, default=str(default))).strip()
+        try:
+            return kind(answer)
+        except ValueError:
+            typer.echo(f"{answer!r}: {needed} is needed.")
 
 
 def _data(
@@ -221,7 +225,7 @@ def _model(ask: _Answers, task: str, loss: str | None, strength: float | None) -
     usual = {"binary": "logistic", "multiclass": "softmax", "regression": "huber"}[task]
     chosen = loss or ask.text("Loss", usual)
     amount = ask.number("Strength of the squared penalty", 1e-3) if strength is None else strength
-    penalty: Any = {"kind": "l2", "strength": amount} if amount > 0 else "none"
+    penalty: Any = "none" if amount == 0 else {"kind": "l2", "strength": amount}
     return {"loss": chosen, "regularizer": penalty, "intercept": True}
 
 
@@ -229,6 +233,8 @@ def _setting(ask: _Answers, setting: str | None, parties: int | None, trust: str
     kind = setting or ask.text("Who holds the data", "central", SETTINGS)
     if kind not in SETTINGS:
         raise InputError(f"--setting {kind}: {nearest(kind, SETTINGS)}")
+    if trust is not None and kind != "federated":
+        raise InputError(f"--trust {trust}: a federated setting has a trust, a {kind} one has none here; leave it out.")
     if kind == "central":
         return {"kind": kind}
     many = parties if parties is not None else ask.count("Simulated parties", 20)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from consenso.conventions import LARGEST_DELTA
+from consenso.privacy.calibrate import EpsilonDelta
 
 DELTA = LARGEST_DELTA
 RECORDS, PUBLIC = 6000, 1500
@@ -111,6 +112,7 @@ kind = "central"
 
 def write_studies(folder: Path, epsilon: float) -> dict[str, Path]:
     """Write every study and the tables of the ward; the paths by name."""
+    EpsilonDelta(epsilon=epsilon, delta=DELTA)  # refuses a budget that is none before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(7)
     weights = np.zeros(COLUMNS)

@@ -12,8 +12,10 @@ from consenso.errors import InputError
 from consenso.pages import table
 from consenso.privacy.accountants import tradeoff
 from consenso.privacy.card.depths import observer_name
+from consenso.privacy.card.entry import round_down, round_up
 from consenso.privacy.card.odds import event_of
 from consenso.report.charts import Axis, Series, line_chart, number_text
+from consenso.report.promised import group_entries
 from consenso.report.reading import ATTACKS, RunFiles
 from consenso.study.audited import AUDIT
 
@@ -39,25 +41,25 @@ def _attacks(run: RunFiles) -> str:
     rows = [
         [
             observer_name(str(each["observer"])),
-            number_text(float(each["claimed"])),
-            number_text(float(each["lower"])),
+            round_up(float(each["claimed"])),
+            round_down(float(each["lower"]), digits=3),
             f"{float(each['share']):.0%}",
             _verdict(each),
         ]
         for each in tried
     ]
-    reasons = "".join(
-        f"<li>{escape(observer_name(str(each['observer'])))}: {escape(str(each['reason']))}</li>"
-        for each in tried
-        if each.get("reason")
-    )
+    reasons: dict[str, list[str]] = {}
+    for each in tried:
+        if each.get("reason"):
+            reasons.setdefault(str(each["reason"]), []).append(observer_name(str(each["observer"])))
+    listed = "".join(f"<li>{escape(', '.join(who))}: {escape(reason)}</li>" for reason, who in reasons.items())
     sure = min(float(each["confidence"]) for each in tried)
     caption = f"epsilon at delta {float(tried[0]['delta']):g}; proved with confidence {sure:g}"
     return (
         "<p>The guarantees were attacked with simulated runs on the worst data that are known. What an attack proves "
         "is a lower bound: the truth lies between it and the claim.</p>"
         f"{table(HEADS, rows, numbers=frozenset((1, 2, 3)), caption=caption)}"
-        f"{_picture(run, tried)}" + (f"<ul class='quiet'>{reasons}</ul>" if reasons else "")
+        f"{_picture(run, tried)}" + (f"<ul class='quiet'>{listed}</ul>" if listed else "")
     )
 
 
@@ -68,30 +70,31 @@ def _verdict(finding: Any) -> str:
 def _picture(run: RunFiles, tried: list[Any]) -> str:
     """Each attacked point as a corner, from which its errors may reach so far with the stated confidence."""
     alarms = np.concatenate([np.geomspace(1e-4, 0.01, 20), np.linspace(0.015, 1.0, 180)])
-    series = []
-    promised = {entry.observer: entry for entry in run.entries()}
-    for finding in tried:
-        observer, errors = str(finding["observer"]), finding.get("errors")
-        if errors is None or observer not in promised:
+    counted = {str(finding["observer"]): finding["errors"] for finding in tried if finding.get("errors") is not None}
+    claimed, attacked = [], []
+    for alike in group_entries(run):
+        names = [entry.observer for entry in alike if entry.observer in counted]
+        if not names:
             continue
-        name = observer_name(observer)
-        missed = tradeoff(event_of(promised[observer]), alarms)
-        series.append(Series(name=f"claimed, {name}", x=alarms.tolist(), y=missed.tolist(), quiet=True))
-        far, alarm, miss, most = (float(errors[rate]) for rate in RATES)
-        if not all(math.isfinite(each) for each in (far, alarm, miss, most)):
-            raise ValueError
-        series.append(Series(name=f"attacked, {name}", x=[far, alarm, alarm], y=[miss, miss, most]))
-    if not series:
+        missed, who = tradeoff(event_of(alike[0]), alarms), ", ".join(map(observer_name, names))
+        claimed.append(Series(name=f"claimed, {who}", x=alarms.tolist(), y=missed.tolist(), quiet=True))
+        for name in names:
+            far, alarm, miss, most = (float(counted[name][rate]) for rate in RATES)
+            if not all(math.isfinite(each) for each in (far, alarm, miss, most)):
+                raise ValueError
+            corner = Series(name=f"attacked, {observer_name(name)}", x=[far, alarm, alarm], y=[miss, miss, most])
+            attacked.append(corner)
+    if not attacked:
         return ""
     chart = line_chart(
-        series,
+        [*claimed, *attacked],
         x=Axis(label="share of false alarms", limits=(0.0, 1.0)),
         y=Axis(label="share of cases missed", limits=(0.0, 1.0)),
         title="Claimed trade-off curves, and the errors of the attacks with their intervals",
     )
     return (
-        f"{chart}<p class='quiet'>An attack below its claimed curve would refute it. The corner is what was counted; "
-        "the lines reach to the most that chance explains.</p>"
+        f"{chart}<p class='quiet'>A corner is what was counted; its lines reach to the most that chance explains. An "
+        "attack refutes its claim if both of their ends lie below the claimed curve.</p>"
     )
 
 

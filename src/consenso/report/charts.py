@@ -43,6 +43,7 @@ class Axis:
     limits: tuple[float, float] | None = None
     zero: bool = True  # whether a linear axis shows zero
     percent: bool = False
+    whole: bool = False  # counts things, of which there is no half
 
     def show(self, value: float) -> str:
         """A value as its tick is labelled."""
@@ -73,6 +74,7 @@ class Axis:
         raw = (high - low) / 5
         power = 10 ** math.floor(math.log10(raw))
         step = min((m * power for m in (1, 2, 2.5, 5, 10)), key=lambda width: abs(width - raw))
+        step = max(1.0, round(step)) if self.whole else step
         first = math.ceil(low / step - 1e-9)
         return [index * step for index in range(first, math.floor(high / step + 1e-9) + 1)]
 

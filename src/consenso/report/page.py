@@ -107,7 +107,7 @@ def _noise(run: RunFiles) -> str:
         series.append(Series(name=f"most that one {unit} can change {curve.name}", x=curve.rounds, y=curve.bounds))
     chart = line_chart(
         series,
-        x=Axis(label="round"),
+        x=Axis(label="round", whole=True),
         y=Axis(label="size, in the unit of the release", log=True),
         title="Noise against the largest change by one unit, over the rounds",
     )
@@ -135,7 +135,7 @@ def _movement(run: RunFiles) -> str:
                 y=moved,
             )
         ],
-        x=Axis(label="round"),
+        x=Axis(label="round", whole=True),
         y=Axis(label="how far the model moved", log=True),
         title="Movement of the model over the rounds",
     )
@@ -169,7 +169,8 @@ def _parameters(run: RunFiles) -> str:
         ["versions", facts_text(card.versions)],
     ]
     study = f"<details><summary>The study</summary><pre>{escape(run.study)}</pre></details>" if run.study else ""
-    return table(["what", "value"], rows) + study
+    every = table(["what", "value"], rows)
+    return f"<details><summary>Everything that the guarantees follow from</summary>{every}</details>{study}"
 
 
 def _verify(run: RunFiles) -> str:

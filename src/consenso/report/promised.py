@@ -12,7 +12,7 @@ from consenso.pages import table
 from consenso.privacy.accountants import best, tradeoff
 from consenso.privacy.card import Card
 from consenso.privacy.card.depths import Overview, observer_name
-from consenso.privacy.card.entry import Entry
+from consenso.privacy.card.entry import Entry, round_down
 from consenso.privacy.card.odds import event_of
 from consenso.privacy.card.text import figures_text, spread_text
 from consenso.privacy.guarantee import is_useful
@@ -120,11 +120,12 @@ def ledger_text(run: RunFiles) -> str:
     if found is None:
         return "A ledger was charged; it is not on the machine that made this page."
     told = [
-        f"{number_text(max(balance.left, 0.0))} of epsilon {number_text(balance.budget.epsilon)} against "
+        f"{round_down(max(balance.left, 0.0))} of epsilon {number_text(balance.budget.epsilon)} against "
         f"{observer_name(balance.budget.observer)}"
         for balance in found[0]
     ]
-    return f"Left after {len(found[1])} runs: {'; '.join(told)}."
+    runs = "1 run" if len(found[1]) == 1 else f"{len(found[1])} runs"
+    return f"Left after {runs}: {'; '.join(told)}."
 
 
 def ledger_html(run: RunFiles) -> str:
@@ -142,7 +143,10 @@ def ledger_html(run: RunFiles) -> str:
         whole = [balance.budget.epsilon] * len(places)
         series.append(Series(name=f"budget, {observer_name(balance.budget.observer)}", x=places, y=whole, quiet=True))
     chart = line_chart(
-        series, x=Axis(label="runs on this data set"), y=Axis(label="epsilon"), title="Budget spent over the runs"
+        series,
+        x=Axis(label="runs on this data set", whole=True),
+        y=Axis(label="epsilon"),
+        title="Budget spent over the runs",
     )
     listed = [[each.time[:19].replace("T", " "), each.what, each.state] for each in runs]
     return f"<h2>The ledger</h2>{chart}{table(['time', 'run', 'state'], listed)}"

@@ -22,6 +22,8 @@ WARNING = (
     "figures below are those of the same run with a sampler that keeps its noise secret."
 )
 
+TINY = 1e-30  # below it nobody reads the digits of an excess
+
 
 def card_text(card: Card) -> str:
     """The whole card, wrapped at 80 columns."""
@@ -50,7 +52,7 @@ def figures_text(entry: Entry) -> str:
     if entry.mu is not None:
         found.append(f"GDP mu {round_up(entry.mu)}")
     if entry.excess > 0:
-        found.append(f"sampler excess {round_up(entry.excess)}")
+        found.append(f"sampler excess {round_up(entry.excess) if entry.excess > TINY else f'below {TINY:g}'}")
     return ", ".join(found)
 
 

@@ -106,7 +106,9 @@ class Writer:
 def create(path: Path, content: dict[str, Any], timeout: float) -> None:
     """A new ledger with its first row; it appears whole or not at all, and never replaces another."""
     if path.exists():
-        raise InputError(f"Ledger.create(path={str(path)!r}): the file exists; open it with Ledger.open.")
+        raise InputError(
+            f"Ledger.create(path={str(path)!r}): the file exists; take another name, or open it if it is your ledger."
+        )
     if anchor_path(path).exists():
         raise InputError(
             f"Ledger.create(path={str(path)!r}): the anchor file of an earlier ledger lies there, whose spending would "
@@ -130,9 +132,7 @@ def create(path: Path, content: dict[str, Any], timeout: float) -> None:
         try:
             os.link(draft, path)
         except FileExistsError:
-            raise InputError(
-                f"Ledger.create(path={str(path)!r}): another process has just made it; open it with Ledger.open."
-            ) from None
+            raise InputError(f"Ledger.create(path={str(path)!r}): another process has just made it; open it.") from None
     sync_folder(path.parent)
     with contextlib.closing(_connect(path, timeout, "rw")) as connection:
         _refresh_anchor(connection, path, timeout)
@@ -252,7 +252,9 @@ def _check_header(path: Path, connection: sqlite3.Connection) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
-        raise InputError(f"Ledger.open(path={str(path)!r}): the file is not a ledger; give one made by Ledger.create.")
+        raise InputError(
+            f"Ledger.open(path={str(path)!r}): the file is not a ledger; make one with consenso ledger create."
+        )
     if version != FORMAT:
         raise InputError(
             f"Ledger.open(path={str(path)!r}): the file has format {version} and this version reads format {FORMAT}; "

@@ -33,7 +33,7 @@ class Seeded:
             seed = -1
         if isinstance(self.seed, bool) or not 0 <= seed < 1 << 64:
             raise InputError(
-                "Seeded(seed=...): a seed is a whole number in [0, 2**64); use Safe() for noise that protects."
+                "Seeded(seed=...): a seed is a whole number from 0 to 2**64 - 1; without one, the noise protects."
             )
         object.__setattr__(self, "seed", seed)
 
