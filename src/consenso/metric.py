@@ -169,6 +169,7 @@ class Look:
 
     metric: Metric
     effective: float  # directions that stand out: the mean squared length of a row in the metric
+    shares: Array  # of each value of the metric, the part that rows fill; the rest was lifted
     spectrum: Array  # of the noisy matrix
     lift: float  # by how much its eigenvalues were lifted
 
@@ -181,15 +182,33 @@ class Look:
 def look(moment: Array, noise: float, floor: float, least: float) -> Look:
     """The metric of a noisy mean second moment whose packed entries have noise of standard deviation `noise`.
 
-    A symmetric Gaussian matrix of that noise has a spectral norm of about noise * sqrt(2 p). Eigenvalues are lifted by
-    a share `floor` of it, so that no direction that hides below the noise is taken for an empty one, and by `least`.
+    A symmetric Gaussian matrix of that noise has a spectral norm of about noise * sqrt(2 p). Eigenvalues are cleaned of
+    noise (`denoise`) and lifted by a share `floor` of that norm, so that no direction that hides below the noise is
+    taken for an empty one, and by `least`.
     """
     spectrum, vectors = np.linalg.eigh(moment)
-    found = np.maximum(spectrum, 0.0)
+    found = np.maximum(denoise(spectrum, noise), 0.0)
     lift = float(max(floor * noise * np.sqrt(2.0 * len(moment)), least))
     values = found + lift
-    effective = float(np.sum(found / values))
-    return Look(metric=Metric(vectors, values), effective=max(effective, 1.0), spectrum=spectrum, lift=lift)
+    shares = found / values
+    effective = max(float(shares.sum()), 1.0)
+    return Look(metric=Metric(vectors, values), effective=effective, shares=shares, spectrum=spectrum, lift=lift)
+
+
+def denoise(spectrum: Array, noise: float) -> Array:
+    """How large a matrix is along the eigenvectors of itself plus symmetric Gaussian noise, from their eigenvalues.
+
+    Noise of standard deviation `noise` on packed entries spreads eigenvalues over a semicircle of radius 2 s, s =
+    noise * sqrt(p / 2). Along the j-th eigenvector the matrix is l_j - 2 s^2 times the mean of 1 / (l_j - l_i), the
+    estimate of least squared error that keeps the eigenvectors (Bun, Allez, Bouchaud and Potters 2016); differences of
+    eigenvalues are told apart as far as s / sqrt(p). Where there is nothing but noise all directions come out alike.
+    """
+    if noise == 0:
+        return spectrum
+    spread, p = noise * np.sqrt(len(spectrum) / 2), len(spectrum)
+    apart = spectrum[:, None] - spectrum[None, :]
+    pushed = np.mean(apart / (apart**2 + spread**2 / p), axis=1)
+    return spectrum - 2 * spread**2 * pushed
 
 
 def again(before: Metric, moment: Array, noise: float, floor: float, least: float) -> Look:
@@ -197,7 +216,9 @@ def again(before: Metric, moment: Array, noise: float, floor: float, least: floa
     seen = look(moment, noise, floor, least)
     root = before.power(0.5)
     matrix = root @ seen.metric.power(1.0) @ root
-    return replace(seen, metric=Metric.of((matrix + matrix.T) / 2))
+    metric = Metric.of((matrix + matrix.T) / 2)
+    lifted = seen.lift * np.sum(metric.vectors * (before.power(1.0) @ metric.vectors), axis=0)
+    return replace(seen, metric=metric, shares=np.clip(1 - lifted / metric.values, 0.0, 1.0))
 
 
 def pack_symmetric(matrices: Array) -> Array:

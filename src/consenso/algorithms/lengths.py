@@ -6,7 +6,8 @@ and noise makes a model longer than it should be. Both are mended by one number,
     a record    v_k = d/d(log s) phi(<a, origin + s (x - origin)>, b)   at the scales s_k of SCALES,
                 shortened to the length `reach`
     released    the noisy sum of the v: the slope of the loss along the model at every scale
-    length      the scale of the least loss and penalty, where it is less than at 1 by more than noise explains
+    length      that of the least loss and penalty, with slopes straight between the scales, where it is less than at 1
+                by more than noise explains
 
 Only records that a model gets very wrong are shortened, which lets the rest ask for a longer model than they should:
 `reach` is as wide as noise allows, so that with little noise nothing is shortened (docs/privacy.md#length-of-a-model).
@@ -23,9 +24,9 @@ from consenso.errors import MessageError, StepError
 from consenso.rows import moment_step
 from consenso.shards import Cohort
 
-# Half octaves: the loss is flat around the best length, and what is left as it was is left bit for bit.
-SCALES = 2.0 ** np.array([-1, 0, 0.5, 1])
-AS_IT_IS = int(np.flatnonzero(SCALES == 1.0)[0])
+# Half octaves, at which slopes are released, and lengths that a model may get; one that is left is left bit for bit.
+SCALES = 2.0 ** np.linspace(-1, 1, 5)
+CANDIDATES = 2.0 ** np.linspace(-1, 1, 33)
 # Of the budget of the gradients.
 SHARE = 0.04
 # A record reaches as far as lets noise move a slope by this much. Scores of 4 that are wrong must still be heard, or a
@@ -71,14 +72,22 @@ def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> In
 
 
 def choose_length(slopes: Array, noise: float, penalty: Callable[[float], float]) -> float:
-    """The best of SCALES by noisy mean slopes and a penalty at each scale; 1 where nothing stands out."""
-    steps = np.diff(np.log(SCALES))
-    # The rule of trapezoids, as weights of the slopes: (scales, scales).
-    each = np.zeros((len(SCALES), len(SCALES)))
-    for k, width in enumerate(steps):
-        each[k + 1 :, [k, k + 1]] += width / 2
-    weights = each - each[AS_IT_IS]
-    gained = weights @ slopes + np.array([penalty(float(scale)) for scale in SCALES])
-    gained += STANDS_OUT * noise * np.linalg.norm(weights, axis=1) - gained[AS_IT_IS]
-    best = int(np.argmin(gained))
-    return float(SCALES[best]) if gained[best] < 0 else 1.0
+    """The best of CANDIDATES by noisy mean slopes and a penalty at each of them; 1 where nothing stands out."""
+    change = INTEGRALS @ slopes + np.array([penalty(float(scale)) for scale in CANDIDATES]) - penalty(1.0)
+    stands_out = change + STANDS_OUT * noise * np.linalg.norm(INTEGRALS, axis=1) < 0
+    return float(CANDIDATES[np.argmin(change)]) if stands_out.any() else 1.0
+
+
+def _integrals() -> Array:
+    """Weights of the slopes at SCALES in the change of the loss from length 1 to each of CANDIDATES.
+
+    Slopes are taken for straight lines, in logs, between the scales.
+    """
+    logs, ends = np.log(SCALES), np.log(CANDIDATES)
+    fine = np.linspace(0.0, 1.0, 201)
+    hats = np.eye(len(SCALES))
+    weights = [[np.trapezoid(np.interp(end * fine, logs, hat), end * fine) for hat in hats] for end in ends]
+    return np.array(weights)
+
+
+INTEGRALS = _integrals()

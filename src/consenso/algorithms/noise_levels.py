@@ -41,8 +41,9 @@ QUIET, QUIET_RESIDUAL, SHORTEST, LONGEST, LOOKED_AT = 0.05, 0.01, 0.4, 2.0, 0.8
 GIVEN_UP, HALF_WAY = 0.5, 0.05
 # Slopes of several classes are all long at the zero model: clipping them there costs nothing but length.
 GIVEN_UP_CLASSES, HALF_WAY_CLASSES = 0.8, 0.15
-# Variance that the iterates may add to a score; residuals are soon much smaller than the targets.
-WANDERING, WANDERING_RESIDUAL = 3.0, 0.05
+# Variance that the iterates may add to a score: for residuals, whose noise is that of a clip of 0.8 spreads of the
+# targets, they wander by one such spread then.
+WANDERING, WANDERING_RESIDUAL = 3.0, 0.3
 # Steps in which the distance to the optimum falls by a factor of e in most directions.
 CONVERGED = 16
 # Residuals matter on this share of their bound.

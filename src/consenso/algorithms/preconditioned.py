@@ -35,7 +35,8 @@ import numpy as np
 from consenso.algorithms import lengths, slope_sizes, target_counts
 from consenso.algorithms.noise_levels import slope_limit
 from consenso.algorithms.shape import Example, Source
-from consenso.algorithms.whitened_steps import FIRST_LOOK, WhitenedSteps
+from consenso.algorithms.whitened_settings import FIRST_LOOK
+from consenso.algorithms.whitened_steps import WhitenedSteps
 from consenso.algorithms.whitening import (
     DIGEST_WORDS,
     Hub,
@@ -101,7 +102,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
 
     looks: how often the second moment is released; 0 for none. share: part of the squared budget that buys it.
     steps: None lets the released spectrum and the noise decide. clip: None lets them decide, too.
-    counts: whether targets are counted first, with counts_share of the squared budget.
+    counts: whether targets are counted first, with counts_share of the squared budget; real ones in target_bins bins.
     constant: value of the last column, 0 where it is not constant.
     pilot: steps before slopes are measured; 0 for never. smoothing: width of the kinks of the loss.
     threshold: where residuals are clipped after the pilot, in standard deviations; None for the least expected excess.
@@ -140,7 +141,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
         """Counts of targets, second moments, then a gradient a round, which share one cost; among them slopes."""
         kind = self._kind(facts)
         if kind == "targets":
-            return (target_counts.count_release(facts, kind, target_counts.bins_of(facts.problem)),)
+            return (target_counts.count_release(facts, kind, target_counts.bins_of(facts.problem, self.target_bins)),)
         if kind == "slopes":
             return (target_counts.count_release(facts, kind, slope_sizes.BINS),)
         if kind == "second moment":
@@ -181,7 +182,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
         lengths.check_reach(down.reach)
         metric, kind = Metric(down.vectors, down.values), self._kind(facts)
         if kind == "targets":
-            return state, Up(total=release("targets", target_counts.count_targets(f)))
+            return state, Up(total=release("targets", target_counts.count_targets(f, self.target_bins)))
         if kind == "second moment" and self._looked(facts.round) == 0:
             return state, Up(total=release("second moment", pack_symmetric(sum_moments(f)), share=down.share))
         told = digest(metric, down.clip)
@@ -251,6 +252,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
             {
                 "counts": True,
                 "counts_share": 0.3,
+                "target_bins": 8,
                 "constant": 0.3,
                 "threshold": 1.3,
                 "follows": True,

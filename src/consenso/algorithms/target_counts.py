@@ -2,8 +2,10 @@
 
     counts      records by class, or real targets by bins of equal width over their public range
     labels      the scores of the mean posterior shares of the classes (a flat prior, so that noise alone says "equal")
-    numbers     centre and spread of the bins that stand out of the noise, at the finest width at which half of the
-                records do; where they never do, nothing is known: centre 0, spread the bound
+    numbers     with many records, centre and spread of the bins that stand out of the noise, at the finest width at
+                which half of the records do; with few, for which bins are fewer, or where they do not, mean posterior
+                centre and spread of a Gaussian or an exponential law, centres being even over the range and spreads
+                over orders of magnitude before: where noise hides everything, centre 0 and a wide spread
 
 A record is counted in one bin: counts move by 1 when it is added or removed, by sqrt 2 when it is replaced
 (docs/privacy.md#counts-of-targets-and-slopes). What follows from noisy counts is post-processing.
@@ -14,9 +16,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from consenso.arrays import Array, IntArray
 from consenso.privacy.release import Bounds, Release
@@ -25,8 +29,13 @@ from consenso.public_facts import PublicFacts
 from consenso.rows import moment_step
 from consenso.shards import Cohort
 
-# Bins of real targets, a power of two; the coarsest that are still looked at.
+# Bins of real targets, a power of two; the coarsest that are still looked at; and how many there may be.
 BINS, COARSEST = 64, 8
+ALLOWED_BINS = (4, 8, 16, 32, BINS)
+# Records of a bin that holds its part of them should be so many standard deviations of noise.
+CLEAR_BIN = 2.0
+# Centres and spreads at which the posterior of a law of numbers is computed.
+CENTRES, SPREADS = np.linspace(-1, 1, 81), np.geomspace(1 / BINS, 1, 13)
 # A bin stands out when it has so many standard deviations of noise.
 STANDS_OUT = 2.0
 # Points at which the posterior of a share is computed.
@@ -41,9 +50,14 @@ class ConstantModel:
     spread: float  # of real targets around the score; 1 for labels
 
 
-def bins_of(problem: Problem) -> int:
-    """How many bins targets are counted in."""
-    return BINS if problem.loss.targets == "real" else max(problem.outputs, 2)
+def bins_of(problem: Problem, real: int = BINS) -> int:
+    """How many bins targets are counted in; `real` of them where targets are real."""
+    return real if problem.loss.targets == "real" else max(problem.outputs, 2)
+
+
+def choose_bins(clear: float) -> int:
+    """How many bins real targets should have, if all records together are so many standard deviations of noise."""
+    return max((bins for bins in ALLOWED_BINS if bins * CLEAR_BIN <= clear), default=min(ALLOWED_BINS))
 
 
 def count_release(facts: PublicFacts, name: str, bins: int) -> Release:
@@ -75,9 +89,10 @@ def count_rows(f: Cohort, bins: int, place: Callable[..., IntArray], *arguments:
     return f.add_up(_count, step, bins, step, place, *arguments)
 
 
-def count_targets(f: Cohort) -> Array:
-    """Records by target, (parties, bins)."""
-    return count_rows(f, bins_of(f.problem), _target_bins)
+def count_targets(f: Cohort, real: int = BINS) -> Array:
+    """Records by target, (parties, bins); real ones in so many bins."""
+    bins = bins_of(f.problem, real)
+    return count_rows(f, bins, _target_bins, bins)
 
 
 def _count(f: Cohort, bins: int, step: float, place: Callable[..., IntArray], *arguments: Any) -> IntArray:
@@ -91,9 +106,8 @@ def _count(f: Cohort, bins: int, step: float, place: Callable[..., IntArray], *a
     return out.reshape(parties, bins)
 
 
-def _target_bins(f: Cohort) -> IntArray:
-    problem, bins = f.problem, bins_of(f.problem)
-    targets = f._targets
+def _target_bins(f: Cohort, bins: int) -> IntArray:
+    problem, targets = f.problem, f._targets
     if problem.loss.targets == "real":
         bound = float(problem.target_bound or 1.0)
         return np.clip(np.floor((targets / bound + 1) / 2 * bins), 0, bins - 1).astype(np.int64)
@@ -136,8 +150,8 @@ def estimate_shares(seen: Array, noise: float) -> Array:
 
 def _read_numbers(problem: Problem, counts: Array, noise: float) -> ConstantModel:
     bound = float(problem.target_bound or 1.0)
-    bins, level = len(counts), noise
-    while bins >= COARSEST:
+    bins, level, released = len(counts), noise, counts
+    while len(released) == BINS and bins >= COARSEST:
         clear = np.where(counts > STANDS_OUT * level, counts, 0.0)
         if clear.sum() >= problem.records / 2:
             middles = bound * ((2 * np.arange(bins) + 1) / bins - 1)
@@ -147,4 +161,27 @@ def _read_numbers(problem: Problem, counts: Array, noise: float) -> ConstantMode
             spread = math.sqrt(float(weights @ (middles - centre) ** 2) + within)
             return ConstantModel(np.array([centre]), spread)
         counts, bins, level = counts.reshape(-1, 2).sum(axis=1), bins // 2, level * math.sqrt(2.0)
-    return ConstantModel(np.array([0.0]), bound)
+    centre, spread = fit_law(released, problem.records, noise)
+    return ConstantModel(np.array([bound * centre]), bound * spread)
+
+
+def fit_law(counts: Array, records: float, noise: float) -> tuple[float, float]:
+    """Centre of numbers in [-1, 1] and their spread around it, from noisy counts of bins: posterior means."""
+    apart = counts - records * _laws(len(counts))
+    fit = -0.5 * np.sum(apart**2, axis=-1) / noise**2
+    weights = np.exp(fit - fit.max())
+    weights /= weights.sum()
+    centres, spreads = weights.sum(axis=(0, 2)), weights.sum(axis=(0, 1))
+    centre = float(centres @ CENTRES)
+    return centre, math.sqrt(float(centres @ (CENTRES - centre) ** 2 + spreads @ SPREADS**2))
+
+
+@cache
+def _laws(bins: int) -> Array:
+    """Shares of bins by law (Gaussian, and exponential to either side), centre and spread."""
+    edges = np.linspace(-1, 1, bins + 1)[1:-1]
+    z = (edges - CENTRES[:, None, None]) / SPREADS[:, None]
+    right, left = -np.expm1(-np.maximum(z + 1, 0.0)), np.exp(np.minimum(z - 1, 0.0))
+    below = np.stack([ndtr(z), right, left])
+    shares: Array = np.diff(below, axis=-1, prepend=0.0, append=1.0)
+    return shares

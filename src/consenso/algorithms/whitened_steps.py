@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consenso.algorithms import label_levels, lengths, noise_levels, target_counts
+from consenso.algorithms import label_levels, lengths, noise_levels, shrinking, target_counts
 from consenso.algorithms.evidence import Evidence, Looked, products
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
-from consenso.algorithms.shape import require_positive
 from consenso.algorithms.slope_sizes import Sizes
+from consenso.algorithms.whitened_settings import FIRST_LOOK, PILOT_SHARE, WhitenedSettings
 from consenso.algorithms.whitening import (
     LEAST,
     NARROWEST_WIDTH,
@@ -23,15 +23,10 @@ from consenso.algorithms.whitening import (
     within_bounds,
 )
 from consenso.arrays import Array
-from consenso.errors import InputError
 from consenso.metric import Metric, again, look, unpack_symmetric
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import Regularizer
 
-# Of the budget of the second moments the first look gets this much: the second one is the one that counts.
-FIRST_LOOK = 1 / 3
-# Of the budget: counts of targets, counts of slopes; and, of that of the gradients, the steps before the latter.
-TARGETS_SHARE, SIZES_SHARE, PILOT_SHARE = 0.02, 0.03, 0.15
 # Residuals of the constant model are clipped at this many spreads of the targets.
 FIRST_CLIP = 0.8
 # What a fit finds out.
@@ -39,79 +34,8 @@ RESIDUAL_CLIP = "residual clip"
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhitenedSteps:
-    """Settings, and the rules that follow from them and from what was released; rows are never seen here."""
-
-    looks: int = 1
-    share: float = 0.1
-    steps: int | None = None
-    fewest_steps: int = 6
-    clip: float | None = None
-    counts: bool = False
-    counts_share: float = TARGETS_SHARE
-    constant: float = 0.0
-    pilot: int = 0
-    smoothing: float = 0.0
-    threshold: float | None = None
-    follows: bool = False
-    lengths: bool = False
-    damping: bool = True
-    averaging: bool = True
-
-    def __post_init__(self) -> None:
-        if self.clip is not None:
-            require_positive(self, clip=self.clip)
-        if self.looks not in (0, 1, 2):
-            raise InputError(
-                f"PreconditionedFixedPoint(looks={self.looks}): the second moment is released 0 to 2 times."
-            )
-        for name in ("share", "counts_share"):
-            if not 0 < getattr(self, name) < 1:
-                given = f"PreconditionedFixedPoint({name}={getattr(self, name)})"
-                raise InputError(f"{given}: a share of the budget lies in (0, 1).")
-        if not 0 <= self.smoothing < np.inf:
-            raise InputError(f"PreconditionedFixedPoint(smoothing={self.smoothing}): a width is finite, 0 for none.")
-        if (self.steps is not None and self.steps < 1) or self.fewest_steps < 1:
-            raise InputError("PreconditionedFixedPoint(steps=..., fewest_steps=...): at least one step is taken.")
-        if self.threshold is not None:
-            require_positive(self, threshold=self.threshold)
-        if not np.isfinite(self.constant):
-            raise InputError(f"PreconditionedFixedPoint(constant={self.constant}): the value of a column is finite.")
-        if not 0 <= self.pilot < (self.steps or self.fewest_steps):
-            raise InputError(f"PreconditionedFixedPoint(pilot={self.pilot}): steps must follow; take a smaller pilot.")
-
-    @property
-    def noise_weights(self) -> Mapping[str, float]:
-        """Multipliers of the releases relative to that of a single release with the whole budget."""
-        parts = {
-            "targets": self.counts_share if self.counts else 0.0,
-            "second moment": self.share if self.looks else 0.0,
-            "slopes": SIZES_SHARE if self.pilot else 0.0,
-        }
-        parts["gradient"] = 1 - sum(parts.values())
-        return {name: part**-0.5 for name, part in parts.items() if part}
-
-    @property
-    def other_rounds(self) -> int:
-        """Rounds that are no steps."""
-        return self.counts + self.looks + (self.pilot > 0) + self.lengths
-
-    @property
-    def scales(self) -> int:
-        """At how many lengths of the model its loss is looked at in the end."""
-        return len(lengths.SCALES) if self.lengths else 0
-
-    def _kind(self, facts: PublicFacts) -> str:
-        if self.counts and facts.is_before(1):
-            return "targets"
-        if facts.is_before(self.counts + self.looks):
-            return "second moment"
-        sizes = self.counts + self.looks + self.pilot
-        return "slopes" if self.pilot and facts.is_before(sizes + 1) and not facts.is_before(sizes) else "gradient"
-
-    def _looked(self, round_: int) -> int:
-        """How many second moments were released before a round."""
-        return round_ - self.counts
+class WhitenedSteps(WhitenedSettings):
+    """The rules that follow from settings and from what was released; rows are never seen here."""
 
     def start(self, facts: PublicFacts) -> Hub:
         """The zero model; before a look all directions are alike."""
@@ -121,6 +45,7 @@ class WhitenedSteps:
             vectors=metric.vectors,
             values=metric.values,
             effective=1.0,
+            shares=np.empty(0),
             trace=bound,
             clip=1.0,
             steps=0,
@@ -185,7 +110,8 @@ class WhitenedSteps:
             seen = again(hub.metric, moment, noise, NoiseLevels.floor, least)
             hub = second_look(hub, seen, noise)
         metric = within_bounds(facts, seen.metric)
-        return self._ready(facts, replace(hub, vectors=metric.vectors, values=metric.values, effective=seen.effective))
+        hub = replace(hub, vectors=metric.vectors, values=metric.values, shares=seen.shares)
+        return self._ready(facts, replace(hub, effective=seen.effective))
 
     def _take_sizes(self, facts: PublicFacts, hub: Hub, counts: Array) -> Hub:
         """A clip, and how many steps are left, for slopes as large as they are."""
@@ -376,21 +302,30 @@ class WhitenedSteps:
         if not self.damping or regularizer.is_constraint:
             return x
         learnt = x - hub.origin
-        size = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
-        kept = noise_levels.shrinkage_factor(size, 2 * self._noise_size(facts, hub))
-        return hub.origin + learnt * kept * (hub.length or 1.0)
+        return hub.origin + learnt * self._kept(facts, hub, learnt) * (hub.length or 1.0)
 
-    def _noise_size(self, facts: PublicFacts, hub: Hub) -> float:
-        """How much noise adds to the squared size of a model in the metric: in all directions where they are alike."""
-        features, noise, curvature = facts.problem.features, self._noise(facts, hub), self._later_curvature(facts, hub)
-        outputs = facts.problem.outputs
+    def _kept(self, facts: PublicFacts, hub: Hub, learnt: Array) -> float:
+        """How much of what was learnt is kept, noise having added to it."""
+        noise, curvature = self._noise(facts, hub), self._later_curvature(facts, hub)
+        damping, outputs = self._damping(facts, hub), facts.problem.outputs
         if not hub.metric.is_round:
-            return hub.effective * outputs * (noise / curvature) ** 2
-        if facts.problem.loss.targets == "real" or not hub.taken:
-            return features * outputs * (noise / curvature) ** 2
-        value = float(hub.values[0])
-        kept = value / (curvature * value + self._damping(facts, hub))  # what damping leaves of it
-        return features * outputs * (noise * kept) ** 2
+            run = shrinking.Run(
+                rates=(curvature * hub.shares * hub.values + damping) / self._bent(facts, hub).values,
+                steps=hub.steps,
+                taken=hub.taken,
+                late=hub.averaged,
+            )
+            model = hub.vectors.T @ learnt.reshape(-1, outputs)
+            each = outputs * (noise * hub.values / self._bent(facts, hub).values) ** 2
+            damped = curvature * hub.shares * hub.values / (curvature * hub.shares * hub.values + damping)
+            return run.kept(
+                float(hub.shares * hub.values @ np.sum(model**2, axis=1)), each, hub.shares, damped
+            )
+        # Nothing is known of the directions: noise is that of all of them.
+        value, size = float(hub.values[0]), float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
+        damping = 0.0 if facts.problem.loss.targets == "real" or not hub.taken else damping
+        each = noise * value / (curvature * value + damping)  # what damping leaves of it
+        return noise_levels.shrinkage_factor(size, 2 * facts.problem.features * outputs * each**2)
 
     def evidence(self, facts: PublicFacts, hub: Hub) -> Evidence | None:
         """What standard errors are made of; None where no second moment was released, or kinks were smoothed."""

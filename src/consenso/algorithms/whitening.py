@@ -39,6 +39,7 @@ class Hub:
     vectors: Array  # eigenvectors of Q; empty while all directions are alike
     values: Array  # eigenvalues of Q
     effective: float  # mean squared length of a whitened row
+    shares: Array  # of the eigenvalues of Q, the parts that rows fill; empty while all directions are alike
     trace: float  # mean squared length of a row
     clip: float
     steps: int  # how many gradient steps the budget is worth; 0 while it is not known

@@ -35,8 +35,11 @@ OBJECTIVE = 1.3
 GRADIENTS = 0.85
 # Of what labels have to tell, what a model of their rows may explain.
 LEARNT = 0.5
-# No more of the squared budget goes to counts of labels: rows may tell more than is expected of them.
-MOST_COUNTS = 0.3
+# No more of the squared budget goes to counts of labels, or of numbers: rows may tell more than is expected of them.
+MOST_COUNTS, MOST_NUMBERS = 0.3, 0.5
+# Counts of numbers put their centre within 0.7 of the range over the records in standard deviations of noise: with so
+# many of them within a quarter of the residuals that matter.
+CENTRED = 16.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,3 +179,11 @@ def counts_share(request: Request, least: float) -> float:
         return 1 / told + float(np.sum(gain * spectrum * each / (each + gain * spectrum**2)))
 
     return min((float(share) for share in np.linspace(least, MOST_COUNTS, 29)), key=lost)
+
+
+def numbers_share(request: Request, least: float) -> float:
+    """The share of the squared budget that counts of real targets should have, at least `least`.
+
+    A model of residuals starts at the centre of the targets and is damped by their spread, so that these come first.
+    """
+    return min(MOST_NUMBERS, max(least, (CENTRED * gradient_noise(request)) ** 2))

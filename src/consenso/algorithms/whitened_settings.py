@@ -1,0 +1,98 @@
+"""Settings of PreconditionedFixedPoint: which releases there are, what they cost, and in which round each is due."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from consenso.algorithms import lengths, target_counts
+from consenso.algorithms.shape import require_positive
+from consenso.errors import InputError
+from consenso.public_facts import PublicFacts
+
+# Of the budget of the second moments the first look gets this much: the second one is the one that counts.
+FIRST_LOOK = 1 / 3
+# Of the budget: counts of targets, counts of slopes; and, of that of the gradients, the steps before the latter.
+TARGETS_SHARE, SIZES_SHARE, PILOT_SHARE = 0.02, 0.03, 0.15
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhitenedSettings:
+    """What the rules of a solver choose (`PreconditionedFixedPoint` says what each is), checked."""
+
+    looks: int = 1
+    share: float = 0.1
+    steps: int | None = None
+    fewest_steps: int = 6
+    clip: float | None = None
+    counts: bool = False
+    counts_share: float = TARGETS_SHARE
+    target_bins: int = target_counts.BINS
+    constant: float = 0.0
+    pilot: int = 0
+    smoothing: float = 0.0
+    threshold: float | None = None
+    follows: bool = False
+    lengths: bool = False
+    damping: bool = True
+    averaging: bool = True
+
+    def __post_init__(self) -> None:
+        if self.clip is not None:
+            require_positive(self, clip=self.clip)
+        if self.looks not in (0, 1, 2):
+            raise InputError(
+                f"PreconditionedFixedPoint(looks={self.looks}): the second moment is released 0 to 2 times."
+            )
+        for name in ("share", "counts_share"):
+            if not 0 < getattr(self, name) < 1:
+                given = f"PreconditionedFixedPoint({name}={getattr(self, name)})"
+                raise InputError(f"{given}: a share of the budget lies in (0, 1).")
+        if self.target_bins not in target_counts.ALLOWED_BINS:
+            given = f"PreconditionedFixedPoint(target_bins={self.target_bins})"
+            raise InputError(f"{given}: real targets are counted in {target_counts.ALLOWED_BINS} bins.")
+        if not 0 <= self.smoothing < np.inf:
+            raise InputError(f"PreconditionedFixedPoint(smoothing={self.smoothing}): a width is finite, 0 for none.")
+        if (self.steps is not None and self.steps < 1) or self.fewest_steps < 1:
+            raise InputError("PreconditionedFixedPoint(steps=..., fewest_steps=...): at least one step is taken.")
+        if self.threshold is not None:
+            require_positive(self, threshold=self.threshold)
+        if not np.isfinite(self.constant):
+            raise InputError(f"PreconditionedFixedPoint(constant={self.constant}): the value of a column is finite.")
+        if not 0 <= self.pilot < (self.steps or self.fewest_steps):
+            raise InputError(f"PreconditionedFixedPoint(pilot={self.pilot}): steps must follow; take a smaller pilot.")
+
+    @property
+    def noise_weights(self) -> Mapping[str, float]:
+        """Multipliers of the releases relative to that of a single release with the whole budget."""
+        parts = {
+            "targets": self.counts_share if self.counts else 0.0,
+            "second moment": self.share if self.looks else 0.0,
+            "slopes": SIZES_SHARE if self.pilot else 0.0,
+        }
+        parts["gradient"] = 1 - sum(parts.values())
+        return {name: part**-0.5 for name, part in parts.items() if part}
+
+    @property
+    def other_rounds(self) -> int:
+        """Rounds that are no steps."""
+        return self.counts + self.looks + (self.pilot > 0) + self.lengths
+
+    @property
+    def scales(self) -> int:
+        """At how many lengths of the model its loss is looked at in the end."""
+        return len(lengths.SCALES) if self.lengths else 0
+
+    def _kind(self, facts: PublicFacts) -> str:
+        if self.counts and facts.is_before(1):
+            return "targets"
+        if facts.is_before(self.counts + self.looks):
+            return "second moment"
+        sizes = self.counts + self.looks + self.pilot
+        return "slopes" if self.pilot and facts.is_before(sizes + 1) and not facts.is_before(sizes) else "gradient"
+
+    def _looked(self, round_: int) -> int:
+        """How many second moments were released before a round."""
+        return round_ - self.counts
