@@ -7,14 +7,13 @@ import math
 import numpy as np
 import pytest
 from experiments.paper000 import claims
+from tests.audit.constructions import FlippingADMM, OneVisit, Path, flipping, stiff_problem
 
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.general import GeneralADMM
 from consenso.audit import Effort, audit, linear, unkind
 from consenso.audit.bounds import evidence
-from consenso.audit.constructions import FlippingADMM, OneVisit, Path, flipping, stiff_problem
 from consenso.audit.families import curve_of
-from consenso.errors import InputError
 from consenso.losses import Logistic
 from consenso.planning.plan import plan
 from consenso.privacy.events import ZCDP, Bounded, Gaussian, Repeated, Sampled, reveal_coin
@@ -235,8 +234,3 @@ def test_theorem_4_with_three_users_and_a_path_that_is_told() -> None:
     printed = claims.printed_theorem_4(participations=1, lipschitz=LIPSCHITZ, step=STEP, parties=3, std=std)
     assert attacked(made, Peer(party=0), rho=printed, kind="token", trials=5000, confidence=0.99).refuted
     assert not attacked(made, Peer(party=0), kind="token", trials=5000).refuted
-
-
-def test_constructions_refuse_nonsense() -> None:
-    with pytest.raises(InputError, match="at least 2"):
-        stiff_problem(1, stiffness=3)
