@@ -37,7 +37,11 @@ class PublicFacts:
 
     def at(self, round_: int) -> PublicFacts:
         """The same cohort in another round."""
-        return replace(self, round=round_)
+        if type(self) is not PublicFacts:  # facts that note what is read of them
+            return replace(self, round=round_)
+        facts = object.__new__(PublicFacts)
+        vars(facts).update(vars(self), round=round_)
+        return facts
 
     def is_before(self, round_: int) -> bool:
         """Whether this round comes before another.
@@ -118,5 +122,7 @@ class PublicFacts:
         columns = [self.problem.sizes[self.cohort].astype(float), self.problem.scales[self.cohort]]
         if self.degrees is not None:
             columns.append(self.degrees.astype(float))
+        if all((column == column[0]).all() for column in columns):
+            return self.cohort[:1]
         _, first = np.unique(np.stack(columns, axis=1), axis=0, return_index=True)
         return self.cohort[np.sort(first)]

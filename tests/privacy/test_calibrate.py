@@ -19,8 +19,6 @@ from consenso.privacy.calibrate import (
     Rho,
     Target,
     calibrate_noise,
-    calibrate_rate,
-    calibrate_rounds,
 )
 from consenso.privacy.events import (
     Composed,
@@ -81,27 +79,6 @@ def test_noise_of_sampled_rounds_is_found(target: float, delta: float, rate: flo
     assert 0.999 * target <= epsilon(build(found), delta) <= target
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda k: repeat(Gaussian(60.0, 1.0), k),
-        lambda k: repeat(Laplace(100.0, 1.0), k),
-        lambda k: repeat(Sampled(6.0, 1.0, 0.05, "replace-one"), k),
-    ],
-)
-def test_rounds_are_the_most_that_fit(build: Callable[[int], Event]) -> None:
-    found = calibrate_rounds(build, TARGET)
-    assert found > 100
-    assert epsilon(build(found), TARGET.delta) <= 1.0 < epsilon(build(found + 1), TARGET.delta)
-
-
-def test_a_rate_is_the_largest_that_fits() -> None:
-    build = lambda rate: repeat(Sampled(5.0, 1.0, rate, "add-remove"), 300)
-    found = calibrate_rate(build, TARGET)
-    assert 0.999 <= epsilon(build(found), TARGET.delta) <= 1.0
-    assert calibrate_rate(lambda rate: Sampled(50.0, 1.0, rate, "add-remove"), TARGET) == 1.0
-
-
 def test_other_currencies_are_met_too() -> None:
     gaussians = lambda z: repeat(Gaussian(z, 1.0), 40)
     rho = zcdp(gaussians(calibrate_noise(gaussians, Rho(rho=0.3))))
@@ -111,7 +88,6 @@ def test_other_currencies_are_met_too() -> None:
     for spent, target in ((rho, 0.3), (mu, 0.7), (eps, 2.0)):
         assert spent is not None
         assert target * (1 - 2e-6) <= spent <= target
-    assert calibrate_rounds(lambda k: repeat(Pure(0.1), k), PureEpsilon(epsilon=1.05)) == 10
 
 
 def test_the_tight_cost_is_asked_for_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,14 +118,6 @@ def test_the_tight_cost_is_asked_for_a_few_times_only(monkeypatch: pytest.Monkey
         (calibrate_noise, lambda z: Laplace(z, 1.0), Mu(mu=1.0), "no finite cost of the kind Mu"),
         (calibrate_noise, lambda z: Composed((Pure(3.0), Gaussian(z, 1.0))), TARGET, "does not depend"),
         (calibrate_noise, lambda z: Nothing(), TARGET, "met without noise"),
-        (
-            calibrate_rate,
-            lambda q: Composed((Pure(3.0), Sampled(1.0, 1.0, q, "add-remove"))),
-            TARGET,
-            "does not depend",
-        ),
-        (calibrate_rounds, lambda k: repeat(Gaussian(0.1, 1.0), k), TARGET, "one round is too much already"),
-        (calibrate_rounds, lambda k: Gaussian(100.0, 1.0), TARGET, "does not depend on the rounds"),
     ],
 )
 def test_what_cannot_be_met_is_explained(

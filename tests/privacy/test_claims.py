@@ -209,8 +209,8 @@ def test_records_have_a_coin_of_their_own_for_each_use_of_each_release():
 # --- fixed-size samples, and who knows of their draw -----------------------------------------------------------------
 
 
-def exact_fixed_size(parties, size, known, multiplier, others):
-    """Exact epsilon of one round: the insiders know their draws, the others' contributions are `others` (of 1)."""
+def exact_fixed_size(parties, size, known, multiplier, others, eps):
+    """Exact delta of one round: the insiders know their draws, the others' contributions are `others` (of 1)."""
     honest, noise = parties - known, 2 * multiplier
     x = np.linspace(-10 * noise - size, 10 * noise + size, 40_001)
 
@@ -219,15 +219,12 @@ def exact_fixed_size(parties, size, known, multiplier, others):
         within, without = (norm.pdf(x, mean, noise) for mean in (own + (drawn - 1) * others, drawn * others))
         return inside * within + (1 - inside) * without
 
-    def missing(eps):
-        total = 0.0
-        for insiders in range(max(0, size - honest), min(size, known) + 1):
-            drawn = size - insiders
-            gap = density(1.0, drawn) - math.exp(eps) * density(-1.0, drawn) if drawn else 0 * x
-            total += hypergeom.pmf(insiders, parties, known, size) * np.trapezoid(np.maximum(gap, 0), x)
-        return total - DELTA
-
-    return brentq(missing, 0, 50) if missing(0) > 0 else 0.0
+    total = 0.0
+    for insiders in range(max(0, size - honest), min(size, known) + 1):
+        drawn = size - insiders
+        gap = density(1.0, drawn) - math.exp(eps) * density(-1.0, drawn) if drawn else 0 * x
+        total += hypergeom.pmf(insiders, parties, known, size) * np.trapezoid(np.maximum(gap, 0), x)
+    return total
 
 
 @pytest.mark.parametrize(("parties", "size"), [(2, 1), (3, 1), (4, 2), (5, 4)])
@@ -260,7 +257,7 @@ def test_a_party_knows_its_own_draw(parties, size, colluders, multiplier):
             continue
         reported = made.prove(observer, parties - 1, DELTA).guarantee.epsilon(DELTA)
         for others in (-1.0, 0.0, 1.0):
-            assert reported >= exact_fixed_size(parties, size, known, multiplier, others) * (1 - 1e-6)
+            assert exact_fixed_size(parties, size, known, multiplier, others, reported * (1 + 1e-6)) <= DELTA
         if known == parties - 1:  # whoever was not drawn knows who was
             assert reported == pytest.approx(gaussian_epsilon(1 / multiplier, size / parties), rel=1e-3)
 

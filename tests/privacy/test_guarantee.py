@@ -72,21 +72,6 @@ def test_it_composes_with_its_like_only(changed: dict[str, str]) -> None:
         guarantee().compose(guarantee(**changed))
 
 
-def test_the_smaller_epsilon_is_the_stronger() -> None:
-    weaker = guarantee(repeat(Gaussian(10.0, 1.0), 21), observer="eavesdropper")
-    assert guarantee().is_stronger_than(weaker, 1e-5)
-    assert not weaker.is_stronger_than(guarantee(), 1e-5)
-    assert not guarantee().is_stronger_than(guarantee(), 1e-5)
-    with pytest.raises(InputError, match="unit"):
-        guarantee().is_stronger_than(guarantee(unit="record"), 1e-5)
-
-
-def test_which_is_stronger_may_depend_on_delta() -> None:
-    spread, pure = guarantee(Gaussian(3.0, 1.0)), guarantee(Laplace(0.8, 1.0))
-    assert spread.is_stronger_than(pure, 1e-3)
-    assert pure.is_stronger_than(spread, 1e-12)
-
-
 @pytest.mark.parametrize(
     "changed",
     [{"adjacency": "replace"}, {"unit": "row"}, {"observer": "god"}, {"observer": "peer:03"}],

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import pytest
 from experiments.paper000 import claims
+from tests.audit.constructions import Path
 
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.dual_consensus import DualConsensusADMM
-from consenso.audit.constructions import Path
 from consenso.privacy.events import ZCDP
 from consenso.privacy.observers import Peer
 from consenso.privacy.run_spec import gaussian_draws

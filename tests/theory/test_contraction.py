@@ -141,7 +141,7 @@ def test_the_best_number_of_rounds_is_the_best():
         best = traded.best_rounds(rho)
         errors = [traded.error(rho, k) for k in range(1, 400)]
         assert best == 1 + int(np.argmin(errors))
-        assert traded.best_error(rho) == min(errors)
+        assert traded.error(rho, best) == min(errors)
     assert traded.best_rounds(1.0) > traded.best_rounds(0.01)
 
 
@@ -150,7 +150,8 @@ def test_errors_scale_with_records_as_the_view_allows():
 
     def slope(price):
         """Power of n of the best error, between n = 1e8 and 1e9; logarithms make it a little flatter."""
-        few, many = (theory.Tradeoff(price=price(n), **common).best_error(1.0) for n in (10**8, 10**9))
+        options = [theory.Tradeoff(price=price(n), **common) for n in (10**8, 10**9)]
+        few, many = (each.error(1.0, each.best_rounds(1.0)) for each in options)
         return np.log10(many / few)
 
     assert -2.0 <= slope(lambda n: theory.price_of_sum(step=1.0, sensitivity=2.0, units=n)) <= -1.8

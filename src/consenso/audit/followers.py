@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.audit.copies import CopiedNeighbourhood
 from consenso.audit.releasers import Echo, Guess, ReleaseCall
@@ -62,7 +61,7 @@ class Shadow:
         releaser = Echo(scene.calls, places, coins, self._run.policy, here, releases, scene.largest)
         before = take(self._state, trials, self._offsets)
         cohort = self._all if len(trials) == self._run.count else self._shards.cohort(rows)
-        if isinstance(algorithm, HubAlgorithm):
+        if self._run.plan.spec.shape == "hub":
             after, up = algorithm.local(here, self._run.repeat_per_row(scene.down, trials), before, cohort, releaser)
         else:
             after, up = algorithm.local(here, before, cohort, releaser)

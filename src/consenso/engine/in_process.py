@@ -98,7 +98,7 @@ class InProcessEngine:
             walk = CompiledWalk(algorithm, spec, coins, compiled.walk)
         # Asked once: looking a protocol up in every round would cost as much as a small step.
         finished = algorithm.finished if isinstance(algorithm, Finishes) else None
-        is_hub = isinstance(algorithm, HubAlgorithm)
+        is_hub = spec.shape == "hub"
         while progress.round < last:
             if finished is not None and finished(spec.facts.at(progress.round), progress.hub):
                 return

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from consenso.algorithms.evidence import Evidence
-from consenso.algorithms.shape import Diagnoses, Finds, GivesEvidence, HubAlgorithm, PeerAlgorithm
+from consenso.algorithms.shape import Diagnoses, Finds, GivesEvidence, PeerAlgorithm
 from consenso.arrays import Array
 from consenso.engine.checkpoint import Checkpoint, continuation_of
 from consenso.engine.coins import DrawnCoins
@@ -143,8 +143,9 @@ def _opener(plan: Plan, charge: LedgerCharge | None, saved: Checkpoint | None, a
 def get_model(plan: Plan, progress: Progress) -> Array:
     """The model of a run as it stands: the hub's, or the mean over nodes."""
     facts = plan.spec.facts.at(progress.round)
-    if isinstance(plan.algorithm, HubAlgorithm):
-        return plan.algorithm.model(facts, progress.hub)
+    if plan.spec.shape == "hub":
+        model: Array = plan.algorithm.model(facts, progress.hub)
+        return model
     models: Array = plan.algorithm.models(facts, progress.state)
     mean: Array = models.mean(axis=0)
     return mean

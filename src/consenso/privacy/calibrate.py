@@ -19,7 +19,7 @@ from consenso.privacy.accountants.parts import is_unbounded, parts
 from consenso.privacy.events import Event, Mixture, ObjectivePerturbation, Unbounded
 
 # How far multipliers and rates are searched, and rounds.
-_LEAST, _MOST, _MOST_ROUNDS = 1e-9, 1e12, 1 << 40
+_LEAST, _MOST = 1e-9, 1e12
 _TOLERANCE = 1e-6
 # The tight cost can be slow: a cheaper one that is never smaller brings the search this close first.
 _ROUGH_TOLERANCE = 0.02
@@ -149,27 +149,6 @@ def calibrate_noise(build: Callable[[float], Event], target: Target) -> float:
     return 1 / found
 
 
-def calibrate_rate(build: Callable[[float], Event], target: Target) -> float:
-    """The largest sampling rate, at most 1, whose event meets the target."""
-    found = _Search(build, target).most(1.0, _LEAST, 1.0)
-    if found is None:
-        raise _unreachable("calibrate_rate", target, build(_LEAST), f"a rate of {_LEAST:g}", _NO_NOISE)
-    return found
-
-
-def calibrate_rounds(build: Callable[[int], Event], target: Target) -> int:
-    """The largest number of rounds, at least 1, whose event meets the target."""
-    found = _Search(lambda rounds: build(int(rounds)), target, whole=True).most(1.0, 1.0, _MOST_ROUNDS)
-    if found is None:
-        raise _unreachable("calibrate_rounds", target, build(1), "1 round", "one round is too much already")
-    if found >= _MOST_ROUNDS:
-        raise InputError(
-            f"calibrate_rounds(build=...): {found:g} rounds still meet {target}, so the event does not depend on the "
-            "rounds as it must; build it with repeat(event, rounds)."
-        )
-    return int(found)
-
-
 @dataclass(frozen=True)
 class _Point:
     """A value and what its event costs."""
@@ -184,7 +163,6 @@ class _Search:
 
     build: Callable[[float], Event]
     target: Target
-    whole: bool = False
 
     def most(self, start: float, least: float, largest: float) -> float | None:
         """That value in [least, largest]; None when not even the least meets the target."""
@@ -212,16 +190,16 @@ class _Search:
         self, cost: Callable[[Event], float], start: float, factor: float, least: float, largest: float
     ) -> tuple[_Point, _Point | None] | None:
         """A value that meets the target and one that does not (None: all do); None when no value meets it."""
-        here = self._at(cost, min(max(self._round_up(start), least), largest))
+        here = self._at(cost, min(max(start, least), largest))
         while self._meets(here):
             if here.value >= largest:
                 return here, None
-            further = self._at(cost, min(max(self._round_up(here.value * factor), here.value + self.whole), largest))
+            further = self._at(cost, min(here.value * factor, largest))
             if not self._meets(further):
                 return here, further
             here, factor = further, factor**1.5
         while here.value > least:
-            nearer = self._at(cost, max(self._round_up(here.value / factor), least))
+            nearer = self._at(cost, max(here.value / factor, least))
             if self._meets(nearer):
                 return nearer, here
             here, factor = nearer, factor**1.5
@@ -238,8 +216,6 @@ class _Search:
         return low
 
     def _is_wide(self, low: _Point, high: _Point, tolerance: float) -> bool:
-        if self.whole:
-            return high.value - low.value > max(1.0, tolerance * low.value if tolerance > _TOLERANCE else 0.0)
         return high.value > low.value * (1 + tolerance) and low.cost < self.target.limit * (1 - tolerance)
 
     def _guess(self, low: _Point, high: _Point, tolerance: float, *, halve: bool) -> float:
@@ -247,13 +223,9 @@ class _Search:
         share = 0.5
         if not halve and 0 < low.cost < high.cost < math.inf:
             # Aim a little below the limit, so that the guess is likely to be one that can be returned.
-            aim = self.target.limit * (1 if self.whole else 1 - tolerance / 2)
+            aim = self.target.limit * (1 - tolerance / 2)
             share = math.log(aim / low.cost) / math.log(high.cost / low.cost)
-        value = self._round_up(low.value * (high.value / low.value) ** min(max(share, 1e-6), 1 - 1e-6))
-        return min(max(value, low.value + 1), high.value - 1) if self.whole else value
-
-    def _round_up(self, value: float) -> float:
-        return float(math.floor(value)) if self.whole else value
+        return low.value * float((high.value / low.value) ** min(max(share, 1e-6), 1 - 1e-6))
 
 
 def _require_positive(kind: str, name: str, value: float) -> None:

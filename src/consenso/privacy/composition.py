@@ -213,9 +213,8 @@ def _add_noise_of_sum(
 ) -> Event:
     """One use, all records of the party in it; the noise of the others counts where only the sum is seen."""
     policy = spec.policy
-    own = spec.facts.only(np.array([query.party], dtype=np.int64)).at(round_)
     largest = largest_bounds(spec, declaration, round_)[release.name]
-    drawn = float(np.max(policy.sensitivity(release, own, largest)))
+    drawn = float(np.max(policy.sensitivity(release, spec.facts, largest)))
     seen = float(np.max(release.bounds.at(query.unit, query.adjacency)))
     noise = policy.noise_for(release.name)
     if isinstance(noise, LaplaceNoise) and release.norm != 1:

@@ -102,16 +102,6 @@ class Guarantee:
             simulation=any(each.simulation for each in all_of_them),
         )
 
-    def is_stronger_than(self, other: Guarantee, delta: float) -> bool:
-        """Whether epsilon is strictly smaller at this delta; both must protect the same unit in the same sense."""
-        for name in ("adjacency", "unit"):
-            if getattr(other, name) != getattr(self, name):
-                raise InputError(
-                    f"Guarantee.is_stronger_than({name}={getattr(other, name)!r}): guarantees of one {name} only can "
-                    f"be compared, here {getattr(self, name)!r}; state both for the same {name}."
-                )
-        return self.epsilon(delta) < other.epsilon(delta)
-
     def sentence(self, delta: float | None = None) -> str:
         """The guarantee in plain words: at a delta, or by the numbers that need none. Numbers are rounded up.
 

@@ -141,10 +141,6 @@ class Tradeoff:
         """The number of rounds with the least bound: more contract more, and each makes all of them noisier."""
         return int(np.argmin(self._errors(rho, np.arange(1.0, most + 1)))) + 1
 
-    def best_error(self, rho: float, *, most: int = 10_000) -> float:
-        """The bound at the best number of rounds."""
-        return self.error(rho, self.best_rounds(rho, most=most))
-
     def _errors(self, rho: float, rounds: Array) -> Array:
         if not 0 < rho < math.inf:
             raise InputError(f"Tradeoff.error(rho={rho}): a budget is positive and finite; see budget(epsilon, delta).")

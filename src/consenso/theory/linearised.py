@@ -126,24 +126,6 @@ class LinearisedADMM:
         travelled = self.distance**2 / (2 * steps[-1] * self.inner_steps)
         return float((travelled + self.coupling) / rounds + np.mean(self._floor(steps)))
 
-    def priced(self, *, price: float, rho: float, rounds: int) -> LinearisedADMM:
-        """The same with the noise that a total of rho-zCDP asks for when every step of a run is a release.
-
-        price: variance of the noise in a party's gradient, all coordinates together, times rho over the number of
-        steps: dim (sensitivity)^2 / 2 for Gaussian noise.
-        """
-        if not (0 < price < math.inf and 0 < rho < math.inf):
-            raise InputError(f"LinearisedADMM.priced(price={price}, rho={rho}): both are positive and finite.")
-        return replace(self, noise=price * rounds * self.inner_steps / rho)
-
-    def with_best_step(self, rounds: int) -> LinearisedADMM:
-        """The same with the step of the least bound, which balances distance and noise."""
-        grid = self.step * np.geomspace(1e-6, 1e6, 241)
-        if self.smoothness is not None:
-            grid = grid[grid < 0.999 / self.smoothness]
-        options = [replace(self, step=float(step)) for step in grid]
-        return min(options, key=lambda option: option.bound(rounds))
-
     def _floor(self, steps: np.ndarray) -> np.ndarray:
         if self.smoothness is None:
             return steps * (self.gradient**2 + self.noise) / 2

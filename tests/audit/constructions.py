@@ -13,7 +13,6 @@ import numpy as np
 from consenso.algorithms.consensus import ConsensusADMM, Hub, Up
 from consenso.arrays import Array, IntArray
 from consenso.audit.neighbours import Neighbours, neighbours
-from consenso.errors import InputError
 from consenso.losses import Huber
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
@@ -92,8 +91,6 @@ def stiff_problem(parties: int, *, stiffness: int) -> Problem:
 
     With a step of 1 over party 0's Lipschitz constant their proxes go back to zero but for 1 / (1 + stiffness).
     """
-    if parties < 2 or stiffness < 1:
-        raise InputError(f"stiff_problem(parties={parties}, stiffness={stiffness}): at least 2 and at least 1.")
     sizes = np.full(parties, 2 * stiffness)
     sizes[0] = 1
     return Problem(
