@@ -318,9 +318,7 @@ class WhitenedSteps(WhitenedSettings):
             model = hub.vectors.T @ learnt.reshape(-1, outputs)
             each = outputs * (noise * hub.values / self._bent(facts, hub).values) ** 2
             damped = curvature * hub.shares * hub.values / (curvature * hub.shares * hub.values + damping)
-            return run.kept(
-                float(hub.shares * hub.values @ np.sum(model**2, axis=1)), each, hub.shares, damped
-            )
+            return run.kept(float(hub.shares * hub.values @ np.sum(model**2, axis=1)), each, hub.shares, damped)
         # Nothing is known of the directions: noise is that of all of them.
         value, size = float(hub.values[0]), float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
         damping = 0.0 if facts.problem.loss.targets == "real" or not hub.taken else damping
