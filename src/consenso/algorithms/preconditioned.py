@@ -1,7 +1,7 @@
 """Noisy gradient steps in coordinates whitened by a released second moment (docs/privacy.md, "Preconditioned").
 
     look 1:     S    = noisy sum over records of a a'                       (upper triangle, off-diagonals times sqrt 2)
-                Q    = clean(S/n) + floor,             clean: eigenvalues less what noise has pushed them apart, not below 0
+                Q    = clean(S/n) + floor,        clean: eigenvalues without what noise pushed them apart, at least 0
     look 2:     S    = noisy sum of b b',   b = shortened(Q^(-1/2) a, C),   which sees what the first noise had hidden
                 Q   <- Q^(1/2) (clean(S/n) + floor) Q^(1/2)
     a step:     G    = noisy sum of phi'(<a, x>, b) * shortened(Q^(-1/2) a, C)
