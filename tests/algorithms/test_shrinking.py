@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.algorithms.shrinking import Run
+from consenso.algorithms.shrinking import Learnt, Run
 
 
 def simulate(rates: np.ndarray, steps: int, late: int, noise: np.ndarray) -> np.ndarray:
@@ -30,15 +30,18 @@ def test_noise_and_way_are_those_of_the_steps() -> None:
 
 
 def test_a_model_that_is_short_already_is_not_shortened() -> None:
-    ones, move = np.ones(3), np.full(3, 0.01)
-    come = Run(rates=ones, steps=20, taken=20, late=10)
-    noise = float(move @ come.noise())
-    assert come.kept(2 * noise, move, ones, ones) == pytest.approx(0.5)
-    assert come.kept(noise / 2, move, ones, ones) == 0.0
-    # Damping had taken three quarters, as its prior said: half of them were noise's.
-    assert come.kept(2 * noise, move, ones, ones / 4) == 1.0
-    assert come.kept(1.1 * noise, move, ones, ones / 4) == pytest.approx(4 * (1 - 1 / 1.1))
-    # A direction that no record fills counts for nothing.
-    filled = np.array([1.0, 1.0, 0.0])
-    assert come.kept(2 * noise, move, filled, ones) == pytest.approx(2 / 3)
-    assert come.kept(1.0, move, np.zeros(3), ones) == 1.0
+    variances, prior = np.geomspace(1e-3, 1e3, 121), np.zeros(121)
+
+    def kept(size: float, come: float, noise: float = 1.0, filled: float = 1.0) -> float:
+        ones = np.ones(1000)
+        found = Learnt(sizes=size * ones, noise=noise * ones, come=come * ones, filled=filled * ones, outputs=1)
+        return found.kept(variances * 1000, prior)
+
+    # James and Stein's rule where steps have come all the way, and nothing is left of what is all noise.
+    assert kept(2.0, 1.0) == pytest.approx(0.5, abs=0.05)
+    assert kept(11.0, 1.0) == pytest.approx(10 / 11, abs=0.02)
+    assert kept(1.0, 1.0) < 0.1
+    # Damping had taken three quarters: of what it left, half is noise.
+    assert kept(2.0, 0.25) == 1.0
+    assert kept(1.1, 0.25) == pytest.approx(4 * (1 - 1 / 1.1), abs=0.15)
+    assert kept(1.0, 1.0, noise=0.0) == kept(1.0, 1.0, filled=0.0) == 1.0
