@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.metric import Metric, again, look, pack_symmetric, unpack_symmetric
+from consenso.metric import Metric, again, denoise, look, pack_symmetric, unpack_symmetric
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Unpenalized
 
 
@@ -84,3 +84,24 @@ def test_two_looks_see_the_matrix_that_one_exact_look_sees() -> None:
     hidden = look(matrix, 0.05, 0.3, 1e-12).metric
     whitened = hidden.power(-0.5) @ matrix @ hidden.power(-0.5)
     assert again(hidden, whitened, 0.0, 0.3, 1e-12).metric.power(1.0) == pytest.approx(matrix, abs=1e-9)
+
+
+def test_eigenvalues_are_cleaned_of_noise() -> None:
+    """A direction that stands out, many that hide below the noise, all alike."""
+    p, noise, rng = 120, 0.02, np.random.default_rng(0)
+    direction = np.linalg.qr(rng.normal(size=(p, p)))[0][0]
+    matrix = 0.05 * np.eye(p) + 0.9 * np.outer(direction, direction)
+    upper = pack_symmetric(matrix[None])[0]
+    noisy = unpack_symmetric(upper + noise * rng.normal(size=len(upper)), p)
+    seen = look(noisy, noise, 0.5, 1e-9)
+    truth = np.sum(seen.metric.vectors * (matrix @ seen.metric.vectors), axis=0)
+    found = seen.metric.values - seen.lift
+    assert np.abs(found - truth).max() < 0.1
+    assert np.abs(np.maximum(seen.spectrum, 0) - truth).max() > 0.2
+    assert denoise(seen.spectrum, noise).sum() == pytest.approx(seen.spectrum.sum())
+    assert seen.shares == pytest.approx(found / seen.metric.values)
+    # In the coordinates of the first look a second one tells what rows fill of the final metric.
+    whitened = seen.metric.power(-0.5) @ matrix @ seen.metric.power(-0.5)
+    second = again(seen.metric, whitened, 1e-3, 0.5, 1e-9)
+    filled = np.sum(second.metric.vectors * (matrix @ second.metric.vectors), axis=0) / second.metric.values
+    assert second.shares == pytest.approx(filled, abs=0.05)

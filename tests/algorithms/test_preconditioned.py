@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of, silos, with_and_without_noise
+from tests.algorithms.transcription import SEED, clean, drawn_on_sum, noise_of, silos, with_and_without_noise
 
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.shape import Example
@@ -91,11 +91,10 @@ def test_iterates_follow_the_paper(looks, multiplier) -> None:
         return (table.T @ table + noise + np.triu(noise, 1).T) / n
 
     def floored(moment, std):
-        """max(S, 0)/n + floor, and how many directions stand out of the floor."""
+        """S/n, its eigenvalues cleaned of noise, + floor, and how many directions stand out of the floor."""
         values, vectors = np.linalg.eigh(moment)
-        floor = max(0.5 * std / n * np.sqrt(6), 1e-6)
-        lifted = np.maximum(values, 0) + floor
-        return (vectors * lifted) @ vectors.T, max(1.0, np.sum(np.maximum(values, 0) / lifted))
+        floor, found = max(0.5 * std / n * np.sqrt(6), 1e-6), clean(values, std / n)
+        return (vectors * (found + floor)) @ vectors.T, max(1.0, np.sum(found / (found + floor)))
 
     def root_of(matrix):
         values, vectors = np.linalg.eigh(matrix)

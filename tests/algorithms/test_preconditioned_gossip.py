@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.algorithms.transcription import GRAPH, SEED, drawn, silos, with_and_without_noise
+from tests.algorithms.transcription import GRAPH, SEED, clean, drawn, silos, with_and_without_noise
 
 from consenso.algorithms.noise_levels import FLATTENED, LARGEST_SCORE, NoiseLevels
 from consenso.algorithms.preconditioned_gossip import PreconditionedGossip, rounds_to_mix
@@ -50,9 +50,9 @@ def test_iterates_follow_the_paper(multiplier: float) -> None:
         matrix = np.zeros((P, P))
         matrix[upper] = entries / root2
         values, vectors = np.linalg.eigh(matrix + np.triu(matrix, 1).T)
-        hidden = moment_std / SIZE * math.sqrt(2 / NODES) * math.sqrt(2 * P) * NoiseLevels.floor
-        found = np.maximum(values, 0)
-        lifted = found + max(hidden, 1e-6)
+        noise = moment_std / SIZE * math.sqrt(2 / NODES)
+        found = clean(values, noise)
+        lifted = found + max(noise * math.sqrt(2 * P) * NoiseLevels.floor, 1e-6)
         effective = max(np.sum(found / lifted), 1.0)
         metrics.append((vectors * np.clip(lifted, 1e-6, 1)) @ vectors.T)
         clips.append(max(1.0, 0.8 * math.sqrt(effective)))

@@ -105,3 +105,12 @@ def minimise_logistic(rows: Any, targets: Any, weight: float, curvature: Any, pu
         if np.abs(gradient).max() < 1e-15:
             break
     return w
+
+
+def clean(values: Any, noise: float) -> Any:
+    """Eigenvalues l_j - 2 s^2 mean over i of d / (d^2 + s^2 / p), d = l_j - l_i, s^2 = p noise^2 / 2; none below 0."""
+    p, square = len(values), len(values) * noise**2 / 2
+    if not noise:
+        return np.maximum(values, 0)
+    pushed = [sum((one - other) / ((one - other) ** 2 + square / p) for other in values) / p for one in values]
+    return np.array([max(0.0, one - 2 * square * push) for one, push in zip(values, pushed, strict=True)])

@@ -19,6 +19,8 @@ from consenso.metric import Metric
 
 # Variances of scores that are called for: even over orders of magnitude up to LARGEST, then falling as their square.
 SMALLEST, LARGEST, BEYOND, GRID = 1 / 16, 16.0, 1e4, 200
+VARIANCES = np.geomspace(SMALLEST, BEYOND, GRID)
+PRIOR = -2 * np.log(np.maximum(VARIANCES / LARGEST, 1.0))
 # A logistic slope falls as exp(-score), so that T steps from zero get to scores of about log T: 80 of them to this.
 OUT_OF_REACH = 5.0
 
@@ -31,10 +33,9 @@ def estimate_variance(gradient: Array, noise: float, curvature: float, outputs: 
     power, dim, scale = float(gradient @ gradient), len(gradient), curvature**2 * max(outputs - 1, 1)
     if noise == 0 or power > 100 * dim * noise**2:
         return (power - dim * noise**2) / scale
-    guesses = seen * np.geomspace(SMALLEST, BEYOND, GRID)
-    prior = -2 * np.log(np.maximum(guesses / (seen * LARGEST), 1.0))
+    guesses = seen * VARIANCES
     deviations = 2 * dim * noise**4 + 4 * noise**2 * scale * guesses
-    fit = prior - 0.5 * (power - dim * noise**2 - scale * guesses) ** 2 / deviations - 0.5 * np.log(deviations)
+    fit = PRIOR - 0.5 * (power - dim * noise**2 - scale * guesses) ** 2 / deviations - 0.5 * np.log(deviations)
     weights = np.exp(fit - fit.max())
     return float(weights @ guesses / weights.sum())
 

@@ -59,6 +59,8 @@ WIDER = 0.01
 LEAST_BEND = 0.2
 # Scores of labels beyond this are seldom called for.
 LARGEST_SCORE = 4.0
+# Parts of the variance of numbers that a model may explain, over which shrinkage is averaged.
+EXPLAINED = np.geomspace(1 / 256, 1.0, 33)
 # A hinge bends where records are, not everywhere: as much as this on average.
 HINGE = 0.5
 

@@ -1,9 +1,9 @@
 """Noisy gradient steps in coordinates whitened by a released second moment (docs/privacy.md, "Preconditioned").
 
     look 1:     S    = noisy sum over records of a a'                       (upper triangle, off-diagonals times sqrt 2)
-                Q    = max(S, 0)/n + floor
+                Q    = clean(S/n) + floor,        clean: eigenvalues without what noise pushed them apart, at least 0
     look 2:     S    = noisy sum of b b',   b = shortened(Q^(-1/2) a, C),   which sees what the first noise had hidden
-                Q   <- Q^(1/2) (max(S, 0)/n + floor) Q^(1/2)
+                Q   <- Q^(1/2) (clean(S/n) + floor) Q^(1/2)
     a step:     G    = noisy sum of phi'(<a, x>, b) * shortened(Q^(-1/2) a, C)
                 v    = x - M^-1 (Q^(1/2) G / n + damping x),                M = curvature / step * Q + damping
                 x   <- argmin_x' weight r(x') + |x' - v|^2_M / 2,           weight = how much a typical row is shortened

@@ -3,12 +3,13 @@
 In one direction, in which the loss bends by a part `rate` of the length of a step, the point after t steps is 1 - q^t,
 q = 1 - rate, of the way from its start to where steps lead, and has heard the noise of step s with the weight q^(t-s).
 What is released is the mean of the last points: noise of as many steps as it remembers, and a part of the way. Damping
-has shortened it, too, as a prior that may be wrong says. Scores of squared size S, of which noise explains N, and which
-have come K of the way to the optimum are best multiplied by
+has shortened it, too, as a prior that may be wrong says. Scores that should have the variance V, but have come K of the
+way, K^2 on average over squares, and have noise of variance N on top, are best multiplied by
 
-    (1 - N / S) / K,        at most 1:
+    K V / (K^2 V + N),        at most 1:
 
-James and Stein's rule where the model has come all the way, and nothing at all where it is short already.
+James and Stein's rule where the model has come all the way, and nothing where damping has done it already. V is what
+the squared size of the model tells, as far as noise lets it: the factor is the mean over the posterior of V.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consenso.algorithms.noise_levels import shrinkage_factor
 from consenso.arrays import Array
 
 # Rates below this are those of directions that nobody speaks of.
@@ -50,12 +50,28 @@ class Run:
         come: Array = np.mean(1 - (1 - rates) ** steps, axis=1)
         return come
 
-    def kept(self, size: float, move: Array, shares: Array, damped: Array) -> float:
-        """The factor for a model whose scores have this squared size.
 
-        move: squared noise of a move in each direction. shares: how much each direction counts in scores. damped: how
-        much damping leaves of what there is to learn.
-        """
-        noise, total = float(shares * move @ self.noise()), float(shares.sum())
-        come = float(shares @ (damped * self.way())) / total if total > 0 else 1.0
-        return min(1.0, shrinkage_factor(size, noise) / max(come, SLOWEST))
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Learnt:
+    """A model by directions, each array (directions,): what it may hold of a signal, and of noise."""
+
+    sizes: Array  # squared sizes, summed over outputs
+    noise: Array  # variances of one output
+    come: Array  # of the way to the optimum, after steps and damping
+    filled: Array  # how much rows fill a direction: its part in scores, and in the variance that there is to explain
+    outputs: int
+
+    def kept(self, variances: Array, prior: Array) -> float:
+        """The mean factor for these variances of scores, whose logarithms of prior weights are given."""
+        total = float(self.filled.sum())
+        if not self.noise.any() or not total:
+            return 1.0
+        signal = self.filled * variances[:, None] / total * self.come**2
+        noise = self.filled * self.noise
+        spread = signal * max(self.outputs - 1, 1) / self.outputs + noise
+        expected, deviations = self.outputs * spread.sum(axis=1), 2 * self.outputs * np.sum(spread**2, axis=1)
+        fit = prior - 0.5 * (float(self.filled @ self.sizes) - expected) ** 2 / deviations - 0.5 * np.log(deviations)
+        weights = np.exp(fit - fit.max())
+        along = variances * float(self.filled @ self.come) / total
+        factors = np.minimum(1.0, along / np.maximum(signal.sum(axis=1) + noise.sum(), np.finfo(float).tiny))
+        return float(weights @ factors / weights.sum())

@@ -306,26 +306,28 @@ class WhitenedSteps(WhitenedSettings):
 
     def _kept(self, facts: PublicFacts, hub: Hub, learnt: Array) -> float:
         """How much of what was learnt is kept, noise having added to it."""
-        noise, curvature = self._noise(facts, hub), self._later_curvature(facts, hub)
-        damping, outputs = self._damping(facts, hub), facts.problem.outputs
-        if not hub.metric.is_round:
-            run = shrinking.Run(
-                rates=(curvature * hub.shares * hub.values + damping) / self._bent(facts, hub).values,
-                steps=hub.steps,
-                taken=hub.taken,
-                late=hub.averaged,
-            )
-            model = hub.vectors.T @ learnt.reshape(-1, outputs)
-            each = outputs * (noise * hub.values / self._bent(facts, hub).values) ** 2
-            damped = curvature * hub.shares * hub.values / (curvature * hub.shares * hub.values + damping)
-            return run.kept(
-                float(hub.shares * hub.values @ np.sum(model**2, axis=1)), each, hub.shares, damped
-            )
-        # Nothing is known of the directions: noise is that of all of them.
-        value, size = float(hub.values[0]), float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
-        damping = 0.0 if facts.problem.loss.targets == "real" or not hub.taken else damping
-        each = noise * value / (curvature * value + damping)  # what damping leaves of it
-        return noise_levels.shrinkage_factor(size, 2 * facts.problem.features * outputs * each**2)
+        problem, values, bent = facts.problem, hub.values, self._bent(facts, hub).values
+        noise, damping = self._noise(facts, hub) * values / bent, self._damping(facts, hub)
+        real = problem.loss.targets == "real"
+        if hub.metric.is_round:
+            # Nothing is known of the directions: noise is that of all of them.
+            bends = self._later_curvature(facts, hub) * float(values[0])
+            each = self._noise(facts, hub) * float(values[0]) / (bends if real or not hub.taken else bends + damping)
+            size = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
+            return noise_levels.shrinkage_factor(size, 2 * problem.features * problem.outputs * each**2)
+        bends = self._later_curvature(facts, hub) * hub.shares * values
+        run = shrinking.Run(rates=(bends + damping) / bent, steps=hub.steps, taken=hub.taken, late=hub.averaged)
+        found = shrinking.Learnt(
+            sizes=values * np.sum((hub.vectors.T @ learnt.reshape(-1, problem.outputs)) ** 2, axis=1),
+            noise=noise**2 * run.noise(),
+            come=bends / np.maximum(bends + damping, LEAST * bent) * run.way(),
+            filled=hub.shares,
+            outputs=problem.outputs,
+        )
+        if real:
+            most = (hub.spread * (self.smoothing or slope_limit(problem))) ** 2
+            return found.kept(most * noise_levels.EXPLAINED, np.zeros(len(noise_levels.EXPLAINED)))
+        return found.kept(label_levels.VARIANCES, label_levels.PRIOR)
 
     def evidence(self, facts: PublicFacts, hub: Hub) -> Evidence | None:
         """What standard errors are made of; None where no second moment was released, or kinks were smoothed."""

@@ -1,0 +1,47 @@
+"""How much of a noisy model is kept: noise of an average of steps, and how far they have come."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from consenso.algorithms.shrinking import Learnt, Run
+
+
+def simulate(rates: np.ndarray, steps: int, late: int, noise: np.ndarray) -> np.ndarray:
+    """Averages of the late points of steps towards 1, for each draw of the noise, (draws, directions)."""
+    x, total = np.zeros(noise.shape[1:]), np.zeros(noise.shape[1:])
+    for t in range(steps):
+        x = x + rates * (1 - x) + noise[t]
+        total += x if t >= steps - late else 0.0
+    return total / late
+
+
+def test_noise_and_way_are_those_of_the_steps() -> None:
+    rates, steps, late = np.array([0.05, 0.4, 1.0]), 12, 6
+    run = Run(rates=rates, steps=steps, taken=steps, late=late)
+    assert run.way() == pytest.approx(simulate(rates, steps, late, np.zeros((steps, 3))))
+    # The noise of one step with the whole budget is 1: each of them has the root of their number times that.
+    noise = np.sqrt(steps) * np.random.default_rng(0).normal(size=(steps, 40_000, 3))
+    assert run.noise() == pytest.approx(simulate(rates, steps, late, noise).var(axis=0), rel=0.03)
+    # Of many steps that come all the way, half are averaged: twice the noise of the whole budget.
+    long = Run(rates=np.array([0.5]), steps=400, taken=400, late=200)
+    assert long.noise() * 0.5**2 == pytest.approx(2.0, rel=0.02)
+
+
+def test_a_model_that_is_short_already_is_not_shortened() -> None:
+    variances, prior = np.geomspace(1e-3, 1e3, 121), np.zeros(121)
+
+    def kept(size: float, come: float, noise: float = 1.0, filled: float = 1.0) -> float:
+        ones = np.ones(1000)
+        found = Learnt(sizes=size * ones, noise=noise * ones, come=come * ones, filled=filled * ones, outputs=1)
+        return found.kept(variances * 1000, prior)
+
+    # James and Stein's rule where steps have come all the way, and nothing is left of what is all noise.
+    assert kept(2.0, 1.0) == pytest.approx(0.5, abs=0.05)
+    assert kept(11.0, 1.0) == pytest.approx(10 / 11, abs=0.02)
+    assert kept(1.0, 1.0) < 0.1
+    # Damping had taken three quarters: of what it left, half is noise.
+    assert kept(2.0, 0.25) == 1.0
+    assert kept(1.1, 0.25) == pytest.approx(4 * (1 - 1 / 1.1), abs=0.15)
+    assert kept(1.0, 1.0, noise=0.0) == kept(1.0, 1.0, filled=0.0) == 1.0
