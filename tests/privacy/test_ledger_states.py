@@ -133,7 +133,7 @@ class LedgerMachine(RuleBasedStateMachine):
         full = sqlite3.OperationalError("database or disk is full")
         with (
             mock.patch("consenso.privacy.ledger.store.Writer.append", side_effect=full),
-            pytest.raises(sqlite3.OperationalError),
+            pytest.raises(BudgetError, match="cannot be written"),
         ):
             self.ledger.reserve("g", cost(1), what="w")
 
@@ -144,7 +144,7 @@ class LedgerMachine(RuleBasedStateMachine):
         full = OSError(errno.ENOSPC, "no space left on device")
         with (
             mock.patch("consenso.privacy.ledger.store.write_anchor", side_effect=full),
-            pytest.raises(OSError, match="space"),
+            pytest.raises(BudgetError, match="stored and counts"),
         ):
             self.ledger.reserve("g", cost(1), what="w")
         self.runs["g"] = [self.period(), 1, "reserved"]

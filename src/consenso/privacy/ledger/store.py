@@ -12,11 +12,10 @@ import contextlib
 import os
 import sqlite3
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from consenso.errors import BudgetError, InputError, TamperError
 from consenso.privacy.ledger import lease, tokens
@@ -31,9 +30,22 @@ from consenso.privacy.ledger.chain import (
     check_anchor,
     link,
 )
+from consenso.privacy.ledger.sqlite_errors import (
+    DAMAGE,
+    NOTHING_STORED,
+    get_code,
+    readable,
+    roll_back,
+    storable,
+    try_patiently,
+    unreadable,
+    unwritable,
+)
 
 APPLICATION = 0x434E534F  # "CNSO" in the SQLite header
 FORMAT = 1
+# Folders in which ledgers are made before they appear.
+DRAFTS = ".ledger-"
 
 _SCHEMA = {
     "entries": "CREATE TABLE entries (number INTEGER PRIMARY KEY, content TEXT NOT NULL, hash TEXT NOT NULL) STRICT",
@@ -47,11 +59,6 @@ _SCHEMA = {
 
 # Made when they are first needed. Not in the chain: they say who may go on, not what was spent.
 _ASIDE = {"tokens": tokens.TABLE, "lease": lease.TABLE}
-
-# SQLite quotes damaged definitions in its messages, which then cannot be decoded.
-_DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
-
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +123,20 @@ def create(path: Path, content: dict[str, Any], timeout: float) -> None:
         )
     if not path.parent.is_dir():
         raise InputError(f"Ledger.create(path={str(path)!r}): the folder does not exist; make it first.")
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".ledger-") as folder:
+    try:
+        _create_whole(path, content)
+    except (sqlite3.OperationalError, OSError) as error:
+        raise InputError(
+            f"Ledger.create(path={str(path)!r}): it cannot be written ({error}); see to it that the disk has room and "
+            "that the folder may be written."
+        ) from error
+    sync_folder(path.parent)
+    with contextlib.closing(_connect(path, timeout, "rw")) as connection:
+        _refresh_anchor(connection, path, timeout)
+
+
+def _create_whole(path: Path, content: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=DRAFTS) as folder:
         draft = Path(folder) / "draft"
         with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -133,16 +153,13 @@ def create(path: Path, content: dict[str, Any], timeout: float) -> None:
             os.link(draft, path)
         except FileExistsError:
             raise InputError(f"Ledger.create(path={str(path)!r}): another process has just made it; open it.") from None
-    sync_folder(path.parent)
-    with contextlib.closing(_connect(path, timeout, "rw")) as connection:
-        _refresh_anchor(connection, path, timeout)
 
 
 def read(path: Path, timeout: float, *, thorough: bool = False) -> Snapshot:
     """What is stored now; never writes. `thorough` also has SQLite check its own structure."""
     # The anchor file first: rows only grow, so what it says must be found in rows that are read later.
     beside = read_anchor(path)
-    with contextlib.closing(_connect(path, timeout, "ro")) as connection, _readable(path):
+    with contextlib.closing(_connect(path, timeout, "ro")) as connection, readable(path):
         if thorough:
             _check_structure(connection)
         connection.execute("BEGIN")
@@ -155,25 +172,26 @@ def writing(path: Path, timeout: float) -> Iterator[Writer]:
     with contextlib.closing(_connect(path, timeout, "rw")) as connection:
         _begin(connection, path, timeout)
         try:
-            with _readable(path):
+            with readable(path):
                 snapshot = _snapshot(connection, read_anchor(path))
             fault = snapshot.fault()
             if fault is not None:
                 raise refuse(path, fault)
-            lease.require_lease(connection, path)
             writer = Writer(connection, snapshot.rows)
-            yield writer
+            with storable(path):
+                lease.require_lease(connection, path)
+                yield writer
+                connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            roll_back(connection)
             raise
-        connection.execute("COMMIT")
         if writer.rows != snapshot.rows:
             _refresh_anchor(connection, path, timeout)
 
 
 def read_token(path: Path, timeout: float, run: str) -> str | None:
     """The token of a run; see `tokens`."""
-    with contextlib.closing(_connect(path, timeout, "ro")) as connection, _readable(path):
+    with contextlib.closing(_connect(path, timeout, "ro")) as connection, readable(path):
         return tokens.read_token(connection, run)
 
 
@@ -186,7 +204,7 @@ def replace_token(path: Path, timeout: float, run: str, *, before: str | None, n
 
 def read_lease(path: Path, timeout: float) -> str | None:
     """The host that may write to the ledger; None where none was ever named."""
-    with contextlib.closing(_connect(path, timeout, "ro")) as connection, _readable(path):
+    with contextlib.closing(_connect(path, timeout, "ro")) as connection, readable(path):
         return lease.read_lease(connection)
 
 
@@ -204,12 +222,12 @@ def _aside(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     with contextlib.closing(_connect(path, timeout, "rw")) as connection:
         _begin(connection, path, timeout)
         try:
-            with _readable(path):
+            with storable(path):
                 yield connection
+                connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            roll_back(connection)
             raise
-        connection.execute("COMMIT")
 
 
 def refuse(path: Path, fault: ChainFault) -> TamperError:
@@ -223,6 +241,7 @@ def refuse(path: Path, fault: ChainFault) -> TamperError:
 def _connect(path: Path, timeout: float, mode: str) -> sqlite3.Connection:
     if not path.is_file():
         raise InputError(f"Ledger.open(path={str(path)!r}): there is no such file; see consenso ledger create.")
+    _require_one_name(path)
 
     def open_connection(options: str) -> sqlite3.Connection:
         uri = f"{path.absolute().as_uri()}?{options}"
@@ -238,14 +257,39 @@ def _connect(path: Path, timeout: float, mode: str) -> sqlite3.Connection:
         return connection
 
     try:
-        return _patiently(lambda: open_connection(f"mode={mode}"), timeout)
+        return try_patiently(lambda: open_connection(f"mode={mode}"), timeout)
     except sqlite3.OperationalError as error:
-        # On read-only media SQLite cannot make the shared memory of WAL mode; without a WAL none is needed.
-        if _code(error) != sqlite3.SQLITE_CANTOPEN or mode != "ro" or path.with_name(path.name + "-wal").exists():
-            raise _unreadable(path, error) from error
+        if mode == "rw" and get_code(error) in (sqlite3.SQLITE_IOERR, *NOTHING_STORED):
+            raise unwritable(path, error) from error
+        # On read-only media and full disks SQLite cannot make the shared memory of WAL mode; without a WAL none is
+        # needed.
+        shared = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
+        if get_code(error) not in shared or mode != "ro" or _has_log(path):
+            raise unreadable(path, error) from error
         return open_connection("immutable=1")
-    except _DAMAGE as error:
-        raise _unreadable(path, error) from error
+    except DAMAGE as error:
+        raise unreadable(path, error) from error
+
+
+def _has_log(path: Path) -> bool:
+    """Whether rows may be in the WAL that are not in the file."""
+    log = path.with_name(path.name + "-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def _require_one_name(path: Path) -> None:
+    """Refuse hard links: SQLite has a log for each name of a file, and two logs would each spend the budget."""
+    drafts = 0
+    if path.stat().st_nlink > 1:
+        # One that is being made has a draft, and a process that was killed meanwhile may have left it.
+        for each in path.parent.glob(f"{DRAFTS}*/draft"):
+            with contextlib.suppress(FileNotFoundError):
+                drafts += each.samefile(path)
+    if path.stat().st_nlink > 1 + drafts:
+        raise InputError(
+            f"Ledger.open(path={str(path)!r}): the file has another name, too (a hard link), under which it could be "
+            "spent a second time; remove that one, or copy the file to have a copy."
+        )
 
 
 def _check_header(path: Path, connection: sqlite3.Connection) -> None:
@@ -285,45 +329,14 @@ def _snapshot(connection: sqlite3.Connection, beside: Anchor | None) -> Snapshot
 
 def _begin(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
     try:
-        _patiently(lambda: connection.execute("BEGIN IMMEDIATE"), timeout)
+        try_patiently(lambda: connection.execute("BEGIN IMMEDIATE"), timeout)
     except sqlite3.OperationalError as error:
-        if _code(error) != sqlite3.SQLITE_BUSY:
-            raise _unreadable(path, error) from error
+        if get_code(error) != sqlite3.SQLITE_BUSY:
+            raise unreadable(path, error) from error
         raise BudgetError(
             f"Ledger(path={str(path)!r}, timeout={timeout:g}): another process held the ledger for all that time; "
             "nothing was charged; try again or raise the timeout."
         ) from error
-
-
-def _patiently(attempt: Callable[[], _Result], timeout: float) -> _Result:
-    """Try again while the file is busy: SQLite's own waiting does not cover opening and recovery."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            return attempt()
-        except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
-                raise
-        time.sleep(0.005)
-
-
-def _code(error: sqlite3.Error) -> int:
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF  # extended codes keep the primary one in the low byte
-
-
-@contextlib.contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except _DAMAGE as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: Exception) -> TamperError:
-    return TamperError(
-        f"Ledger(path={str(path)!r}): SQLite cannot read the file ({error}); nothing was charged; restore it from a "
-        "copy whose head you have pinned."
-    )
 
 
 def _blob(value: object) -> bytes:
@@ -340,5 +353,10 @@ def _refresh_anchor(connection: sqlite3.Connection, path: Path, timeout: float) 
     try:
         count, digest = connection.execute("SELECT count, hash FROM anchor").fetchone()
         write_anchor(path, Anchor(count=count, hash=_text(digest)))
+    except OSError as error:
+        raise BudgetError(
+            f"Ledger(path={str(path)!r}): the entry is stored and counts, but its anchor file cannot be written "
+            f"({error.strerror}); see to it that the disk has room, and try again: the same entry is charged once."
+        ) from error
     finally:
-        connection.execute("ROLLBACK")
+        roll_back(connection)
