@@ -24,12 +24,16 @@ MOST_CATEGORIES = 40
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Development:
-    """A table with its public facts; rows of the test part are within the bound, as rivals are scored."""
+    """A table with its public facts; rows of the test part are within the bound, as rivals are scored.
+
+    X_raw: the same rows of the test part at their own lengths.
+    """
 
     X: Any
     y: Any
     X_test: Any
     y_test: Any
+    X_raw: Any
     kind: str = "binary"  # or "classes", "regression"
     row_bound: float = 1.0
     classes: int = 2
@@ -79,7 +83,7 @@ def _split(X: Any, y: Any, *, first: int | None = None, row_bound: float = 1.0, 
     else:
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         rows = rows * np.minimum(1.0, row_bound / np.maximum(lengths, 1e-300))
-    return Development(X=X[train], y=y[train], X_test=rows, y_test=y[test], row_bound=row_bound, **facts)
+    return Development(X=X[train], y=y[train], X_test=rows, y_test=y[test], X_raw=X[test], row_bound=row_bound, **facts)
 
 
 def _bounded(X: Any, y: Any, **facts: Any) -> Development:

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from consenso import PrivateScaler, private_bounds
 from consenso.errors import BudgetError, InputError, PrivacyError
+from consenso.estimators.histograms import Counter
 from consenso.estimators.privacy_params import PrivacyParams
-from consenso.estimators.quantiles import POSITIVE_EDGES, SIGNED_EDGES, Counter, _counts
+from consenso.estimators.quantiles import POSITIVE_EDGES, SIGNED_EDGES, _counts
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.relations import claims_of
 from consenso.privacy.samplers import Safe, Seeded

@@ -217,7 +217,7 @@ def test_a_model_file_predicts_as_its_estimator() -> None:
 def test_a_bound_that_is_found_is_no_longer_than_rows_can_be_within_the_ranges_that_were_found() -> None:
     """With little budget noise makes up lengths; ranges say how long a row can be at all."""
     rng = np.random.default_rng(0)
-    rows, labels = rng.uniform(-1, 1, size=(3000, 3)), rng.integers(0, 2, 3000)
+    rows, labels = rng.uniform(0.5, 1, size=(3000, 3)) * [1.0, 1.0, 1e4], rng.integers(0, 2, 3000)
     for seed in range(12):
         model = consenso.PrivateLogisticRegression(epsilon=0.2, classes=[0, 1], random_state=seed).fit(rows, labels)
         columns = model.row_map_.columns
@@ -232,3 +232,41 @@ def test_found_bounds_keep_rare_indicators_and_normalised_rows() -> None:
     model = consenso.PrivateLogisticRegression(epsilon=1.0, random_state=0).fit(rows, rows[:, 0] > 0)
     assert model.row_bound_ == pytest.approx(1.0, rel=0.2)
     np.testing.assert_array_equal(model.row_map_.columns.scale, np.ones(3))
+
+
+def _few(records: int) -> tuple[np.ndarray, np.ndarray]:
+    """An age, an income and a laboratory value: what a hospital has of few patients."""
+    rng = np.random.default_rng(3)
+    normal = rng.normal(size=(records, 3))
+    rows = np.column_stack([60 + 15 * normal[:, 0], np.exp(10.5 + 0.8 * normal[:, 1]), np.exp(0.4 * normal[:, 2])])
+    return rows, normal @ [1.0, 0.5, 1.5] + 0.3 * rng.normal(size=records) > 0
+
+
+def test_columns_of_few_records_on_different_scales_are_brought_to_one() -> None:
+    rows, labels = _few(500)
+    for seed in range(4):
+        model = consenso.PrivateLogisticRegression(epsilon=1.0, random_state=seed).fit(rows, labels)
+        asked, columns, lengths = model.card_.parameters["earlier"]
+        assert (asked["times"], columns["times"], lengths["times"]) == (1, 1, 2)
+        assert model.score(rows, labels) > 0.75, "with the income alone it is 0.6"
+        assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
+
+
+def test_columns_of_few_records_that_are_alike_are_left_alone_and_the_fit_has_their_share() -> None:
+    rows, labels = _few(500)
+    rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    model = consenso.PrivateLogisticRegression(epsilon=1.0, random_state=0).fit(rows, labels)
+    assert model.row_map_.columns is None
+    asked, lengths = model.card_.parameters["earlier"]
+    assert (asked["times"], lengths["times"]) == (1, 2)
+    assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0, "what was not asked for is spent on the fit"
+
+
+def test_a_column_within_one_bin_does_not_make_rows_long() -> None:
+    """Years lie in one bin of the range from 1024 to 2048, and 2048 is no place to count them from."""
+    rows, labels = _few(4000)
+    rows = np.column_stack([rows, 2010.0 + np.arange(4000) % 14])
+    for seed in range(6):
+        model = consenso.PrivateLogisticRegression(epsilon=1.0, random_state=seed).fit(rows, labels)
+        columns = model.row_map_.columns
+        assert abs(2017 - columns.center[3]) <= 2 * columns.scale[3]

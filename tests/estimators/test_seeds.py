@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import consenso
 from consenso.cli import build
 from consenso.errors import PrivacyError
-from consenso.estimators.quantiles import differences
+from consenso.estimators.histograms import differences
 from consenso.privacy.guarantee import SIMULATED
 from consenso.privacy.verify import first_failure, verify
 

@@ -13,8 +13,8 @@ from scipy import sparse
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import bare_guarantee
+from consenso.estimators.histograms import Histograms, exact_range, private_range
 from consenso.estimators.privacy_params import check_terms, is_number, terms_of
-from consenso.estimators.quantiles import Histograms, exact_range, private_range
 from consenso.estimators.reading import read_arrays, without_warnings
 from consenso.privacy.card import Card
 from consenso.privacy.guarantee import Guarantee

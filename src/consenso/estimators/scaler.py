@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import bare_guarantee
+from consenso.estimators.histograms import Histograms, exact_range, private_range
 from consenso.estimators.linear import check_row_bound
 from consenso.estimators.privacy_params import is_number, terms_of
 from consenso.estimators.private import PrivateEstimator
-from consenso.estimators.quantiles import Histograms, exact_range, private_range
 from consenso.estimators.reading import read_rows, without_warnings
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency

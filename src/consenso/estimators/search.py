@@ -29,9 +29,9 @@ from consenso.errors import InputError, PrivacyError
 from consenso.estimators.linear import PrivateLinearModel
 from consenso.estimators.privacy_params import EXCESS_SHARE, PrivacyParams, is_number, terms_of
 from consenso.estimators.private import PrivateEstimator
-from consenso.estimators.quantiles import _Promise
 from consenso.estimators.reading import read_records, without_warnings
-from consenso.estimators.stages import facts_of
+from consenso.estimators.stages import facts_of, prove_release
+from consenso.planning.plan import ProvedGuarantee
 from consenso.planning.replan import compare
 from consenso.privacy.accountants import epsilon as epsilon_of
 from consenso.privacy.accountants import excess, gdp
@@ -39,11 +39,9 @@ from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
 from consenso.privacy.card import Card
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.events import BestOf, Gaussian
-from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Ledger, charges_of
 from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Key, Safe, Sampler, Seeded
-from consenso.privacy.theorems import Composition
 from consenso.problem import Adjacency
 
 SEARCH = "search"  # what a card says the algorithm is
@@ -82,25 +80,17 @@ class SearchPlan:
         return BestOf(self.mu**2 / 2, self.gamma, _EXCESS)
 
     @property
-    def promise(self) -> _Promise:
+    def promise(self) -> ProvedGuarantee:
         """For whoever sees the fit that was chosen."""
-        theorem = Composition(
-            released=self.event,
+        return prove_release(
+            self.event,
             why="a fit on one part of the records and its noisy score on the other are GDP with one mu, and the number "
             "of draws is hidden (docs/privacy.md#private-search)",
+            observer=Public(),
             adjacency="replace-one",
             unit="record",
-        )
-        guarantee = Guarantee(
-            event=theorem.event(),
-            adjacency="replace-one",
-            unit="record",
-            observer=Public().key,
-            theorem=type(theorem).__name__,
-            assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
             simulation=self.simulation,
         )
-        return _Promise(guarantee=guarantee, theorem=theorem)
 
     @property
     def card(self) -> Card:

@@ -14,12 +14,16 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Absolute
+from consenso.planning.plan import ProvedGuarantee
 from consenso.privacy.earlier import Earlier
-from consenso.privacy.events import Gaussian
+from consenso.privacy.events import Event, Gaussian
+from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Scope
-from consenso.privacy.observers import Eavesdropper
+from consenso.privacy.observers import Eavesdropper, Observer
+from consenso.privacy.relations import Relation, bounds_of
 from consenso.privacy.releaser import ReleaseRecord
-from consenso.problem import Problem
+from consenso.privacy.theorems import Composition
+from consenso.problem import Problem, Unit
 from consenso.regularizers import NoPenalty
 
 
@@ -89,3 +93,20 @@ def facts_of(terms: PrivacyParams) -> Problem:
         unit=terms.unit,
         adjacency=terms.adjacency,
     )
+
+
+def prove_release(
+    event: Event, *, why: str, observer: Observer, adjacency: Relation, unit: Unit, simulation: bool
+) -> ProvedGuarantee:
+    """What whoever sees a release that stands by itself can learn of a unit that went through this event."""
+    theorem = Composition(released=event, why=why, adjacency=bounds_of(adjacency), unit=unit)
+    guarantee = Guarantee(
+        event=theorem.event(),
+        adjacency=adjacency,
+        unit=unit,
+        observer=observer.key,
+        theorem=type(theorem).__name__,
+        assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
+        simulation=simulation,
+    )
+    return ProvedGuarantee(guarantee=guarantee, theorem=theorem, party=0, refusals=())

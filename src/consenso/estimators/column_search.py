@@ -1,0 +1,171 @@
+"""Where columns lie, found within the budget of a fit (docs/estimators.md#bounds-that-nobody-knows).
+
+    many records    two histograms of each column: [low, high] and the median
+    few             is it worth it? a count of records whose cells are of very different sizes; if so, one
+                    histogram of each column: centre and size
+    too few         nothing: rows are only shortened
+
+Columns become (clip(x, low, high) - centre) / size. Where their sizes are similar they keep their scales.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.estimators.column_scales import REACH, read_scales
+from consenso.estimators.privacy_params import PrivacyParams
+from consenso.estimators.quantiles import POWERS, SIGNED_EDGES
+from consenso.estimators.row_histograms import (
+    MOST_SHARE,
+    Records,
+    count_columns,
+    is_sparse,
+    needed_share,
+    noise_of,
+    plan_histograms,
+    release_histograms,
+    search_quantiles,
+)
+from consenso.estimators.row_map import Columns
+from consenso.estimators.stages import Stages
+from consenso.privacy.earlier import Earlier
+from consenso.shards.cluster import sum_batches
+from consenso.shards.stored import RowBatch
+
+# Of the squared budget: what it costs, against what wrong bounds cost, on the development sets. Two histograms have at
+# most MOST_TWICE.
+COLUMNS_SHARE, MOST_TWICE = 0.04, 0.1
+# One histogram has as much that there are so many times as many records as noise in a bin; where there are fewer than
+# FEWEST times as many, columns are not looked at.
+ENOUGH, FEWEST = 20.0, 6.0
+# What the question costs whether they are worth it: as much that its noise is a part of the records, within a range.
+ASKING_NOISE, LEAST_TO_ASK, MOST_TO_ASK = 1 / 8, 0.002, 0.02
+# A record speaks for it if its largest cell is so many times the lower quartile of those that are not 0; and so large a
+# part of them has to.
+APART, SPEAKING = 16.0, 1 / 3
+# Of the width of a range: how far beyond it a cell is left where it is. Tails are left long, since scores may grow with
+# them.
+ROOM = 16.0
+# Columns whose ranges differ by less than a factor stay as they are: rescaling costs longer rows. The fit learns second
+# moments by itself, with an error like one over records times mu, and sees a column whose range is smaller than others
+# by the root of that: that is the factor, within these limits. Where ranges differ by more, all are rescaled.
+ALIKE, MOST_ALIKE = 8.0, 64.0
+# Share of the records beyond either end of a column.
+COLUMN_TAIL = 0.005
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnShares:
+    """Of the squared budget, what is spent on columns; no columns are looked at for 0.
+
+    histograms: how many there are of each column. asking: for the question whether they are worth it.
+    """
+
+    columns: float = 0.0
+    histograms: int = 2
+    asking: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        """All of it, if they are."""
+        return self.columns + self.asking
+
+
+def share_columns(records: Records, terms: PrivacyParams) -> ColumnShares:
+    """What columns cost, from public facts. A number of records that is private decides nothing."""
+    if is_sparse(records):
+        return ColumnShares()
+    many = count_columns(records)
+    twice = needed_share(COLUMNS_SHARE, many, terms)
+    if terms.counts or twice == COLUMNS_SHARE:
+        return ColumnShares(columns=COLUMNS_SHARE)
+    asking = (terms.whole_mu * terms.records * ASKING_NOISE) ** -2
+    asking = float(np.clip(asking, LEAST_TO_ASK, MOST_TO_ASK))
+    if twice <= MOST_TWICE:
+        return ColumnShares(columns=twice, asking=asking)
+    needed = COLUMNS_SHARE * (ENOUGH * noise_of(COLUMNS_SHARE, many, terms, 1) / terms.records) ** 2
+    columns = float(np.clip(needed, COLUMNS_SHARE, MOST_SHARE))
+    if terms.records < FEWEST * noise_of(columns, many, terms, 1):
+        return ColumnShares()
+    return ColumnShares(columns=columns, histograms=1, asking=asking)
+
+
+def find_columns(records: Records, shares: ColumnShares, stages: Stages, *, centers: bool) -> Columns | None:
+    """Release where columns lie, if that is worth it. centers: whether columns may be moved, not only rescaled.
+
+    What is not spent is left to the fit: stages.terms have less of a share then (docs/privacy.md).
+    """
+    if not shares.columns:
+        return None
+    if shares.asking and not _are_apart(records, shares.asking, stages):
+        stages.terms = replace(stages.terms, share=stages.terms.share - shares.columns)
+        return None
+    if shares.histograms == 2:
+        return _find_ranges(records, shares.columns, stages, centers=centers)
+    return _find_scales(records, shares.columns, stages, centers=centers)
+
+
+def _are_apart(records: Records, share: float, stages: Stages) -> bool:
+    """Whether cells of a record are of very different sizes, for many of them, by a noisy count."""
+    told = {"name": "number of rows with cells of very different sizes", "add_remove": 1.0, "replace_one": 1.0}
+    planned: Earlier = stages.plan(share, size=1, **told)
+    noisy = float(stages.release(planned, 0, sum_batches(records, _count_apart))[0])
+    return noisy > SPEAKING * stages.terms.records
+
+
+def _find_ranges(records: Records, share: float, stages: Stages, *, centers: bool) -> Columns:
+    tails = (COLUMN_TAIL, 1 - COLUMN_TAIL)
+    many = count_columns(records)
+    # No doubt: a range that is a little short moves no cell, since there is room beyond it.
+    found = search_quantiles(
+        stages, "histograms of columns", share, records, _cells, many, tails, positive=False, doubt=0.0
+    )
+    if centers:
+        center, size = found.middle, found.high / 2 - found.low / 2
+    else:
+        center, size = np.zeros(len(found.low)), np.maximum(np.abs(found.low), np.abs(found.high))
+    width = found.high - found.low
+    # Constant for nearly all records: what else such a column holds is taken for another value of an indicator.
+    is_constant = (width <= 1.5 * found.bin) | (width <= 2 * POWERS[0]) | (size <= 0)
+    size = np.where(is_constant, np.maximum(1.0, found.bin), size)
+    room = np.where(is_constant, size, ROOM * width)
+    if _are_alike(size, stages.terms):
+        center, size = np.where((found.low <= 0) & (found.high >= 0), 0.0, center), np.ones(many)
+    return Columns(low=found.low - room, high=found.high + room, center=center, scale=size)
+
+
+def _find_scales(records: Records, share: float, stages: Stages, *, centers: bool) -> Columns:
+    many = count_columns(records)
+    planned = plan_histograms(stages, "histograms of columns", share, many, times=1)
+    edges = np.tile(SIGNED_EDGES, (many, 1))
+    counts = release_histograms(stages, planned, 0, records, _cells, edges)
+    found = read_scales(counts, planned.scale(stages.terms.adjacency))
+    reach = np.where(found.is_constant, 1.0, REACH * found.size)
+    center = found.center if centers else np.zeros(many)
+    size = found.size if centers else np.hypot(found.center, found.size)
+    return Columns(low=found.center - reach, high=found.center + reach, center=center, scale=size)
+
+
+def _are_alike(size: Array, terms: PrivacyParams) -> bool:
+    """Whether columns can stay on their scales."""
+    factor = ALIKE
+    if not terms.counts:
+        factor = float(np.clip(math.sqrt(terms.records * terms.whole_mu), ALIKE, MOST_ALIKE))
+    return float(size.max()) <= factor * float(size.min())
+
+
+def _cells(batch: RowBatch) -> Array:
+    cells: Array = batch.X
+    return cells
+
+
+def _count_apart(batch: RowBatch) -> Array:
+    sizes = np.sort(np.abs(np.asarray(batch.X, dtype=np.float64)), axis=1)
+    zeros = np.count_nonzero(sizes == 0, axis=1)
+    place = np.minimum(zeros + (sizes.shape[1] - zeros) // 4, sizes.shape[1] - 1)
+    apart = sizes[:, -1] / APART > np.take_along_axis(sizes, place[:, None], axis=1)[:, 0]
+    return np.array([apart.sum() if batch.weights is None else batch.weights[apart].sum()], dtype=np.float64)
