@@ -84,7 +84,7 @@ def _options(
 def main() -> None:
     """Run the command line; what is wrong is one message on standard error and exit code 2."""
     try:
-        sys.exit(build()(standalone_mode=False))
+        sys.exit(build()(standalone_mode=False, prog_name="consenso"))
     except click.exceptions.NoArgsIsHelpError as error:
         typer.echo(error.ctx.get_help() if error.ctx else "", nl=False)
         sys.exit(BAD_INPUT)

@@ -59,7 +59,8 @@ def create(
     scope: dict[str, Any] = {"unit": unit, "adjacency": adjacency, "renews": renew}
     budgets = [Budget(observer=name, epsilon=epsilon, delta=delta, **scope) for name in observer or ["public"]]
     ledger = Ledger.create(path, dataset=dataset, budgets=budgets)
-    typer.echo(f"{path}: {len(budgets)} budget(s) for {ledger.dataset}; head {ledger.head().hash}")
+    count = "1 budget" if len(budgets) == 1 else f"{len(budgets)} budgets"
+    typer.echo(f"{path}: {count} for {ledger.dataset}; head {ledger.head().hash}")
 
 
 @group.command()
@@ -256,6 +257,9 @@ def _show_tables(ledger: Ledger, runs: tuple[Run, ...], balances: tuple[Balance,
         since = [balance.period or "-", f"{balance.overall:.6g}"] if renewing else []
         spending.add_row(*map(Text, cells), Text(f"{balance.spent:.6g}"), left, *map(Text, since))
     console.print(spending)
+    if not runs:
+        console.print("No run has been charged yet.")
+        return
     history = Table(title="Runs", title_justify="left")
     for column in ("row", "run", "what", "state", "since"):
         history.add_column(column, overflow="fold")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from consenso.cli import STOPPED
 from consenso.cli.completing import complete_papers
 
 
@@ -45,7 +46,7 @@ def reproduce(
     (pip install 'consenso[reproduce]'). Results are kept in OUT; an interrupted run resumes where it stopped. Two
     processes with one thread each.
 
-    Exit codes: 0 fine, 1 a card of a corrected run does not verify, 2 bad input, 130 interrupted.
+    Exit codes: 0 fine, 1 a card of a corrected run does not verify, 2 bad input, 130 stopped by Ctrl-C.
 
     Example: consenso reproduce 000 --quick --out reproductions
     """
@@ -67,8 +68,8 @@ def reproduce(
         try:
             done = _one(reproduction, known[number], grid, out, quiet=as_json)
         except KeyboardInterrupt:
-            typer.echo("Interrupted; the same command resumes where it stopped.", err=True)
-            raise typer.Exit(130) from None
+            typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
+            raise typer.Exit(STOPPED) from None
         except TamperError as error:
             typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
             raise typer.Exit(1) from None

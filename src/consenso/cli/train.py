@@ -65,14 +65,15 @@ def run(
                 typer.echo(json.dumps({"folder": str(folder), "stopped": True, "resumable": saved}, indent=2))
             typer.secho(f"consenso: stopped; {told}", fg=typer.colors.YELLOW, err=True)
             raise typer.Exit(STOPPED) from None
+    page = None
     if not no_report:
         from consenso.report import write_report
 
-        write_report(found.folder)
+        page = write_report(found.folder)
     if as_json:
         typer.echo(json.dumps(summary(loaded, found), indent=2, allow_nan=False))
     else:
-        _show(loaded, found)
+        _show(loaded, found, page)
 
 
 def default_folder(study: Study, file: Path) -> Path:
@@ -193,7 +194,7 @@ def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: boo
     return found
 
 
-def _show(study: Study, found: Trained) -> None:
+def _show(study: Study, found: Trained, page: Path | None) -> None:
     from consenso.privacy.card.text import cost_text
     from consenso.study.rounds import rounds_text
 
@@ -206,6 +207,8 @@ def _show(study: Study, found: Trained) -> None:
     if found.metrics is not None:
         figures = {name: value for name, value in found.metrics.items() if isinstance(value, float)}
         typer.echo("On the public test records: " + ", ".join(f"{name} {value:.4g}" for name, value in figures.items()))
+    if page is not None:
+        typer.echo(f"Page: {page}")
     typer.echo(
         f"Next: consenso card {found.folder}, consenso verify {found.folder}, consenso predict {found.folder} FILE"
     )

@@ -129,7 +129,7 @@ def _loss(card: Card, entry: Entry) -> dict[str, Any]:
         "privacy_unit_details": f"Two data sets are adjacent if {neighbours_text(entry)}.",
         "privacy_parameters": {"epsilon": float(round_up(entry.epsilon)), "delta": card.delta},
         "privacy_parameters_details": (
-            f"For readers of the model {odds_text(entry)}. Epsilon at delta {card.delta:g} by observer: {others}."
+            f"For readers of the model: {odds_text(entry)}. Epsilon at delta {card.delta:g} by observer: {others}."
         ),
     }
 
