@@ -22,6 +22,8 @@ LONGEST = 6
 ABOVE = 3.0
 REACH = 3.0
 
+_SIZES = SIGNED_EDGES[len(SIGNED_EDGES) // 2 :]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scales:
@@ -39,10 +41,39 @@ def read_scales(counts: Array, noise: float) -> Scales:
     return Scales(center=center, size=size, is_constant=is_constant)
 
 
-def _read_column(counts: Array, noise: float) -> tuple[float, float, bool]:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """Neighbouring bins that hold a column: of sizes `sizes`, with these signs. counts: theirs, (signs, sizes)."""
+
+    signs: tuple[float, ...]
+    sizes: slice
+    counts: Array
+    has_zeros: bool
+
+    @property
+    def edges(self) -> Array:
+        """Between the sizes."""
+        return _SIZES[self.sizes.start : self.sizes.stop + 1]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range that it covers."""
+        low, high = float(self.edges[0]), float(self.edges[-1])
+        if len(self.signs) == 2:
+            return -high, high
+        low = 0.0 if self.has_zeros else low
+        return (low, high) if self.signs[0] > 0 else (-high, -low)
+
+
+def find_run(counts: Array, noise: float) -> Run | None:
+    """The run that is the furthest above noise, from counts (bins,) between SIGNED_EDGES; None where none is."""
     half = len(counts) // 2
-    sides = {(-1.0,): counts[:half][::-1][None], (1.0,): counts[half + 1 :][None]}
-    sides[(-1.0, 1.0)] = np.concatenate(list(sides.values()))
+    negative, positive = counts[:half][::-1], counts[half + 1 :]
+    sides: dict[tuple[float, ...], Array] = {
+        (-1.0,): negative[None],
+        (1.0,): positive[None],
+        (-1.0, 1.0): np.stack([negative, positive]),
+    }
     best, chosen = 0.0, None
     for signs, seen in sides.items():
         below = np.concatenate([[0.0], np.cumsum(seen.sum(axis=0))])
@@ -51,16 +82,21 @@ def _read_column(counts: Array, noise: float) -> tuple[float, float, bool]:
             start = int(np.argmax(clear))
             if clear[start] > best:
                 best, chosen = float(clear[start]), (signs, slice(start, start + many))
-    has_zeros = bool(counts[half] > ABOVE * noise)
     if chosen is None:
-        return 0.0, 1.0, True
+        return None
     signs, run = chosen
-    edges = SIGNED_EDGES[half + 1 :]
-    middle, width = (edges[:-1] + edges[1:])[run] / 2, np.diff(edges)[run]
-    weights = np.maximum(sides[signs][:, run], 0.0)
+    return Run(signs=signs, sizes=run, counts=sides[signs][:, run], has_zeros=bool(counts[half] > ABOVE * noise))
+
+
+def _read_column(counts: Array, noise: float) -> tuple[float, float, bool]:
+    run = find_run(counts, noise)
+    if run is None:
+        return 0.0, 1.0, True
+    middle, width = (run.edges[:-1] + run.edges[1:]) / 2, np.diff(run.edges)
+    weights = np.maximum(run.counts, 0.0)
     weights = weights / weights.sum()
-    if has_zeros or len(signs) == 2:  # around 0
+    if run.has_zeros or len(run.signs) == 2:  # around 0
         return 0.0, math.sqrt(float((weights * middle**2).sum())), False
     center = float(weights[0] @ middle)
     size = math.sqrt(float(weights[0] @ ((middle - center) ** 2 + width**2 / 12)))
-    return signs[0] * center, size, False
+    return run.signs[0] * center, size, False

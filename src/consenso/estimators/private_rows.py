@@ -17,9 +17,20 @@ from functools import partial
 import numpy as np
 
 from consenso.arrays import Array
+from consenso.estimators.column_scales import find_run
 from consenso.estimators.column_search import ColumnShares, find_columns, share_columns
 from consenso.estimators.privacy_params import PrivacyParams
-from consenso.estimators.row_histograms import Records, count_columns, needed_share, noise_of, search_quantiles
+from consenso.estimators.quantiles import SIGNED_EDGES
+from consenso.estimators.row_histograms import (
+    MOST_SHARE,
+    Records,
+    count_columns,
+    needed_share,
+    noise_of,
+    plan_histograms,
+    release_histograms,
+    search_quantiles,
+)
 from consenso.estimators.row_map import Columns, RowMap
 from consenso.estimators.stages import Stages
 from consenso.privacy.earlier import Earlier
@@ -49,6 +60,9 @@ TARGET_REACH = 2.0
 # Targets with one long tail, which is so many times as long as the other: residuals that the fit clips pull its mean to
 # one side, and it clips fewer within a wider bound. They get this reach instead.
 SKEWED, SKEWED_REACH = 16.0, 8.0
+# Few records: targets have one histogram, with as much of the budget that there are so many times as many records as
+# noise in a bin. The fit counts targets within the range by itself.
+ENOUGH = 12.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +87,15 @@ def share_rows(records: Records, terms: PrivacyParams) -> RowShares:
 
 def share_targets(terms: PrivacyParams) -> float:
     """What finding bounds on targets costs."""
-    return needed_share(TARGETS_SHARE, 1, terms)
+    if not _are_few(terms):
+        return TARGETS_SHARE
+    needed = TARGETS_SHARE * (ENOUGH * noise_of(TARGETS_SHARE, 1, terms, 1) / terms.records) ** 2
+    return float(np.clip(needed, TARGETS_SHARE, MOST_SHARE))
+
+
+def _are_few(terms: PrivacyParams) -> bool:
+    """Whether records are too few for two histograms of targets at their usual share."""
+    return needed_share(TARGETS_SHARE, 1, terms) > TARGETS_SHARE
 
 
 def _length_tail(share: float, terms: PrivacyParams) -> float:
@@ -117,6 +139,9 @@ def _longest_row(columns: Columns | None) -> float:
 
 def find_targets(records: Records, share: float, stages: Stages, *, centers: bool) -> tuple[float, float]:
     """Release where targets lie: the middle of their range, and half of its width; without centers 0 is the middle."""
+    if _are_few(stages.terms):
+        low, high = _find_few_targets(records, share, stages)
+        return _center(low, high, 1.0) if centers else (0.0, max(abs(low), abs(high)))
     ends = (TARGET_TAIL, 1 - TARGET_TAIL)
     found = search_quantiles(stages, "histograms of targets", share, records, _targets, 1, ends, positive=False)
     low, high = float(found.low[0]), float(found.high[0])
@@ -124,8 +149,20 @@ def find_targets(records: Records, share: float, stages: Stages, *, centers: boo
         return 0.0, max(abs(low), abs(high), math.ulp(1.0))
     tails = sorted((float(found.middle[0]) - low, high - float(found.middle[0])))
     usual = SKEWED_REACH if tails[1] > SKEWED * tails[0] else TARGET_REACH
-    reach = usual if share <= TARGETS_SHARE else 1.0
+    return _center(low, high, usual)
+
+
+def _center(low: float, high: float, reach: float) -> tuple[float, float]:
+    """The middle of a range, and so many half widths of it."""
     return low / 2 + high / 2, max(reach * (high / 2 - low / 2), math.ulp(1.0))
+
+
+def _find_few_targets(records: Records, share: float, stages: Stages) -> tuple[float, float]:
+    """The powers of two between which few targets lie; [-1, 1] where noise hides all of them."""
+    planned = plan_histograms(stages, "histogram of targets", share, 1, times=1)
+    counts = release_histograms(stages, planned, 0, records, _targets, SIGNED_EDGES[None])
+    run = find_run(counts[0], planned.scale(stages.terms.adjacency))
+    return (-1.0, 1.0) if run is None else run.ends
 
 
 def plan_shortened(stages: Stages) -> Earlier:
