@@ -57,13 +57,8 @@ def squares_release(facts: PublicFacts) -> Release:
         name="squares",
         size=problem.features,
         at="sum",
-        bounds=Bounds(
-            record_add_remove=one + rounding,
-            # Vectors without negative entries are at most sqrt 2 times the longer one apart.
-            record_replace_one=np.sqrt(2) * one + rounding,
-            party_add_remove=one * facts.most + rounding,
-            party_replace_one=np.sqrt(2) * one * facts.most + rounding,
-        ),
+        # Vectors without negative entries are not opposed.
+        bounds=Bounds.of_contributions(record=one, party=one * facts.most, rounding=rounding, opposed=False),
         why="the squared entries of a row are a vector of at most its squared length (docs/privacy.md#dual-averaging)",
     )
 

@@ -45,13 +45,8 @@ def lengths_release(facts: PublicFacts, directions: int) -> Release:
         name="lengths",
         size=directions + 1,
         at="sum",
-        bounds=Bounds(
-            record_add_remove=one + rounding,
-            # Vectors without negative entries are at most sqrt 2 times the longer one apart.
-            record_replace_one=np.sqrt(2) * one + rounding,
-            party_add_remove=one * facts.most + rounding,
-            party_replace_one=np.sqrt(2) * one * facts.most + rounding,
-        ),
+        # Vectors without negative entries are not opposed.
+        bounds=Bounds.of_contributions(record=one, party=one * facts.most, rounding=rounding, opposed=False),
         why="parts of a squared length add up to it (docs/privacy.md#directions)",
     )
 

@@ -62,18 +62,13 @@ def choose_bins(clear: float) -> int:
 
 def count_release(facts: PublicFacts, name: str, bins: int) -> Release:
     """Counts, each record in one of the bins, times its weight: whole numbers, in which nothing is rounded."""
-    most, root = facts.problem.weight_bound, math.sqrt(2.0)
+    most = facts.problem.weight_bound
     return Release(
         name=name,
         size=bins,
         at="sum",
-        bounds=Bounds(
-            record_add_remove=most,
-            record_replace_one=root * most,
-            party_add_remove=most * facts.most,
-            # Two vectors of counts that add up to m at most are at most sqrt(2) m apart.
-            party_replace_one=root * most * facts.most,
-        ),
+        # Vectors of counts are not opposed.
+        bounds=Bounds.of_contributions(record=most, party=most * facts.most, opposed=False),
         why="a record is counted in one bin (docs/privacy.md#counts-of-targets-and-slopes)",
     )
 

@@ -112,13 +112,8 @@ def moment_release(facts: PublicFacts, *, several: bool) -> Release:
         at="sum",
         adaptive=several,
         parts=several,
-        bounds=Bounds(
-            record_add_remove=one + rounding,
-            record_replace_one=np.sqrt(2) * one + rounding,
-            party_add_remove=one * facts.most + rounding,
-            # Two positive semidefinite matrices of Frobenius norm m R^2 are at most sqrt(2) m R^2 apart.
-            party_replace_one=np.sqrt(2) * one * facts.most + rounding,
-        ),
+        # Positive semidefinite matrices are not opposed.
+        bounds=Bounds.of_contributions(record=one, party=one * facts.most, rounding=rounding, opposed=False),
         why="a row contributes a a' of Frobenius norm |a|^2 (docs/privacy.md#preconditioned-fixed-point)",
     )
 

@@ -119,7 +119,7 @@ def audit(
             pairs(query.party) if pairs else unkind(plan.problem, query.unit, query.adjacency, query.party)
         )
         found = iter(_attacks(plan, claims, candidates, effort, known or {}, tell or (lambda share: None)))
-    return [_nothing(plan, target) if target.watch is None else next(found) for target in targets]
+    return [_conclude_nothing(plan, target) if target.watch is None else next(found) for target in targets]
 
 
 def list_targets(
@@ -216,7 +216,7 @@ def _attacks(
             for index, scores in list(waiting.items()):
                 assert scores is not None
                 scores = _rank(watches[index], scores, brackets[index], candidates[choice].what)
-                finding = _finding(
+                finding = _conclude(
                     plan,
                     targets[index],
                     scores,
@@ -285,7 +285,7 @@ def _strongest(
     return [int(shown[:, index].argmax()) if pick is None else pick for index, pick in enumerate(picks)]
 
 
-def _finding(
+def _conclude(
     plan: Plan,
     target: AuditTarget,
     scores: Scores,
@@ -338,7 +338,7 @@ def _ideal(target: AuditTarget, known: Bracket | None, finding: Finding, confide
     return max(shown.epsilon(target.delta)[0], *ruled)
 
 
-def _nothing(plan: Plan, target: AuditTarget) -> Finding:
+def _conclude_nothing(plan: Plan, target: AuditTarget) -> Finding:
     return _of(
         plan,
         target,

@@ -260,7 +260,7 @@ def amplify(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> Com
     rounds = []
     for stretch in seen_stretches(spec, query, declaration):
         # A party that is in a round is in for all of its releases: they share one coin.
-        entered = [_entered(spec, query, declaration, release, stretch.first) for release in stretch.releases]
+        entered = [_count_entered(spec, query, declaration, release, stretch.first) for release in stretch.releases]
         if entered:
             rounds.append(repeat(_hidden(entered, query, participation.rate), stretch.count))
     why = "Theorem P: Poisson sampling with client memory, the sample hidden"
@@ -296,7 +296,9 @@ class Entered:
     times: int
 
 
-def _entered(spec: RunSpec, query: PrivacyQuery, declaration: Declaration, release: Release, round_: int) -> Entered:
+def _count_entered(
+    spec: RunSpec, query: PrivacyQuery, declaration: Declaration, release: Release, round_: int
+) -> Entered:
     """All uses of a release in a round, as far as Theorem P is about them."""
     if release.at != "sum" or sight(spec, query, release) != "sum":
         raise PreconditionError(

@@ -5,6 +5,7 @@ The plan, the accounting and the releaser (`consenso.privacy.releaser`) all read
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -52,17 +53,21 @@ class Bounds:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of_contributions(cls, *, record: Amount = np.inf, party: Amount = np.inf, rounding: float = 0.0) -> Bounds:
+    def of_contributions(
+        cls, *, record: Amount = np.inf, party: Amount = np.inf, rounding: float = 0.0, opposed: bool = True
+    ) -> Bounds:
         """Bounds of a sum in which one record (one party) contributes a vector of at most this length.
 
-        Adding or removing moves the sum by one contribution, replacing by two; `rounding` is what the rounding errors
-        of the sum in two neighbouring worlds add.
+        Adding or removing moves the sum by one contribution, replacing by two, or where no two contributions are
+        `opposed` (their inner products are not negative) by sqrt 2; `rounding` is what the rounding errors of the sum
+        in two neighbouring worlds add.
         """
+        apart = 2.0 if opposed else math.sqrt(2)
         return cls(
             record_add_remove=record + rounding,
-            record_replace_one=2 * record + rounding,
+            record_replace_one=apart * record + rounding,
             party_add_remove=party + rounding,
-            party_replace_one=2 * party + rounding,
+            party_replace_one=apart * party + rounding,
         )
 
     def at(self, unit: Unit, adjacency: Adjacency) -> Amount:

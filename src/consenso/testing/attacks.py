@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 from consenso.algorithms.shape import Example
 from consenso.audit import Effort, Finding, audit, linear
+from consenso.audit.attack import list_targets
 from consenso.audit.copies import Stacking
 from consenso.audit.neighbours import unkind
 from consenso.audit.simulate import stacking_of
@@ -51,9 +53,12 @@ def _takes_trials_one_by_one(made: Plan) -> bool:
 
 
 def _shorten(example: Example, made: Plan) -> Plan:
-    """The first setting with few rounds; as it was, where the algorithm has its own number of them."""
+    """The first setting with few rounds; as it was, where a run has its own number of them or its claim stays."""
     with suppress(ConsensoError):
-        return next(list_attacked_plans(replace(example, rounds=min(example.rounds, SLOW_ROUNDS))))
+        short = next(list_attacked_plans(replace(example, rounds=min(example.rounds, SLOW_ROUNDS))))
+        claims = zip(list_targets(short), list_targets(made), strict=True)
+        if all(few.claimed < many.claimed for few, many in claims if isfinite(many.claimed)):
+            return short
     return made
 
 

@@ -87,10 +87,10 @@ def messages_are_releases(example: Example) -> None:
         declared = [r for round_ in range(spec.rounds) for r in algorithm.releases(spec.facts.at(round_))]
         if spec.shape == "peer" or spec.policy.trust == "local" or any(r.at == "party" for r in declared):
             continue
-        execute(replace(made, algorithm=_spying(algorithm)), shards_of(example))
+        execute(replace(made, algorithm=_spy_on(algorithm)), shards_of(example))
 
 
-def _spying(algorithm: Any) -> Any:
+def _spy_on(algorithm: Any) -> Any:
     """The same algorithm, whose messages are looked at."""
     kind = type(algorithm)
 

@@ -50,7 +50,7 @@ def lies_gain_nothing(example: Example) -> None:
     """Law 11: no message makes one record move a release by more than declared, or decide what is refused."""
     if "local" not in example.trusts:
         return
-    rng, promised = np.random.default_rng(23), list(_promised(example))
+    rng, promised = np.random.default_rng(23), list(_plan_what_is_promised(example))
     assert promised, "no unit and adjacency could be planned"
     # What a lie does to a party is the same in every unit and adjacency: where there are several each is told in half.
     apart = min(len(promised), 2)
@@ -64,7 +64,7 @@ def lies_gain_nothing(example: Example) -> None:
             _compare(party, next(worlds), what, lie)
 
 
-def _promised(example: Example) -> Iterator[Plan]:
+def _plan_what_is_promised(example: Example) -> Iterator[Plan]:
     """A plan for each unit and adjacency for which something is promised."""
     for unit, adjacency in itertools.product(UNITS, ADJACENCIES):
         with suppress(ConsensoError):
@@ -201,7 +201,7 @@ def _flat(problem: Any, unit: Unit, adjacency: Adjacency, rng: np.random.Generat
     for pair in pairs(problem, unit, adjacency, rng):
         one = table(pair.one, 0)
         other = [
-            (rows, targets) if party != pair.party else _changed(one[party], rows, targets, unit, adjacency)
+            (rows, targets) if party != pair.party else _change_rows(one[party], rows, targets, unit, adjacency)
             for party, (rows, targets) in enumerate(table(pair.other, 0))
         ]
         yield Pair(
@@ -209,7 +209,7 @@ def _flat(problem: Any, unit: Unit, adjacency: Adjacency, rng: np.random.Generat
         )
 
 
-def _changed(
+def _change_rows(
     before: tuple[Array, Any], rows: Array, targets: Any, unit: Unit, adjacency: Adjacency
 ) -> tuple[Array, Any]:
     """The other world's rows: the same but for the last record, opposite ones, or none of a party that is gone."""

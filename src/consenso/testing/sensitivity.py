@@ -40,8 +40,10 @@ def compare_neighbours(made: Plan, neighbours: Iterable[Pair], unit: Unit, adjac
     start, released = None, []
     for pair in neighbours:
         if pair.one is not start:  # pairs that begin with one data set share what it releases
-            start, released = pair.one, _released(made, pair.one)
-        for (release, round_, one, bound), (_, _, other, _) in zip(released, _released(made, pair.other), strict=True):
+            start, released = pair.one, _probe_releases(made, pair.one)
+        for (release, round_, one, bound), (_, _, other, _) in zip(
+            released, _probe_releases(made, pair.other), strict=True
+        ):
             declared = release.bounds.at(unit, adjacency)
             gap = (one - other).sum(axis=0, keepdims=True) if release.at == "sum" else one - other
             moved = np.abs(gap).sum(axis=1) if release.norm == 1 else np.linalg.norm(gap, axis=1)
@@ -53,7 +55,7 @@ def compare_neighbours(made: Plan, neighbours: Iterable[Pair], unit: Unit, adjac
             )
 
 
-def _released(made: Plan, shards: Shards) -> Seen:
+def _probe_releases(made: Plan, shards: Shards) -> Seen:
     """Every value that a run releases, before its noise."""
     seen: Seen = []
 

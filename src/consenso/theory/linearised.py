@@ -86,14 +86,14 @@ class LinearisedADMM:
         cls, *, penalty: float, dual: float = 0.0, parties: int = 1, **options: float | None
     ) -> LinearisedADMM:
         """A server averages: InexactADMM (003) and DPADMM. `dual` weighs the disagreement."""
-        return cls._coupled(penalty, options, pull=penalty / 2, dual=dual, parties=parties)
+        return cls._couple(penalty, options, pull=penalty / 2, dual=dual, parties=parties)
 
     @classmethod
     def on_graph(
         cls, *, penalty: float, largest_degree: int, dual: float = 0.0, parties: int = 1, **options: float | None
     ) -> LinearisedADMM:
         """Neighbours agree: IPADMM (002), NetworkedADMM (004). The signless Laplacian is at most twice the degree."""
-        return cls._coupled(penalty, options, pull=penalty * largest_degree, dual=dual, parties=parties)
+        return cls._couple(penalty, options, pull=penalty * largest_degree, dual=dual, parties=parties)
 
     @classmethod
     def under_constraint(
@@ -110,7 +110,7 @@ class LinearisedADMM:
         return cls(**{**options, "noise": dim * longer**2, "coupling": penalty * far**2 / 2})  # type: ignore[arg-type]
 
     @classmethod
-    def _coupled(
+    def _couple(
         cls, penalty: float, options: dict[str, float | None], *, pull: float, dual: float, parties: int
     ) -> LinearisedADMM:
         if not 0 < penalty < math.inf:

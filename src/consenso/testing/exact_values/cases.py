@@ -246,12 +246,12 @@ def _with_a_plan(cases: Cases) -> Cases:
             plan_of(cases, cases.row(parameters=name, scope=scope))
         except ConsensoError:
             continue
-        first = {"parameters": _led(parameters, name), "scope": _led(scopes, scope)}
+        first = {"parameters": _lead_with(parameters, name), "scope": _lead_with(scopes, scope)}
         return replace(cases, choices=dict(cases.choices) | first)
     return cases
 
 
-def _led(choice: Mapping[str, Any], label: str) -> dict[str, Any]:
+def _lead_with(choice: Mapping[str, Any], label: str) -> dict[str, Any]:
     return {label: choice[label]} | dict(choice)
 
 

@@ -118,7 +118,7 @@ def compare(
     curves = exact_curves(plan, attacked, pairs, list(claims), sizes=sizes, matrices=matrices)
     worst: dict[Scope, Comparison] = {}
     for (scope, index), curve in curves.items():
-        finding = _finding(plan, case, *claims[scope], pairs[index], curve, thorough)
+        finding = _compare_one(plan, case, *claims[scope], pairs[index], curve, thorough)
         before = worst.get(scope, finding)
         worst[scope] = max(before, finding, key=lambda each: (bool(each.below), -each.ratio))
     return list(worst.values())
@@ -149,7 +149,7 @@ def claims_of(plan: Plan, attacked: int) -> Iterator[tuple[Scope, tuple[Guarante
                 )
 
 
-def _finding(
+def _compare_one(
     plan: Plan, case: str, guarantee: Guarantee, theorem: str, pair: Neighbours, curve: DivergenceCurve, thorough: bool
 ) -> Comparison:
     reported, exact = guarantee.epsilon(DELTA), curve.epsilon(DELTA)
@@ -267,7 +267,7 @@ class _Run:
 
     def _find_matrix(self, world: Shards, seen: int) -> Array:
         """M, a column for each number of noise, from a run with that noise alone."""
-        columns = [self._moved(world, unit) for unit in np.eye(len(self.sampler.owners))]
+        columns = [self._move(world, unit) for unit in np.eye(len(self.sampler.owners))]
         return np.array(columns).T.reshape(seen, -1)
 
     def means(self, world: Shards, coins: list[Coin]) -> list[Array]:
@@ -300,7 +300,7 @@ class _Run:
             self.sampler.tails = frozenset()
         return self._known[key]
 
-    def _moved(self, world: Shards, noise: Array) -> Array:
+    def _move(self, world: Shards, noise: Array) -> Array:
         start = self._mean(world)
         self.sampler.noise[: len(noise)] = noise
         moved: Array = observe(self.plan, world).flat - start
@@ -311,7 +311,7 @@ class _Run:
         rng = np.random.default_rng(0)
         for size in sizes:
             noise = size * rng.standard_normal(len(self.sampler.owners))
-            _require_affine(self._moved(world, noise), self.m @ noise, f"noise of {abs(size):g} standard deviations")
+            _require_affine(self._move(world, noise), self.m @ noise, f"noise of {abs(size):g} standard deviations")
 
 
 def _content(world: Shards) -> tuple[bytes, ...]:

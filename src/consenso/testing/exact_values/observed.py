@@ -62,7 +62,7 @@ class Observed:
 
 def record_runs(plan: Plan) -> Plan:
     """The same plan, whose parties write down what they send and are sent. Many runs share what it declares."""
-    return replace(plan, algorithm=_recording(plan.algorithm))
+    return replace(plan, algorithm=_record(plan.algorithm))
 
 
 def observe(plan: Plan, shards: Shards) -> Observed:
@@ -112,15 +112,15 @@ class _LinkSums(RoundSum):
         return super().open()
 
 
-def _recording(algorithm: Any) -> Any:
+def _record(algorithm: Any) -> Any:
     kind: Any = type(algorithm)
-    twin = object.__new__(_recording_class(kind))
+    twin = object.__new__(_make_recording_class(kind))
     twin.__dict__.update(algorithm.__dict__, log=[])
     return twin
 
 
 @cache
-def _recording_class(kind: Any) -> Any:
+def _make_recording_class(kind: Any) -> Any:
     """A subclass that notes in `log` what passes. SumToken messages have no value."""
 
     def local(self: Any, facts: Any, *rest: Any) -> Any:

@@ -139,14 +139,14 @@ def release_what_is_not_finite(folder: Path) -> None:
 
 def mask_twice(folder: Path) -> None:
     """Put two values under one mask: their difference is exact."""
-    clients, calls, values = _masked()
+    clients, calls, values = _mask()
     clients[1].mask(calls[1], values[1])
     clients[1].mask(calls[1], values[2])
 
 
 def ask_for_two_sums(folder: Path) -> None:
     """Ask for the sum with a party and for the sum without it."""
-    clients, calls, values = _masked()
+    clients, calls, values = _mask()
     for party, call in calls.items():
         clients[party].mask(call, values[party])
     clients[0].reveal(_survivors(0, 1, 2, 3))
@@ -155,13 +155,13 @@ def ask_for_two_sums(folder: Path) -> None:
 
 def ask_for_a_sum_of_two(folder: Path) -> None:
     """Ask for a sum of fewer than its noise was made for."""
-    clients, calls, values = _masked()
+    clients, calls, values = _mask()
     for party, call in calls.items():
         clients[party].mask(call, values[party])
     clients[0].reveal(_survivors(0, 1))
 
 
-def _masked() -> tuple[list[Client], dict[int, RosterMessage], Any]:
+def _mask() -> tuple[list[Client], dict[int, RosterMessage], Any]:
     terms, draw, at = SumTerms(run=bytes(32), parties=6, absent=2), random.Random(0), Occasion(round=0)
     clients, server = [Client(terms, party, entropy=draw.randbytes) for party in range(6)], SumServer(terms)
     for client in clients:
