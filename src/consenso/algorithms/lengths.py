@@ -74,8 +74,10 @@ def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> In
 def choose_length(slopes: Array, noise: float, penalty: Callable[[float], float]) -> float:
     """The best of CANDIDATES by noisy mean slopes and a penalty at each of them; 1 where nothing stands out."""
     change = INTEGRALS @ slopes + np.array([penalty(float(scale)) for scale in CANDIDATES]) - penalty(1.0)
-    stands_out = change + STANDS_OUT * noise * np.linalg.norm(INTEGRALS, axis=1) < 0
-    return float(CANDIDATES[np.argmin(change)]) if stands_out.any() else 1.0
+    unsure = noise * np.linalg.norm(INTEGRALS, axis=1)
+    stands_out = change + STANDS_OUT * unsure < 0
+    # As far as a standard deviation of the noise allows: a length that noise has chosen is lost twice.
+    return float(CANDIDATES[np.argmin(change + unsure)]) if stands_out.any() else 1.0
 
 
 def _integrals() -> Array:
