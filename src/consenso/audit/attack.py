@@ -189,8 +189,10 @@ def _attacks(
     brackets = [known.get(target.query.observer.key) for target in targets]
     if stacking is Stacking.NOTHING and effort.slow_trials is not None:
         trials = effort.slow_trials
-        told = {None if bracket is None else bracket.pair for bracket in brackets}
-        if None in told:
+        given = [bracket for bracket in brackets if bracket is not None]
+        told = {bracket.pair for bracket in given}
+        # A value without a pair is one of all of them: which is the strongest is then found out.
+        if not any(bracket.exact is not None and not bracket.pair for bracket in given):
             candidates = [pair for pair in candidates if pair.what in told] or candidates[:SLOW_PAIRS]
     best = _strongest(plan, watches, candidates, trials, effort, stacking, brackets)
     found: dict[int, Finding] = {}

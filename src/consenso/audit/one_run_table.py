@@ -59,7 +59,7 @@ def measure(setting: Setting, *, seeds: Sequence[int], confidence: float = 0.95)
     delta = LARGEST_DELTA
     claim = Gaussian(std=1.0, sensitivity=mu_of_claim(Pure(setting.epsilon), delta))
     if setting.features is None:
-        drawn = [_draw(claim.sensitivity, setting.canaries, seed) for seed in seeds]
+        drawn = [draw(claim.sensitivity, setting.canaries, seed) for seed in seeds]
         return [weigh(scores, coins, delta=delta, confidence=confidence, claim=claim) for scores, coins in drawn]
     problem = Problem(
         loss=Huber(threshold=1.0),
@@ -93,7 +93,8 @@ def measure(setting: Setting, *, seeds: Sequence[int], confidence: float = 0.95)
     ]
 
 
-def _draw(mu: float, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def draw(mu: float, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Independent scores of a Gaussian mechanism, and the coins of their canaries."""
     rng = np.random.default_rng(seed)
     coins = rng.integers(2, size=count).astype(bool)
     return (coins - 0.5) * mu + rng.normal(size=count), coins
