@@ -165,6 +165,8 @@ def test_people_are_charged_and_a_missing_id_is_named_by_its_row(tmp_path: Path)
     private_categories({"ward": WARDS}, epsilon=0.9, delta=1e-5, users=ids, ledger=ledger)
     assert ledger.balances()[0].spent == pytest.approx(0.9, rel=1e-3)
     ids[7] = None
-    with pytest.raises(InputError, match=r"private_categories\(users=...\): row 7 has no id") as caught:
+    with pytest.raises(
+        InputError, match=r"private_categories\(users=...\): row 7 \(rows count from 0\) has no id"
+    ) as caught:
         private_categories({"ward": WARDS}, epsilon=0.9, users=ids, random_state=0)
     assert "patient" not in str(caught.value)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError
+from consenso.errors import InputError, name_row
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.stages import Stages
 
@@ -94,7 +94,7 @@ def read_ids(call: str, users: Any, rows: int) -> IntArray:
     for place, one in enumerate(ids.tolist()):
         if not isinstance(one, int | str) or isinstance(one, bool) or one == "":
             raise InputError(
-                f"{call}(users=...): row {place} has no id; every id is a whole number or a text that is not "
+                f"{call}(users=...): {name_row(place)} has no id; every id is a whole number or a text that is not "
                 "empty, so drop such rows or give each its own id."
             )
     _, person = np.unique(ids.astype(str) if ids.dtype.kind == "O" else ids, return_inverse=True)
