@@ -338,10 +338,26 @@ class TestPlan:
         assert pace.text == ", 188 rows a second"
 
 
-def test_people_are_not_looked_for_in_a_stored_table_of_a_study(study) -> None:
-    schema = SCHEMA.replace('[columns.c]\nkind = "ignore"', '[columns.c]\nkind = "user"')
-    (study / "schema.toml").write_text(schema)
-    text = STUDY.format(table="t*.parquet").replace("delta = 1e-5", 'delta = 1e-5\nunit = "person"')
-    (study / "people.toml").write_text(text)
-    with pytest.raises(InputError, match="whose rows they are"):
-        Study.load(study / "people.toml").shards()
+def test_people_in_memory_in_storage_and_on_workers_learn_the_same(client, study) -> None:
+    """A patient has three stays, over several batches; one of them has 100 more, of which 64 are kept."""
+    rows = pl.read_parquet(study / "t.parquet")
+    ids = np.append(np.arange(RECORDS - 100) % 267, np.full(100, 5))
+    rows.with_columns(c=pl.Series([f"patient-{one}" for one in ids])).write_parquet(study / "t.parquet")
+    (study / "schema.toml").write_text(SCHEMA.replace('[columns.c]\nkind = "ignore"', '[columns.c]\nkind = "user"'))
+    models = []
+    for name, pattern, workers in (
+        ("here", "t.parquet", None),
+        ("far", "t*.parquet", None),
+        ("spread", "t.parquet", client),
+    ):
+        text = STUDY.format(table=pattern).replace("delta = 1e-5", 'delta = 1e-5\nunit = "person"')
+        (study / f"{name}.toml").write_text(text.replace("rows = 900", "rows = 267"))
+        trained = train(Study.load(study / f"{name}.toml"), study / name, client=workers)
+        assert {entry.unit for entry in trained.card.entries} == {"person"}
+        assert "patient-" not in (study / name / "card.json").read_text()
+        models.append(trained.model.coefficients)
+    np.testing.assert_array_equal(models[1], models[0])
+    np.testing.assert_array_equal(models[2], models[0])
+    (study / "far.toml").write_text((study / "far.toml").read_text().replace("rows = 267", "rows = 900"))
+    with pytest.raises(InputError, match="900 people are declared"):
+        Study.load(study / "far.toml").shards()

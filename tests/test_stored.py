@@ -387,5 +387,5 @@ def test_a_study_reads_a_pattern_of_files_through_its_schema(folder, monkeypatch
         part.unlink()
     gone = pl.when(pl.int_range(pl.len()) == 1400).then(None).otherwise("x1").alias("x1")
     pl.read_csv(folder / "all.csv").with_columns(gone).write_parquet(folder / "9.parquet")
-    with pytest.raises(InputError, match="row 1401, column 'x1'"):
+    with pytest.raises(InputError, match=r"row 1400 \(rows count from 0\), column 'x1'"):
         train_study(folder, "[0-9].parquet", "wrong")

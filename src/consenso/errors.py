@@ -5,6 +5,9 @@ Every message is one sentence that names the parameter, states what must hold, w
 
 from __future__ import annotations
 
+# How errors name places: by the line of a file that has lines, else by the number of the row, as NumPy and pandas do.
+COUNTED = "rows count from 0"
+
 
 class ConsensoError(Exception):
     """Any error that this library raises on purpose."""
@@ -44,3 +47,8 @@ class BudgetError(PrivacyError):
 
 class TamperError(PrivacyError):
     """A ledger or a card does not say what it said when it was written."""
+
+
+def name_row(row: int) -> str:
+    """A row of a table in memory, or of a file without lines, as every error names it."""
+    return f"row {row} ({COUNTED})"

@@ -106,11 +106,11 @@ def test_a_raw_frame_is_refused_by_all_its_columns_at_once() -> None:
         consenso.PrivateLogisticRegression(random_state=0).fit(frame, [True, False, True])
     said = str(caught.value)
     assert "'day' holds dates" in said
-    assert "row 0, column 'ward' (and 2 more)" in said
-    assert "row 1, column 'crp'" in said
+    assert "row 0 (rows count from 0), column 'ward' (and 2 more)" in said
+    assert "row 1 (rows count from 0), column 'crp'" in said
     assert "secret" not in said
     for value, word in ((np.nan, "NaN"), (np.inf, "infinity")):
-        with pytest.raises(InputError, match=f"row 2, column 'age' contains {word}"):
+        with pytest.raises(InputError, match=rf"row 2 \(rows count from 0\), column 'age' contains {word}"):
             consenso.PrivateLogisticRegression(random_state=0).fit(
                 pd.DataFrame({"age": [1.0, 2.0, value]}), [True, False, True]
             )
@@ -122,5 +122,5 @@ def test_truth_values_that_may_be_missing_are_public_by_their_type() -> None:
     model = consenso.PrivateLogisticRegression(epsilon=1.0, row_bound=3.0, random_state=0).fit(rows, labels)
     assert model.classes_.tolist() == [False, True]
     labels[5] = pd.NA
-    with pytest.raises(InputError, match="row 5 has no label"):
+    with pytest.raises(InputError, match=r"row 5 \(rows count from 0\) has no label"):
         consenso.PrivateLogisticRegression(random_state=0).fit(rows, labels)

@@ -136,6 +136,8 @@ def test_labels_are_charged_with_the_fit(tmp_path) -> None:
 
 def test_an_undeclared_label_is_named_by_its_place() -> None:
     labels = np.where(np.arange(4000) == 17, "z secret", np.where(SCORES > 0, "ill", "well"))
-    with pytest.raises(InputError, match=r"not among classes=\['ill', 'well'\], the first in row 17") as caught:
+    with pytest.raises(
+        InputError, match=r"not among classes=\['ill', 'well'\], the first in row 17 \(rows count from 0\)"
+    ) as caught:
         made(classes=["ill", "well"]).fit(X, labels)
     assert "secret" not in str(caught.value)

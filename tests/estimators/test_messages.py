@@ -126,7 +126,7 @@ def test_prediction_and_scaling_repeat_no_cell_either(name, caplog) -> None:
         if np.shape(rows)[1] == X.shape[1]:
             told = said(lambda rows=rows: apply(rows), caplog)
             assert CELL not in str(told), kind
-    assert "row 7, column 1" in said(lambda: apply(ROWS["a text"]), caplog)[2]
+    assert "row 7 (rows count from 0), column 1" in said(lambda: apply(ROWS["a text"]), caplog)[2]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".npz", ".libsvm"])

@@ -231,8 +231,8 @@ def test_a_ledger_of_people_is_charged_and_one_of_parties_is_not_enough(tmp_path
     ("users", "message"),
     [
         (ROWS[:-1], "one id for each"),
-        (np.where(np.arange(len(ROWS)) == 17, None, ROWS.astype(object)), "row 17 has no id"),
-        (np.where(np.arange(len(ROWS)) == 17, "", ROWS.astype(str)), "row 17 has no id"),
+        (np.where(np.arange(len(ROWS)) == 17, None, ROWS.astype(object)), "row 17 .rows count from 0. has no id"),
+        (np.where(np.arange(len(ROWS)) == 17, "", ROWS.astype(str)), "row 17 .rows count from 0. has no id"),
         (np.where(np.arange(len(ROWS)) == 17, np.nan, ROWS.astype(float)), "floating-point numbers"),
         (np.stack([ROWS, ROWS], axis=1), "one id for each"),
     ],

@@ -68,9 +68,13 @@ def test_the_bound_is_on_the_card_with_people_and_classes_too() -> None:
 @pytest.mark.parametrize(
     ("weights", "bound", "message"),
     [
-        (WEIGHTS, 1.0, r"row \d+ has a weight above weight_bound=1;"),
-        (np.where(np.arange(3000) == 7, -1.0, 1.0), 1.0, "row 7 has none that is finite and at least 0"),
-        (np.where(np.arange(3000) == 7, np.nan, 1.0), 1.0, "row 7 has none that is finite"),
+        (WEIGHTS, 1.0, r"row \d+ .rows count from 0. has a weight above weight_bound=1;"),
+        (
+            np.where(np.arange(3000) == 7, -1.0, 1.0),
+            1.0,
+            "row 7 .rows count from 0. has none that is finite and at",
+        ),
+        (np.where(np.arange(3000) == 7, np.nan, 1.0), 1.0, "row 7 .rows count from 0. has none that is finite"),
         (WEIGHTS[:-1], 3.0, "one weight for each of the 3000 rows"),
         (np.full(3000, "x"), 1.0, "weights are numbers"),
         (WEIGHTS, math.inf, "a positive finite number"),

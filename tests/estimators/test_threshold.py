@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import consenso
 from consenso.errors import InputError
 from consenso.estimators.privacy_params import terms_of
 from consenso.estimators.stages import Stages
-from consenso.estimators.threshold import STEPS, ThresholdSearch
+from consenso.estimators.threshold import STEPS, ThresholdSearch, ThresholdWarning, warn_of_threshold
 from consenso.planning.replan import differences
 from consenso.privacy.verify import first_failure, verify
 
@@ -89,10 +90,22 @@ def test_one_record_moves_a_step_by_what_was_declared(adjacency) -> None:
 
 
 def test_too_few_records_are_said_to_be_too_few() -> None:
-    model = made(target_recall=0.95).fit(X[:600], LABELS[:600])
+    with pytest.warns(ThresholdWarning, match=r"target_recall=0.95\): all records are predicted"):
+        model = made(target_recall=0.95).fit(X[:600], LABELS[:600])
     assert model.threshold_ == -math.inf
     assert "too few records" in model.notes_[-1]
     assert model.predict(X).all()
+
+
+def test_a_threshold_at_the_end_of_the_grid_is_warned_of_and_no_other() -> None:
+    """By the released threshold and the public grid alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ThresholdWarning)
+        made().fit(X, LABELS)
+        warn_of_threshold("Model", 0.8, 7.9, 8.0)
+    for threshold, said in ((-8.0, "all records"), (-math.inf, "all records"), (8.0, "no record")):
+        with pytest.warns(ThresholdWarning, match=said):
+            warn_of_threshold("Model", 0.8, threshold, 8.0)
 
 
 def test_it_is_for_two_classes() -> None:

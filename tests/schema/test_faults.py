@@ -45,22 +45,25 @@ def test_every_bad_cell_is_named_once_and_none_is_quoted() -> None:
         Schema.parse(SCHEMA).features(table)
     told = str(caught.value)
     assert "6 cells break rules of the schema" in told
-    assert "Column 'age', row 2, row 4: a numeric column holds numbers" in told
-    assert "Column 'stage', row 2: the cell is none of the levels" in told
-    assert "Column 'seen', row 2, row 4: a date column holds days" in told
-    assert "Column 'seen', row 3: a value is missing" in told
+    assert "Column 'age', row 1, row 3 (rows count from 0): a numeric column holds numbers" in told
+    assert "Column 'stage', row 1 (rows count from 0): the cell is none of the levels" in told
+    assert "Column 'seen', row 1, row 3 (rows count from 0): a date column holds days" in told
+    assert "Column 'seen', row 2 (rows count from 0): a value is missing" in told
     assert not any(cell in told for cell in ("secret", "hidden", "IX", "infinity", "9999"))
 
 
 def test_one_bad_cell_is_one_sentence() -> None:
     table = _table(["50"], ["I"], ["inf"])
-    with pytest.raises(InputError, match=r"^patients.csv, row 1, column 'seen': a date column holds days such as "):
+    with pytest.raises(
+        InputError,
+        match=r"^patients.csv, row 0 \(rows count from 0\), column 'seen': a date column holds days such as ",
+    ):
         Schema.parse(SCHEMA).features(table)
 
 
 def test_many_bad_cells_are_counted() -> None:
     table = _table(["x"] * 30, ["I"] * 30, ["2020-01-01"] * 30)
-    with pytest.raises(InputError, match="row 20 and 10 more: a numeric column"):
+    with pytest.raises(InputError, match=r"row 19 and 10 more \(rows count from 0\): a numeric column"):
         Schema.parse(SCHEMA).features(table)
 
 

@@ -60,13 +60,17 @@ def check(
 
 def _first_difference(path: Path) -> str | None:
     from consenso.errors import TamperError
-    from consenso.estimators import histograms, search
+    from consenso.estimators import categories, histograms, search
     from consenso.planning import replan
     from consenso.privacy.card import Card
 
     try:
         card = Card.load(path)
-        known = {histograms.HISTOGRAMS: histograms.differences, search.SEARCH: search.differences}
+        known = {
+            histograms.HISTOGRAMS: histograms.differences,
+            search.SEARCH: search.differences,
+            categories.CATEGORIES: categories.differences,
+        }
         differences = known.get(card.algorithm, replan.differences)
         found = next(iter(differences(card)), None)
     except TamperError as error:

@@ -12,6 +12,7 @@ from consenso.estimators.private import SpendingWarning
 from consenso.estimators.robust import PrivateHuberRegressor, PrivateLADRegressor
 from consenso.estimators.scaler import PrivateScaler
 from consenso.estimators.svc import PrivateLinearSVC
+from consenso.estimators.threshold import ThresholdWarning
 
 __all__ = [
     "PipelineWarning",
@@ -26,5 +27,6 @@ __all__ = [
     "PrivateScaler",
     "ShorteningWarning",
     "SpendingWarning",
+    "ThresholdWarning",
     "private_bounds",
 ]

@@ -22,7 +22,7 @@ from consenso.estimators.linear import PUBLIC, FitOptions, PrivateLinearModel
 from consenso.estimators.privacy_params import PrivacyParams, is_number
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens
-from consenso.estimators.threshold import REACH
+from consenso.estimators.threshold import REACH, warn_of_threshold
 from consenso.estimators.weights import ClassWeights, read_class_weights
 
 _LABELS_ARE_PUBLIC = "The set of labels that occur is public: it is the same in both data sets."
@@ -74,7 +74,12 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         with without_warnings(math.isfinite(self.epsilon)):
             self._fit(X, y, options)
         self._warn_of_shortening()
+        self._warn_of_threshold()
         return self
+
+    def _warn_of_threshold(self) -> None:
+        if self.target_recall is not None and math.isfinite(self.epsilon):
+            warn_of_threshold(type(self).__name__, float(self.target_recall), self.threshold_, self._reach)
 
     def _fit(self, X: Any, y: Any, options: FitOptions, known: NDArray[Any] | None = None) -> None:
         if opens(X):

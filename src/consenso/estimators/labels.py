@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError
+from consenso.errors import InputError, name_row
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.stages import Stages
 
@@ -70,8 +70,8 @@ def encode_labels(owner: str, y: NDArray[Any], declared: NDArray[Any] | None) ->
         if any(strange):
             row = int(np.argmax(np.isin(codes.reshape(-1), np.flatnonzero(strange))))
             raise InputError(
-                f"{owner}.fit(y=...): y has labels that are not among classes={classes.tolist()}, the first in row "
-                f"{row}; declare every label that may occur."
+                f"{owner}.fit(y=...): y has labels that are not among classes={classes.tolist()}, the first in "
+                f"{name_row(row)}; declare every label that may occur."
             )
         codes = np.array([place[label] for label in seen.tolist()])[codes]
     return Labels(classes=classes, codes=codes.reshape(-1))

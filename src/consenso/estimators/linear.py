@@ -119,7 +119,7 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
     ) -> FitRequest:
         """What is asked for, of rows in memory. bound: that of rows that a schema made, for a model without its own."""
         owner, rows = type(self).__name__, X.shape[0]
-        person = None if options.users is None else read_ids(owner, options.users, rows)
+        person = None if options.users is None else read_ids(f"{owner}.fit", options.users, rows)
         if options.rows_per_person is not None:
             check_cap(owner, options.rows_per_person)
         prior = self._prior(options.start, X.shape[1])

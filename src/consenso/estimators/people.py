@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError
+from consenso.errors import InputError, name_row
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.stages import Stages
 
@@ -66,7 +66,7 @@ class People:
 def read_people(owner: str, users: Any, rows: int, cap: int) -> People:
     """People from one id a row: whole numbers or texts. No id leaves, not even in an error."""
     check_cap(owner, cap)
-    return weigh_people(read_ids(owner, users, rows), int(cap))
+    return weigh_people(read_ids(f"{owner}.fit", users, rows), int(cap))
 
 
 def check_cap(owner: str, cap: Any) -> None:
@@ -78,23 +78,23 @@ def check_cap(owner: str, cap: Any) -> None:
         )
 
 
-def read_ids(owner: str, users: Any, rows: int) -> IntArray:
-    """The number of the person of each row, (rows,), from one id a row."""
+def read_ids(call: str, users: Any, rows: int) -> IntArray:
+    """The number of the person of each row, (rows,), from one id a row. call: the function that an error names."""
     ids = users.to_numpy() if hasattr(users, "to_numpy") else np.asarray(users)
     if ids.shape != (rows,):
         raise InputError(
-            f"{owner}.fit(users=...): one id for each of the {rows} rows is needed, along one axis, and the shape is "
+            f"{call}(users=...): one id for each of the {rows} rows is needed, along one axis, and the shape is "
             f"{ids.shape}."
         )
     if ids.dtype.kind not in "iuOUST":
         raise InputError(
-            f"{owner}.fit(users=...): ids are whole numbers or texts, and these are {ids.dtype}; a column with missing "
+            f"{call}(users=...): ids are whole numbers or texts, and these are {ids.dtype}; a column with missing "
             "ids is read as floating-point numbers: drop these rows or give them ids."
         )
     for place, one in enumerate(ids.tolist()):
         if not isinstance(one, int | str) or isinstance(one, bool) or one == "":
             raise InputError(
-                f"{owner}.fit(users=...): row {place} has no id; every id is a whole number or a text that is not "
+                f"{call}(users=...): {name_row(place)} has no id; every id is a whole number or a text that is not "
                 "empty, so drop such rows or give each its own id."
             )
     _, person = np.unique(ids.astype(str) if ids.dtype.kind == "O" else ids, return_inverse=True)

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
-from consenso.errors import InputError
+from consenso.errors import InputError, name_row
 
 _FLOATS = [np.float64, np.float32]
 
@@ -69,8 +69,8 @@ def check_labels(owner: str, y: NDArray[Any]) -> None:
         wrong = [place for place, label in enumerate(y.tolist()) if not isinstance(label, str)]
         if wrong and len(wrong) < len(y):
             raise InputError(
-                f"{owner}.fit(y=...): Unknown label type: row {wrong[0]}{_say_more(len(wrong))} has no text where "
-                "others have one; drop records without a label, or give all labels one type."
+                f"{owner}.fit(y=...): Unknown label type: {name_row(wrong[0])}{_say_more(len(wrong))} has no text "
+                "where others have one; drop records without a label, or give all labels one type."
             )
         fine = not wrong
     if not fine:
@@ -111,7 +111,7 @@ def _check_cells(given: Any, where: str) -> None:
     for column, cells in _columns_of_objects(given):
         wrong = [row for row, cell in enumerate(cells) if not _is_number(cell)]
         if wrong:
-            place = f"row {wrong[0]}" if column is None else f"row {wrong[0]}, column {column!r}"
+            place = name_row(wrong[0]) if column is None else f"{name_row(wrong[0])}, column {column!r}"
             faults.append(f"{place}{_say_more(len(wrong))} is not a number")
     if faults:
         raise CellError(
@@ -160,7 +160,9 @@ def _find_places(X: Any, missing: bool) -> str:
     told = []
     for column in np.unique(where[1]).tolist():
         own = where[0][where[1] == column]
-        told.append(f"row {own.min()}, column {column if names is None else names[column]!r}{_say_more(len(own))}")
+        told.append(
+            f"{name_row(own.min())}, column {column if names is None else names[column]!r}{_say_more(len(own))}"
+        )
     return "; ".join(told)
 
 
@@ -170,7 +172,9 @@ def _read_nullable_labels(owner: str, y: Any) -> Any:
         return y
     gone = np.flatnonzero(np.asarray(y.isna()))
     if len(gone):
-        raise InputError(f"{owner}.fit(y=...): row {gone[0]}{_say_more(len(gone))} has no label; drop such records.")
+        raise InputError(
+            f"{owner}.fit(y=...): {name_row(gone[0])}{_say_more(len(gone))} has no label; drop such records."
+        )
     return y.to_numpy(dtype=bool)
 
 

@@ -10,6 +10,7 @@ probability of CONFIDENCE no step passes wrongly, and the recall on the rows of 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,26 @@ CONFIDENCE = 0.95
 ROUNDING = 2.0**-18
 # The grid of scores reaches so far to either side: log odds of 8 are one record in 3,000.
 REACH = 8.0
+
+
+class ThresholdWarning(UserWarning):
+    """A threshold that was found, and decides alike for everybody."""
+
+
+def warn_of_threshold(owner: str, recall: float, threshold: float, reach: float) -> None:
+    """Warn where a released threshold lies at an end of the public grid: all scores are on one side of it."""
+    if abs(threshold) < reach:
+        return
+    everybody = threshold < 0
+    said = (
+        "all records are predicted to be of the second class, because no threshold holds this recall clear of noise: "
+        "there are too few records of it for this budget; ask for a lower recall, or give a larger epsilon or more "
+        "records"
+        if everybody
+        else "no record is predicted to be of the second class but those with scores beyond the grid; the model is "
+        "surer than its records allow, so give a penalty alpha or a larger epsilon"
+    )
+    warnings.warn(f"{owner}(target_recall={recall:g}): {said}.", ThresholdWarning, stacklevel=4)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array
-from consenso.errors import InputError
+from consenso.errors import InputError, name_row
 from consenso.estimators.privacy_params import PrivacyParams, is_number
 from consenso.estimators.stages import Stages
 from consenso.shards.cluster import sum_batches
@@ -99,8 +99,8 @@ def read_weights(
     long = np.flatnonzero(found > bound)
     if len(long):
         raise InputError(
-            f"{owner}.fit(sample_weight=...): row {long[0]} has a weight above weight_bound={weight_bound:g}; declare "
-            "the largest weight that there can be, from public knowledge, or divide the weights."
+            f"{owner}.fit(sample_weight=...): {name_row(long[0])} has a weight above weight_bound={weight_bound:g}; "
+            "declare the largest weight that there can be, from public knowledge, or divide the weights."
         )
     return replace(terms, weight_bound=_ABOVE_ONE if bound == 1.0 else bound), found
 
@@ -118,7 +118,9 @@ def _read_weights(owner: str, given: Any, count: int) -> Array:
         )
     wrong = np.flatnonzero(~((found >= 0) & np.isfinite(found)))
     if len(wrong):
-        raise InputError(f"{where}: row {wrong[0]} has none that is finite and at least 0; give it one, or drop it.")
+        raise InputError(
+            f"{where}: {name_row(wrong[0])} has none that is finite and at least 0; give it one, or drop it."
+        )
     return found
 
 

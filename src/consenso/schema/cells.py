@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError
+from consenso.errors import COUNTED, InputError
 from consenso.tables import MISSING, UNKNOWN, Column, Table
 
 Scale = Literal["unit", "signed"]
@@ -81,7 +81,8 @@ def _say_fault(table: Table, fault: CellFault) -> str:
     shown = ", ".join(table.position(row) for row in fault.rows[:MOST_PLACES])
     more = len(fault.rows) - MOST_PLACES
     rest = f" and {more} more" if more > 0 else ""
-    return f"Column {fault.name!r}, {shown}{rest}: {fault.reason}."
+    rule = f" ({COUNTED})" if table.line is None else ""
+    return f"Column {fault.name!r}, {shown}{rest}{rule}: {fault.reason}."
 
 
 def name_with_indicator(name: str, indicator: bool) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError, PrivacyError
+from consenso.errors import InputError, PrivacyError, name_row
 from consenso.problem import Problem
 from consenso.rows import BLOCK_NUMBERS, Layout, Rows
 
@@ -182,7 +182,7 @@ def _refuse_non_finite(matrix: Any, odd: IntArray, owner: str) -> None:
         where = np.stack(part.coords)[:, bad] if sparse.issparse(matrix) else np.stack(np.nonzero(bad))
         row, column = where[:, np.lexsort(where[::-1])[0]]
         raise InputError(
-            f"{owner}: X is finite, but row {odd[row]}, column {column} is not; drop or impute that record."
+            f"{owner}: X is finite, but {name_row(odd[row])}, column {column} is not; drop or impute that record."
         )
 
 

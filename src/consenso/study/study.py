@@ -36,7 +36,7 @@ from consenso.study.planning import Planned, plan_of, problem_of
 from consenso.study.privacy import WAYS, PrivacySection, read_privacy
 from consenso.study.setting import SettingSection, read_setting
 from consenso.study.sources import Records, evaluation_records, file_records, model_rows, training_records
-from consenso.study.stored import is_stored, open_table
+from consenso.study.stored import is_stored, open_table, weigh_table
 from consenso.study.writing import write_toml
 
 SCHEMA = "schema.toml"  # the name of the copy in the folder of a run
@@ -245,13 +245,8 @@ class Study:
 
         rows, targets, weights = [], [], []
         for records, place in zip(parts, places, strict=True):
-            people, declared = read_people("Study", records.users, len(records.y), 1), int(self.sizes[place])
-            if people.count > declared or (people.count != declared and self.privacy.adjacency == "replace-one"):
-                raise InputError(
-                    f"{'data.rows' if len(self.parties) == 1 else self.parties[place]}: {declared} people are declared "
-                    "and the file has another number; it is exact under replace-one and an upper bound under "
-                    'privacy.adjacency = "add-remove"; correct it.'
-                )
+            people = read_people("Study", records.users, len(records.y), 1)
+            self._check_people(people.count, place)
             rows.append(self._rows(records.X[people.kept]))
             targets.append(records.y[people.kept])
             weights.append(people.contributions)
@@ -265,6 +260,15 @@ class Study:
             parties=list(places),
             weights=np.concatenate(weights),
         )
+
+    def _check_people(self, count: int, place: int) -> None:
+        declared = int(self.sizes[place])
+        if count > declared or (count != declared and self.privacy.adjacency == "replace-one"):
+            raise InputError(
+                f"{'data.rows' if len(self.parties) == 1 else self.parties[place]}: {declared} people are declared "
+                "and the file has another number; it is exact under replace-one and an upper bound under "
+                'privacy.adjacency = "add-remove"; correct it.'
+            )
 
     def party_shards(self, name: str, path: str | Path | None = None, client: Any = None) -> Shards:
         """The records of one party, from its own file or, in a simulation, its part of the table. Private.
@@ -289,13 +293,12 @@ class Study:
         return Shards.from_parties(self._problem, [(self._rows(records.X), records.y)], parties=[place])
 
     def _stored(self, path: Path, party: int, client: Any = None, watch: Callable[[int], None] | None = None) -> Shards:
-        if self.privacy.unit == "person":
-            raise InputError(
-                'privacy.unit = "person": whose rows they are is not looked for in a table that is read in batches; '
-                "fit an estimator with users=, or name one file that fits into memory."
-            )
         bound, table = self.data.bound, open_table(self.data, path)
         intake: dict[str, Any] = {"bound": bound, "party": party, "watch": watch}
+        if self.privacy.unit == "person":
+            table, people = weigh_table(table)
+            self._check_people(people.count, party)
+            intake["units"] = people.count
         intake["constant"] = self.model.constant(bound) if self.model.intercept else None
         if client is None:
             return StoredShards.open(self._problem, table, **intake)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from consenso.errors import InputError
+from consenso.errors import InputError, name_row
 from consenso.tables.columns import Column, column_of
 
 #: A wider table is refused before it is parsed: nobody states public bounds for so many columns by hand.
@@ -45,11 +45,12 @@ class Table:
 
     def place(self, row: int, name: str) -> str:
         """Where a cell stands, for an error; `row` counts from 0."""
-        return f"{self.source}, {self.position(row)}, column {name!r}"
+        where = name_row(self.first + row) if self.line is None else self.position(row)
+        return f"{self.source}, {where}, column {name!r}"
 
     def position(self, row: int) -> str:
         """The number of a row or its line in the file; `row` counts from 0."""
-        return f"row {self.first + row + 1}" if self.line is None else f"line {self.line(row)}"
+        return f"row {self.first + row}" if self.line is None else f"line {self.line(row)}"
 
     def require_rows(self) -> Table:
         """The table itself, or an InputError when it has no row."""
