@@ -1,4 +1,4 @@
-"""What the pages say of liars is shown by a test that is named beside it and exists."""
+"""What the pages say of liars and of sharp edges is shown by a test that is named beside it and exists."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def items(page: str, *, section: str | None = None) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("page", "section"), [("federation.md", "A server that lies"), ("peers.md", "A peer that lies")]
+    ("page", "section"),
+    [("federation.md", "A server that lies"), ("peers.md", "A peer that lies"), ("sharp-edges.md", None)],
 )
-def test_every_sentence_on_a_liar_names_its_test(page: str, section: str) -> None:
+def test_every_sentence_on_a_liar_or_an_edge_names_its_test(page: str, section: str | None) -> None:
     claims = items(page, section=section)
     assert claims
     assert [claim for claim in claims if not NAMED.search(claim)] == []
