@@ -217,5 +217,10 @@ def _read_texts(name: str, cells: Any) -> list[str]:
     values = np.asarray(cells, dtype=object)
     if values.ndim != 1:
         raise InputError(f"{_OWNER}(columns=...): column {name!r} is not one cell for each record.")
-    is_missing = pd.isna(values)
-    return ["" if gone else str(cell).strip() for cell, gone in zip(values.tolist(), is_missing, strict=True)]
+    return ["" if _is_missing(cell) else str(cell).strip() for cell in values.tolist()]
+
+
+def _is_missing(cell: Any) -> bool:
+    """None, NaN, NaT and NA: what is not equal to itself, or does not say whether it is."""
+    same = cell == cell
+    return cell is None or not (isinstance(same, bool | np.bool_) and bool(same))
