@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -81,8 +82,11 @@ def test_one_person_moves_the_counts_by_no_more_than_declared(adjacency, monkeyp
     rng = np.random.default_rng(1)
     seen: list[dict[tuple[str, str], float]] = []
 
-    def count(name, cells, people, own=categories._count):
-        found, counts = own(name, cells, people)
+    names = itertools.cycle("ab")
+
+    def count(cells, people, own=categories._count):
+        found, counts = own(cells, people)
+        name = next(names)
         seen[-1].update({(name, str(text)): float(value) for text, value in zip(found, counts, strict=True)})
         return found, counts
 

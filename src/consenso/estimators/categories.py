@@ -209,7 +209,7 @@ def _count(cells: list[str], people: People | None) -> tuple[NDArray[Any], Array
     own = np.ones(len(texts)) if people is None else people.contributions
     there = texts != ""
     found, place = np.unique(texts[there], return_inverse=True)
-    return found, np.bincount(place.reshape(-1), own[there], minlength=len(found))
+    return found, np.bincount(place.reshape(-1), own[there], minlength=len(found)).astype(np.float64)
 
 
 def _read_texts(name: str, cells: Any) -> list[str]:
