@@ -111,7 +111,9 @@ def test_names_are_offered_and_loaded_when_asked_for() -> None:
         "PrivateLogisticRegression",
         "PrivateRidge",
         "PrivateScaler",
+        "PrivateSearchCV",
         "private_bounds",
+        "private_categories",
     }
     for name in public:
         assert getattr(consenso, name).__module__.startswith("consenso.estimators")

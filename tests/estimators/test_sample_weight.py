@@ -76,21 +76,14 @@ def test_the_bound_is_on_the_card_with_people_and_classes_too() -> None:
         ),
         (np.where(np.arange(3000) == 7, np.nan, 1.0), 1.0, "row 7 .rows count from 0. has none that is finite"),
         (WEIGHTS[:-1], 3.0, "one weight for each of the 3000 rows"),
+        (np.zeros(3000), 1.0, "every weight is zero"),
         (np.full(3000, "x"), 1.0, "weights are numbers"),
         (WEIGHTS, math.inf, "a positive finite number"),
         (WEIGHTS, None, "a positive finite number"),
     ],
-    ids=["above", "negative", "NaN", "short", "texts", "no bound", "None"],
+    ids=["above", "negative", "NaN", "short", "zero", "texts", "no bound", "None"],
 )
 def test_weights_that_cannot_be(weights, bound, message) -> None:
     with pytest.raises(InputError, match=message) as caught:
         made().fit(X, LABELS, sample_weight=weights, weight_bound=bound)
     assert f"{WEIGHTS.max():.3f}" not in str(caught.value)
-
-
-def test_that_no_record_counts_is_told_of_an_exact_fit_only() -> None:
-    with pytest.raises(InputError, match="every weight is zero"):
-        made(epsilon=math.inf).fit(X, LABELS, sample_weight=np.zeros(3000))
-    alone = np.where(np.arange(3000) == 7, 1.0, 0.0)
-    for weights in (np.zeros(3000), alone):
-        assert np.isfinite(made().fit(X, LABELS, sample_weight=weights).coef_).all()
