@@ -30,7 +30,7 @@ def _rows(seed: int, records: int = 1500) -> tuple[Array, Array, np.random.Gener
 
 def _ridge(seed: int, **changed: Any) -> PrivateRidge:
     X, score, rng = _rows(seed)
-    options = {"epsilon": 1.0, "row_bound": 1.75, "target_bound": 4.0, "random_state": seed, **changed}
+    options = {"epsilon": 0.7, "row_bound": 1.75, "target_bound": 4.0, "random_state": seed, **changed}
     return PrivateRidge(**options).fit(X, score + 0.5 * rng.normal(size=len(X)))
 
 
