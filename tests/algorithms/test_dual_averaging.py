@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import norm
 from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of, silos, soft, with_and_without_noise
 
 from consenso import PrivateLasso, PrivateLogisticRegression
@@ -59,11 +60,12 @@ def test_iterates_follow_the_paper(scaling, multiplier) -> None:
     v = np.clip(around, max(noise, 1e-8), 1.0)
 
     def trace(many):
-        return d[:many] ** 2 @ around[:many] + 2 * noise * np.linalg.norm(d[:many] ** 2)
+        spread = noise * np.linalg.norm(d[:many] ** 2)
+        return max(d[:many] ** 2 @ around[:many] + 2 * spread, spread)
 
     d = np.append((v[:2].min() / v[:2]) ** (scaling / 2), 1.0)
     if scaling:
-        d[2] = min(1.0, 0.5 * np.sqrt(max(trace(2), 0.0) / v[2]))
+        d[2] = min(1.0, 0.5 * np.sqrt(trace(2) / v[2]))
         d = np.maximum(d, 0.01)
     length = np.sqrt(np.clip(trace(3), 1e-6, 1.0))
     centred = rows - t * rows[:, 2:]
@@ -355,6 +357,39 @@ def test_an_answer_with_absolute_values_stays_sparse() -> None:
     assert np.mean(fit(X, y, 1.0, l1_ratio=1.0).coef_ == 0) > 0.9
     lasso = PrivateLasso(epsilon=1.0, delta=1e-5, row_bound=1.0, target_bound=1.0, random_state=0)
     assert np.mean(lasso.fit(X, y.astype(float)).coef_ == 0) > 0.9
+
+
+def test_a_sparse_answer_keeps_what_stands_out_of_all_columns_nearly_as_it_is() -> None:
+    features = 100
+    problem = Problem(
+        loss=Logistic(), regularizer=L1(strength=1e-3), features=features, sizes=np.array([500]), row_bound=1.0
+    )
+    noise = dict.fromkeys(("squares", "gradient"), GaussianNoise(multiplier=1.0))
+    algorithm = DualAveraging()
+    made = plan(problem, algorithm, rounds=11, noise=noise, sampler=Seeded(0), trust="curator")
+    facts = made.spec.facts.at(10)
+    hub = replace(algorithm.start(facts), taken=9)
+    deviation = algorithm._rates(facts, hub) * algorithm._noise(facts, hub) * 3  # of so many steps
+    assert (deviation > 0).all()
+    u = np.linspace(-6, 6, features) * deviation
+    expected = np.where(np.abs(u) < norm.isf(0.5 / features) * deviation, 0.0, soft(u, deviation))
+    np.testing.assert_allclose(algorithm.model(facts, replace(hub, u=u)), expected)
+    assert 0 < np.count_nonzero(expected) < features
+
+
+def test_noise_that_makes_squares_negative_leaves_clip_and_free_column_as_large_as_noise_may_hide() -> None:
+    """Else the intercept is all noise: one fit of a hundred learnt nothing."""
+    problem = replace(DualAveraging.example().problem, features=500, sizes=np.array([1000]))
+    noise = dict.fromkeys(("mean", "squares", "gradient"), GaussianNoise(multiplier=5.0))
+    algorithm = DualAveraging()
+    made = plan(problem, algorithm, rounds=10, noise=noise, sampler=Seeded(0), trust="curator")
+    facts = made.spec.facts.at(1)
+    hub = replace(algorithm.start(facts), shift=np.zeros(500))
+    told = np.append(np.full(499, -0.01), 0.2)
+    measured = algorithm._measure(facts, hub, told, noise := 0.005)
+    hidden = noise * np.sqrt(499)
+    assert measured.scales[-1] == pytest.approx(0.5 * np.sqrt(hidden / 0.2))
+    assert measured.clip >= 0.7 * np.sqrt(hidden) * 0.99
 
 
 def test_parameters_are_checked() -> None:

@@ -5,7 +5,6 @@ All of it is post-processing; rows are never seen here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -226,7 +225,7 @@ class AveragedSteps:
         scales = np.ones(len(variances))
         least = max(float(variances[:rest].min()), _level(rest) * noise)
         scales[:rest] = np.minimum(least / variances[:rest], 1.0) ** (self.scaling / 2)
-        scales[rest:] = FREE_SHARE * np.sqrt(max(_trace(around[:rest], scales[:rest], noise), 0.0) / variances[rest:])
+        scales[rest:] = FREE_SHARE * np.sqrt(_trace(around[:rest], scales[:rest], noise) / variances[rest:])
         return np.clip(scales, LEAST_SCALE, 1.0)
 
     def _width(self, facts: PublicFacts) -> float:
@@ -293,15 +292,15 @@ class AveragedSteps:
         problem = facts.problem
         if not hub.taken:
             return np.zeros(facts.dim)
-        hidden = self.hidden
-        if hidden and _asks_for_zeros(problem.regularizer):
-            # What is left is to stand out of all columns: the largest of m noises is about so many deviations.
-            hidden = max(hidden, math.sqrt(2 * math.log(2 * facts.dim)))
-        moved = hidden * self._noise(facts, hub) * float(np.sqrt(hub.taken))
         free = _free(problem) * problem.outputs
-        threshold = self._rates(facts, hub) * moved
-        threshold[facts.dim - free :] = 0.0
+        moved = self._rates(facts, hub) * self._noise(facts, hub) * float(np.sqrt(hub.taken))
+        moved[facts.dim - free :] = 0.0
+        threshold = self.hidden * moved
         w = hub.u - np.clip(hub.u, -threshold, threshold)
+        if self.hidden and _asks_for_zeros(problem.regularizer):
+            # What is left stands out of all columns: noise alone leaves one of them, on average. It is not made smaller
+            # for that, which would cost more than columns that are left out.
+            w[np.abs(hub.u) < float(norm.isf(0.5 / facts.dim)) * moved] = 0.0
         if problem.regularizer.is_constraint:
             w = problem.regularizer.prox(w, 0.0)
         return hub.centring.model(w, problem.features)
@@ -342,10 +341,12 @@ def _level(columns: int) -> float:
 def _trace(around: Array, scales: Array, noise: float) -> float:
     """The mean squared length of scaled rows, above the truth but for one table in forty.
 
-    A clip that is too short costs more than one that is too long.
+    A clip that is too short costs more than one that is too long. So does a free column that is made too small: what is
+    hidden by noise may be as large as that, however far below zero noise has moved it.
     """
     weights = np.square(scales) if scales.size else np.ones(len(around))
-    return float(weights @ around) + 2 * noise * float(np.linalg.norm(weights))
+    spread = noise * float(np.linalg.norm(weights))
+    return max(float(weights @ around) + 2 * spread, spread)
 
 
 def find_shift(mean: Array, noise: float) -> Array:
