@@ -264,13 +264,17 @@ class TestBadInput:
         np.testing.assert_array_equal(model().fit(folder / "*.parquet", "y").coef_, before.coef_)
 
     def test_a_label_that_was_not_declared(self, folder, tmp_path) -> None:
-        self.refuse(folder / "*.parquet", "y", "not among classes", tmp_path, classes=[0, 2])
+        self.refuse(
+            folder / "*.parquet", "y", r"not among classes=\[0, 2\], the first in row", tmp_path, classes=[0, 2]
+        )
 
     def test_a_missing_cell(self, table, tmp_path) -> None:
         table.with_columns(
             pl.when(pl.int_range(pl.len()) == 1000).then(None).otherwise("x2").alias("x2")
         ).write_parquet(tmp_path / "gaps.parquet")
-        self.refuse(tmp_path / "gaps.parquet", "y", "cells are missing", tmp_path)
+        self.refuse(
+            tmp_path / "gaps.parquet", "y", r"row 1000 \(rows count from 0\), column 'x2': a cell is missing", tmp_path
+        )
 
     def test_a_cell_that_is_no_number(self, tmp_path) -> None:
         rows = "\n".join(["a,y", *["1.5,0"] * 30_000, "HIV-positive,1"])

@@ -59,7 +59,7 @@ LENGTH_REACH, CLOSELY = 0.5, 100.0
 TARGET_REACH = 2.0
 # Targets with one long tail, which is so many times as long as the other: residuals that the fit clips pull its mean to
 # one side, and it clips fewer within a wider bound. They get this reach instead.
-SKEWED, SKEWED_REACH = 16.0, 8.0
+SKEWED, SKEWED_REACH = 10.0, 8.0
 # Few records: targets have one histogram, with as much of the budget that there are so many times as many records as
 # noise in a bin. The fit counts targets within the range by itself.
 ENOUGH = 12.0

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array
-from consenso.errors import InputError
+from consenso.errors import InputError, name_row
 from consenso.estimators.people import People, read_people
 from consenso.shards.cluster import connect, current_client
 from consenso.shards.stored import ArrayBatches, RowBatch, RowBatches, check_batch, check_batches
@@ -35,8 +35,8 @@ class TargetCoding:
     owner: str
     classes: NDArray[Any] | None
 
-    def code(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Targets of a batch."""
+    def code(self, y: NDArray[Any], first: int, part: str = "") -> NDArray[Any]:
+        """Targets of a batch. first, part: where it begins, as in `check_batch`."""
         if self.classes is None:
             return np.asarray(y, dtype=np.float64)
         try:
@@ -46,8 +46,8 @@ class TargetCoding:
             known = np.zeros(1, dtype=np.bool_)
         if not np.all(known):
             raise InputError(
-                f"{self.owner}.fit(y=...): y has labels that are not among classes={self.classes.tolist()}; declare "
-                "every label that may occur."
+                f"{self.owner}.fit(y=...): y has labels that are not among classes={self.classes.tolist()}, the first "
+                f"in {part}{name_row(first + int(np.argmin(known)))}; declare every label that may occur."
             )
         return np.where(found == 1, 1.0, -1.0) if len(self.classes) == 2 else found.astype(np.int64)
 
@@ -85,14 +85,16 @@ class FrameBatches:
 
     def _split(self, frame: Any, place: int) -> RowBatch:
         source = self.frames.source
-        if any(frame[name].null_count() for name in (*self.features, self.target)):
-            raise InputError(f"{source}: cells are missing in a column that is used; drop those records, or fill them.")
+        first = place * self.frames.length
+        for name in (*self.features, self.target):
+            if frame[name].null_count():
+                row = name_row(first + int(frame[name].is_null().arg_max()))
+                raise InputError(f"{source}, {row}, column {name!r}: a cell is missing; drop that record, or fill it.")
         X = np.ascontiguousarray(frame.select(self.features).to_numpy())
         single = X.dtype == np.float32
         X = X if single else X.astype(np.float64, copy=False)
-        first = place * self.frames.length
         weights = None if self.weights is None else self.weights[first : first + len(X)]
-        return RowBatch(X, self.coding.code(frame[self.target].to_numpy()), weights)
+        return RowBatch(X, self.coding.code(frame[self.target].to_numpy(), first), weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +122,7 @@ class LibsvmBatches:
     def batch(self, place: int) -> RowBatch:
         """One piece."""
         X, labels = self.files.read(place)
-        return RowBatch(X, self.coding.code(labels))
+        return RowBatch(X, self.coding.code(labels, 0, f"piece {place}, "))
 
     def fingerprint(self) -> str:
         """That of the files."""
@@ -167,7 +169,7 @@ class DaskBatches:
             )
         X = part[list(self._features)].to_numpy()
         X = X if X.dtype == np.float32 else X.astype(np.float64)
-        return RowBatch(X, self._coding.code(part[self._target].to_numpy()))
+        return RowBatch(X, self._coding.code(part[self._target].to_numpy(), 0, f"partition {place}, "))
 
     def fingerprint(self) -> str:
         """That of the graph that makes the frame."""
@@ -175,7 +177,7 @@ class DaskBatches:
 
 
 def _check_partition(batches: DaskBatches, place: int) -> int:
-    return check_batch(batches.batch(place))
+    return check_batch(batches.batch(place), 0, f"partition {place}, ")
 
 
 def opens(X: Any) -> bool:
@@ -210,7 +212,7 @@ def open_rows(
         estimator.n_features_in_ = int(X.shape[1])
         people = None if users is None else read_people(owner, users, len(X), rows_per_person)
         weights = None if people is None else people.spread(len(X))
-        return _checked(ArrayBatches(X, coding.code(targets), weights)), people
+        return _checked(ArrayBatches(X, coding.code(targets, 0), weights)), people
     if isinstance(X, LibsvmFiles):
         return _open_libsvm(estimator, X, y, coding, users), None
     frames = None if _is_dask(X) else open_frames(X)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import InputError
+from consenso.errors import InputError, name_row
 from consenso.problem import Problem
 from consenso.rows import BLOCK_NUMBERS, Layout, Rows
 from consenso.shards.cohort import Cohort
@@ -271,15 +271,27 @@ def require_adding_up(algorithm: object, shards: Shards) -> None:
 
 def check_batches(batches: RowBatches) -> int:
     """Read every batch once, so that whatever is wrong with one is said before anything is charged; how many rows."""
-    return sum(map(check_batch, read_ahead(iter(batches))))
+    rows = 0
+    for batch in read_ahead(iter(batches)):
+        rows += check_batch(batch, rows)
+    return rows
 
 
-def check_batch(batch: RowBatch) -> int:
-    """Refuse cells that are no finite numbers; how many rows there are."""
+def check_batch(batch: RowBatch, first: int, part: str = "") -> int:
+    """Refuse cells that are no finite numbers; how many rows there are.
+
+    first: the number of the first row. part: of which part of a table, where numbers begin anew in each.
+    """
     X, targets, _ = batch
     cells = X.data if sparse.issparse(X) else X
     if not (np.isfinite(cells).all() and (targets.dtype.kind != "f" or np.isfinite(targets).all())):
-        raise InputError("rows in storage: cells are finite numbers, and one is not; drop or fill that record.")
+        own = X.tocoo() if sparse.issparse(X) else None
+        bad = np.nonzero(~np.isfinite(cells)) if own is None else (own.coords[0][~np.isfinite(own.data)],)
+        wrong = [*bad[0].tolist(), *np.flatnonzero(~np.isfinite(targets)).tolist()]
+        raise InputError(
+            f"rows in storage, {part}{name_row(first + min(wrong))}: cells are finite numbers, and one is not; drop or "
+            "fill that record."
+        )
     return int(X.shape[0])
 
 
