@@ -311,8 +311,8 @@ class WhitenedSteps(WhitenedSettings):
         real = problem.loss.targets == "real"
         if hub.metric.is_round:
             # Nothing is known of the directions: noise is that of all of them.
-            bends = self._later_curvature(facts, hub) * float(values[0])
-            each = self._noise(facts, hub) * float(values[0]) / (bends if real or not hub.taken else bends + damping)
+            bend = self._later_curvature(facts, hub) * float(values[0])
+            each = self._noise(facts, hub) * float(values[0]) / (bend if real or not hub.taken else bend + damping)
             size = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
             return noise_levels.shrinkage_factor(size, 2 * problem.features * problem.outputs * each**2)
         bends = self._later_curvature(facts, hub) * hub.shares * values

@@ -92,7 +92,7 @@ def read_weights(
             f"{owner}.fit(weight_bound={weight_bound!r}): weights have a public bound, a positive finite number."
         )
     found = _read_weights(owner, given, count)
-    # As an empty table is, which it stands for: guarantees are for tables that have a record (scikit-learn asks for it).
+    # As an empty table is, for which it stands: guarantees are for tables that have a record.
     if not found.any():
         raise InputError(f"{owner}.fit(sample_weight=...): every weight is zero, and nothing is left to learn from.")
     bound = float(weight_bound) if terms.is_private else float(found.max())
