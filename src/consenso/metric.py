@@ -208,7 +208,8 @@ def denoise(spectrum: Array, noise: float) -> Array:
     spread, p = noise * np.sqrt(len(spectrum) / 2), len(spectrum)
     apart = spectrum[:, None] - spectrum[None, :]
     pushed = np.mean(apart / (apart**2 + spread**2 / p), axis=1)
-    return spectrum - 2 * spread**2 * pushed
+    cleaned: Array = spectrum - 2 * spread**2 * pushed
+    return cleaned
 
 
 def again(before: Metric, moment: Array, noise: float, floor: float, least: float) -> Look:
