@@ -80,7 +80,7 @@ def unkind(problem: Problem, unit: Unit, adjacency: Adjacency, party: int) -> It
         # The column of an intercept: nothing shortens it, centres it or leaves it out.
         last = np.roll(axis, -1)
         absent = (last, low) if adjacency == "replace-one" else None
-        pairs.insert(1, ("opposite gradients in the free column", silent, (last, high), absent))
+        pairs.append(("opposite gradients in the free column", silent, (last, high), absent))
     if problem.features > 1:
         pairs.append(
             ("all features at once", silent, (flat, high), (flat, low) if adjacency == "replace-one" else None)
