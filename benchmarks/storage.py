@@ -13,14 +13,13 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from benchmarks.measure import Figure, best
+from benchmarks.measure import Figure, best, processor_seconds
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.whitening import Slopes, Whitening, sum_gradients
 from consenso.engine.run import run as run_plan
@@ -123,9 +122,8 @@ def _processor_time(*calls: Callable[[], object]) -> list[float]:
     found: list[list[float]] = [[] for _ in calls]
     for turn in range(REPEATS + 1):
         for place, call in enumerate(calls):
-            start = time.process_time()
-            call()
-            found[place] += [time.process_time() - start] if turn else []
+            taken = processor_seconds(call)
+            found[place] += [taken] if turn else []
     return [min(each) for each in found]
 
 

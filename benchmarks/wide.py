@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
-from benchmarks.measure import Figure, best, seconds
+from benchmarks.measure import Figure, best, processor_seconds
 from consenso.algorithms.centring import Centring, sum_gradients
 from consenso.algorithms.directions import start_directions, sum_range
 from consenso.algorithms.dual_averaging import DualAveraging
@@ -46,14 +46,14 @@ def run() -> Iterator[Figure]:
         shards = Shards.from_parties(problem, [(matrix, signs)])
         noise = {name: GaussianNoise(multiplier=1.0) for name in ("mean", "squares", "gradient")}
         made = plan(problem, DualAveraging(), rounds=ROUNDS, noise=noise, sampler=Seeded(0), trust="curator")
-        taken.append(min(seconds(lambda made=made, shards=shards: run_plan(made, shards)) for _ in range(2)))
+        taken.append(min(processor_seconds(lambda made=made, shards=shards: run_plan(made, shards)) for _ in range(2)))
         tracemalloc.start()
         run_plan(made, shards)
         held.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         yield Figure(f"{ROUNDS} rounds, {columns} columns", taken[-1], "s", note=f"{held[-1] / 2**20:.0f} MB")
     # The steepest part of a curve on logarithmic axes; where columns are few, the non-zeros are what costs.
-    for name, figures in (("time", taken), ("memory", held)):
+    for name, figures in (("processor time", taken), ("memory", held)):
         slope = float(np.max(np.diff(np.log(figures)) / np.diff(np.log(COLUMNS))))
         yield Figure(f"slope of {name} in columns, {COLUMNS[0]} to {COLUMNS[-1]}", slope, limit=1.1)
 

@@ -27,6 +27,8 @@ from consenso.problem import Unit
 # Trials of either world with which the worst neighbours are chosen, as a share of those that count.
 PILOT = 0.05
 FEWEST_PILOT = 40
+# The same where a pair is looked for among all of them: a distinguisher is to be learnt first.
+FEWEST_LEARNT = 120
 FEWEST_LOOKED_AT = 100
 # Looks at the runs so far, as shares of the trials, and what each may spend of the error probability. An attack that
 # has proved enough ends at its look; the shares add up to one, so all looks hold together (docs/attacks.md).
@@ -274,7 +276,9 @@ def _strongest(
     if len(candidates) == 1:
         return [0] * len(watches)
     unsure = [index for index, pick in enumerate(picks) if pick is None]
-    pilot = max(SLOW_PILOT if stacking is Stacking.NOTHING else FEWEST_PILOT, int(PILOT * trials))
+    learnt = any((bracket := brackets[index]) is not None and bracket.exact is not None for index in unsure)
+    fewest = SLOW_PILOT if stacking is Stacking.NOTHING else FEWEST_LEARNT if learnt else FEWEST_PILOT
+    pilot = max(fewest, int(PILOT * trials))
     shown = np.zeros((len(candidates), len(watches)))
     for row, pair in enumerate(candidates if unsure else []):
         # Seeds of their own: a pair that was lucky here is not lucky again.
