@@ -216,7 +216,7 @@ def _count(name: str, cells: list[str], people: People | None) -> tuple[NDArray[
             f"{_OWNER}(columns=...): column {name!r} has more than {MOST_CATEGORIES:,} different texts, which are "
             "no categories; leave it out."
         )
-    return found, np.bincount(place.reshape(-1), own[there], minlength=len(found))
+    return found, np.bincount(place.reshape(-1), own[there], minlength=len(found)).astype(np.float64)
 
 
 def _read_texts(name: str, cells: Any) -> list[str]:

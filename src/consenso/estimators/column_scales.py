@@ -41,7 +41,7 @@ def read_scales(counts: Array, noise: float) -> Scales:
 
 def _read_column(counts: Array, noise: float) -> tuple[float, float, bool]:
     half = len(counts) // 2
-    sides = {(-1.0,): counts[:half][::-1][None], (1.0,): counts[half + 1 :][None]}
+    sides: dict[tuple[float, ...], Array] = {(-1.0,): counts[:half][::-1][None], (1.0,): counts[half + 1 :][None]}
     sides[(-1.0, 1.0)] = np.concatenate(list(sides.values()))
     best, chosen = 0.0, None
     for signs, seen in sides.items():
