@@ -1,7 +1,7 @@
-"""What people's tables cost: bounds that are found, people, weights of a rare class, a search; excess over exact fits.
+"""What people's tables cost: people with several rows, weights of a rare class, a search.
 
-Every figure is at epsilon 1 and delta 1e-5 under replace-one, with simulated noise. "Best public bound" is the best of
-four bounds on the rows as they are, chosen on the test part, as nobody could who keeps a budget.
+Every figure is at epsilon 1 and delta 1e-5 under replace-one, with simulated noise. Bounds that are found have a
+command of their own, `python -m benchmarks.utility.found_bounds`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ import numpy as np
 from sklearn.metrics import balanced_accuracy_score
 
 from benchmarks.measure import Figure
-from consenso.estimators import PrivateLogisticRegression, PrivateRidge
+from consenso.estimators import PrivateLogisticRegression
 from consenso.estimators.search import PrivateSearchCV
 
 SEEDS = range(6)
 BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
-QUANTILES = (0.5, 0.8, 0.95, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table:
-    """Rows and targets, the first four fifths to learn from. target_bound: of a regression."""
+    """Rows and labels, the first four fifths to learn from."""
 
     X: Any
     y: Any
-    target_bound: float | None = None
 
     @property
     def split(self) -> int:
@@ -40,14 +38,11 @@ class Table:
     def fit(self, seed: int | None, **given: Any) -> Any:
         """A model of the training part; without a seed the exact one."""
         budget = {"epsilon": math.inf} if seed is None else BUDGET | {"random_state": seed}
-        kind: Any = PrivateRidge if self.target_bound is not None else PrivateLogisticRegression
-        return kind(**budget, **given).fit(self.X[: self.split], self.y[: self.split])
+        return PrivateLogisticRegression(**budget, **given).fit(self.X[: self.split], self.y[: self.split])
 
     def risk(self, model: Any) -> float:
         """Mean loss on the test part."""
         X, y = self.X[self.split :], self.y[self.split :]
-        if self.target_bound is not None:
-            return float(np.mean((model.predict(X) - y) ** 2))
         return float(-np.mean(model.predict_log_proba(X)[np.arange(len(y)), y.astype(int)]))
 
 
@@ -55,26 +50,9 @@ def run() -> Iterator[Figure]:
     """Ratios of excess risk, and accuracies."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, make in TABLES.items():
-            yield _compare_bounds(name, make())
         yield from _compare_people()
         yield from _compare_weights()
         yield from _compare_searches()
-
-
-def _compare_bounds(name: str, table: Table) -> Figure:
-    exact = table.risk(table.fit(None))
-    lengths = np.linalg.norm(table.X[: table.split], axis=1)
-    known = {"bounds": "public"} | ({"target_bound": table.target_bound} if table.target_bound is not None else {})
-    known |= {} if table.target_bound is not None else {"classes": [False, True]}
-    best = min(
-        float(np.mean([table.risk(table.fit(seed, row_bound=float(bound), **known)) for seed in SEEDS])) - exact
-        for bound in np.quantile(lengths, QUANTILES)
-    )
-    found = np.array([table.risk(table.fit(seed)) for seed in SEEDS]) - exact
-    error = found.std() / math.sqrt(len(found))
-    note = f"excess {found.mean():.3g} +- {error:.1g}, worst {found.max():.3g}, against {best:.3g}"
-    return Figure(f"bounds by default over the best public bound, {name}", found.mean() / best, limit=1.1, note=note)
 
 
 def _compare_people() -> Iterator[Figure]:
@@ -154,36 +132,3 @@ def _made(records: int, columns: int, *, tail: float | None = None, common: floa
     X = math.sqrt(1 - common) * X + math.sqrt(common) * rng.normal(size=(records, 1))
     scores = X @ rng.normal(size=columns)
     return Table(X=X * scales, y=rng.random(records) < 1 / (1 + np.exp(-3 * scores / scores.std())))
-
-
-def _breast() -> Table:
-    from sklearn.datasets import load_breast_cancer
-
-    X, y = load_breast_cancer(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    return Table(X=(2 * (X - X.min(axis=0)) / np.ptp(X, axis=0) - 1)[order], y=y[order] == 1)
-
-
-def _diabetes() -> Table:
-    from sklearn.datasets import load_diabetes
-
-    X, y = load_diabetes(return_X_y=True)
-    order = np.random.default_rng(0).permutation(len(y))
-    return Table(X=(2 * (X - X.min(axis=0)) / np.ptp(X, axis=0) - 1)[order], y=y[order], target_bound=350.0)
-
-
-def _offset() -> Table:
-    rng = np.random.default_rng(12)
-    X = rng.normal(size=(20_000, 12))
-    scores = X @ rng.normal(size=12)
-    return Table(X=X, y=80 + 4 * (scores / scores.std() + 0.5 * rng.normal(size=20_000)), target_bound=100.0)
-
-
-TABLES: dict[str, Callable[[], Table]] = {
-    "breast cancer, 455 x 30": _breast,
-    "diabetes, 353 x 10": _diabetes,
-    "heavy tails, 24000 x 20": lambda: _made(30_000, 20, tail=1.5),
-    "correlated, 24000 x 40": lambda: _made(30_000, 40, common=0.98),
-    "scales from 1e-3 to 1e3, 24000 x 20": lambda: _made(30_000, 20, scales=np.logspace(-3, 3, 20)),
-    "targets far from 0, 16000 x 12": _offset,
-}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -260,6 +261,7 @@ def test_columns_of_few_records_that_are_alike_are_left_alone_and_the_fit_has_th
     asked, lengths = model.card_.parameters["earlier"]
     assert (asked["times"], lengths["times"]) == (1, 2)
     assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0, "what was not asked for is spent on the fit"
+    assert re.search(r"found in the data for [2-7]\.\d% of the squared budget", model.notes_[0])
 
 
 def test_a_column_within_one_bin_does_not_make_rows_long() -> None:

@@ -278,9 +278,9 @@ def _find_bounds(
     rows = RowMap(row_bound=stages.terms.row_bound) if request.rows is None else request.rows
     middle, target_bound = request.middle, stages.terms.target_bound
     if request.seeks_rows:
-        shares = share_rows(request.records, request.terms)
+        shares, planned = share_rows(request.records, request.terms), stages.terms.share
         rows = find_rows(records, shares, stages, centers=request.centers)
-        notes.append(_say_rows(rows, shares.whole))
+        notes.append(_say_rows(rows, shares.whole - (planned - stages.terms.share)))
     if request.seeks_targets:
         part = share_targets(request.terms)
         middle, target_bound = find_targets(records, part, stages, centers=request.centers)
