@@ -275,8 +275,8 @@ CHOICES = (
     Choice(
         what="OutP+ of Figure 5, and Remark 3",
         chosen="Left out",
-        why="The public code has three algorithms, ObjT (Trust), ObjP (Prox) and OutP, and none called OutP+; the text "
-        "that says what it is was not at hand when this was written.",
+        why="The public code has three algorithms, ObjT (Trust), ObjP (Prox) and OutP, and none called OutP+; the "
+        "text, which says what it is, was not at hand when this was written.",
     ),
     Choice(
         what="FEMNIST",

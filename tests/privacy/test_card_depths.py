@@ -104,6 +104,7 @@ def test_html_has_the_three_depths(card: Card) -> None:
         assert "at most" in shown.partition("<details>")[0]
         assert "scope='row'" in shown
         assert "docs/privacy.md#" in shown.partition("<details>")[2]
+    assert "right of 100" in str(make_plan())
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(200, 2))
     model = PrivateLogisticRegression(epsilon=1.0, row_bound=2.0, classes=["a<b", "c"], random_state=0)

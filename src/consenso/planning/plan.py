@@ -206,6 +206,9 @@ class Plan(RunSpec):
             for promise in self.prove_each(observer, delta, unit=unit, adjacency=relation)
         ]
 
+    def __str__(self) -> str:
+        return str(self.card(DELTAS[0]))
+
     def _repr_html_(self) -> str:
         return self.card(DELTAS[0])._repr_html_()
 
