@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.algorithms.shrinking import Learnt, Run
+from consenso.algorithms.shrinking import LateAverage, NoisyModel
 
 
 def simulate(rates: np.ndarray, steps: int, late: int, noise: np.ndarray) -> np.ndarray:
@@ -19,13 +19,13 @@ def simulate(rates: np.ndarray, steps: int, late: int, noise: np.ndarray) -> np.
 
 def test_noise_and_way_are_those_of_the_steps() -> None:
     rates, steps, late = np.array([0.05, 0.4, 1.0]), 12, 6
-    run = Run(rates=rates, steps=steps, taken=steps, late=late)
+    run = LateAverage(rates=rates, steps=steps, taken=steps, late=late)
     assert run.way() == pytest.approx(simulate(rates, steps, late, np.zeros((steps, 3))))
     # The noise of one step with the whole budget is 1: each of them has the root of their number times that.
     noise = np.sqrt(steps) * np.random.default_rng(0).normal(size=(steps, 40_000, 3))
     assert run.noise() == pytest.approx(simulate(rates, steps, late, noise).var(axis=0), rel=0.03)
     # Of many steps that come all the way, half are averaged: twice the noise of the whole budget.
-    long = Run(rates=np.array([0.5]), steps=400, taken=400, late=200)
+    long = LateAverage(rates=np.array([0.5]), steps=400, taken=400, late=200)
     assert long.noise() * 0.5**2 == pytest.approx(2.0, rel=0.02)
 
 
@@ -34,7 +34,7 @@ def test_a_model_that_is_short_already_is_not_shortened() -> None:
 
     def kept(size: float, come: float, noise: float = 1.0, filled: float = 1.0) -> float:
         ones = np.ones(1000)
-        found = Learnt(sizes=size * ones, noise=noise * ones, come=come * ones, filled=filled * ones, outputs=1)
+        found = NoisyModel(sizes=size * ones, noise=noise * ones, come=come * ones, filled=filled * ones, outputs=1)
         return found.kept(variances * 1000, prior)
 
     # James and Stein's rule where steps have come all the way, and nothing is left of what is all noise.

@@ -25,7 +25,7 @@ SLOWEST = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Run:
+class LateAverage:
     """Steps that share a budget equally, and are averaged over the last of them."""
 
     rates: Array  # of each direction, from 0 to 1
@@ -52,7 +52,7 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Learnt:
+class NoisyModel:
     """A model by directions, each array (directions,): what it may hold of a signal, and of noise."""
 
     sizes: Array  # squared sizes, summed over outputs

@@ -311,13 +311,14 @@ class WhitenedSteps(WhitenedSettings):
         real = problem.loss.targets == "real"
         if hub.metric.is_round:
             # Nothing is known of the directions: noise is that of all of them.
-            bend = self._later_curvature(facts, hub) * float(values[0])
-            each = self._noise(facts, hub) * float(values[0]) / (bend if real or not hub.taken else bend + damping)
+            value = float(values[0])
+            bent_by = self._later_curvature(facts, hub) * value + (0.0 if real or not hub.taken else damping)
+            each = self._noise(facts, hub) * value / bent_by
             size = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
             return noise_levels.shrinkage_factor(size, 2 * problem.features * problem.outputs * each**2)
         bends = self._later_curvature(facts, hub) * hub.shares * values
-        run = shrinking.Run(rates=(bends + damping) / bent, steps=hub.steps, taken=hub.taken, late=hub.averaged)
-        found = shrinking.Learnt(
+        run = shrinking.LateAverage(rates=(bends + damping) / bent, steps=hub.steps, taken=hub.taken, late=hub.averaged)
+        found = shrinking.NoisyModel(
             sizes=values * np.sum((hub.vectors.T @ learnt.reshape(-1, problem.outputs)) ** 2, axis=1),
             noise=noise**2 * run.noise(),
             come=bends / np.maximum(bends + damping, LEAST * bent) * run.way(),
