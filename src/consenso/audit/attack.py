@@ -33,15 +33,16 @@ FEWEST_LOOKED_AT = 100
 # Looks at the runs so far, as shares of the trials, and what each may spend of the error probability. An attack that
 # has proved enough ends at its look; the shares add up to one, so all looks hold together (docs/attacks.md).
 LOOKS = ((1 / 16, 0.25), (1 / 4, 0.25), (1.0, 0.5))
-# Pairs from which a definition that takes its trials one at a time has the worst chosen, and with how many trials.
-SLOW_PAIRS, SLOW_PILOT = 2, 20
+# Pairs from which a definition that takes its trials one at a time has the worst chosen, where no value says which: so
+# few runs choose by chance, and the first pair differs by as much as any.
+SLOW_PAIRS = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
     """How hard the attack tries.
 
-    trials: runs of either world. slow_trials: as many, and two pairs of neighbours only, where a definition takes its
+    trials: runs of either world. slow_trials: as many, and one pair of neighbours only, where a definition takes its
     trials one at a time; by default as many as elsewhere. confidence: that what is said to be refuted is false.
     workers: threads. family: bound epsilon within the claim's own family of trade-off curves as well, which takes a
     second or two where that is not Gaussian. enough: end an attack that has proved this share of what it can; the looks
@@ -277,8 +278,7 @@ def _strongest(
         return [0] * len(watches)
     unsure = [index for index, pick in enumerate(picks) if pick is None]
     learnt = any((bracket := brackets[index]) is not None and bracket.exact is not None for index in unsure)
-    fewest = SLOW_PILOT if stacking is Stacking.NOTHING else FEWEST_LEARNT if learnt else FEWEST_PILOT
-    pilot = max(fewest, int(PILOT * trials))
+    pilot = max(FEWEST_LEARNT if learnt else FEWEST_PILOT, int(PILOT * trials))
     shown = np.zeros((len(candidates), len(watches)))
     for row, pair in enumerate(candidates if unsure else []):
         # Seeds of their own: a pair that was lucky here is not lucky again.
