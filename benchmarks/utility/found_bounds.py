@@ -103,7 +103,7 @@ def tabulate(names: list[str], done: dict[str, dict[str, list[float]]]) -> list[
         *(line for line, _ in told),
         "",
         f"Of {len(ratios)} tables {above} are more than {LIMIT - 1:.0%} above the best public bound; geometric mean of "
-        f"the ratios {math.exp(float(np.mean(np.log(ratios)))):.2f}.",
+        f"the ratios {math.exp(float(np.mean(np.log(np.maximum(ratios, 0.01))))):.2f}.",
     ]
 
 
