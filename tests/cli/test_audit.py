@@ -143,6 +143,8 @@ def test_a_refuted_claim_is_exit_code_1() -> None:
         (("DPSGD", "--observer", "somebody"), "an observer is"),
         (("DPSGD", "--unit", "house"), "record or party"),
         (("DPSGD", "--delta", "2"), "(0, 1)"),
+        (("DPSGD", "--confidence", "2"), "--confidence 2.0"),
+        (("DPSGD", "--adjacency", "x"), "--adjacency x"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, named: str) -> None:

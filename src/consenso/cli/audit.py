@@ -103,7 +103,7 @@ def attack(
     from consenso.audit.table import list_unexplained, markdown, write_into
     from consenso.errors import InputError
 
-    _check_options(unit, adjacency, delta)
+    _check_options(unit, adjacency, delta, confidence)
     if quick and not self_test:
         raise InputError("audit --quick: it leaves out planted faults that need an attack; give --self-test, too.")
     if self_test:
@@ -192,17 +192,18 @@ def _list_doubted(found: Attacked) -> bool:
     return any(finding.refuted for finding in found.findings)
 
 
-def _check_options(unit: str | None, adjacency: str | None, delta: float) -> None:
+def _check_options(unit: str | None, adjacency: str | None, delta: float, confidence: float) -> None:
     from consenso.errors import InputError
     from consenso.privacy.relations import RELATIONS
 
-    if unit not in (None, "record", "party") or adjacency not in (None, *RELATIONS):
-        raise InputError(
-            f"audit(--unit {unit}, --adjacency {adjacency}): a unit is record or party, an adjacency "
-            f"{', '.join(RELATIONS)}."
-        )
+    if unit not in (None, "record", "party"):
+        raise InputError(f"audit(--unit {unit}): a unit is record or party.")
+    if adjacency not in (None, *RELATIONS):
+        raise InputError(f"audit(--adjacency {adjacency}): an adjacency is one of {', '.join(RELATIONS)}.")
     if not 0 < delta < 1:
         raise InputError(f"audit(--delta {delta}): a delta lies in (0, 1); 1e-5 is usual.")
+    if not 0 < confidence < 1:
+        raise InputError(f"audit(--confidence {confidence}): a confidence lies in (0, 1); 0.95 is usual.")
 
 
 def _plans(target: str | None, everything: bool, own_loss: bool) -> list[Plan]:
