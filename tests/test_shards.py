@@ -528,11 +528,19 @@ def refusals() -> list[tuple[str, Callable[[], Any], str]]:
         return lambda: Shards.build(problem, table, targets, offsets, **more)
 
     return [
-        ("nan", build(labels, spoiled(2, 1, np.nan), y), r"row 2, column 1 is not"),
-        ("inf", build(labels, spoiled(3, 0, np.inf), y), r"row 3, column 0 is not"),
-        ("-inf", build(labels, spoiled(0, 1, -np.inf), y), r"row 0, column 1 is not"),
-        ("sparse nan", build(labels, sparse.csr_array(spoiled(2, 1, np.nan)), y), r"row 2, column 1 is not"),
-        ("single nan", build(labels, spoiled(1, 0, np.nan).astype(np.float32), y), r"row 1, column 0 is not"),
+        ("nan", build(labels, spoiled(2, 1, np.nan), y), r"row 2 .rows count from 0., column 1 is not"),
+        ("inf", build(labels, spoiled(3, 0, np.inf), y), r"row 3 .rows count from 0., column 0 is not"),
+        ("-inf", build(labels, spoiled(0, 1, -np.inf), y), r"row 0 .rows count from 0., column 1 is not"),
+        (
+            "sparse nan",
+            build(labels, sparse.csr_array(spoiled(2, 1, np.nan)), y),
+            r"row 2 .rows count from 0., column 1 is not",
+        ),
+        (
+            "single nan",
+            build(labels, spoiled(1, 0, np.nan).astype(np.float32), y),
+            r"row 1 .rows count from 0., column 0 is not",
+        ),
         ("one axis", build(labels, X[0], y), r"two axes.*\(2,\)"),
         ("three axes", build(labels, X[None], y), r"two axes.*\(1, 4, 2\)"),
         ("text", build(labels, X.astype(str), y), r"table of numbers"),

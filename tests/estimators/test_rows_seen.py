@@ -14,6 +14,8 @@ from scipy import sparse
 import consenso
 from consenso.errors import BudgetError, ConsensoError
 from consenso.estimators import ShorteningWarning
+from consenso.estimators.column_scales import find_run
+from consenso.estimators.quantiles import SIGNED_EDGES
 from consenso.planning.replan import differences
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.ledger import Budget, Ledger
@@ -272,3 +274,30 @@ def test_a_column_within_one_bin_does_not_make_rows_long() -> None:
         model = consenso.PrivateLogisticRegression(epsilon=1.0, random_state=seed).fit(rows, labels)
         columns = model.row_map_.columns
         assert abs(2017 - columns.center[3]) <= 2 * columns.scale[3]
+
+
+@pytest.mark.parametrize(("center", "spread"), [(650.0, 20.0), (-3.0, 0.5), (0.0, 40.0), (5e5, 1e5)])
+def test_few_targets_are_found_between_powers_of_two(center, spread) -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(300, 3))
+    targets = center + spread * rng.normal(size=300)
+    inside = []
+    for seed in range(5):
+        model = consenso.PrivateRidge(epsilon=1.0, delta=1e-5, row_bound=3.0, random_state=seed).fit(rows, targets)
+        inside.append(np.mean(np.abs(targets - model._middle) <= model.target_bound_))
+        assert model.target_bound_ <= 4 * (abs(center) + 3 * spread)
+    assert np.mean(inside) > 0.8
+
+
+def test_filled_bins_cover_what_stands_out_of_noise() -> None:
+    counts = np.zeros(len(SIGNED_EDGES) - 1)
+    half = len(counts) // 2
+    assert find_run(counts, 10.0) is None
+    counts[half + 1 + 38 : half + 1 + 40] = 200.0  # between 2^8 and 2^10
+    assert find_run(counts, 10.0).ends == (256.0, 1024.0)
+    counts[half] = 100.0
+    assert find_run(counts, 10.0).ends == (0.0, 1024.0)
+    counts[:half] = counts[half + 1 :][::-1]
+    assert find_run(counts, 10.0).ends == (-1024.0, 1024.0)
+    counts[half:] = 0.0
+    assert find_run(counts, 10.0).ends == (-1024.0, -256.0)

@@ -191,7 +191,7 @@ def test_exit_codes(papers, monkeypatch, invoke, tmp_path, error, code):
     monkeypatch.setattr(reproduction, "reproduce", fails)
     found, _, err = invoke("000", "--out", str(tmp_path))
     assert found == code
-    assert ("resumes" if code == 130 else "a card is wrong") in err
+    assert ("same command to go on" if code == 130 else "a card is wrong") in err
 
 
 def test_the_papers_are_found():

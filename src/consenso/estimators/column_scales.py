@@ -8,6 +8,7 @@ a centre and a size. A column of which no run is clear is taken to lie in [-1, 1
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +43,7 @@ def read_scales(counts: Array, noise: float) -> Scales:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Run:
+class FilledBins:
     """Neighbouring bins that hold a column: of sizes `sizes`, with these signs. counts: theirs, (signs, sizes)."""
 
     signs: tuple[float, ...]
@@ -65,8 +66,12 @@ class Run:
         return (low, high) if self.signs[0] > 0 else (-high, -low)
 
 
-def find_run(counts: Array, noise: float) -> Run | None:
-    """The run that is the furthest above noise, from counts (bins,) between SIGNED_EDGES; None where none is."""
+def find_run(counts: Array, noise: float, above: Callable[[int], float] | None = None) -> FilledBins | None:
+    """The run that is the furthest above noise, from counts (bins,) between SIGNED_EDGES; None where none is.
+
+    above: by how many standard deviations of a bin a run of so many sizes has to be.
+    """
+    above = above or (lambda sizes: ABOVE * math.sqrt(sizes))
     half = len(counts) // 2
     negative, positive = counts[:half][::-1], counts[half + 1 :]
     sides: dict[tuple[float, ...], Array] = {
@@ -78,14 +83,14 @@ def find_run(counts: Array, noise: float) -> Run | None:
     for signs, seen in sides.items():
         below = np.concatenate([[0.0], np.cumsum(seen.sum(axis=0))])
         for many in range(1, LONGEST + 1):
-            clear = below[many:] - below[:-many] - ABOVE * noise * math.sqrt(many * len(signs))
+            clear = below[many:] - below[:-many] - above(many) * noise * math.sqrt(len(signs))
             start = int(np.argmax(clear))
             if clear[start] > best:
                 best, chosen = float(clear[start]), (signs, slice(start, start + many))
     if chosen is None:
         return None
     signs, run = chosen
-    return Run(signs=signs, sizes=run, counts=sides[signs][:, run], has_zeros=bool(counts[half] > ABOVE * noise))
+    return FilledBins(signs=signs, sizes=run, counts=sides[signs][:, run], has_zeros=bool(counts[half] > ABOVE * noise))
 
 
 def _read_column(counts: Array, noise: float) -> tuple[float, float, bool]:

@@ -63,6 +63,9 @@ SKEWED, SKEWED_REACH = 10.0, 8.0
 # Few records: targets have one histogram, with as much of the budget that there are so many times as many records as
 # noise in a bin. The fit counts targets within the range by itself.
 ENOUGH = 12.0
+# Each size of the range holds about so many standard deviations of noise: what lies beyond is clipped, and a range that
+# is twice as wide shows half as much.
+EACH = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +164,7 @@ def _find_few_targets(records: Records, share: float, stages: Stages) -> tuple[f
     """The powers of two between which few targets lie; [-1, 1] where noise hides all of them."""
     planned = plan_histograms(stages, "histogram of targets", share, 1, times=1)
     counts = release_histograms(stages, planned, 0, records, _targets, SIGNED_EDGES[None])
-    run = find_run(counts[0], planned.scale(stages.terms.adjacency))
+    run = find_run(counts[0], planned.scale(stages.terms.adjacency), lambda sizes: EACH * sizes)
     return (-1.0, 1.0) if run is None else run.ends
 
 
