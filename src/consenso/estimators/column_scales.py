@@ -22,6 +22,8 @@ LONGEST = 6
 # chosen does little harm, since cells are moved to REACH sizes around its centre.
 ABOVE = 3.0
 REACH = 3.0
+# Standard deviations of noise that each sign of a run with both has to hold.
+EITHER = 2.0
 
 _SIZES = SIGNED_EDGES[len(SIGNED_EDGES) // 2 :]
 
@@ -81,9 +83,12 @@ def find_run(counts: Array, noise: float, above: Callable[[int], float] | None =
     }
     best, chosen = 0.0, None
     for signs, seen in sides.items():
-        below = np.concatenate([[0.0], np.cumsum(seen.sum(axis=0))])
+        below = np.cumsum(np.pad(seen, ((0, 0), (1, 0))), axis=1)
         for many in range(1, LONGEST + 1):
-            clear = below[many:] - below[:-many] - above(many) * noise * math.sqrt(len(signs))
+            held = below[:, many:] - below[:, :-many]
+            clear = held.sum(axis=0) - above(many) * noise * math.sqrt(len(signs))
+            if len(signs) == 2:  # noise alone is no second sign
+                clear[held.min(axis=0) < EITHER * noise * math.sqrt(many)] = -math.inf
             start = int(np.argmax(clear))
             if clear[start] > best:
                 best, chosen = float(clear[start]), (signs, slice(start, start + many))
