@@ -22,8 +22,8 @@ LONGEST = 6
 # chosen does little harm, since cells are moved to REACH sizes around its centre.
 ABOVE = 3.0
 REACH = 3.0
-# Standard deviations of noise that each sign of a run with both has to hold.
-EITHER = 2.0
+# Of the records of a run, what the rarer sign holds where both are there.
+RARER = 0.2
 
 _SIZES = SIGNED_EDGES[len(SIGNED_EDGES) // 2 :]
 
@@ -75,27 +75,24 @@ def find_run(counts: Array, noise: float, above: Callable[[int], float] | None =
     """
     above = above or (lambda sizes: ABOVE * math.sqrt(sizes))
     half = len(counts) // 2
-    negative, positive = counts[:half][::-1], counts[half + 1 :]
-    sides: dict[tuple[float, ...], Array] = {
-        (-1.0,): negative[None],
-        (1.0,): positive[None],
-        (-1.0, 1.0): np.stack([negative, positive]),
-    }
+    sides = np.stack([counts[:half][::-1], counts[half + 1 :]])  # negative and positive
+    below = np.cumsum(np.pad(sides, ((0, 0), (1, 0))), axis=1)
     best, chosen = 0.0, None
-    for signs, seen in sides.items():
-        below = np.cumsum(np.pad(seen, ((0, 0), (1, 0))), axis=1)
-        for many in range(1, LONGEST + 1):
-            held = below[:, many:] - below[:, :-many]
-            clear = held.sum(axis=0) - above(many) * noise * math.sqrt(len(signs))
-            if len(signs) == 2:  # noise alone is no second sign
-                clear[held.min(axis=0) < EITHER * noise * math.sqrt(many)] = -math.inf
+    for many in range(1, LONGEST + 1):
+        held = below[:, many:] - below[:, :-many]
+        # Noise may give records to a sign that has none, and take those of one that has half of them.
+        has_both = held.min(axis=0) > RARER * held.sum(axis=0)
+        for which in ([0], [1], [0, 1]):
+            clear = held[which].sum(axis=0) - above(many) * noise * math.sqrt(len(which))
+            clear[has_both != (len(which) == 2)] = -math.inf
             start = int(np.argmax(clear))
             if clear[start] > best:
-                best, chosen = float(clear[start]), (signs, slice(start, start + many))
+                best, chosen = float(clear[start]), (which, slice(start, start + many))
     if chosen is None:
         return None
-    signs, run = chosen
-    return FilledBins(signs=signs, sizes=run, counts=sides[signs][:, run], has_zeros=bool(counts[half] > ABOVE * noise))
+    which, run = chosen
+    signs = tuple((-1.0, 1.0)[place] for place in which)
+    return FilledBins(signs=signs, sizes=run, counts=sides[which, run], has_zeros=bool(counts[half] > ABOVE * noise))
 
 
 def _read_column(counts: Array, noise: float) -> tuple[float, float, bool]:
