@@ -65,7 +65,7 @@ SKEWED, SKEWED_REACH = 10.0, 8.0
 ENOUGH = 12.0
 # Each size of the range holds about so many standard deviations of noise: what lies beyond is clipped, and a range that
 # is twice as wide shows half as much.
-EACH = 1.5
+EACH = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
