@@ -68,6 +68,7 @@ def test_a_party_joins_with_a_table_on_a_cluster_that_speaks_tls(federation, aut
     settings = {f"distributed.comm.tls.{name}": path for name, path in files.items()}
     with dask.config.set(settings | {"distributed.comm.require-encryption": True}):
         told = {"host": "127.0.0.1", "protocol": "tls://", "security": Security(), "dashboard_address": None}
+        told["scheduler_kwargs"] = {"dashboard_address": "127.0.0.1:0"}
         workers = LocalCluster(n_workers=1, threads_per_worker=1, **told)
     with workers:
         address = workers.scheduler_address

@@ -145,9 +145,11 @@ def connect(address: str | None) -> Iterator[Any]:
     """
     dask = _import_dask()
     if address is None:
+        # Without an address of its own Dask's page would ask for port 8787, which another cluster may have.
+        own = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "host": "127.0.0.1"}
         with (
             dask.LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+                **own, dashboard_address=None, scheduler_kwargs={"dashboard_address": "127.0.0.1:0"}
             ) as cluster,
             dask.Client(cluster) as client,
         ):
