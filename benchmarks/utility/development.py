@@ -23,10 +23,11 @@ import numpy as np
 
 import consenso
 from benchmarks.utility.development_sets import SETS, Development
+from consenso.audit.table import write_into
 
 EPSILONS, DELTA, SEEDS, ERRORS = (0.1, 0.5, 1.0, 3.0, 8.0), 1e-5, 5, 2.0
 RIVALS = Path(__file__).with_name("rivals.csv")
-BEGIN, END = "<!-- development sets -->", "<!-- end of development sets -->"
+MARKERS = ("<!-- development sets -->", "<!-- end of development sets -->")
 VERDICTS = ("won", "even", "lost")
 
 
@@ -132,8 +133,7 @@ def main() -> None:
     lines = tabulate(names, epsilons, collect(names, epsilons, asked.seeds, asked.fits))
     print("\n".join(lines))
     if asked.page is not None:
-        before, _, rest = asked.page.read_text().partition(BEGIN)
-        asked.page.write_text("\n".join([f"{before}{BEGIN}", *lines, END]) + rest.partition(END)[2])
+        write_into(asked.page, "\n".join(lines), MARKERS)
 
 
 if __name__ == "__main__":

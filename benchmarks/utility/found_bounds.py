@@ -24,6 +24,7 @@ from scipy import sparse
 
 import consenso
 from benchmarks.utility.development_sets import SETS, Development
+from consenso.audit.table import write_into
 
 EPSILON, DELTA, SEEDS = 1.0, 1e-5, 12
 QUANTILES = (0.5, 0.8, 0.95, 1.0)
@@ -31,7 +32,7 @@ LIMIT = 1.1
 # Over the number of records: 1 is scikit-learn's default.
 PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 FOUND, EXACT = "found", "exact"
-BEGIN, END = "<!-- found bounds -->", "<!-- end of found bounds -->"
+MARKERS = ("<!-- found bounds -->", "<!-- end of found bounds -->")
 # Sets whose fits take minutes together, or whose rows are sparse and of one length: nothing is found there but that.
 LEFT_OUT = ("words1000", "words2000", "words10000", "words40", "many100")
 
@@ -121,8 +122,7 @@ def main() -> None:
     lines = tabulate(names, collect(names, asked.seeds, asked.fits))
     print("\n".join(lines))
     if asked.page is not None:
-        before, _, rest = asked.page.read_text().partition(BEGIN)
-        asked.page.write_text("\n".join([f"{before}{BEGIN}", *lines, END]) + rest.partition(END)[2])
+        write_into(asked.page, "\n".join(lines), MARKERS)
 
 
 if __name__ == "__main__":

@@ -21,10 +21,11 @@ from benchmarks.utility.wide_rivals import DELTA, RIVALS
 from benchmarks.utility.wide_tables import TABLES, Made
 from consenso import PrivateLogisticRegression
 from consenso.arrays import Array
+from consenso.audit.table import write_into
 
 EPSILONS, SEEDS, TUNING = (1.0, 5.0), 3, 2
 DEFAULT = "default"
-BEGIN, END = "<!-- wide tables -->", "<!-- end of wide tables -->"
+MARKERS = ("<!-- wide tables -->", "<!-- end of wide tables -->")
 Cell = dict[str, Any]
 
 
@@ -108,8 +109,7 @@ def main() -> None:
     lines = tabulate(names, collect(names, asked.fits))
     print("\n".join(lines))
     if asked.page is not None:
-        before, _, rest = asked.page.read_text().partition(BEGIN)
-        asked.page.write_text("\n".join([f"{before}{BEGIN}", *lines, END]) + rest.partition(END)[2])
+        write_into(asked.page, "\n".join(lines), MARKERS)
 
 
 if __name__ == "__main__":

@@ -32,16 +32,16 @@ def test_noise_and_way_are_those_of_the_steps() -> None:
 def test_a_model_that_is_short_already_is_not_shortened() -> None:
     variances, prior = np.geomspace(1e-3, 1e3, 121), np.zeros(121)
 
-    def kept(size: float, come: float, noise: float = 1.0, filled: float = 1.0) -> float:
+    def compute_factor(size: float, come: float, noise: float = 1.0, filled: float = 1.0) -> float:
         ones = np.ones(1000)
         found = NoisyModel(sizes=size * ones, noise=noise * ones, come=come * ones, filled=filled * ones, outputs=1)
-        return found.kept(variances * 1000, prior)
+        return found.compute_factor(variances * 1000, prior)
 
     # James and Stein's rule where steps have come all the way, and nothing is left of what is all noise.
-    assert kept(2.0, 1.0) == pytest.approx(0.5, abs=0.05)
-    assert kept(11.0, 1.0) == pytest.approx(10 / 11, abs=0.02)
-    assert kept(1.0, 1.0) < 0.1
+    assert compute_factor(2.0, 1.0) == pytest.approx(0.5, abs=0.05)
+    assert compute_factor(11.0, 1.0) == pytest.approx(10 / 11, abs=0.02)
+    assert compute_factor(1.0, 1.0) < 0.1
     # Damping had taken three quarters: of what it left, half is noise.
-    assert kept(2.0, 0.25) == 1.0
-    assert kept(1.1, 0.25) == pytest.approx(4 * (1 - 1 / 1.1), abs=0.15)
-    assert kept(1.0, 1.0, noise=0.0) == kept(1.0, 1.0, filled=0.0) == 1.0
+    assert compute_factor(2.0, 0.25) == 1.0
+    assert compute_factor(1.1, 0.25) == pytest.approx(4 * (1 - 1 / 1.1), abs=0.15)
+    assert compute_factor(1.0, 1.0, noise=0.0) == compute_factor(1.0, 1.0, filled=0.0) == 1.0

@@ -61,7 +61,7 @@ class NoisyModel:
     filled: Array  # how much rows fill a direction: its part in scores, and in the variance that there is to explain
     outputs: int
 
-    def kept(self, variances: Array, prior: Array) -> float:
+    def compute_factor(self, variances: Array, prior: Array) -> float:
         """The mean factor for these variances of scores, whose logarithms of prior weights are given."""
         total = float(self.filled.sum())
         if not self.noise.any() or not total:

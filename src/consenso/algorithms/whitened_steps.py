@@ -302,9 +302,9 @@ class WhitenedSteps(WhitenedSettings):
         if not self.damping or regularizer.is_constraint:
             return x
         learnt = x - hub.origin
-        return hub.origin + learnt * self._kept(facts, hub, learnt) * (hub.length or 1.0)
+        return hub.origin + learnt * self._compute_factor(facts, hub, learnt) * (hub.length or 1.0)
 
-    def _kept(self, facts: PublicFacts, hub: Hub, learnt: Array) -> float:
+    def _compute_factor(self, facts: PublicFacts, hub: Hub, learnt: Array) -> float:
         """How much of what was learnt is kept, noise having added to it."""
         problem, values, bent = facts.problem, hub.values, self._bent(facts, hub).values
         noise, damping = self._noise(facts, hub) * values / bent, self._damping(facts, hub)
@@ -327,8 +327,8 @@ class WhitenedSteps(WhitenedSettings):
         )
         if real:
             most = (hub.spread * (self.smoothing or slope_limit(problem))) ** 2
-            return found.kept(most * noise_levels.EXPLAINED, np.zeros(len(noise_levels.EXPLAINED)))
-        return found.kept(label_levels.VARIANCES, label_levels.PRIOR)
+            return found.compute_factor(most * noise_levels.EXPLAINED, np.zeros(len(noise_levels.EXPLAINED)))
+        return found.compute_factor(label_levels.VARIANCES, label_levels.PRIOR)
 
     def evidence(self, facts: PublicFacts, hub: Hub) -> Evidence | None:
         """What standard errors are made of; None where no second moment was released, or kinks were smoothed."""

@@ -24,7 +24,7 @@ from consenso.estimators.labels import MOST_LABELS, prepare_terms, telling_count
 from consenso.estimators.people import KEPT, People, read_ids, weigh_people
 from consenso.estimators.privacy_params import check_terms, terms_of
 from consenso.estimators.stages import open_stages, prove_release
-from consenso.planning.plan import ProvedGuarantee
+from consenso.planning.proved import ProvedGuarantee
 from consenso.planning.replan import compare
 from consenso.privacy.card import Card
 from consenso.privacy.earlier import Earlier

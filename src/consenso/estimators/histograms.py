@@ -22,7 +22,7 @@ from consenso.estimators.fitting import bare_card
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import SIGNED_EDGES, count_exactly, search
 from consenso.estimators.stages import facts_of, prove_release
-from consenso.planning.plan import ProvedGuarantee
+from consenso.planning.proved import ProvedGuarantee
 from consenso.planning.replan import compare
 from consenso.privacy.calibrate import calibrate_noise
 from consenso.privacy.card import Card

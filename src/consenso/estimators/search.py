@@ -31,7 +31,7 @@ from consenso.estimators.privacy_params import EXCESS_SHARE, PrivacyParams, is_n
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stages import facts_of, prove_release
-from consenso.planning.plan import ProvedGuarantee
+from consenso.planning.proved import ProvedGuarantee
 from consenso.planning.replan import compare
 from consenso.privacy.accountants import epsilon as epsilon_of
 from consenso.privacy.accountants import excess, gdp

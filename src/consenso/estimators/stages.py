@@ -14,10 +14,9 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Absolute
-from consenso.planning.plan import ProvedGuarantee
+from consenso.planning.proved import ProvedGuarantee
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.events import Event, Gaussian
-from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Scope
 from consenso.privacy.observers import Eavesdropper, Observer
 from consenso.privacy.relations import Relation, bounds_of
@@ -100,13 +99,4 @@ def prove_release(
 ) -> ProvedGuarantee:
     """What whoever sees a release that stands by itself can learn of a unit that went through this event."""
     theorem = Composition(released=event, why=why, adjacency=bounds_of(adjacency), unit=unit)
-    guarantee = Guarantee(
-        event=theorem.event(),
-        adjacency=adjacency,
-        unit=unit,
-        observer=observer.key,
-        theorem=type(theorem).__name__,
-        assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
-        simulation=simulation,
-    )
-    return ProvedGuarantee(guarantee=guarantee, theorem=theorem, party=0, refusals=())
+    return ProvedGuarantee.of(theorem, observer=observer, adjacency=adjacency, unit=unit, simulation=simulation)

@@ -13,6 +13,7 @@ from consenso.planning.checks import check_bounded, check_count, require_shape
 from consenso.planning.graph_sums import check_graph_sums, describe
 from consenso.planning.noise import with_calibrated_noise, with_noise_levels
 from consenso.planning.parties import find_alike, find_outsider, find_representatives
+from consenso.planning.proved import ProvedGuarantee
 from consenso.privacy.accountants import excess, gdp
 from consenso.privacy.calibrate import Target
 from consenso.privacy.card import Card
@@ -48,16 +49,6 @@ _COUNTED = (
     "a noisy count of the records and every release of the run keep together to one mu, whatever the count is "
     "(docs/privacy.md#noisy-count)"
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProvedGuarantee:
-    """The guarantee of one kind of party against one observer, and why nothing stronger is claimed."""
-
-    guarantee: Guarantee
-    theorem: Theorem
-    party: int
-    refusals: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,16 +107,15 @@ class Plan(RunSpec):
             theorem = self._after_count(self.count, theorem)
         if self.earlier:
             theorem = self._after_others(theorem)
-        guarantee = Guarantee(
-            event=theorem.event(),
+        return ProvedGuarantee.of(
+            theorem,
+            observer=observer,
             adjacency=relation,
             unit=unit,
-            observer=observer.key,
-            theorem=type(theorem).__name__,
-            assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
             simulation=self.sampler_chosen and not self.spec.policy.sampler.private,
+            party=party,
+            refusals=tuple(refusals),
         )
-        return ProvedGuarantee(guarantee=guarantee, theorem=theorem, party=party, refusals=tuple(refusals))
 
     def _after_count(self, count: Count, theorem: Theorem) -> Theorem:
         """What holds for every count, of the count and of the run together."""
