@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import beta, binom, laplace, norm
 
 from consenso.audit.bounds import GRID, Curve, ErrorCounts, area, evidence, lower_rate, upper_rate
-from consenso.audit.families import curve_of, louder, rule_out
+from consenso.audit.families import curve_of, rule_out
 from consenso.errors import InputError
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.accountants.gaussian import epsilon as gaussian_epsilon
@@ -139,8 +139,8 @@ EVENTS = [
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_the_bound_within_a_family_agrees_with_the_verdict(event) -> None:
     claimed = epsilon(event, DELTA)
-    assert epsilon(louder(event, 1.0), DELTA) == pytest.approx(claimed)
-    assert epsilon(louder(event, 1.5), DELTA) > claimed > epsilon(louder(event, 0.5), DELTA)
+    assert epsilon(event.magnify(1.0), DELTA) == pytest.approx(claimed)
+    assert epsilon(event.magnify(1.5), DELTA) > claimed > epsilon(event.magnify(0.5), DELTA)
     for mu in (0.4, 2.5):
         shown = evidence(*gaussians(mu, 3000, 3), delta=DELTA, confidence=0.99)
         lower = rule_out(event, shown, DELTA)

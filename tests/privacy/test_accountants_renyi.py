@@ -14,8 +14,9 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.integrate import quad
 
 from consenso.arrays import Array
-from consenso.privacy.accountants import conversion, epsilon, rdp, renyi, walk
-from consenso.privacy.accountants.sampled import poisson_rdp
+from consenso.privacy.accountants import conversion, epsilon, rdp, renyi
+from consenso.privacy.accountants.kinds import walk
+from consenso.privacy.accountants.kinds.sampled import poisson_rdp
 from consenso.privacy.events import (
     Bounded,
     Composed,

@@ -19,7 +19,8 @@ from consenso.algorithms.consensus import MACHINE, ConsensusADMM
 from consenso.conventions import ADJACENCIES, UNITS
 from consenso.planning.plan import Plan
 from consenso.planning.replan import differences
-from consenso.privacy.accountants import delta, epsilon, gamma_norm, groups, pairs, rdp
+from consenso.privacy.accountants import delta, epsilon, pairs, rdp
+from consenso.privacy.accountants.kinds import gamma_norm, groups
 from consenso.privacy.accountants.parts import parts
 from consenso.privacy.events import Event, GammaNorm, Gaussian, Laplace, Pure, Sampled, SampledGroup, repeat
 from consenso.privacy.noise import GaussianNoise

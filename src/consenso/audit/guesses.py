@@ -29,7 +29,7 @@ from scipy.special import nctdtrinc, ndtri
 
 from consenso.arrays import Array
 from consenso.audit.bounds import GRID, Curve
-from consenso.audit.families import LARGEST, SMALLEST, STEPS, curve_of, louder
+from consenso.audit.families import LARGEST, SMALLEST, STEPS, curve_of
 from consenso.errors import InputError
 from consenso.privacy import accountants
 from consenso.privacy.accountants import gaussian
@@ -154,7 +154,7 @@ def bound_within(
         return gaussian.epsilon(bound_mu(canaries, guesses, right, confidence=confidence), delta)
 
     def beaten(factor: float) -> bool:
-        claim = curve_of(event if factor == 1.0 else louder(event, factor))
+        claim = curve_of(event if factor == 1.0 else event.magnify(factor))
         return is_refuted(invert_curve(claim), canaries, guesses, right, 1.0 - confidence)
 
     low, high = (1.0, LARGEST) if beaten(1.0) else (SMALLEST, 1.0)
@@ -163,4 +163,4 @@ def bound_within(
     for _ in range(STEPS):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if beaten(middle) else (low, middle)
-    return accountants.epsilon(louder(event, low), delta)
+    return accountants.epsilon(event.magnify(low), delta)

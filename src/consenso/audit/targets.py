@@ -11,7 +11,7 @@ from consenso.errors import InputError
 from consenso.planning.plan import Plan
 from consenso.privacy import accountants
 from consenso.privacy.composition import knows_sample, sight
-from consenso.privacy.events import Composed, Event, Mixture, Repeated, TokenWalk
+from consenso.privacy.events import Event, Mixture, TokenWalk
 from consenso.privacy.observers import Coalition, Observer, Peer, Public, members
 from consenso.privacy.relations import Relation, relation_of
 from consenso.privacy.run_spec import PrivacyQuery
@@ -108,9 +108,4 @@ def _hidden(plan: Plan, query: PrivacyQuery, event: Event) -> bool:
 
 def _parts(event: Event) -> list[Event]:
     """An event and all that it is made of."""
-    found = [event]
-    if isinstance(event, Composed | Mixture):
-        found += [part for inner in event.events for part in _parts(inner)]
-    elif isinstance(event, Repeated):
-        found += _parts(event.event)
-    return found
+    return [event] + [part for inner in event.inner for part in _parts(inner)]

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from consenso.errors import InputError
 from consenso.privacy.accountants import conversion, epsilon, gdp, pure, renyi, zcdp
-from consenso.privacy.accountants.objective import floor
+from consenso.privacy.accountants.kinds.objective import floor
 from consenso.privacy.accountants.parts import is_unbounded, parts
 from consenso.privacy.events import Event, Mixture, ObjectivePerturbation, Unbounded
 

@@ -3,31 +3,56 @@
 An event is a frozen tree of plain numbers: the mechanism that one privacy unit went through, as one observer saw
 it. Sensitivities are those of the adjacency for which the tree was built, doubled where replace-one doubles them:
 an event never carries an adjacency that could be read in two ways, except where sampling makes the two differ in
-kind (`Sampled`, `SampledGroup`). Costs live in `consenso.privacy.accountants`; JSON in `consenso.privacy.serial`.
+kind (`Sampled`, `SampledGroup`). Costs live in `consenso.privacy.accountants.kinds`, a file for each event; JSON in
+`consenso.privacy.serial`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 
 from consenso.conventions import Adjacency as Adjacency
 
 
+class Event(ABC):
+    """What one unit went through. A kind of event is a frozen dataclass of plain numbers and of events."""
+
+    @property
+    def inner(self) -> tuple[Event, ...]:
+        """The events that it is made of."""
+        return ()
+
+    @property
+    def only_under(self) -> Adjacency | None:
+        """The adjacency without which the event has no meaning; None where its numbers say it all."""
+        return None
+
+    @abstractmethod
+    def magnify(self, factor: float) -> Event:
+        """The same event when a unit can do `factor` times as much."""
+
+
 @dataclass(frozen=True)
-class Nothing:
+class Nothing(Event):
     """Nothing was released."""
 
+    def magnify(self, factor: float) -> Event:
+        return self
+
 
 @dataclass(frozen=True)
-class Unbounded:
+class Unbounded(Event):
     """A value left without a bound: epsilon is infinite, for the stated reason."""
 
     reason: str
 
+    def magnify(self, factor: float) -> Event:
+        return self
+
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Event):
     """N(0, std^2 I) on a value whose 2-norm moves by at most `sensitivity`.
 
     `excess` bounds the total variation between the sampler that was used and this law (discrete sampling).
@@ -37,18 +62,24 @@ class Gaussian:
     sensitivity: float
     excess: float = 0.0
 
+    def magnify(self, factor: float) -> Event:
+        return replace(self, sensitivity=self.sensitivity * factor)
+
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Event):
     """Independent Laplace(scale) on a value whose 1-norm moves by at most `sensitivity`."""
 
     scale: float
     sensitivity: float
     excess: float = 0.0
 
+    def magnify(self, factor: float) -> Event:
+        return replace(self, sensitivity=self.sensitivity * factor)
+
 
 @dataclass(frozen=True)
-class GammaNorm:
+class GammaNorm(Event):
     """Noise of density proportional to exp(-|x|_2/scale) on `dim` numbers whose 2-norm moves by at most `sensitivity`.
 
     It is pure with sensitivity/scale, and in many dimensions most outcomes lose far less.
@@ -58,23 +89,32 @@ class GammaNorm:
     sensitivity: float
     dim: int
 
+    def magnify(self, factor: float) -> Event:
+        return replace(self, sensitivity=self.sensitivity * factor)
+
 
 @dataclass(frozen=True)
-class Pure:
+class Pure(Event):
     """Any epsilon-differentially private mechanism (noise inside a minimisation, randomized response)."""
 
     epsilon: float
 
+    def magnify(self, factor: float) -> Event:
+        return Pure(self.epsilon * factor)
+
 
 @dataclass(frozen=True)
-class ZCDP:
+class ZCDP(Event):
     """Any rho-zCDP mechanism of which nothing more is known."""
 
     rho: float
 
+    def magnify(self, factor: float) -> Event:
+        return ZCDP(self.rho * factor**2)
+
 
 @dataclass(frozen=True)
-class Bounded:
+class Bounded(Event):
     """Gaussian releases of which only the pathwise total is bounded: sum of squared shift/std ratios <= 2 rho.
 
     Such a sequence is sqrt(2 rho)-GDP (docs/privacy.md#conventions), so it may be converted exactly like a Gaussian.
@@ -82,9 +122,12 @@ class Bounded:
 
     rho: float
 
+    def magnify(self, factor: float) -> Event:
+        return Bounded(self.rho * factor**2)
+
 
 @dataclass(frozen=True)
-class Sampled:
+class Sampled(Event):
     """Poisson sampling at `rate` with the sample hidden, Gaussian noise on the sum (Theorem P).
 
     `contribution` bounds one unit's contribution and `std` is the noise on the sum. Under replace-one both worlds
@@ -97,9 +140,16 @@ class Sampled:
     adjacency: Adjacency
     excess: float = 0.0
 
+    @property
+    def only_under(self) -> Adjacency:
+        return self.adjacency
+
+    def magnify(self, factor: float) -> Event:
+        return replace(self, contribution=self.contribution * factor)
+
 
 @dataclass(frozen=True)
-class SampledGroup:
+class SampledGroup(Event):
     """A unit of `records` records, each in the sum with probability `rate` by a hidden coin of its own.
 
     `contribution` bounds that of one record, `std` is the noise on the sum. Under replace-one all records of the unit
@@ -113,9 +163,16 @@ class SampledGroup:
     adjacency: Adjacency
     excess: float = 0.0
 
+    @property
+    def only_under(self) -> Adjacency:
+        return self.adjacency
+
+    def magnify(self, factor: float) -> Event:
+        return replace(self, contribution=self.contribution * factor)
+
 
 @dataclass(frozen=True)
-class SampledFixedSize:
+class SampledFixedSize(Event):
     """`size` of `population` units without replacement and without memory, hidden; replace-one only."""
 
     std: float
@@ -124,9 +181,16 @@ class SampledFixedSize:
     population: int
     excess: float = 0.0
 
+    @property
+    def only_under(self) -> Adjacency:
+        return "replace-one"
+
+    def magnify(self, factor: float) -> Event:
+        return replace(self, contribution=self.contribution * factor)
+
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(Event):
     """With public probability `weights[i]`, revealed and independent of the data, `events[i]` happened.
 
     Sampling-revealed participation is Mixture((1 - q, q), (Nothing(), event)); random order and random stopping of
@@ -136,9 +200,16 @@ class Mixture:
     weights: tuple[float, ...]
     events: tuple[Event, ...]
 
+    @property
+    def inner(self) -> tuple[Event, ...]:
+        return self.events
+
+    def magnify(self, factor: float) -> Event:
+        return Mixture(self.weights, tuple(each.magnify(factor) for each in self.events))
+
 
 @dataclass(frozen=True)
-class TokenWalk:
+class TokenWalk(Event):
     """What a coalition of `observers` of `parties` walkers, and whoever sees the final model, learns of one other.
 
     The stateless walk (docs/privacy.md#random-walk): `steps` hops to uniform parties, one visit costs RDP
@@ -151,9 +222,12 @@ class TokenWalk:
     observers: int
     final_model: bool
 
+    def magnify(self, factor: float) -> Event:
+        return replace(self, visit_rho=self.visit_rho * factor**2)
+
 
 @dataclass(frozen=True)
-class ObjectivePerturbation:
+class ObjectivePerturbation(Event):
     """Minimiser of a convex objective with a random linear term (docs/privacy.md#objective-perturbation), add-remove.
 
     `ratio` is Lipschitz constant over noise std, `smoothness_share` is smoothness over strong convexity, below 1.
@@ -162,9 +236,16 @@ class ObjectivePerturbation:
     ratio: float
     smoothness_share: float
 
+    @property
+    def only_under(self) -> Adjacency:
+        return "add-remove"
+
+    def magnify(self, factor: float) -> Event:
+        return replace(self, ratio=self.ratio * factor)
+
 
 @dataclass(frozen=True)
-class BestOf:
+class BestOf(Event):
     """The best of K runs of a rho-zCDP mechanism with fresh noise; K stays hidden (docs/privacy.md#private-search).
 
     K is logarithmic: P(K = k) is proportional to (1 - gamma)^k / k, k = 1, 2, ...
@@ -174,41 +255,37 @@ class BestOf:
     gamma: float
     excess: float = 0.0
 
+    def magnify(self, factor: float) -> Event:
+        return replace(self, rho=self.rho * factor**2)
+
 
 @dataclass(frozen=True)
-class Repeated:
+class Repeated(Event):
     """`count` adaptive uses of the same event, with fresh noise each time."""
 
     event: Event
     count: int
 
+    @property
+    def inner(self) -> tuple[Event, ...]:
+        return (self.event,)
+
+    def magnify(self, factor: float) -> Event:
+        return Repeated(self.event.magnify(factor), self.count)
+
 
 @dataclass(frozen=True)
-class Composed:
+class Composed(Event):
     """All of these, adaptively."""
 
     events: tuple[Event, ...]
 
+    @property
+    def inner(self) -> tuple[Event, ...]:
+        return self.events
 
-Event: TypeAlias = (
-    Nothing
-    | Unbounded
-    | Gaussian
-    | Laplace
-    | GammaNorm
-    | Pure
-    | ZCDP
-    | Bounded
-    | Sampled
-    | SampledGroup
-    | SampledFixedSize
-    | Mixture
-    | TokenWalk
-    | ObjectivePerturbation
-    | BestOf
-    | Repeated
-    | Composed
-)
+    def magnify(self, factor: float) -> Event:
+        return Composed(tuple(each.magnify(factor) for each in self.events))
 
 
 def reveal_coin(event: Event, rate: float) -> Event:

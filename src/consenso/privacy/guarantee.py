@@ -166,16 +166,9 @@ def _foreign(event: Event, relation: Relation) -> list[str]:
     stack: list[Event] = [event]
     while stack:
         current = stack.pop()
-        if isinstance(current, events.Composed | events.Mixture):
-            stack.extend(current.events)
-        elif isinstance(current, events.Repeated):
-            stack.append(current.event)
-        elif isinstance(current, events.Sampled | events.SampledGroup) and current.adjacency != adjacency:
-            found.append(f"{type(current).__name__}(adjacency={current.adjacency!r})")
-        elif isinstance(current, events.SampledFixedSize) and adjacency != "replace-one":
-            found.append("SampledFixedSize")
-        elif isinstance(current, events.ObjectivePerturbation) and adjacency != "add-remove":
-            found.append("ObjectivePerturbation")
+        stack.extend(current.inner)
+        if current.only_under not in (None, adjacency):
+            found.append(type(current).__name__)
     return found
 
 

@@ -142,10 +142,10 @@ def _number(value: Any, reading: bool) -> float:
 
 def _read_nested(value: Any, hint: Any, reading: bool) -> Any:
     if not reading:
-        return _require(value, type(value) is hint)
+        return _require(value, isinstance(value, hint))
     _require(value, isinstance(value, Mapping) and isinstance(value.get(KIND), str))
     try:
-        _require(value, registry.find(value[KIND], registry.PROVED) is hint)
+        _require(value, issubclass(registry.find(value[KIND], registry.PROVED), hint))
     except InputError:
         raise _MismatchError from None
     return from_json(value)

@@ -24,10 +24,9 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.privacy.accountants import conversion, gaussian, pairs, renyi
-from consenso.privacy.accountants.gaussian import gdp
 from consenso.privacy.accountants.parts import excess, is_unbounded, parts
 from consenso.privacy.accountants.renyi import rdp
-from consenso.privacy.accountants.scalars import pure, zcdp
+from consenso.privacy.accountants.scalars import gdp, pure, zcdp
 from consenso.privacy.events import ZCDP, Bounded, Event
 
 __all__ = ["Cost", "best", "delta", "epsilon", "excess", "gdp", "is_unbounded", "pure", "rdp", "tradeoff", "zcdp"]

@@ -23,10 +23,10 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
 from consenso.arrays import Array
-from consenso.privacy.accountants import pairs
+from consenso.privacy.accountants import costs
+from consenso.privacy.accountants.costs import Direction
 from consenso.privacy.accountants.logarithms import logsumexp
-from consenso.privacy.accountants.pairs import Direction
-from consenso.privacy.accountants.parts import Part
+from consenso.privacy.events import Event
 
 # Probability, in the tilted distribution, that a composition may have outside of its window: exp(-WINDOW).
 WINDOW = 34.0
@@ -102,13 +102,13 @@ def nothing(grid: Grid) -> Losses:
     return Losses(grid, 0, np.ones(1), 0.0, -math.inf, 0.0)
 
 
-def discretize(part: Part, grid: Grid) -> Losses:
+def discretize(part: Event, grid: Grid) -> Losses:
     """The pair of a part on the grid: between grid points its curve is replaced by the chord in exp(epsilon)."""
-    limits = pairs.span(part, grid.log_tail, grid.direction)
+    limits = costs.span(part, grid.log_tail, grid.direction)
     first = math.floor(limits.low / grid.interval + 1e-9)
     last = max(math.ceil(limits.high / grid.interval - 1e-9), first + 1)
     epsilons = grid.points(first, last - first + 1)
-    curve = pairs.delta(part, epsilons, grid.direction)
+    curve = costs.delta(part, epsilons, grid.direction)
     if limits.has_top and epsilons[-1] >= limits.high * (1 - ROUNDED_LOSS):
         curve[-1] = 0.0  # a grid point that misses the largest loss by rounding is meant to be it
     rises = np.diff(curve)

@@ -15,20 +15,8 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from consenso.arrays import Array
-from consenso.privacy.accountants.parts import parts
-from consenso.privacy.events import Bounded, Event
 
 _ROOT_TWO = math.sqrt(2.0)
-
-
-def gdp(event: Event) -> float | None:
-    """The mu of an event that consists of Gaussian releases only; None for any other."""
-    total = 0.0
-    for part, count in parts(event):
-        if not isinstance(part, Bounded):
-            return None
-        total += count * 2 * part.rho
-    return math.sqrt(total)
 
 
 def log_delta(mu: float, epsilon: Array) -> Array:

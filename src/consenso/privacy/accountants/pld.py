@@ -16,6 +16,7 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.privacy.accountants import renyi
 from consenso.privacy.accountants.conversion import Converted, to_epsilon, to_log_delta
+from consenso.privacy.accountants.costs import Direction, span
 from consenso.privacy.accountants.distribution import (
     ROUNDED_LOSS,
     Grid,
@@ -28,10 +29,10 @@ from consenso.privacy.accountants.distribution import (
     transform_error,
 )
 from consenso.privacy.accountants.logarithms import logsumexp
-from consenso.privacy.accountants.pairs import Direction, directions, span
-from consenso.privacy.accountants.parts import Part, parts
+from consenso.privacy.accountants.pairs import directions
+from consenso.privacy.accountants.parts import parts
 from consenso.privacy.accountants.readout import Readout
-from consenso.privacy.events import Bounded, Event, Laplace, Mixture, Pure
+from consenso.privacy.events import Bounded, Event, Mixture, Pure
 
 # Logarithm of the moment of a loss, by tilt.
 Moments: TypeAlias = Callable[[Array], Array]
@@ -227,7 +228,7 @@ def _interval(event: Event, guess: Converted, window: float, log_tail: float, di
     widest = len(leaves) * max(_width(part, log_tail, direction) for part in leaves)
     interval = min(max(widest / _CHEAP_SIZE, window / _CHEAP_SIZE, fine), coarse)
     interval = max(interval, widest / _MOST_PART_SIZE, window / _MOST_SIZE)
-    atoms = {_atom(part) for part in leaves} - {0.0}
+    atoms = {_atom(part, log_tail, direction) for part in leaves} - {0.0}
     if len(atoms) != 1:
         return interval
     # One kind of atom: put it on the grid, where it costs nothing.
@@ -237,7 +238,7 @@ def _interval(event: Event, guess: Converted, window: float, log_tail: float, di
     return atom / max(math.ceil(atom / interval), 1)
 
 
-def _leaves(event: Event) -> Iterator[Part]:
+def _leaves(event: Event) -> Iterator[Event]:
     for part, _ in parts(event):
         if isinstance(part, Mixture):
             for inner in part.events:
@@ -246,13 +247,12 @@ def _leaves(event: Event) -> Iterator[Part]:
             yield part
 
 
-def _width(part: Part, log_tail: float, direction: Direction) -> float:
+def _width(part: Event, log_tail: float, direction: Direction) -> float:
     limits = span(part, log_tail, direction)
     return limits.high - limits.low
 
 
-def _atom(part: Part) -> float:
+def _atom(part: Event, log_tail: float, direction: Direction) -> float:
     """The largest loss of a mechanism that has one with positive probability."""
-    if isinstance(part, Pure):
-        return part.epsilon
-    return part.sensitivity / part.scale if isinstance(part, Laplace) else 0.0
+    limits = span(part, log_tail, direction)
+    return limits.high if limits.has_top else 0.0

@@ -19,7 +19,21 @@ from scipy.special import kve
 
 from consenso.arrays import Array
 from consenso.privacy.accountants.chords import Chords
+from consenso.privacy.accountants.costs import (
+    Direction,
+    Span,
+    delta,
+    find_pure,
+    find_rdp,
+    find_rho,
+    finite,
+    ratio,
+    simplify,
+    span,
+    whole,
+)
 from consenso.privacy.accountants.logarithms import logsumexp
+from consenso.privacy.events import Event, GammaNorm, Laplace, Pure
 
 # Panels of Gauss-Legendre quadrature: where the density is, and on either side of that.
 _PANELS, _FAR_PANELS, _NODES = 1 << 13, 1 << 10, 4
@@ -28,6 +42,8 @@ _DEPTH = 60.0
 # exp(z sin(angle)) cos(angle)^d is resolved by panels of equal width as long as z + d is at most this.
 _EVEN_PANELS, _RESOLVED = 1 << 12, 4e5
 MOST_DIM = 200_000
+# Smaller shifts are too small for quadrature, and cost next to nothing as pure ones.
+_LEAST_SHIFT = 1e-8
 _ROUNDING = 1e-13
 
 
@@ -106,3 +122,39 @@ def _bessel_ratio(dim: int, z: float) -> float:
         order += 1.0
         ratio = 2 * order / z + 1 / ratio
     return ratio
+
+
+@simplify.register
+def _(event: GammaNorm) -> Event:
+    shift, dim = ratio(event, "sensitivity", "scale"), whole(event, "dim", least=1)
+    if dim == 1:
+        return finite(Laplace(scale=1.0, sensitivity=shift), shift)
+    if dim > MOST_DIM or shift < _LEAST_SHIFT:
+        return finite(Pure(shift), shift)
+    return finite(GammaNorm(1.0, shift, dim), shift)
+
+
+@find_rdp.register
+def _(part: GammaNorm, orders: Array) -> Array:
+    shift = part.sensitivity / part.scale
+    return np.minimum(rdp(shift, part.dim, orders), find_rdp(Pure(shift), orders))
+
+
+@find_pure.register
+def _(part: GammaNorm) -> float | None:
+    return part.sensitivity / part.scale
+
+
+@find_rho.register
+def _(part: GammaNorm) -> float | None:
+    return find_rho(Pure(part.sensitivity / part.scale))
+
+
+@delta.register
+def _(part: GammaNorm, epsilon: Array, direction: Direction) -> Array:
+    return chords(part.sensitivity / part.scale, part.dim).at(epsilon)
+
+
+@span.register
+def _(part: GammaNorm, log_tail: float, direction: Direction) -> Span:
+    return Span(*chords(part.sensitivity / part.scale, part.dim).span(log_tail))

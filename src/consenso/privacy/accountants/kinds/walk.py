@@ -18,6 +18,9 @@ from __future__ import annotations
 import numpy as np
 
 from consenso.arrays import Array, IntArray
+from consenso.errors import InputError
+from consenso.privacy.accountants.costs import find_rdp, find_rho, finite, not_negative, simplify, whole
+from consenso.privacy.events import Event, Nothing, TokenWalk
 
 _EXACT_STEPS = 4096
 _EXACT = 128
@@ -84,3 +87,28 @@ def _blocks(start: int, steps: int) -> tuple[IntArray, IntArray]:
 def _shift(v: Array, positions: IntArray, factors: Array) -> Array:
     inside = positions >= 1
     return np.asarray(v[:, np.where(inside, positions, 0)] * (factors * inside), dtype=np.float64)
+
+
+@simplify.register
+def _(event: TokenWalk) -> Event:
+    rho = not_negative(event, "visit_rho")
+    parties = whole(event, "parties", least=2)
+    steps = whole(event, "steps", least=0)
+    observers = whole(event, "observers", least=0)
+    if observers >= parties:
+        raise InputError(
+            f"Walk(observers={observers}, parties={parties}): someone must be left to protect; name fewer observers."
+        )
+    if steps == 0 or (observers == 0 and not event.final_model):
+        return Nothing()
+    return finite(TokenWalk(rho, parties, steps, observers, bool(event.final_model)), rho)
+
+
+@find_rdp.register
+def _(part: TokenWalk, orders: Array) -> Array:
+    return walk_rdp(part.visit_rho, part.parties, part.steps, part.observers, part.final_model, orders)
+
+
+@find_rho.register
+def _(part: TokenWalk) -> float | None:
+    return part.steps * part.visit_rho

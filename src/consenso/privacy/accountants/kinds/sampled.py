@@ -1,4 +1,4 @@
-"""Renyi divergences of one round of a sampled Gaussian mechanism.
+"""One round of a sampled Gaussian mechanism: its Renyi divergences, and the pairs that dominate it.
 
 Everything is in units of the noise: `shift` is contribution / std. With L(x) = exp(shift x - shift^2 / 2), the ratio of
 N(shift, 1) to N(0, 1), the worst pairs of docs/privacy.md (Theorem P) are
@@ -17,12 +17,30 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, log_ndtr, ndtr
 
 from consenso.arrays import Array
+from consenso.errors import InputError
+from consenso.privacy.accountants import gaussian
+from consenso.privacy.accountants.costs import (
+    Direction,
+    Span,
+    certain_delta,
+    delta,
+    find_rdp,
+    find_rho,
+    finite,
+    is_lopsided,
+    normal_reach,
+    ratio,
+    simplify,
+    span,
+    whole,
+)
+from consenso.privacy.accountants.kinds.gaussian import bounded
 from consenso.privacy.accountants.logarithms import logsumexp
 from consenso.privacy.accountants.series import exp_less_line
-from consenso.privacy.events import Adjacency
+from consenso.privacy.events import Adjacency, Event, Sampled, SampledFixedSize
 
 # Beyond these sizes the bound without sampling is used: orders this large only matter where sampling gains nothing.
 _MOST_TERMS = 1 << 17
@@ -134,3 +152,122 @@ def _fixed_size_moment(shift: float, fraction: float, order: int) -> float:
 
     (rdp,) = rdp_privacy_accountant._compute_rdp_sample_wor_gaussian(fraction, 1 / shift, [order])
     return (order - 1) * float(rdp)
+
+
+@simplify.register
+def _(event: Sampled) -> Event:
+    shift = ratio(event, "contribution", "std")
+    if not 0 < event.rate <= 1:  # also refuses NaN
+        raise InputError(
+            f"Sampled(rate={event.rate}): a rate lies in (0, 1]; leave the event out where nothing is sampled."
+        )
+    if event.adjacency not in ("add-remove", "replace-one"):
+        raise InputError(f"Sampled(adjacency={event.adjacency!r}): use 'add-remove' or 'replace-one'.")
+    if event.rate == 1:
+        seen = shift if event.adjacency == "add-remove" else 2 * shift
+        return bounded(0.5 * seen * seen)
+    return finite(Sampled(1.0, shift, float(event.rate), event.adjacency), shift)
+
+
+@simplify.register
+def _(event: SampledFixedSize) -> Event:
+    shift = ratio(event, "contribution", "std")
+    size, population = whole(event, "size", least=1), whole(event, "population", least=1)
+    if size > population:
+        raise InputError(
+            f"SampledFixedSize(size={size}, population={population}): a sample is at most the population; lower it."
+        )
+    if size == population:
+        return bounded(2.0 * shift * shift)
+    return finite(SampledFixedSize(1.0, shift, size, population), shift)
+
+
+@find_rdp.register
+def _(part: Sampled, orders: Array) -> Array:
+    return poisson_rdp(part.contribution / part.std, part.rate, part.adjacency, orders)
+
+
+@find_rdp.register
+def _(part: SampledFixedSize, orders: Array) -> Array:
+    return fixed_size_rdp(part.contribution / part.std, part.size, part.population, orders)
+
+
+@find_rho.register
+def _(part: Sampled) -> float | None:
+    plain = 0.5 * (part.contribution / part.std) ** 2
+    # Under replace-one, Q is at least (1 - rate) times the law without the unit.
+    return plain if part.adjacency == "add-remove" else min(4 * plain, plain - math.log1p(-part.rate))
+
+
+@find_rho.register
+def _(part: SampledFixedSize) -> float | None:
+    return 0.5 * (2 * part.contribution / part.std) ** 2
+
+
+@is_lopsided.register
+def _(part: Sampled) -> bool:
+    return part.adjacency == "add-remove"
+
+
+@delta.register
+def _(part: Sampled, epsilon: Array, direction: Direction) -> Array:
+    shift, rate = part.contribution / part.std, part.rate
+    if part.adjacency == "replace-one":
+        return _antipodal(shift, rate, epsilon)
+    if direction == "remove":
+        return _removal_curve(shift, rate, epsilon)
+    # P and Q exchanged: 1 - e^epsilon + e^epsilon removed(-epsilon), written without cancellation.
+    edge = -math.log1p(-rate)
+    low = np.minimum(epsilon, edge)
+    kept = -np.expm1(low - edge)
+    with np.errstate(divide="ignore"):
+        inner = low + math.log(rate) - np.log(kept)
+    found = np.zeros_like(epsilon)
+    below = kept > 0
+    found[below] = kept[below] * np.exp(gaussian.log_delta(shift, inner[below]))
+    return found
+
+
+def _removal_curve(shift: float, rate: float, epsilon: Array) -> Array:
+    """Rate * delta of the Gaussian at log(1 + (e^epsilon - 1) / rate): amplification by sampling is exact here."""
+    edge = math.log1p(-rate)
+    above = epsilon > edge
+    found = certain_delta(epsilon)
+    high = epsilon[above]
+    # e^epsilon - (1 - rate), relative to the rate.
+    inner = high + np.log(-np.expm1(edge - high)) - math.log(rate)
+    found[above] = rate * np.exp(gaussian.log_delta(shift, inner))
+    return found
+
+
+def _antipodal(shift: float, rate: float, epsilon: Array) -> Array:
+    """Contributions +shift and -shift; the best set is {x > cut}, where the loss at the cut is epsilon."""
+    half = np.abs(epsilon) / 2
+    with np.errstate(divide="ignore"):
+        log_sinh = half + np.log(-np.expm1(-2 * half)) - math.log(2)
+    log_scaled = log_sinh + shift**2 / 2 + math.log1p(-rate) - math.log(rate)
+    # asinh(exp(t)) = log(exp(t) + sqrt(exp(2 t) + 1)) without overflow.
+    asinh = np.logaddexp(log_scaled, 0.5 * np.logaddexp(0.0, 2 * log_scaled))
+    cut = np.sign(epsilon) * (asinh + half) / shift
+    absent = (1 - rate) * (ndtr(-cut) - np.exp(epsilon + log_ndtr(-cut)))
+    with_unit, without = rate * ndtr(shift - cut), rate * np.exp(epsilon + log_ndtr(-shift - cut))
+    rounding = 8 * np.finfo(float).eps * (np.abs(absent) + with_unit)
+    return np.asarray(np.clip(absent + with_unit - without + rounding, 0.0, 1.0), dtype=np.float64)
+
+
+@span.register
+def _(part: Sampled, log_tail: float, direction: Direction) -> Span:
+    shift, reach = part.contribution / part.std, normal_reach(log_tail)
+    if part.adjacency == "replace-one":
+        far = _loss(part, shift + reach) - _loss(part, -shift - reach)
+        near = _loss(part, -reach) - _loss(part, reach)
+        return Span(min(near, 0.0), far)
+    if direction == "remove":
+        return Span(_loss(part, -reach), _loss(part, shift + reach))
+    return Span(-_loss(part, reach), -_loss(part, -reach))
+
+
+def _loss(part: Sampled, x: float) -> float:
+    """log(1 - rate + rate L(x))."""
+    shift = part.contribution / part.std
+    return float(np.logaddexp(math.log1p(-part.rate), math.log(part.rate) + shift * x - shift**2 / 2))

@@ -1,0 +1,62 @@
+"""Any epsilon-differentially private mechanism: randomized response is the worst of all."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from consenso.arrays import Array
+from consenso.privacy.accountants.costs import (
+    Direction,
+    Span,
+    certain_delta,
+    delta,
+    find_pure,
+    find_rdp,
+    find_rho,
+    finite,
+    not_negative,
+    simplify,
+    span,
+)
+from consenso.privacy.events import Event, Pure
+
+
+@simplify.register
+def _(event: Pure) -> Event:
+    epsilon = not_negative(event, "epsilon")
+    return finite(Pure(epsilon), epsilon)
+
+
+@find_rdp.register
+def _(part: Pure, orders: Array) -> Array:
+    """Bun and Steinke 2016."""
+    reach = (orders - 1) * part.epsilon
+    lean = math.tanh(part.epsilon / 2)
+    small = np.minimum(reach, 1.0)
+    near = np.log1p(2 * np.sinh(small / 2) ** 2 + lean * np.sinh(small))
+    far = reach + np.log((1 + lean) / 2 + (1 - lean) / 2 * np.exp(-2 * reach))
+    return np.where(reach < 1, near, far) / (orders - 1)
+
+
+@find_pure.register
+def _(part: Pure) -> float | None:
+    return part.epsilon
+
+
+@find_rho.register
+def _(part: Pure) -> float | None:
+    # RDP is at most order epsilon^2 / 2 (Bun and Steinke 2016), and at most epsilon.
+    return min(part.epsilon**2 / 2, part.epsilon)
+
+
+@delta.register
+def _(part: Pure, epsilon: Array, direction: Direction) -> Array:
+    inside = -np.expm1(np.minimum(epsilon - part.epsilon, 0.0)) / (1 + math.exp(-part.epsilon))
+    return np.where(epsilon < -part.epsilon, certain_delta(epsilon), inside)
+
+
+@span.register
+def _(part: Pure, log_tail: float, direction: Direction) -> Span:
+    return Span(-part.epsilon, part.epsilon, has_top=True)
