@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from consenso import row_products as products
 from consenso.algorithms.record_sums import sum_bounds
 from consenso.losses import Logistic
 from consenso.privacy.release import sum_rounding
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import NoPenalty
-from consenso.rows import Layout, Rows, multiply
+from consenso.row_products import multiply
+from consenso.rows import Layout, Rows
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -50,6 +52,32 @@ def test_nor_on_how_many_threads_share_a_product(features, outputs, threads) -> 
         np.testing.assert_array_equal(multiply(matrix[1:], model), whole[1:])
         for rows in (1, 8, 100, 1500):
             np.testing.assert_array_equal(multiply(matrix[:rows], model), whole[:rows])
+
+
+def test_a_library_that_rounds_by_place_is_found_out_and_not_used(monkeypatch) -> None:
+    """Its last rows are added up from the other end, as some processors' kernels do with a few columns."""
+    rng = np.random.default_rng(1)
+    matrix, model = rng.normal(size=(700, 40)), rng.normal(size=(40, 9))
+    right = multiply(matrix, model)
+
+    def multiply_by_place(left, x, out=None):
+        made = np.asarray(left @ x)
+        made[..., -3:, :] = left[..., -3:, ::-1] @ x[::-1]
+        if out is None:
+            return made
+        out[...] = made
+        return out
+
+    products._is_the_same_everywhere.cache_clear()
+    monkeypatch.setattr(products.np, "matmul", multiply_by_place)
+    given = multiply(matrix, model)
+    for start in (1, 2, 3):
+        np.testing.assert_array_equal(multiply(matrix[start:], model), given[start:])
+    np.testing.assert_allclose(given, right, rtol=0, atol=1e-12)
+    monkeypatch.setattr(products, "_is_the_same_everywhere", lambda *_: True)
+    assert np.any(multiply(matrix[1:], model) != multiply(matrix, model)[1:])
+    monkeypatch.undo()
+    products._is_the_same_everywhere.cache_clear()
 
 
 @pytest.mark.parametrize("exponent", [12, 16, 20])

@@ -18,15 +18,13 @@ from scipy import sparse
 
 from consenso import whole_steps
 from consenso.arrays import Array, IntArray
+from consenso.row_products import LANES, multiply
 
 # Single-precision rows are widened a block at a time, never as a whole.
 BLOCK_NUMBERS = 1 << 18
 # Rows whose products are added up in double precision before they are added as integers.
 MOMENT_ROWS = 1 << 13
 SQUARED_ROWS = 1 << 12
-# Matrix products treat the last rows of a table apart unless their number is a multiple of this.
-LANES = 8
-MOST_AT_ONCE = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,39 +309,6 @@ class Rows:
         stop = self.count if stop is None else stop
         length = min(max(1, BLOCK_NUMBERS // self.features // LANES) * LANES, MOMENT_ROWS)
         return [slice(here, min(here + length, stop)) for here in range(start, stop, length)]
-
-
-def multiply(matrix: Array, x: Array) -> Array:
-    """Rows times x (features,) or (features, outputs): what a row gives depends on that row only, to the last bit.
-
-    Libraries for linear algebra have other kernels, with other roundings, for the edge of a table, and split products
-    in other ways when they share them among threads. So every call has one shape, whatever the number of rows: the
-    last rows are multiplied among rows of zeros.
-    """
-    rows, features = matrix.shape
-    length = _rows_at_once(features, x.shape[1] if x.ndim == 2 else None)
-    whole = rows // length * length
-    out = np.empty((rows, *x.shape[1:]))
-    np.matmul(matrix[:whole].reshape(-1, length, features), x, out=out[:whole].reshape(-1, length, *x.shape[1:]))
-    if whole < rows:
-        edge = np.zeros((length, features))
-        edge[: rows - whole] = matrix[whole:]
-        out[whole:] = np.matmul(edge, x)[: rows - whole]
-    return out
-
-
-def _rows_at_once(features: int, outputs: int | None) -> int:
-    """How many rows are multiplied in one call, a multiple of LANES; None for a vector.
-
-    So few that one thread does it, as far as that is possible: OpenBLAS takes several from 2^18 products of a matrix
-    on, and from 9,216 numbers that meet a vector. Square products are larger, and are not cut into pieces so small
-    that threads spend their time waiting for each other.
-    """
-    width = features * (outputs or 1)
-    alone = (1 << 13) // width if outputs is None else (1 << 18) // width
-    if outputs is not None and alone < LANES:
-        alone = (1 << 21) // features
-    return min(max(alone // LANES, 1) * LANES, MOST_AT_ONCE)
 
 
 def sum_step(length: float, rows: int) -> float:

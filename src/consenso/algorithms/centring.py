@@ -20,7 +20,8 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.public_facts import PublicFacts
-from consenso.rows import multiply, sum_step
+from consenso.row_products import multiply
+from consenso.rows import sum_step
 from consenso.shards import Cohort
 
 # A shift is at most this long, and a clip at least this part of the row bound: rounding is magnified by no more.

@@ -18,7 +18,8 @@ from consenso.errors import MessageError
 from consenso.metric import Look, Metric
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.public_facts import PublicFacts
-from consenso.rows import moment_step, multiply, sum_step
+from consenso.row_products import multiply
+from consenso.rows import moment_step, sum_step
 from consenso.shards import Cohort
 
 DIGEST_WORDS = 8  # of 32 bits: exact as floating-point numbers
