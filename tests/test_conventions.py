@@ -14,6 +14,7 @@ from consenso import conventions
 from consenso.audit.attack import audit
 from consenso.audit.one_run import audit_once, one_run
 from consenso.conventions import LARGEST_DELTA, default_delta
+from consenso.errors import write_count
 from consenso.estimators import PrivateLogisticRegression
 from consenso.estimators.privacy_params import terms_of
 from consenso.study import Study
@@ -87,3 +88,20 @@ def test_no_class_name_has_two_meanings() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, set()).add(path.relative_to(SOURCE).as_posix())
     assert {name: places for name, places in homes.items() if len(places) > 1 and name not in parts} == {}
+
+
+def test_numbers_have_their_nouns_in_the_right_number() -> None:
+    assert [write_count(number, "round") for number in (0, 1, 2, 1200)] == [
+        "0 rounds",
+        "1 round",
+        "2 rounds",
+        "1,200 rounds",
+    ]
+    texts = [path for path in SOURCE.rglob("*") if path.suffix in (".py", ".html")]
+    assert [
+        path.name
+        for path in texts
+        if re.search(
+            r"(time|participation|plan|run|round|row|part[yi]\w*)\((e?s|ies)\)", path.read_text(encoding="utf-8")
+        )
+    ] == []

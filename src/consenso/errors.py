@@ -9,6 +9,11 @@ from __future__ import annotations
 COUNTED = "rows count from 0"
 
 
+def write_count(number: int, noun: str) -> str:
+    """A number with its noun, as in "1 round" and "2 rounds"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 class ConsensoError(Exception):
     """Any error that this library raises on purpose."""
 

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from consenso.conventions import ON_GRAPH
-from consenso.errors import PreconditionError
+from consenso.errors import PreconditionError, write_count
 from consenso.privacy.accountants import excess
 from consenso.privacy.declarations import Declaration
 from consenso.privacy.events import (
@@ -349,7 +349,7 @@ def _contribution(entered: Entered, query: PrivacyQuery) -> float:
 def _why(query: PrivacyQuery, participation: Participation) -> str:
     seen = "every message of the party" if isinstance(query.observer, Eavesdropper | Server) else "what the hub shows"
     if isinstance(participation, Certain):
-        return f"adaptive composition of {seen}, {participation.count} participation(s)"
+        return f"adaptive composition of {seen}, {write_count(participation.count, 'participation')}"
     if isinstance(participation, OncePerPass) and participation.rounds % participation.parties == 0:
-        return f"adaptive composition of {seen}, {participation.most} participation(s)"
+        return f"adaptive composition of {seen}, {write_count(participation.most, 'participation')}"
     return f"adaptive composition of {seen}, the participation accounted as if it were known"

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from consenso.arrays import Array, IntArray
 from consenso.clipping import shorten
 from consenso.conventions import Trust
-from consenso.errors import InputError, StepError, UndeclaredReleaseError
+from consenso.errors import InputError, StepError, UndeclaredReleaseError, write_count
 from consenso.privacy.noise import Noise
 from consenso.privacy.release import COIN_STREAM, HUB, NOISE_STREAM, Amount, Release, sums_in_steps
 from consenso.privacy.samplers import Key, Sampler
@@ -174,7 +174,7 @@ def open_releaser(
         index, release = declared[name]
         if used[name] == release.times:
             raise UndeclaredReleaseError(
-                f"release({name!r}): declared {release.times} time(s) per round, and this is one more; "
+                f"release({name!r}): declared {write_count(release.times, 'time')} per round, and this is one more; "
                 "declare it or do not release it."
             )
         used[name] += 1
@@ -226,8 +226,9 @@ def open_releaser(
         for name, (_, release) in declared.items():
             if used[name] != release.times and not release.parts:
                 raise UndeclaredReleaseError(
-                    f"Release {name!r} was declared {release.times} time(s) in round {facts.round} and made "
-                    f"{used[name]} time(s); a release must not depend on the data: make it or do not declare it."
+                    f"Release {name!r} was declared {write_count(release.times, 'time')} in round {facts.round} and "
+                    f"made {write_count(used[name], 'time')}; a release must not depend on the data: make it or do not "
+                    "declare it."
                 )
 
     return _Door(), close  # type: ignore[return-value]

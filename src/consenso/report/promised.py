@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from consenso.errors import ConsensoError
+from consenso.errors import ConsensoError, write_count
 from consenso.pages import table
 from consenso.privacy.accountants import best, tradeoff
 from consenso.privacy.card import Card
@@ -124,8 +124,7 @@ def ledger_text(run: RunFiles) -> str:
         f"{observer_name(balance.budget.observer)}"
         for balance in found[0]
     ]
-    runs = "1 run" if len(found[1]) == 1 else f"{len(found[1])} runs"
-    return f"Left after {runs}: {'; '.join(told)}."
+    return f"Left after {write_count(len(found[1]), 'run')}: {'; '.join(told)}."
 
 
 def ledger_html(run: RunFiles) -> str:

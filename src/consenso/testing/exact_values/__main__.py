@@ -8,6 +8,7 @@ from pathlib import Path
 
 from consenso.algorithms import discover
 from consenso.audit.table import write_into
+from consenso.errors import write_count
 from consenso.testing.exact_values.law import Examined, examine
 from consenso.testing.exact_values.table import BEGIN, END, markdown
 
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> int:
 
 def _summary(examined: Examined) -> str:
     lines = [f"{examined.algorithm}: {examined.plans} plans, {len(examined.findings)} guarantees"]
-    lines += [f"  left out, {count} plan(s): {reason}" for reason, count in examined.left_out.items()]
+    lines += [f"  left out, {write_count(count, 'plan')}: {reason}" for reason, count in examined.left_out.items()]
     worst = sorted(examined.below, key=lambda finding: finding.ratio)
     lines += [f"  FALSE: {said}" for said in [finding.sentence() for finding in worst] + examined.unstated]
     return "\n".join(lines) + "\n"
