@@ -7,6 +7,7 @@ it and (parties, dim) when each has its own; scores are (rows,) for one output a
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -187,7 +188,7 @@ class Rows:
         weights = np.ascontiguousarray(coefficients, dtype=np.float64).reshape(self.count, columns)
         given: tuple[Any, ...] = (*self._compress(), self.features) if self.is_sparse else (self.matrix,)
         work, offsets = self._row_work() / self.outputs * columns, self.layout.offsets
-        if self.count * work <= whole_steps.FEW_PRODUCTS:
+        if self.count * work <= whole_steps.FEW_PRODUCTS and "consenso.kernels.exact_sums" not in sys.modules:
             add_up: Any = whole_steps.sum_sparse if self.is_sparse else whole_steps.sum_dense
             return cast(IntArray, add_up(*given, weights, offsets, step).reshape(self.parties, -1))
         from consenso.kernels import exact_sums

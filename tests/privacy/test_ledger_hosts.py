@@ -10,7 +10,7 @@ import pytest
 from consenso.errors import BudgetError, InputError, PrivacyError
 from consenso.privacy.events import Gaussian
 from consenso.privacy.ledger import Budget, Ledger, Scope
-from consenso.privacy.ledger.lease import this_host
+from consenso.privacy.ledger.lease import Place, this_host
 
 COST = {Scope(observer="public", unit="record", adjacency="replace-one"): Gaussian(std=40.0, sensitivity=1.0)}
 
@@ -82,6 +82,67 @@ def test_a_ledger_without_a_host_belongs_to_the_first_that_writes(
     monkeypatch.setenv("CONSENSO_HOST", "first")
     ledger.reserve("r", COST, what="w")
     assert ledger.holder() == "first"
+
+
+def test_a_copy_on_the_same_host_spends_nothing_until_it_is_taken_over(ledger: Ledger) -> None:
+    ledger.reserve("one", COST, what="w")
+    copy = copy_of(ledger, "copy.ledger")
+    head = copy.head()
+    for write in (
+        lambda: copy.reserve("two", COST, what="w"),
+        lambda: copy.commit("one"),
+        lambda: copy.release("one", nothing_was_released=True, reason="r"),
+        lambda: copy.replace_token("one", before=None, now="t"),
+        lambda: copy.hand_over("old"),
+        lambda: copy.hand_over("new"),
+    ):
+        with pytest.raises(BudgetError, match=r"copy of the ledger '.*a\.ledger'.*--take-over"):
+            write()
+    assert copy.head() == head
+    assert copy.verify().sound
+    ledger.reserve("two", COST, what="w")
+    copy.take_over()
+    copy.reserve("three", COST, what="w")
+    assert copy.place() == str(copy.path)
+
+
+def test_a_ledger_that_is_moved_on_its_disk_goes_on(ledger: Ledger, tmp_path: Path) -> None:
+    folder = tmp_path / "moved"
+    folder.mkdir()
+    for file in tmp_path.glob("a.ledger*"):
+        file.rename(folder / file.name)
+    moved = Ledger.open(folder / "a.ledger")
+    moved.reserve("one", COST, what="w")
+    assert moved.place() == str(moved.path)
+
+
+def test_handing_over_to_this_host_lets_no_copy_write(ledger: Ledger) -> None:
+    ledger.hand_over("old")
+    copy = copy_of(ledger, "copy.ledger")
+    with pytest.raises(BudgetError, match="copy of the ledger"):
+        copy.reserve("one", COST, what="w")
+    ledger.reserve("one", COST, what="w")
+
+
+def test_a_ledger_that_was_made_before_files_were_noted_is_the_first_that_writes(ledger: Ledger) -> None:
+    import sqlite3
+
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("DROP TABLE place")
+    connection.close()
+    assert ledger.place() is None
+    ledger.reserve("one", COST, what="w")
+    with pytest.raises(BudgetError, match="copy of the ledger"):
+        copy_of(ledger, "copy.ledger").reserve("two", COST, what="w")
+
+
+@pytest.mark.parametrize(
+    ("file", "device", "path", "same"),
+    [("1", "2", "b", True), ("1", "3", "a", True), ("1", "3", "b", False), ("9", "2", "a", False)],
+    ids=["renamed", "device numbered anew", "on another disk", "another file in its place"],
+)
+def test_which_files_are_one(file: str, device: str, path: str, same: bool) -> None:
+    assert Place("1", "2", "a").is_same(Place(file, device, path)) is same
 
 
 def test_a_host_has_a_name_without_being_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,6 +155,42 @@ class LedgerMachine(RuleBasedStateMachine):
         with mock.patch.dict(os.environ, {"CONSENSO_HOST": "there"}), pytest.raises(BudgetError, match="this host is"):
             Ledger.open(self.folder / "copy.ledger").reserve("z", cost(1), what="w")
 
+    @precondition(lambda self: self.held() < MOST)
+    @rule()
+    def spend_a_copy_on_this_host(self) -> None:
+        copy = self.folder / "copy.ledger"
+        copy_files(self.ledger.path, copy)
+        for write in (
+            lambda: Ledger.open(copy).reserve("z", cost(1), what="w"),
+            lambda: Ledger.open(copy).replace_token("a", before=self.tokens.get("a"), now="t"),
+            lambda: Ledger.open(copy).hand_over("there"),
+        ):
+            with pytest.raises(BudgetError, match="is a copy of the ledger"):
+                write()
+
+    @rule()
+    def rename_and_back(self) -> None:
+        """The file stays the same, so it may be written to under its new name."""
+        for place in (self.folder / "b.ledger", self.folder / "a.ledger"):
+            for end in ("", ".head", "-wal", "-shm"):
+                source = self.ledger.path.with_name(self.ledger.path.name + end)
+                if source.exists():
+                    source.rename(place.with_name(place.name + end))
+            self.ledger = Ledger.open(place)
+            self.ledger.replace_token("renamed", before=self.tokens.get("renamed"), now=place.name)
+            self.tokens["renamed"] = place.name
+
+    @rule()
+    def restore_the_latest_copy(self) -> None:
+        """Another file with the same rows: whoever restored it states that it is the one in use."""
+        copy_files(self.ledger.path, self.folder / "true.ledger")
+        kept = self.ledger.path.rename(self.folder / "kept")  # so that the restored file gets another number
+        self.put(self.folder / "true.ledger", head=True)
+        with pytest.raises(BudgetError, match="is a copy of the ledger"):
+            self.ledger.replace_token("a", before=self.tokens.get("a"), now="t")
+        self.ledger.take_over()
+        kept.unlink()
+
     @rule()
     def hand_over_and_back(self) -> None:
         self.ledger.hand_over("there")
@@ -178,7 +214,8 @@ class LedgerMachine(RuleBasedStateMachine):
         self.put(true, head=True)
 
     def put(self, source: Path, *, head: bool) -> None:
-        for end in ("", "-wal", "-shm"):
+        """Copy over what is there: the file stays the same, what it says does not."""
+        for end in ("-wal", "-shm"):
             self.ledger.path.with_name(self.ledger.path.name + end).unlink(missing_ok=True)
         for end in ("", "-wal", *([".head"] if head else [])):
             if source.with_name(source.name + end).exists():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from consenso.audit.targets import SCORES, AuditTarget, Claim, target_of, victim
 from consenso.conventions import LARGEST_DELTA
 from consenso.errors import InputError
 from consenso.planning.plan import Plan
+from consenso.privacy import accountants
 from consenso.privacy.observers import Observer, parse
 from consenso.privacy.relations import Relation, bounds_of, relation_of
 from consenso.privacy.run_spec import PrivacyQuery
@@ -36,6 +38,8 @@ LOOKS = ((1 / 16, 0.25), (1 / 4, 0.25), (1.0, 0.5))
 # Pairs from which a definition that takes its trials one at a time has the worst chosen, where no value says which: so
 # few runs choose by chance, and the first pair differs by as much as any.
 SLOW_PAIRS = 1
+# Attacks that reach a claim of which the mean is told, where a real one stays below.
+ATTAINED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +48,10 @@ class Effort:
 
     trials: runs of either world. slow_trials: as many, and one pair of neighbours only, where a definition takes its
     trials one at a time; by default as many as elsewhere. confidence: that what is said to be refuted is false.
-    workers: threads. family: bound epsilon within the claim's own family of trade-off curves as well, which takes a
-    second or two where that is not Gaussian. enough: end an attack that has proved this share of what it can; the looks
-    at which that is asked share the error probability. By default all trials are run, and looked at once.
+    workers: processes that share runs which are taken one at a time. family: bound epsilon within the claim's own
+    family of trade-off curves as well, which takes a second or two where that is not Gaussian. enough: end an attack
+    that has proved this share of what it can; the looks at which that is asked share the error probability. By default
+    all trials are run, and looked at once.
     """
 
     trials: int = 20_000
@@ -67,8 +72,10 @@ class Effort:
         """After how many trials the runs are looked at, and the confidence of each look."""
         if self.enough is None:
             return [(trials, self.confidence)]
-        counts = {max(FEWEST_LOOKED_AT, int(share * trials)): spent for share, spent in LOOKS}
-        counts = {min(count, trials): spent for count, spent in counts.items()}
+        counts: dict[int, float] = {}
+        for share, spent in LOOKS:  # looks that fall together spend together
+            count = min(max(FEWEST_LOOKED_AT, int(share * trials)), trials)
+            counts[count] = counts.get(count, 0.0) + spent
         return [(count, 1 - (1 - self.confidence) * spent) for count, spent in counts.items()]
 
     def again(self, claims: int) -> Effort:
@@ -200,6 +207,7 @@ def _attacks(
     best = _strongest(plan, watches, candidates, trials, effort, stacking, brackets)
     found: dict[int, Finding] = {}
     choices = sorted(set(best))
+    whole = trials * len(choices)
     for turn, choice in enumerate(choices):
         waiting = dict[int, Scores | None]((index, None) for index, pick in enumerate(best) if pick == choice)
         done = 0
@@ -215,6 +223,7 @@ def _attacks(
                 seed=effort.seed,
                 stacking=stacking,
                 workers=effort.workers,
+                tell=partial(_tell_part, tell, (turn + done / trials) / len(choices), (count - done) / whole),
             )
             done = count
             waiting = {index: _join(before, new) for (index, before), new in zip(waiting.items(), played, strict=True)}
@@ -236,13 +245,16 @@ def _attacks(
                 found[index] = max(finding, found.get(index, finding), key=lambda each: (each.refuted, each.lower))
                 if effort.enough is not None and found[index].proved_all(effort.enough):
                     del waiting[index]
-            tell((turn + done / trials) / len(choices))
     tell(1.0)
     (_, last) = effort.looks(trials)[-1]
     return [
         replace(found[index], ideal=_ideal(target, brackets[index], found[index], last))
         for index, target in enumerate(targets)
     ]
+
+
+def _tell_part(tell: Callable[[float], None], before: float, part: float, share: float) -> None:
+    tell(before + part * share)
 
 
 def _join(before: Scores | None, new: Scores) -> Scores:
@@ -336,12 +348,29 @@ def _rule_out(
 
 
 def _ideal(target: AuditTarget, known: Bracket | None, finding: Finding, confidence: float) -> float | None:
-    """What as many runs of an attack by the likelihood ratio itself prove, where an attack proved less."""
-    if known is None or known.ideal is None or finding.share >= ENOUGH:
+    """What as many runs of an attack by the likelihood ratio itself prove, where an attack proved less.
+
+    Where the law of what is seen is not known, what they prove of the claim if it is attained, in the mean.
+    """
+    if known is None or finding.share >= ENOUGH:
         return None
+    if known.ideal is None:
+        mu = accountants.gdp(target.event)
+        return None if mu is None else _attain(target, mu, finding.trials, confidence)
     shown = evidence(*known.ideal(finding.trials), delta=target.delta, confidence=confidence)
     ruled = [value for value, _ in _rule_out(target, known, shown, known.pair)]
     return max(shown.epsilon(target.delta)[0], *ruled)
+
+
+def _attain(target: AuditTarget, mu: float, trials: int, confidence: float) -> float:
+    """What runs of an attack prove in the mean whose scores are as far apart as a claim of mu-GDP allows."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(ATTAINED):
+        shown = evidence(
+            rng.normal(size=trials), rng.normal(mu, size=trials), delta=target.delta, confidence=confidence
+        )
+        found.append(max(shown.epsilon(target.delta)[0], rule_out(target.event, shown, target.delta)))
+    return float(np.mean(found))
 
 
 def _conclude_nothing(plan: Plan, target: AuditTarget) -> Finding:

@@ -72,7 +72,8 @@ class Finding:
     evidence: AttackEvidence | None = field(repr=False, default=None)
     first: Finding | None = None  # the attack that called for this one, which decides
     bracket: Bracket | None = None  # what is known of the true value, if it was computed
-    ideal: float | None = None  # what the likelihood ratio itself proves with as many runs, where its law is known
+    # What the likelihood ratio itself proves with as many runs; where its law is not known, if the claim is attained.
+    ideal: float | None = None
 
     @property
     def gap(self) -> float:
@@ -105,7 +106,12 @@ class Finding:
             return ""
         known = self.bracket
         if known.exact is None:
-            return f"between {self.lower:.3g} and {self.claimed:.3g}: {known.why}"
+            few = (
+                ""
+                if self.ideal is None
+                else f"; {self.trials:,} runs of an attack that attains the claim prove {self.ideal:.3g} in the mean"
+            )
+            return f"between {self.lower:.3g} and {self.claimed:.3g}: {known.why}{few}"
         value = f"{known.kind} {known.exact:.3g} for linear losses" + (f" ({known.pair})" if known.pair else "")
         if known.told:
             return (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +14,7 @@ from consenso.arrays import Array, IntArray
 from consenso.audit.copies import Stacking
 from consenso.audit.followers import Filter, Shadow, TokenPrediction
 from consenso.audit.neighbours import Neighbours
+from consenso.audit.processes import share_among
 from consenso.audit.token import TokenScore
 from consenso.audit.trials import Scene, Trials
 from consenso.audit.watchers import FilteredRatio, LikelihoodRatio, Moved, Steps
@@ -58,33 +58,80 @@ def simulate(
     stacking: Stacking | None = None,
     workers: int = 1,
     first: int = 0,
+    tell: Callable[[float], None] | None = None,
 ) -> list[Scores]:
-    """The scores of each watch: runs first, ..., first + trials - 1 of either world, each with noise of its own."""
+    """The scores of each watch: runs first, ..., first + trials - 1 of either world, each with noise of its own.
+
+    workers: processes that share runs which are taken one at a time. tell: is told the share of the runs that is done.
+    """
     stacking = stacking or stacking_of(plan, pair.zero)
     length = chunk_length(plan, pair.zero, stacking, trials)
-    found: list[list[list[Array]]] = [[[], []] for _ in watches]
+    if stacking is Stacking.NOTHING:
+        # So many runs that their sums over rows are worth the compiler, in one process as in several.
+        import consenso.kernels.exact_sums  # noqa: F401
     # Watchers that suppose different things about the sample need followers of their own.
-    for hidden in sorted({watch.hidden for watch in watches}):
-        chosen = [index for index, watch in enumerate(watches) if watch.hidden == hidden]
-        tasks = list(itertools.product((0, 1), range(first, first + trials, length)))
-
-        def work(task: tuple[int, int], chosen: list[int] = chosen) -> list[Array]:
-            world, start = task
-            count = min(length, first + trials - start)
-            run = Trials(
-                plan,
-                pair.one if world else pair.zero,
-                count=count,
-                first=start,
-                seed=2 * seed + world,
-                stacking=stacking,
-            )
-            return _Stage(run, pair, [watches[index] for index in chosen]).play()
-
-        for (world, _), scores in zip(tasks, _each(work, tasks, workers), strict=True):
-            for index, score in zip(chosen, scores, strict=True):
-                found[index][world].append(score)
+    groups = [
+        [index for index, watch in enumerate(watches) if watch.hidden == hidden]
+        for hidden in sorted({watch.hidden for watch in watches})
+    ]
+    starts = range(first, first + trials, length)
+    # The worlds in turn, so that the share that is done grows evenly.
+    tasks = [_Runs(world, start, min(length, first + trials - start)) for start in starts for world in (0, 1)]
+    stage = _Players(plan, pair, [[watches[index] for index in group] for group in groups], seed, stacking)
+    played = (
+        map(stage.play, tasks)
+        if workers == 1 or stacking is not Stacking.NOTHING
+        else share_among(_play_runs, tasks, workers, prepare=_set_players, given=(stage,))
+    )
+    found: list[list[list[Array]]] = [[[], []] for _ in watches]
+    for done, (task, scores) in enumerate(zip(tasks, played, strict=True)):
+        for index, score in zip(itertools.chain(*groups), scores, strict=True):
+            found[index][task.world].append(score)
+        if tell is not None:
+            tell((done + 1) / len(tasks))
     return [(np.concatenate(zero), np.concatenate(one)) for zero, one in found]
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Some runs of one world."""
+
+    world: int
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class _Players:
+    """Everything that is needed to play runs of a pair before groups of watches."""
+
+    plan: Plan
+    pair: Neighbours
+    groups: list[list[Watch]]
+    seed: int
+    stacking: Stacking
+
+    def play(self, runs: _Runs) -> list[Array]:
+        """The scores of every watch, group by group; each group watches the same runs."""
+        shards = self.pair.one if runs.world else self.pair.zero
+        scores = []
+        for group in self.groups:
+            seed = 2 * self.seed + runs.world
+            run = Trials(self.plan, shards, count=runs.count, first=runs.first, seed=seed, stacking=self.stacking)
+            scores += _Stage(run, self.pair, group).play()
+        return scores
+
+
+# What a process was started with: runs are many, and what they have in common is sent once.
+_players: list[_Players] = []
+
+
+def _set_players(players: _Players) -> None:
+    _players[:] = [players]
+
+
+def _play_runs(runs: _Runs) -> list[Array]:
+    return _players[0].play(runs)
 
 
 def follow(plan: Plan, pair: Neighbours, watch: Watch, *, runs: int, seed: int = 0) -> list[list[Moved]]:
@@ -102,15 +149,6 @@ def follow(plan: Plan, pair: Neighbours, watch: Watch, *, runs: int, seed: int =
         ).follow()
         for first in range(0, runs, length)
     ]
-
-
-def _each(
-    work: Callable[[tuple[int, int]], list[Array]], tasks: list[tuple[int, int]], workers: int
-) -> list[list[Array]]:
-    if workers == 1:
-        return [work(task) for task in tasks]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(work, tasks))
 
 
 def chunk_length(plan: Plan, shards: Shards, stacking: Stacking, trials: int) -> int:

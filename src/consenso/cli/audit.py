@@ -53,7 +53,9 @@ def attack(
         typer.Option(help="The share of a claim, or of what can be proved, at which an attack ends early.", min=0.1),
     ] = 0.85,
     seed: Annotated[int, typer.Option(help="Of the simulated noise.")] = 0,
-    workers: Annotated[int, typer.Option(help="Processes, of which each attacks a plan at a time.", min=1)] = 1,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes; as many as there are processors, if left out.", min=1)
+    ] = None,
     canaries: Annotated[
         int | None, typer.Option(help="Run once, with so many canaries, instead of thousands of times.", min=1)
     ] = None,
@@ -100,6 +102,7 @@ def attack(
     Example: consenso audit ConsensusADMM --observer server --trials 20000 --out audit/
     """
     from consenso.audit.attack import Effort, confirm
+    from consenso.audit.processes import count_processors
     from consenso.audit.table import list_unexplained, markdown, write_into
     from consenso.errors import InputError
 
@@ -118,15 +121,21 @@ def attack(
     if canaries is not None:
         attack_once(_plans(target, everything, own_loss), canaries, delta, confidence, seed, as_json)
         return
-    effort = Effort(
-        trials=trials, slow_trials=slow_trials, confidence=confidence, seed=seed, enough=None if enough >= 1 else enough
-    )
     attacked: list[Attacked] = []
     plans = _plans(target, everything, own_loss)
+    processes = workers or count_processors()
+    effort = Effort(
+        trials=trials,
+        slow_trials=slow_trials,
+        confidence=confidence,
+        seed=seed,
+        workers=processes if len(plans) == 1 else 1,  # several plans are shared as wholes
+        enough=None if enough >= 1 else enough,
+    )
     with show_progress(hidden=as_json) as bar:
         task = bar.add_task("attacking", total=len(plans))
         one = partial(_attack, effort=effort, observer=observer, unit=unit, adjacency=adjacency, delta=delta)
-        for place, found in enumerate(_attack_each(plans, one, workers, partial(_move, bar, task))):
+        for place, found in enumerate(_attack_each(plans, one, processes, partial(_move, bar, task))):
             bar.update(task, completed=place + 1)
             if found is None:
                 continue
@@ -235,13 +244,11 @@ def _attack_each(
     if min(workers, len(plans)) == 1:
         yield from (attack(plan, tell=partial(move, place)) for place, plan in enumerate(plans))
         return
-    from concurrent.futures import ProcessPoolExecutor
-
+    from consenso.audit.processes import share_among
     from consenso.audit.table import Attacked
 
-    with ProcessPoolExecutor(workers) as pool:
-        for plan, findings in zip(plans, pool.map(partial(_find, attack), plans), strict=True):
-            yield None if findings is None else Attacked(plan=plan, findings=findings)
+    for plan, findings in zip(plans, share_among(partial(_find, attack), plans, workers), strict=True):
+        yield None if findings is None else Attacked(plan=plan, findings=findings)
 
 
 def _find(attack: Callable[..., Attacked | None], plan: Plan) -> list[Finding] | None:

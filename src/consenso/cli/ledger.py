@@ -172,9 +172,11 @@ def lease(
         bool, typer.Option("--take-over", help="Write here from now on; you state that no other copy is in use.")
     ] = False,
 ) -> None:
-    """Which host may write to the ledger: show it, hand it over, or take it over.
+    """Which host may write to the ledger, and to which file: show it, hand it over, or take it over.
 
-    A ledger that is copied to a second host would be spent twice, so one host writes. `lease` there prints its name.
+    Two copies of a ledger would be spent twice, so one host writes to one file. A file that is renamed stays the same.
+    To move a ledger to another host, hand it over (`lease` there prints the name of that host) and copy it. To go on
+    with a copy on this host, because it was restored or moved to another disk, take the copy over.
 
     Exit codes: 0 fine, 1 the ledger cannot be believed, 2 bad input.
 
@@ -192,7 +194,10 @@ def lease(
             ledger.hand_over(to)
         if take_over:
             ledger.take_over()
-        typer.echo(f"{path}: written to by {ledger.holder() or 'whoever comes first'}; this host is {this_host()}")
+        typer.echo(
+            f"{path}: written to by {ledger.holder() or 'whoever comes first'} at "
+            f"{ledger.place() or 'the first copy that is written to'}; this host is {this_host()}"
+        )
 
 
 @contextlib.contextmanager

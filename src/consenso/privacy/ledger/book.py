@@ -189,12 +189,17 @@ class Ledger:
         """The host that may write to this ledger; None in a ledger that was made before hosts were named."""
         return store.read_lease(self.path, self.timeout)
 
+    def place(self) -> str | None:
+        """The one file that may be written to; None after it was handed over, or where none was noted yet."""
+        found = store.read_place(self.path, self.timeout)
+        return None if found is None else found.path
+
     def hand_over(self, host: str) -> None:
         """Let another host write, and this one no more; copy the ledger there afterwards."""
         store.write_lease(self.path, self.timeout, check_host(host), take_over=False)
 
     def take_over(self) -> None:
-        """Let this host write. The caller states that no other copy is in use: two copies spend the budget twice."""
+        """Let this host write to this file. The caller states that no other copy is in use: two would spend twice."""
         store.write_lease(self.path, self.timeout, this_host(), take_over=True)
 
     def balances(self) -> tuple[Balance, ...]:

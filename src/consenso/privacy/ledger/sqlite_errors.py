@@ -19,15 +19,23 @@ NOTHING_STORED = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_C
 _Result = TypeVar("_Result")
 
 
-def try_patiently(attempt: Callable[[], _Result], timeout: float) -> _Result:
-    """Try again while the file is busy: SQLite's own waiting does not cover opening and recovery."""
-    deadline = time.monotonic() + timeout
+def try_patiently(
+    attempt: Callable[[], _Result], timeout: float, explain: Callable[[], None] = lambda: None
+) -> _Result:
+    """Try again while the file is busy: SQLite's own waiting does not cover opening and recovery.
+
+    explain: is asked once, when the file is first busy, and may raise another reason than that somebody has it.
+    """
+    deadline, asked = time.monotonic() + timeout, False
     while True:
         try:
             return attempt()
         except sqlite3.OperationalError as error:
             if get_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                 raise
+            if not asked:
+                explain()
+                asked = True
         time.sleep(0.005)
 
 

@@ -30,6 +30,7 @@ from consenso.privacy.ledger.chain import (
     check_anchor,
     link,
 )
+from consenso.privacy.ledger.locks import require_locks
 from consenso.privacy.ledger.sqlite_errors import (
     DAMAGE,
     NOTHING_STORED,
@@ -44,6 +45,8 @@ from consenso.privacy.ledger.sqlite_errors import (
 
 APPLICATION = 0x434E534F  # "CNSO" in the SQLite header
 FORMAT = 1
+# Seconds after which somebody who waits for a file is told why, if it is for want of locks.
+SOON = 0.5
 # Folders in which ledgers are made before they appear.
 DRAFTS = ".ledger-"
 
@@ -58,7 +61,7 @@ _SCHEMA = {
 }
 
 # Made when they are first needed. Not in the chain: they say who may go on, not what was spent.
-_ASIDE = {"tokens": tokens.TABLE, "lease": lease.TABLE}
+_ASIDE = {"tokens": tokens.TABLE, "lease": lease.TABLE, "place": lease.PLACE_TABLE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +126,7 @@ def create(path: Path, content: dict[str, Any], timeout: float) -> None:
         )
     if not path.parent.is_dir():
         raise InputError(f"Ledger.create(path={str(path)!r}): the folder does not exist; make it first.")
+    require_locks(path)
     try:
         _create_whole(path, content)
     except (sqlite3.OperationalError, OSError) as error:
@@ -148,6 +152,7 @@ def _create_whole(path: Path, content: dict[str, Any]) -> None:
                 connection.execute(statement)
             Writer(connection, ()).append(content)
             lease.write_lease(connection, lease.this_host())
+            lease.write_place(connection, lease.place_of(draft, named=path))
             connection.execute("COMMIT")
         try:
             os.link(draft, path)
@@ -208,12 +213,22 @@ def read_lease(path: Path, timeout: float) -> str | None:
         return lease.read_lease(connection)
 
 
+def read_place(path: Path, timeout: float) -> lease.Place | None:
+    """The one file that is the ledger; None before it was first written to on its host."""
+    with contextlib.closing(_connect(path, timeout, "ro")) as connection, readable(path):
+        return lease.read_place(connection)
+
+
 def write_lease(path: Path, timeout: float, host: str, *, take_over: bool) -> None:
     """Name the host that may write from now on; only the holder may, unless it is taken over."""
     with _aside(path, timeout) as connection:
         if not take_over:
             lease.require_lease(connection, path)
         lease.write_lease(connection, host)
+        if take_over:
+            lease.write_place(connection, lease.place_of(path))
+        elif host != lease.this_host():
+            lease.forget_place(connection)  # the copy that is written there first is the ledger
 
 
 @contextlib.contextmanager
@@ -245,19 +260,22 @@ def _connect(path: Path, timeout: float, mode: str) -> sqlite3.Connection:
 
     def open_connection(options: str) -> sqlite3.Connection:
         uri = f"{path.absolute().as_uri()}?{options}"
-        connection = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
+        connection = sqlite3.connect(uri, uri=True, timeout=min(timeout, SOON), isolation_level=None)
         connection.text_factory = bytes  # a flipped bit must not stop the reading before its row is named
         try:
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA fullfsync = ON")  # where plain fsync stops at the disk's cache
             _check_header(path, connection)
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * timeout)}")
         except BaseException:
             connection.close()
             raise
         return connection
 
+    if mode == "rw":
+        require_locks(path)
     try:
-        return try_patiently(lambda: open_connection(f"mode={mode}"), timeout)
+        return try_patiently(lambda: open_connection(f"mode={mode}"), timeout, lambda: _explain(path))
     except sqlite3.OperationalError as error:
         if mode == "rw" and get_code(error) in (sqlite3.SQLITE_IOERR, *NOTHING_STORED):
             raise unwritable(path, error) from error
@@ -265,10 +283,17 @@ def _connect(path: Path, timeout: float, mode: str) -> sqlite3.Connection:
         # needed.
         shared = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR)
         if get_code(error) not in shared or mode != "ro" or _has_log(path):
+            _explain(path)
             raise unreadable(path, error) from error
         return open_connection("immutable=1")
     except DAMAGE as error:
         raise unreadable(path, error) from error
+
+
+def _explain(path: Path) -> None:
+    """Where locks do not work SQLite says that somebody else has the file, or that the disk fails."""
+    if os.access(path.parent, os.W_OK):
+        require_locks(path)
 
 
 def _has_log(path: Path) -> bool:

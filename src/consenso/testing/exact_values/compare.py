@@ -267,6 +267,9 @@ class _Run:
 
     def _find_matrix(self, world: Shards, seen: int) -> Array:
         """M, a column for each number of noise, from a run with that noise alone."""
+        # Two runs show most of those that are not affine; M takes one for each number of noise.
+        noise = np.random.default_rng(1).standard_normal(len(self.sampler.owners))
+        _require_affine(self._move(world, -2 * noise), -2 * self._move(world, noise), "noise of twice the size")
         columns = [self._move(world, unit) for unit in np.eye(len(self.sampler.owners))]
         return np.array(columns).T.reshape(seen, -1)
 
@@ -303,9 +306,11 @@ class _Run:
     def _move(self, world: Shards, noise: Array) -> Array:
         start = self._mean(world)
         self.sampler.noise[: len(noise)] = noise
-        moved: Array = observe(self.plan, world).flat - start
+        moved = observe(self.plan, world).flat
         self.sampler.noise[:] = 0.0
-        return moved
+        if moved.shape != start.shape:
+            raise NotAffineError("noise decides how many rounds a run takes")
+        return moved - start
 
     def _check_affine(self, world: Shards, sizes: tuple[float, ...]) -> None:
         rng = np.random.default_rng(0)

@@ -86,6 +86,13 @@ def write_on_two_hosts(folder: Path) -> None:
         Ledger.open(folder / "copy.ledger").reserve("r", {PUBLIC: COST}, what="elsewhere")
 
 
+def write_to_a_copy(folder: Path) -> None:
+    """Spend one budget twice on one host, in the ledger and in a copy of it."""
+    ledger = ledger_in(folder)
+    copy_files(ledger.path, folder / "copy.ledger")
+    Ledger.open(folder / "copy.ledger").reserve("r", {PUBLIC: COST}, what="beside it")
+
+
 def set_the_ledger_back(folder: Path) -> None:
     """Restore an old copy of the ledger, without its anchor file, and go on spending."""
     ledger = ledger_in(folder)

@@ -254,6 +254,7 @@ FAULTS: tuple[Fault, ...] = (
         "a run under another's name", misuses.reserve_again_as_another, _LEDGER, BudgetError, "reserved something else"
     ),
     _misuse("two hosts that spend one budget", misuses.write_on_two_hosts, _LEDGER, BudgetError, "this host is"),
+    _misuse("a copy that spends the budget again", misuses.write_to_a_copy, _LEDGER, BudgetError, "is a copy"),
     _misuse("a ledger set back to an old copy", misuses.set_the_ledger_back, _LEDGER, TamperError, "anchor|row"),
     _misuse("a charge made smaller by hand", misuses.edit_a_row, _LEDGER, TamperError, "row"),
     _misuse("a ledger deleted and made anew", misuses.begin_a_deleted_ledger_anew, _LEDGER, InputError, "anchor file"),
