@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,15 +64,28 @@ def program() -> Program:
     return consenso
 
 
+@pytest.fixture(scope="session")
+def commands() -> Any:
+    """All commands, built once: Typer reads the annotations of every option anew for every call otherwise."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Typer imports what Click is about to drop
+        from typer.main import get_command
+
+        from consenso.cli import build
+
+    return get_command(build())
+
+
 @pytest.fixture
-def answers(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+def answers(
+    commands: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
     """The same entry point in this process: exit code, standard output, standard error."""
+    from consenso.cli import main
+
+    monkeypatch.setattr("consenso.cli.build", lambda: commands)
 
     def consenso(*arguments: str | Path) -> tuple[int, str, str]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # Typer imports what Click is about to drop
-            from consenso.cli import main
-
         monkeypatch.setattr(sys, "argv", ["consenso", *map(str, arguments)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
