@@ -82,25 +82,32 @@ def test_a_library_that_rounds_by_place_is_found_out_and_not_used(monkeypatch) -
 
 @pytest.mark.parametrize("exponent", [12, 16, 20])
 def test_sums_move_by_no_more_than_is_declared(exponent) -> None:
-    """Rows that are rounded the same way in one world and the other way in its neighbour."""
+    """Rows that are rounded the same way in one world and the other way in its neighbour.
+
+    A library may add in any order, and another processor's in another one: that rounding counts is shown by adding one
+    by one, which every processor does alike.
+    """
     rows = 2**exponent
     half = rows // 2
     problem = Problem(loss=Logistic(), regularizer=NoPenalty(), features=2, sizes=np.array([rows]), row_bound=1.0)
     facts = PublicFacts.everyone(problem, rounds=1)
     declared = float(sum_bounds(facts, 1.0).at("record", "replace-one"))
-    layout, worst = Layout(np.array([0, rows])), 0.0
-    for share in (0.3, -0.3, 0.26, -0.26, -0.74, -0.49):
+    layout, factors, one_by_one = Layout(np.array([0, rows])), np.full(rows, problem.scales[0]), 0.0
+    for share in (0.3, -0.3, 0.26, -0.26, -0.74, -0.49, 0.51):  # above half the neighbour stays behind, one by one
         matrix = np.zeros((rows, 2))
         matrix[:half, 0], matrix[half:, 0] = 1.0, share * np.spacing(float(half))
-        one = Rows(matrix, layout).total(np.full(rows, problem.scales[0]))
-        matrix[0, 0] = -1.0
-        other = Rows(matrix, layout).total(np.full(rows, problem.scales[0]))
-        worst = max(worst, float(np.linalg.norm(one - other)))
-        assert worst <= declared
+        sums, chains = [], []
+        for first in (1.0, -1.0):
+            matrix[0, 0] = first
+            sums.append(Rows(matrix, layout).total(factors))
+            chains.append(np.cumsum(factors * matrix[:, 0])[-1])
+        assert np.linalg.norm(sums[0] - sums[1]) <= declared
+        one_by_one = max(one_by_one, abs(chains[0] - chains[1]))
+        assert one_by_one <= declared
     exact = 2.0 * problem.scales[0]
     assert declared - exact == pytest.approx(2 * rows**2 * 2.0**-53 * problem.scales[0], rel=0.01)
     if exponent == 20:
-        assert worst > exact, "without the rounding the declaration would be wrong"
+        assert one_by_one > exact, "without the rounding the declaration would be wrong"
 
 
 def test_the_rounding_is_that_of_any_order() -> None:
