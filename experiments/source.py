@@ -1,8 +1,9 @@
 """The version of the code that a cell runs: a hash of every source file that its module can reach by imports.
 
 What a cell cannot import (the command line, other papers, the prose of a report) does not change its version, nor do
-comments, docstrings and what is imported for annotations only, so that mending a sentence does not throw away hours of
-results. A package whose `__init__` only hands on names is followed to the homes of the names that are taken from it.
+errors, comments, docstrings and what is imported for annotations only, so that mending a sentence does not throw away
+hours of results. A package whose `__init__` only hands on names is followed to the homes of the names that are taken
+from it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import NamedTuple
 import consenso
 
 ROOTS = {"consenso": Path(consenso.__file__).parent, "experiments": Path(__file__).parent}
+MESSAGES = ROOTS["consenso"] / "errors.py"  # a cell that raises has no result, and what it says is in none
 
 
 @cache
@@ -41,7 +43,7 @@ def reached(module: str) -> set[Path]:
         path = todo.pop()
         found.add(path)
         todo |= {target for name in _imports(path) if (target := _file(name)) is not None} - found
-    return {path for path in found if path == own or not _hands_on(path)}
+    return {path for path in found - {MESSAGES} if path == own or not _hands_on(path)}
 
 
 class _Parsed(NamedTuple):

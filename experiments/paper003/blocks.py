@@ -15,10 +15,21 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from llvmlite import binding  # type: ignore[import-untyped]
 
-HEIGHT = 2  # images of a block
-VECTOR, VECTORS = 8, 5  # numbers of a register, and registers of a row: HEIGHT x VECTORS sums are kept
-WIDTH = VECTOR * VECTORS  # lanes that are computed together
+
+def _has_wide_registers() -> bool:
+    """Whether this processor has 32 registers of sixteen numbers, and not sixteen of eight (or their like)."""
+    try:
+        return bool(binding.get_host_cpu_features().get("avx512f", False))
+    except RuntimeError:  # not known for this processor
+        return False
+
+
+# Numbers of a register, images of a block, and the most registers of a row: HEIGHT x REGISTERS sums are kept in
+# registers, with a row of the model beside them. More images in a block are more blank pixels that are multiplied, and
+# fewer rows that are read.
+VECTOR, HEIGHT, REGISTERS = (16, 5, 5) if _has_wide_registers() else (8, 2, 5)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,13 +94,20 @@ def aligned(shape: tuple[int, ...]) -> Any:
 
 
 def lanes_of(runs: int, classes: int) -> int:
-    """Lanes that hold the classes of so many runs: class k of run r is lane k * runs + r."""
-    return -(-runs * classes // WIDTH) * WIDTH
+    """Lanes that hold the classes of so many runs, in panels of one width: class k of run r is lane k * runs + r."""
+    registers = -(-runs * classes // VECTOR)
+    panels = -(-registers // REGISTERS)
+    return -(-registers // panels) * panels * VECTOR
+
+
+def width_of(lanes: int) -> int:
+    """Lanes of a panel, which are computed together."""
+    return lanes // -(-lanes // (REGISTERS * VECTOR))
 
 
 @cache
 def products(lanes: int) -> tuple[Callable[..., None], Callable[..., None]]:
-    """score(columns, values, begin, end, z, lane, scores, row) and its transpose, for a block and WIDTH lanes.
+    """score(columns, values, begin, end, z, lane, scores, row) and its transpose, for a block and a panel of lanes.
 
     The lanes begin at `lane`. The first sets scores[row : row + HEIGHT] to the block's images times z; the second adds
     the images, transposed, times these residuals to its gradient. Numba alone does not keep so many sums in registers.
@@ -100,6 +118,7 @@ def products(lanes: int) -> tuple[Callable[..., None], Callable[..., None]]:
     from numba.extending import intrinsic
 
     vector, index = ir.VectorType(ir.FloatType(), VECTOR), ir.IntType(64)
+    registers = range(width_of(lanes) // VECTOR)
 
     class Code:
         """Places in the arrays of a call, and arithmetic on them."""
@@ -138,16 +157,16 @@ def products(lanes: int) -> tuple[Callable[..., None], Callable[..., None]]:
 
     def score_code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         code = Code(context, builder, signature, given)
-        places = [(i, v) for i in range(HEIGHT) for v in range(VECTORS)]
+        places = [(i, v) for i in range(HEIGHT) for v in registers]
         sums = {place: cgutils.alloca_once_value(builder, ir.Constant(vector, [0.0] * VECTOR)) for place in places}
         for each in sums.values():  # allocated once, set for each block
             builder.store(ir.Constant(vector, [0.0] * VECTOR), each)
         with cgutils.for_range_slice(builder, code.begin, code.end, index(1)) as (pixel, _):
             column = code.column(pixel)
-            rows = [builder.load(code.at(code.model, column, v), align=4) for v in range(VECTORS)]
+            rows = [builder.load(code.at(code.model, column, v), align=4) for v in registers]
             for i in range(HEIGHT):
                 factor = code.factor(pixel, i)
-                for v in range(VECTORS):
+                for v in registers:
                     builder.store(code.plus(builder.load(sums[i, v]), factor, rows[v]), sums[i, v])
         for i, v in places:
             builder.store(builder.load(sums[i, v]), code.of_block(i, v), align=4)
@@ -155,11 +174,11 @@ def products(lanes: int) -> tuple[Callable[..., None], Callable[..., None]]:
 
     def transpose_code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         code = Code(context, builder, signature, given)
-        own = [[builder.load(code.of_block(i, v), align=4) for v in range(VECTORS)] for i in range(HEIGHT)]
+        own = [[builder.load(code.of_block(i, v), align=4) for v in registers] for i in range(HEIGHT)]
         with cgutils.for_range_slice(builder, code.begin, code.end, index(1)) as (pixel, _):
             column = code.column(pixel)
             factors = [code.factor(pixel, i) for i in range(HEIGHT)]
-            for v in range(VECTORS):
+            for v in registers:
                 place = code.at(code.model, column, v)
                 value = builder.load(place, align=4)
                 for i in range(HEIGHT):

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.paper003.blocks import HEIGHT, WIDTH, lanes_of, products
+from experiments.paper003.blocks import HEIGHT, lanes_of, products, width_of
 from experiments.paper003.floats import compile_, exponential, f32, gaussian_of, laplace_of, next_bits
 
-TILE = 16  # blocks whose pixels are read twice while they are at hand
+TILE = 8  # blocks whose pixels are read twice while they are at hand
 
 
 @cache
@@ -26,6 +26,7 @@ def gradient_pass(runs: int, classes: int) -> Callable[..., None]:
     |x|_1 |softmax(x z) - y|_1 of a row.
     """
     lanes, used = lanes_of(runs, classes), runs * classes
+    width = width_of(lanes)
     score, transpose = products(lanes)
 
     @compile_  # type: ignore[untyped-decorator]
@@ -74,7 +75,7 @@ def gradient_pass(runs: int, classes: int) -> Callable[..., None]:
         spread = np.zeros(lanes, dtype=np.float32)
         for tile in range(first, last, TILE):
             end = min(tile + TILE, last)
-            for lane in range(0, lanes, WIDTH):
+            for lane in range(0, lanes, width):
                 for block in range(tile, end):
                     score(columns, values, starts[block], starts[block + 1], z, lane, scores, HEIGHT * (block - tile))
             for block in range(tile, end):
@@ -84,7 +85,7 @@ def gradient_pass(runs: int, classes: int) -> Callable[..., None]:
                         own[:] = f32(0)
                     else:
                         to_residual(own, labels[row], sums[row], spread, largest)
-            for lane in range(0, lanes, WIDTH):
+            for lane in range(0, lanes, width):
                 for block in range(tile, end):
                     transpose(
                         columns,

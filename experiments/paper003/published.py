@@ -146,8 +146,8 @@ def train(*, data: str, runs: tuple[Run, ...], images: int, iterations: int) -> 
                 each["at"].append(t)
                 each["errors"].append(here.test_error(np.ascontiguousarray(models[..., place])))
                 # The mean absolute value that is expected of the noise.
-                each["noise"].append(float(sizes[place] / agents * (math.sqrt(2 / math.pi) if output else 1)))
-                each["violation"].append(float(apart[..., place].sum() / agents))
+                each["noise"].append(_digits(sizes[place] / agents * (math.sqrt(2 / math.pi) if output else 1)))
+                each["violation"].append(_digits(apart[..., place].sum() / agents))
         if checkpoint.is_due():
             checkpoint.save({**state, "done": t, "found": json.dumps(found)})
     return {"runs": [{**each, "last": each["errors"][-1]} for each in found]}
@@ -162,6 +162,11 @@ def _resume(checkpoint: Checkpoint, state: dict[str, Any], found: list[dict[str,
         array[...] = kept[name]
     found[:] = json.loads(str(kept["found"]))
     return int(kept["done"])
+
+
+def _digits(value: Any) -> float:
+    """What single precision has of a number."""
+    return float(f"{float(value):.6g}")
 
 
 def _of_runs(model: Any, runs: int, classes: int) -> Any:
