@@ -48,7 +48,7 @@ class Checkpoint:
         if self.path is None:
             return
         draft = self.path.with_suffix(f".{os.getpid()}.part.npz")
-        np.savez(draft, **arrays, **{SPENT: self.seconds + time.process_time() - self._began})
+        np.savez(draft, **arrays, **{SPENT: self.seconds + time.process_time() - self._began})  # type: ignore[arg-type]
         draft.replace(self.path)
         self._saved = time.monotonic()
 

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from consenso.arrays import Array
+from consenso.arrays import Array, IntArray
 from consenso.datasets import Dataset, make_lasso, make_sphere_lasso
 from experiments.paper000.claims import code_budget, code_noise
 
@@ -117,7 +117,7 @@ def _scores(drawn: Dataset, kappa: float, path: Array) -> dict[str, float]:
     return {"best": min(scores), "last": scores[-1], "averaged": objective(*test, late), "at": int(np.argmin(scores))}
 
 
-def _turns(drawn: Array) -> list[Array]:
+def _turns(drawn: IntArray) -> list[IntArray]:
     """Places of first draws, of second draws, and so on."""
     order = np.argsort(drawn, kind="stable")
     _, first, inverse = np.unique(drawn[order], return_index=True, return_inverse=True)
@@ -128,7 +128,7 @@ def _turns(drawn: Array) -> list[Array]:
 
 def _shortened(rows: Array, length: float) -> Array:
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return rows * np.minimum(1.0, length / np.maximum(norms, 1e-300))
+    return np.asarray(rows * np.minimum(1.0, length / np.maximum(norms, 1e-300)))
 
 
 def _shrunk(z: Array, threshold: float) -> Array:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ LOOKED = 30  # visits among which the first that break Theorem 4 are looked for
 
 def centralized(*, parties: int, rounds: int) -> dict[str, float]:
     """Theorem 2: Algorithm 2 as printed, linear losses. z_K is made from u_{K-1}, so it holds K - 1 noisy updates."""
-    common = {"lipschitz": 1.0, "step": 1.0, "parties": parties, "std": 1.0}
+    common: dict[str, Any] = {"lipschitz": 1.0, "step": 1.0, "parties": parties, "std": 1.0}
     ours = MeanOfNoisyStates(**common, rounds=rounds - 1, relaxation=RELAXATION)
     return {
         "printed": claims.printed_theorem_2(**common, rounds=rounds),
@@ -94,7 +95,7 @@ def decentralized(*, std: float, visits: int) -> dict[str, float]:
     the variance v_m of user 1's noise: s <- (s + 2 step L) / 2, v <- (v + std^2 / 4) / 4. It then knows user 1's state,
     so that every stretch starts anew, and the expectation over the next user is a recursion.
     """
-    common = {"lipschitz": 1.0, "step": 1.0, "parties": 2, "std": std}
+    common: dict[str, Any] = {"lipschitz": 1.0, "step": 1.0, "parties": 2, "std": std}
     costs = _stretches(std, visits)
     exact = _averaged(costs, visits)
     printed = [ORDER * claims.printed_theorem_4(participations=1, **common) * k for k in range(visits + 1)]
@@ -139,7 +140,7 @@ def _averaged(costs: list[float], visits: int) -> float:
 
 def general(*, matrix: float, parties: int) -> dict[str, float]:
     """Theorem 7 with a constraint matrix that is a number below one."""
-    common = {"rounds": 1, "lipschitz": 1.0, "step": 1.0, "parties": parties, "std": 1.0}
+    common: dict[str, Any] = {"rounds": 1, "lipschitz": 1.0, "step": 1.0, "parties": parties, "std": 1.0}
     printed = claims.printed_theorem_7(**common, matrix_norm=matrix, smallest_singular_value=matrix)
     moved = 2 * matrix * (2 / parties) / matrix**2  # u moves twice as far as A x
     ours = Gaussian(1.0, 2 * prox_gap(step=1.0, lipschitz=1.0) / (parties * matrix))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from experiments import adult_peers
 from experiments.definition import Cell, Choice, Flaw, Paper, Parameter
@@ -35,7 +36,7 @@ def cells(grid: Grid) -> tuple[Cell, ...]:
     made = [Cell.of("reference", corrected.exact, seconds=5.0)]
     for epsilon, inner in pairs:
         for seed in range(grid.seeds):
-            asked = {"epsilon": epsilon, "inner": inner, "seed": seed}
+            asked: dict[str, Any] = {"epsilon": epsilon, "inner": inner, "seed": seed}
             made += [
                 Cell.of("published", published.train, seconds=0.3 + 0.27 * inner, **asked),
                 Cell.of("corrected", corrected.inner_steps, carded=False, seconds=0.5 + 0.27 * inner, **asked),

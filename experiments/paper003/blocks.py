@@ -112,7 +112,7 @@ def products(lanes: int) -> tuple[Callable[..., None], Callable[..., None]]:
     The lanes begin at `lane`. The first sets scores[row : row + HEIGHT] to the block's images times z; the second adds
     the images, transposed, times these residuals to its gradient. Numba alone does not keep so many sums in registers.
     """
-    from llvmlite import ir  # type: ignore[import-untyped]
+    from llvmlite import ir
     from numba import types
     from numba.core import cgutils
     from numba.extending import intrinsic
