@@ -109,6 +109,7 @@ class Paper:
     cells: Callable[[Any], tuple[Cell, ...]]
     gather: Callable[[Any, Results], Outcome]
     cases: tuple[Case, ...] = ()  # objections, in the order of their importance
+    label: Callable[[Cell], str] = lambda cell: cell.group  # what a cell is counted under, where a grid is incomplete
 
     def cells_of(self, grid: str) -> tuple[Cell, ...]:
         """The cells of a named grid."""

@@ -12,7 +12,7 @@ from consenso.errors import InputError
 from experiments.definition import Paper
 from experiments.outcome import Objection, Table
 from experiments.report import MARKS, objection_lines, page
-from experiments.running import WORKERS
+from experiments.running import WORKERS, kept
 from experiments.writing import as_csv, as_html, as_markdown, shown
 
 MARK = "<!-- {}: {} -->"  # around a generated part of a page
@@ -25,15 +25,16 @@ def write(papers: Mapping[str, Paper], out: Path) -> Path:
     papers = dict(sorted(papers.items()))
     found = {number: _summary(out / number) for number in papers}
     grids = {number: _grids(out / number) for number in papers}
-    table, apart, took = summary(grids), disagreements(grids), durations(papers, out)
+    table, apart, took = summary(grids), compared(grids), durations(papers, out)
+    left = unfinished(papers, out)
     as_csv(table, out / "summary.csv")
     as_csv(took, out / "durations.csv")
-    told = (table, apart, *main_tables(grids), took)
+    told = (table, apart, *main_tables(grids), took, left)
     (out / "summary.md").write_text("\n".join(as_markdown(each) for each in told), encoding="utf-8")
     (out / "objections.md").write_text(_told_objections(grids), encoding="utf-8")
     (out / "summary.html").write_text(page(table.title, f"<h1>{table.title}</h1>{as_html(table)}"), encoding="utf-8")
     index = out / "index.html"
-    index.write_text(page("Reproductions", _body(papers, found, (table, apart, took))), encoding="utf-8")
+    index.write_text(page("Reproductions", _body(papers, found, (table, apart, took, left))), encoding="utf-8")
     return index
 
 
@@ -62,29 +63,39 @@ def summary(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
     )
 
 
-def disagreements(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
-    """Claims whose verdict is not the same in all grids that were run, and what each of them saw."""
-    by_claim: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+def compared(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
+    """The verdict of every claim on the quick grid and on the largest other grid that was run, and why they differ."""
+    rows: list[tuple[Any, ...]] = []
     for number, grids in found.items():
-        for told in sorted(grids, key=lambda each: each["made"]["seconds of work"]):
-            for v in told["verdicts"]:
-                by_claim.setdefault((number, v["claim"]), []).append((told["made"]["grid"], v["state"], v["ours"]))
+        by_grid = {told["made"]["grid"]: {v["claim"]: v for v in told["verdicts"]} for told in grids}
+        quick = by_grid.pop("quick", None)
+        larger = _largest({number: [told for told in grids if told["made"]["grid"] in by_grid]})
+        if quick is None or not larger:
+            continue
+        name = larger[number]["made"]["grid"]
+        for claim in dict.fromkeys([*quick, *by_grid[name]]):
+            one, other = quick.get(claim), by_grid[name].get(claim)
+            rows.append((number, claim, one and one["state"], name, other and other["state"], _why(one, other)))
     return Table(
-        name="disagreements",
-        title="Verdicts that differ between grids",
-        columns=("paper", "claim", "verdicts", "seen"),
-        rows=tuple(
-            (
-                *claim,
-                "; ".join(f"{grid}: {state}" for grid, state, _ in seen),
-                "; ".join(f"{grid}: {ours}" for grid, _, ours in seen),
-            )
-            for claim, seen in by_claim.items()
-            if len({state for _, state, _ in seen}) > 1
-        ),
-        note="An undecided claim of a smaller grid has too few seeds, images or iterations there. No row: the grids "
-        "that were run agree; a paper that was run on one grid has nothing to compare.",
+        name="compared",
+        title="Verdicts of the quick and of the larger grids",
+        columns=("paper", "claim", "quick", "larger grid", "its verdict", "why they differ"),
+        rows=tuple(rows),
+        note="No reason: they agree. A paper that was run on one grid has nothing to compare.",
     )
+
+
+def _why(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> str:
+    """Why two grids come to two verdicts; nothing where they agree."""
+    if one is None or other is None:
+        return f"the {'quick' if one is None else 'larger'} grid has no runs of it"
+    if one["state"] == other["state"]:
+        return ""
+    if "undecided" not in (one["state"], other["state"]):
+        return f"quick: {one['ours']}; then: {other['ours']}"
+    open_, decided = (one, other) if one["state"] == "undecided" else (other, one)
+    where = "quick" if open_ is one else "the larger grid"
+    return f"{where} leaves it open ({open_['ours']}); the other has {decided['ours']}"
 
 
 def main_tables(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Table]:
@@ -168,6 +179,29 @@ def durations(papers: Mapping[str, Paper], out: Path) -> Table:
         rows=tuple(rows),
         note="Expected: an estimate, from what cells of each kind were seen to take. Measured: half of the processor "
         "time of all cells of a run to its end, which a busy machine hardly lengthens.",
+    )
+
+
+def unfinished(papers: Mapping[str, Paper], out: Path) -> Table:
+    """Of the grids that have some long results and no report yet: which cells there are, and which not."""
+    rows: list[tuple[Any, ...]] = []
+    for number, paper in papers.items():
+        for grid in [grid for grid in paper.grids if grid not in measured(out / number)]:
+            cells = paper.cells_of(grid)
+            there = [kept(cell, out / "cells" / number) is not None for cell in cells]
+            counts: dict[str, list[int]] = {}
+            for cell, is_there in zip(cells, there, strict=True):
+                count = counts.setdefault(paper.label(cell), [0, 0])
+                count[0] += 1
+                count[1] += is_there
+            if any(there):
+                rows += [(number, grid, name, *count) for name, count in counts.items()]
+    return Table(
+        name="unfinished",
+        title="Grids that were begun: the cells that there are",
+        columns=("paper", "grid", "cells of", "asked", "there"),
+        rows=tuple(rows),
+        note="Kept in the folder of this run, or with the repository (experiments/shipped); the same command goes on.",
     )
 
 

@@ -17,6 +17,7 @@ from experiments import index, report
 from experiments.definition import Cell, Paper
 from experiments.outcome import Objection, Outcome
 from experiments.running import WORKERS, kept, run_cells, seconds_of_work
+from experiments.shipping import stale
 
 NUMBERS = ("000", "001", "002", "003", "004")
 
@@ -28,6 +29,7 @@ class Forecast:
     cells: int
     missing: int
     seconds: float  # on so many workers
+    stale: int  # results of the repository that other code made, which are not used
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +57,12 @@ def forecast(paper: Paper, grid: str, out: Path, *, workers: int = WORKERS) -> F
     """How many cells there are, how many are not kept yet, and how long these will take."""
     cells = paper.cells_of(grid)
     missing = [cell for cell in cells if kept(cell, _cells(paper, out)) is None]
-    return Forecast(cells=len(cells), missing=len(missing), seconds=sum(c.seconds for c in missing) / max(1, workers))
+    return Forecast(
+        cells=len(cells),
+        missing=len(missing),
+        seconds=sum(c.seconds for c in missing) / max(1, workers),
+        stale=len(stale(paper)),
+    )
 
 
 def reproduce(

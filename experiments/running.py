@@ -23,6 +23,7 @@ from experiments.results import Results, plain
 from experiments.source import version
 
 WORKERS = 2
+SHIPPED = Path(__file__).parent / "shipped"  # results that come with the repository, by paper
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 Step = Callable[[Cell, bool], None]  # called for each cell that is done, with whether it was kept from before
@@ -36,11 +37,19 @@ def key(cell: Cell) -> str:
 
 def kept(cell: Cell, folder: Path) -> Mapping[str, Any] | None:
     """The result of an earlier run, if this very code made it."""
-    path = folder / f"{key(cell)}.json"
-    if not path.is_file():
-        return None
-    values: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))["values"]
+    answer = _read(cell, folder)
+    values: Mapping[str, Any] | None = answer and answer["values"]
     return values
+
+
+def _read(cell: Cell, folder: Path) -> Mapping[str, Any] | None:
+    """What was kept in a folder, or came with the repository for the paper that the folder is named by."""
+    name = f"{key(cell)}.json"
+    for path in (folder / name, SHIPPED / folder.name / name):
+        if path.is_file():
+            answer: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return answer
+    return None
 
 
 def run_cells(
@@ -80,8 +89,8 @@ def perform(cell: Cell, folder: Path) -> dict[str, Any]:
 
 def seconds_of_work(cells: Sequence[Cell], folder: Path) -> float:
     """What the kept results took to compute, on one core each."""
-    files = [folder / f"{key(cell)}.json" for cell in dict.fromkeys(cells)]
-    return float(sum(json.loads(path.read_text(encoding="utf-8"))["seconds"] for path in files))
+    answers = [_read(cell, folder) for cell in dict.fromkeys(cells)]
+    return float(sum(answer["seconds"] for answer in answers if answer is not None))
 
 
 def _in_processes(cells: Sequence[Cell], folder: Path, workers: int) -> Iterator[tuple[Cell, dict[str, Any]]]:

@@ -175,6 +175,17 @@ def _run(group: str, data: str, runs: tuple[Run, ...], images: int, iterations: 
 FEMNIST_PASS = 0.04
 
 
+def label(cell: Cell) -> str:
+    """Data, method and epsilons of a cell."""
+    asked = dict(cell.settings)
+    parts = [cell.group, *(str(asked[name]) for name in ("data", "method") if name in asked)]
+    runs: tuple[Run, ...] = asked.get("runs", ())
+    if runs:
+        epsilons = ", ".join(f"{each:g}" for each in dict.fromkeys(run.epsilon for run in runs))
+        parts += [runs[0].method, f"epsilon {epsilons.replace('inf', 'infinite')}"]
+    return ", ".join(parts)
+
+
 def _methods(data: str) -> tuple[str, ...]:
     """The second moment of FEMNIST's 62 classes would be noise; its writers keep their own methods."""
     return corrected.METHODS if data == "MNIST" else corrected.METHODS[:-1]
@@ -315,4 +326,5 @@ PAPER = Paper(
     cells=cells,
     gather=gather,
     cases=CASES,
+    label=label,
 )

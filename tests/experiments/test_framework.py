@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +13,14 @@ from experiments.definition import Case, Cell, Choice, Flaw, Paper, Parameter, R
 from experiments.drawing import draw, inline
 from experiments.outcome import Curve, Figure, Level, Objection, Outcome, Panel, Spent, Table, Verdict
 from experiments.paper000 import theorems
-from experiments.reproduction import forecast, object_to, reproduce
+from experiments.reproduction import NUMBERS, forecast, object_to, reproduce
 from experiments.results import Results, plain
 from experiments.running import key, run_cells
 from experiments.writing import as_markdown, shown
+from tests.experiments.changing import unchanging
 
 from consenso.errors import InputError, TamperError
-from experiments import index, report, source
+from experiments import index, report, running, shipping, source
 
 CALLS: list[int] = []
 
@@ -372,12 +374,57 @@ def test_verdicts_that_differ_between_grids_are_told(tmp_path):
     paper = replace(PAPER, grids={"quick": (1, 2, 3), "full": (3, 2, 1)})
     for grid in paper.grids:
         reproduce(paper, grid, tmp_path, workers=0, listed=(paper,))
-    text = (tmp_path / "summary.md").read_text()
-    assert "quick: reproduced" in text
-    assert "full: not reproduced" in text
-    (tmp_path / "000" / "grids" / "full.json").unlink()
-    index.write({"000": paper}, tmp_path)
-    assert "quick: reproduced" not in (tmp_path / "summary.md").read_text()
+    told = {each["made"]["grid"]: each for each in index._grids(tmp_path / "000")}
+    (row,) = index.compared({"000": [told["quick"], told["full"]]}).rows
+    assert row == ("000", "squares grow", "reproduced", "full", "not reproduced", "quick: 9; then: 1")
+    assert "quick: 9; then: 1" in (tmp_path / "summary.md").read_text()
+
+    def why(one, other):
+        for name, state in (("quick", one), ("full", other)):
+            told[name]["verdicts"] = [{"claim": "a", "state": state, "ours": name}] if state else []
+        return index.compared({"000": list(told.values())}).rows[0][-1]
+
+    assert why("reproduced", "reproduced") == ""
+    assert why("undecided", "reproduced") == "quick leaves it open (quick); the other has full"
+    assert why("reproduced", "undecided") == "the larger grid leaves it open (full); the other has quick"
+    assert why(None, "reproduced") == "the quick grid has no runs of it"
+    assert index.compared({"000": [told["quick"]]}).rows == ()
+
+
+def test_long_results_come_with_the_repository(tmp_path, monkeypatch):
+    paper = replace(PAPER, grids={"quick": (1, 2), "full": (1, 2, 3)})
+    monkeypatch.setattr(running, "SHIPPED", tmp_path / "shipped")
+    folder = tmp_path / "one" / "cells" / "000"
+    run_cells(cells((1, 2)), folder, workers=0)
+    for path, seconds in zip(sorted(folder.iterdir()), (9.0, 90.0), strict=True):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "seconds": seconds}))
+    other = tmp_path / "shipped" / "000" / "0.json"
+    other.parent.mkdir(parents=True)
+    other.write_text("made by other code")
+    assert forecast(paper, "full", tmp_path / "two").missing == 3  # the file of other code is not even read
+    assert shipping.stale(paper, tmp_path / "shipped") == [other]
+    (made,) = shipping.ship(paper, folder, tmp_path / "shipped")  # the long one
+    assert not other.exists()
+
+    CALLS.clear()
+    assert forecast(paper, "full", tmp_path / "two").missing == 2
+    rows = index.unfinished({"000": paper}, tmp_path / "two").rows
+    assert rows == (("000", "quick", "squares", 2, 1), ("000", "full", "squares", 3, 1))
+    done = reproduce(paper, "full", tmp_path / "two", workers=0, listed=(paper,))
+    assert len(CALLS) == 2
+    assert index.measured(tmp_path / "two" / "000")["full"] > 90
+    assert done.outcome.results.rows == ((1, 1.0), (2, 4.0), (3, 9.0))
+    assert made.exists()
+
+
+def test_every_paper_obeys_the_law_of_verdicts():
+    for number in NUMBERS:
+        assert "assert unchanging(" in (Path(__file__).parent / f"test_paper{number}.py").read_text(), number
+
+
+def test_a_verdict_that_nothing_changes_is_found():
+    results = Results({cell: {"square": 4.0} for cell in cells((1, 2))})
+    assert unchanging(lambda found: ["reproduced", str(found.values("square", "squares").sum() > 9)], results) == [0]
 
 
 def test_a_reproduction_leaves_everything(tmp_path):
@@ -453,13 +500,13 @@ def test_a_long_table_is_told_by_rows_that_are_evenly_apart():
 def test_the_summary_goes_between_the_marks_of_a_page(tmp_path):
     reproduce(PAPER, "quick", tmp_path, workers=0, listed=(PAPER,))
     page = tmp_path / "page.md"
-    page.write_text("# Title\n\n<!-- summary: begin -->\nold\n<!-- summary: end -->\n\nThe end.\n")
+    page.write_text("# Title\n\n<!-- summary: begin -->\nbefore\n<!-- summary: end -->\n\nThe end.\n")
     index.into_page(tmp_path, page)
     text = page.read_text()
     assert text.startswith("# Title")
     assert text.endswith("The end.\n")
     assert "squares grow" in text
-    assert "old" not in text
+    assert "before" not in text
     index.into_page(tmp_path, page)
     assert page.read_text() == text  # again, and nothing changes
     page.write_text("no marks")

@@ -12,6 +12,7 @@ from experiments.paper000.verdicts import charity
 from experiments.reproduction import reproduce
 from experiments.results import Results
 from experiments.running import run_cells
+from tests.experiments.changing import unchanging
 
 from consenso.planning.plan import plan
 from consenso.privacy.card import Card
@@ -203,6 +204,7 @@ def test_verdicts_follow_the_results(results):
             }
         )
 
+    assert unchanging(states, results) == []
     numbers, _, kept, *_ = states(results)
     assert numbers == "reproduced"
     assert kept == "not reproduced"

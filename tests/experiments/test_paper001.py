@@ -12,6 +12,7 @@ from experiments.paper001.world import FEATURES, world
 from experiments.reproduction import reproduce
 from experiments.results import Results
 from experiments.running import run_cells
+from tests.experiments.changing import unchanging
 
 from experiments import report
 
@@ -157,6 +158,7 @@ def test_verdicts(results):
     def exposed(values):
         return {**values, "random stopping": {**values["random stopping"], "order 2": [9.0]}}
 
+    assert unchanging(states, results) == []
     assert states(results) == ["reproduced"] * 5
     assert with_("pairs", lambda v: {**v, "custom": [1.01, *v["custom"]]})[0] == "not reproduced"
     assert with_("divergence convex", lambda v: {**v, "exact": [9.0 for _ in v["exact"]]})[1] == "not reproduced"

@@ -16,6 +16,7 @@ from experiments.paper002.verdicts import verdicts
 from experiments.reproduction import reproduce
 from experiments.results import Results
 from experiments.running import run_cells
+from tests.experiments.changing import unchanging
 
 TINY = Grid(epsilons=(1.0,), inners=(10,), compared=(1.0,), methods=("IPADMM", "DP-ADMM"), seeds=1)
 
@@ -101,6 +102,7 @@ def states(results: Results) -> list[str]:
 
 
 def test_each_verdict_follows_its_inputs():
+    assert unchanging(states, made_up()) == []
     yes, no, open_ = "reproduced", "not reproduced", "undecided"
     # The epsilons of Figure 1, the constant, inner steps, the smallest risk in both forms.
     assert states(made_up()) == [yes] * 5

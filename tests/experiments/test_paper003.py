@@ -18,6 +18,7 @@ from experiments.paper003.verdicts import verdicts
 from experiments.reproduction import reproduce
 from experiments.results import Results
 from experiments.running import run_cells
+from tests.experiments.changing import unchanging
 
 ERROR = 6  # column of the main table
 
@@ -130,6 +131,7 @@ def states(results: Results, grid=GRID) -> list[str]:
 
 
 def test_each_verdict_follows_its_inputs():
+    assert unchanging(states, made_up()) == []
     flaw, yes, no, open_ = "only with the flaw", "reproduced", "not reproduced", "undecided"
     # Without privacy, Trust at 0.05 and at 5, OutP at 0.05, the order, the privacy of an iteration.
     assert states(made_up()) == [yes, flaw, flaw, flaw, yes, no]

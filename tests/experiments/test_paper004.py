@@ -15,6 +15,7 @@ from experiments.paper004.verdicts import verdicts
 from experiments.reproduction import reproduce
 from experiments.results import Results
 from experiments.running import run_cells
+from tests.experiments.changing import unchanging
 
 from consenso.regularizers import NoPenalty
 
@@ -84,6 +85,7 @@ def states(results: Results) -> list[str]:
 
 
 def test_each_verdict_follows_its_inputs():
+    assert unchanging(states, made_up()) == []
     assert states(made_up()) == ["only with the flaw"] * 2 + ["reproduced"] * 3
     assert states(made_up(exact=0.5))[:2] == ["reproduced"] * 2
     assert states(made_up(other=0.5)) == ["not reproduced"] * 2 + ["reproduced"] * 3

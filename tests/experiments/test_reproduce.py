@@ -107,6 +107,11 @@ def test_another_grid_and_a_page(papers, monkeypatch, invoke, tmp_path):
     assert code == 0
     assert json.loads((tmp_path / "000" / "summary.json").read_text())["made"]["grid"] == "table"
     assert "it holds" in page.read_text()
+    page.write_text("<!-- summary: begin -->\n<!-- summary: end -->\n")
+    code, out, _ = invoke("summary", "--out", str(tmp_path), "--page", str(page))  # from what lies there
+    assert code == 0
+    assert out.strip().endswith("index.html")
+    assert "it holds" in page.read_text()
     code, _, err = invoke("000", "--grid", "tables", "--out", str(tmp_path))
     assert code == 2
     assert "no grid 'tables'; there are quick, full, table" in err

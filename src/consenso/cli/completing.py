@@ -45,10 +45,10 @@ def complete_data_sets(incomplete: str) -> list[str]:
 
 
 def complete_papers(incomplete: str) -> list[str]:
-    """Papers that are reproduced, and the two words for all of them."""
+    """Papers that are reproduced, and the words for all of them."""
     from consenso.cli.reproduce import import_experiments
 
-    return _starting(incomplete, [*import_experiments().papers(), "all", "list"])
+    return _starting(incomplete, [*import_experiments().papers(), "all", "list", "summary"])
 
 
 def _within(incomplete: str, pattern: str) -> list[Path]:

@@ -20,7 +20,7 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            help="000, 001, 002, 003, 004, all, or list.", autocompletion=complete_papers, show_default=False
+            help="000, 001, 002, 003, 004, all, list, or summary.", autocompletion=complete_papers, show_default=False
         ),
     ],
     full: Annotated[
@@ -42,7 +42,8 @@ def reproduce(
 ) -> None:
     """Run a paper's experiments with its parameters, as published and corrected at equal total epsilon and delta.
 
-    `consenso reproduce list` shows the papers, their grids and the objections to them. Figures need Matplotlib
+    `consenso reproduce list` shows the papers, their grids and the objections to them; `consenso reproduce summary`
+    writes the page over all papers anew from what lies in OUT. Figures need Matplotlib
     (pip install 'consenso[reproduce]'). Results are kept in OUT; an interrupted run resumes where it stopped. Two
     processes with one thread each.
 
@@ -56,6 +57,11 @@ def reproduce(
     known = reproduction.papers()
     if paper == "list":
         _list(known, as_json=as_json)
+        return
+    if paper == "summary":
+        typer.echo(reproduction.index.write(known, out))
+        if page is not None:
+            reproduction.index.into_page(out, page)
         return
     if paper != "all" and paper not in known:
         raise InputError(f"reproduce({paper!r}): the papers are {', '.join(known)}, or all of them with 'all'.")
@@ -158,6 +164,8 @@ def _one(reproduction: Any, paper: Any, grid: str, out: Path, *, quiet: bool) ->
         f"[bold]{paper.number}[/bold] {paper.title}: {grid}, {ahead.cells} cells, {ahead.cells - ahead.missing} kept; "
         f"expected to take {_duration(ahead.seconds)} on {reproduction.WORKERS} cores"
     )
+    if ahead.stale:
+        console.print(f"{ahead.stale} results that came with the repository were made by other code and are not used")
     columns = (
         TextColumn("{task.fields[cells]} of {task.fields[all]} cells"),
         BarColumn(),
