@@ -26,6 +26,7 @@ MODULES = (
     "wide",
     "fits",
     "walks",
+    "audit",
 )
 
 

@@ -6,12 +6,9 @@ one by little. The best of several runs counts, after one that may write compile
 
 from __future__ import annotations
 
-import resource
-import subprocess
-import sys
 from collections.abc import Iterator
 
-from benchmarks.measure import Figure
+from benchmarks.measure import Figure, program_seconds
 
 REPEATS = 4
 FIT = """
@@ -34,11 +31,4 @@ def run() -> Iterator[Figure]:
 
 
 def _cost(*arguments: str) -> float:
-    return min([_seconds(*arguments) for _ in range(REPEATS + 1)][1:])
-
-
-def _seconds(*arguments: str) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)
+    return min([program_seconds(*arguments) for _ in range(REPEATS + 1)][1:])

@@ -97,6 +97,7 @@ def test_numbers_have_their_nouns_in_the_right_number() -> None:
         "2 rounds",
         "1,200 rounds",
     ]
+    assert write_count(2, "canary") == "2 canaries"
     texts = [path for path in SOURCE.rglob("*") if path.suffix in (".py", ".html")]
     assert [
         path.name

@@ -11,7 +11,9 @@ COUNTED = "rows count from 0"
 
 def write_count(number: int, noun: str) -> str:
     """A number with its noun, as in "1 round" and "2 rounds"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun}"
 
 
 class ConsensoError(Exception):

@@ -26,6 +26,8 @@ BLOCK_NUMBERS = 1 << 18
 # Rows whose products are added up in double precision before they are added as integers.
 MOMENT_ROWS = 1 << 13
 SQUARED_ROWS = 1 << 12
+# Rows whose products, rounded to a grid, are added up in double precision without an error.
+CHUNK = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,15 @@ class Layout:
     def one_each(self) -> bool:
         """Whether every party holds exactly one row."""
         return bool(np.all(self.sizes == 1))
+
+    @cached_property
+    def chunks(self) -> IntArray:
+        """All rows in pieces of one party and at most CHUNK rows, as (party, first, last)."""
+        counts = -(-self.sizes // CHUNK)
+        party = np.repeat(np.arange(self.parties), counts)
+        place = np.arange(len(party)) - np.repeat(np.cumsum(counts) - counts, counts)
+        first = self.offsets[:-1][party] + place * CHUNK
+        return np.stack([party, first, np.minimum(first + CHUNK, self.offsets[1:][party])], axis=1)
 
     def place(self, parties: IntArray) -> slice | IntArray:
         """Where the rows of some parties are: a slice if they lie side by side, else positions in their order."""
@@ -196,7 +207,7 @@ class Rows:
         out = np.zeros((self.parties, self.features, columns), dtype=np.int64)
         of_rows = exact_sums.sparse_exact_sums_of_one if columns == 1 else exact_sums.sparse_exact_sums
         kernel: Any = of_rows if self.is_sparse else exact_sums.dense_exact_sums
-        exact_sums.run_chunks(kernel, offsets, work, (*given, weights), step, out)
+        exact_sums.run_chunks(kernel, self.layout.chunks, self.count * work, (*given, weights), step, out)
         return out.reshape(self.parties, -1)
 
     def exact_moments(self, step: float, change: Callable[[Array, slice], Array] | None = None) -> IntArray:

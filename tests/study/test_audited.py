@@ -11,7 +11,7 @@ import pytest
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.audit.one_run import canaries, guess_from_model
 from consenso.engine.run import run
-from consenso.errors import InputError
+from consenso.errors import BudgetError, InputError
 from consenso.losses import Huber
 from consenso.planning.plan import plan
 from consenso.planning.replan import differences
@@ -68,7 +68,8 @@ def test_a_run_with_canaries_is_charged_and_its_card_says_so(tmp_path: Path) -> 
     assert differences(Card.load(tmp_path / "run")) == []  # the remark is no parameter of the plan
     told = json.loads((tmp_path / "run" / AUDIT).read_text())
     assert told["claimed"] == pytest.approx(found.claimed)
-    assert {"lower", "within", "pair", "right", "guesses"} <= told.keys()
+    assert {"lower", "within", "pair", "right", "guesses", "ideal"} <= told.keys()
+    assert 0.0 <= found.ideal < found.claimed
 
 
 def test_canaries_that_no_record_hides_are_guessed() -> None:
@@ -108,6 +109,15 @@ def test_every_other_record_stays_as_it_is(tmp_path: Path) -> None:
     assert np.linalg.norm(after[:5], axis=1).max() <= study.problem().row_bound
     assert np.allclose(after[[0, 2, 4], -1], study.model.constant(study.data.bound))
     assert planted.scaled_rows() == 0
+
+
+def test_a_budget_that_is_too_small_stops_it_before_anything_is_run(tmp_path: Path) -> None:
+    budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=0.5, delta=1e-5)
+    ledger = Ledger.create(tmp_path / "people.ledger", dataset="breast_cancer", budgets=[budget])
+    with pytest.raises(BudgetError, match=r"0\.5 is left"):
+        audit_data(study_at(tmp_path, 'ledger = "people.ledger"'), tmp_path / "run", count=40)
+    assert ledger.runs() == ()
+    assert not (tmp_path / "run").exists()
 
 
 def test_what_cannot_be_audited_is_refused_before_anything_is_spent(tmp_path: Path) -> None:

@@ -124,14 +124,27 @@ def bound_pair(scores: Array, coins: NDArray[np.bool_], *, confidence: float) ->
 
 @lru_cache(maxsize=64)
 def plan_guesses(event: Event | None, canaries: int, *, delta: float, confidence: float) -> int:
-    """How many guesses would prove the most if the claim were exactly true and no canary hid another."""
-    mu = mu_of_claim(event, delta)
-    ideal = mu / 2 + ndtri(
-        (np.arange(canaries) + 0.5) / canaries
-    )  # scores of version one, sorted; right where positive
-    right = np.cumsum(ideal[np.argsort(-np.abs(ideal))] > 0)
+    """How many guesses would prove the most if the claim were exactly true and no canary hid another.
+
+    As many as are considered where none of them would prove anything.
+    """
+    right = _count_right(event, canaries, delta)
     counts = sorted({max(1, int(share * canaries)) for share in SHARES})
-    return max(counts, key=lambda count: bound_mu(canaries, count, int(right[count - 1]), confidence=confidence))
+    return max(counts, key=lambda count: (bound_mu(canaries, count, right[count - 1], confidence=confidence), count))
+
+
+def bound_ideally(event: Event | None, canaries: int, *, delta: float, confidence: float) -> float:
+    """The epsilon that so many canaries prove if the claim is exactly true and no canary hides another."""
+    guesses = plan_guesses(event, canaries, delta=delta, confidence=confidence)
+    right = _count_right(event, canaries, delta)[guesses - 1]
+    return bound_within(event, canaries, guesses, right, delta=delta, confidence=confidence)
+
+
+def _count_right(event: Event | None, canaries: int, delta: float) -> list[int]:
+    """How many of the surest guesses are right, by their number, where the claim is exactly true."""
+    # Scores of version one, sorted; right where positive.
+    ideal = mu_of_claim(event, delta) / 2 + ndtri((np.arange(canaries) + 0.5) / canaries)
+    return [int(count) for count in np.cumsum(ideal[np.argsort(-np.abs(ideal))] > 0)]
 
 
 def mu_of_claim(event: Event | None, delta: float) -> float:

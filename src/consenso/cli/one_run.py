@@ -13,11 +13,12 @@ from consenso.cli.attacked import show_progress
 
 if TYPE_CHECKING:
     from consenso.planning.plan import Plan
+    from consenso.study.audited import Audited
 
 
 def attack_data(target: str | None, count: int | None, confidence: float, out: Path | None, as_json: bool) -> None:
     """One charged run of a study with canaries among its records."""
-    from consenso.errors import InputError
+    from consenso.errors import InputError, write_count
     from consenso.study import Study
     from consenso.study.audited import AUDIT, audit_data
 
@@ -43,13 +44,22 @@ def attack_data(target: str | None, count: int | None, confidence: float, out: P
         if not study.simulation and study.privacy.ledger is None:
             paid = "charged to no ledger, as the study names none"
         typer.echo(
-            f"{found.trained.card.algorithm}, public: claimed epsilon {found.claimed:.4g}, proved at least "
-            f"{run.within:.4g} if its shape holds, {run.lower:.4g} of any mechanism, {run.pair:.4g} if canaries do not "
-            f"hide each other, each with confidence {run.confidence:g} ({run.right} of {run.guesses} guesses right, "
-            f"{run.canaries} canaries): {verdict}\n{folder}: {paid}"
+            f"{found.trained.card.algorithm}, public: claimed epsilon {found.claimed:.4g} at delta {run.delta:g}: "
+            f"{verdict}\n"
+            f"proved with confidence {run.confidence:g}: at least {run.lower:.4g} of any mechanism, {run.within:.4g} "
+            f"if the claimed curve's shape holds, {run.pair:.4g} if canaries do not hide each other\n"
+            f"{run.right} of {run.guesses} guesses right, {write_count(run.canaries, 'canary')}; an attack that "
+            f"attains the claim proves {found.ideal:.4g} with as many{_more(found)}\n"
+            f"{folder}: {paid}"
         )
     if above:
         raise typer.Exit(1)
+
+
+def _more(found: Audited) -> str:
+    from consenso.audit.findings import ENOUGH
+
+    return "" if found.ideal >= ENOUGH * found.claimed else "; --canaries asks for more"
 
 
 def measure_one_run(page: Path) -> None:

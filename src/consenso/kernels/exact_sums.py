@@ -1,7 +1,7 @@
 """Sums over rows in whole steps of a grid: the same whatever the order of rows, the threads and the batches.
 
 A product is rounded to the grid by adding and subtracting a number so large that nothing finer is left beside it. Sums
-of at most CHUNK such numbers are exact in double precision, and are then added up as integers.
+of at most `consenso.rows.CHUNK` such numbers are exact in double precision, and are then added up as integers.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import numpy as np
 from consenso.arrays import Array, IntArray
 from consenso.kernels.compiled import WORTH_A_THREAD
 from consenso.speedups import compile_kernel
-
-CHUNK = 1 << 12
 
 
 @compile_kernel
@@ -77,11 +75,10 @@ def sparse_exact_sums_of_one(
 
 
 def run_chunks(
-    kernel: Callable[..., None], offsets: IntArray, work: float, given: tuple[Any, ...], step: float, out: IntArray
+    kernel: Callable[..., None], chunks: IntArray, work: float, given: tuple[Any, ...], step: float, out: IntArray
 ) -> None:
     """Call kernel(*given, chunks, step, out) over all rows, in as many threads as the work is worth."""
-    chunks = _chunks(offsets)
-    threads = min(numba.config.NUMBA_NUM_THREADS, len(chunks), int(offsets[-1] * work / WORTH_A_THREAD) + 1)
+    threads = min(numba.config.NUMBA_NUM_THREADS, len(chunks), int(work / WORTH_A_THREAD) + 1)
     if threads <= 1:
         kernel(*given, chunks, step, out)
         return
@@ -94,12 +91,3 @@ def run_chunks(
             each.result()
     for own in others:
         out += own
-
-
-def _chunks(offsets: IntArray) -> IntArray:
-    sizes = np.diff(offsets)
-    counts = -(-sizes // CHUNK)
-    party = np.repeat(np.arange(len(sizes)), counts)
-    place = np.arange(len(party)) - np.repeat(np.cumsum(counts) - counts, counts)
-    first = offsets[:-1][party] + place * CHUNK
-    return np.stack([party, first, np.minimum(first + CHUNK, offsets[1:][party])], axis=1)

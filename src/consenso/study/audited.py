@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from consenso.audit.guesses import bound_ideally
 from consenso.audit.one_run import Canaries, OneRun, canaries, guess_from_model
 from consenso.errors import InputError
+from consenso.privacy.observers import Public
 from consenso.shards import Shards
 from consenso.shards.stored import StoredShards
 from consenso.study.folder import RunFolder
@@ -37,6 +39,7 @@ class Audited:
     trained: Trained
     claimed: float
     run: OneRun
+    ideal: float  # what so many canaries prove where the claim is exactly true and none hides another
 
 
 def audit_data(
@@ -69,8 +72,10 @@ def audit_data(
         told={"canaries": said},
     )
     claimed, run = guess_from_model(plan, trained.parameters, chosen, coins, delta=delta, confidence=confidence)
-    RunFolder(path=out).write_json(AUDIT, {"format": 1, "claimed": claimed, **asdict(run)})
-    return Audited(trained=trained, claimed=claimed, run=run)
+    event = plan.guarantee(Public(), delta).event
+    ideal = bound_ideally(event, len(chosen), delta=delta, confidence=confidence)
+    RunFolder(path=out).write_json(AUDIT, {"format": 1, "claimed": claimed, "ideal": ideal, **asdict(run)})
+    return Audited(trained=trained, claimed=claimed, run=run, ideal=ideal)
 
 
 def plant(shards: Shards, chosen: Canaries, coins: np.ndarray) -> Shards:
