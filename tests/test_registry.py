@@ -192,6 +192,65 @@ class HalfSteps(DPSGD):
     def combine(self, facts, hub, total):
         return DPSGD(**{**vars(self), "step": self.step / 2}).combine(facts, hub, total)
 ''',
+    "noise.py": '''
+"""Logistic noise: |d/dx log density| <= 1/scale, so a shift of 1-norm s costs at most s/scale, as a pure epsilon."""
+from dataclasses import dataclass, replace
+import numpy as np
+from consenso.errors import PreconditionError
+from consenso.privacy.accountants.costs import finite, ratio, simplify
+from consenso.privacy.events import Event, Pure
+from consenso.privacy.noise.law import ScaledNoise, trivial_event
+from consenso.privacy.samplers.contract import check_draw
+
+@dataclass(frozen=True)
+class LogisticShift(Event):
+    """Independent logistic noise on a value whose 1-norm moves by at most `sensitivity`."""
+
+    scale: float
+    sensitivity: float
+
+    def magnify(self, factor):
+        return replace(self, sensitivity=self.sensitivity * factor)
+
+@simplify.register
+def _(event: LogisticShift) -> Event:
+    epsilon = ratio(event, "sensitivity", "scale")
+    return finite(Pure(epsilon), epsilon)
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticNoise(ScaledNoise):
+    """Logistic noise in every coordinate, scale = multiplier * sensitivity in the 2-norm."""
+
+    alias = "logistic"
+    is_pure = True
+
+    def sample(self, values, sensitivity, round, key, sampler):
+        if sampler.private:
+            raise PreconditionError("LogisticNoise: no exact discrete sampler is known; it is for simulation only.")
+        values, scales = check_draw(values, self.scale(sensitivity, round), key, "scale")
+        chance = sampler.uniform(key, values.shape[1])
+        return values + scales[:, None] * (np.log(chance) - np.log1p(-chance))
+
+    def event(self, noise_sensitivity, seen_sensitivity, round, sampler, dim):
+        scale = float(self.scale(noise_sensitivity, round))
+        return trivial_event(seen_sensitivity, scale) or LogisticShift(scale, float(seen_sensitivity * np.sqrt(dim)))
+
+    def tail(self, dim):
+        return 60.0
+
+    def log_density(self, gap, scale):
+        part = -np.abs(gap) / scale[:, None]
+        return (part - 2 * np.log1p(np.exp(part))).sum(axis=1) - gap.shape[1] * np.log(scale)
+
+    def variance(self, dim):
+        return np.pi**2 / 3
+
+    def simulate(self, shape, rng):
+        return rng.logistic(size=shape)
+
+    def event_of_gap(self, gap):
+        return LogisticShift(1.0, float(np.abs(gap).sum()))
+''',
     "solver.py": """
 from thirdparty.algorithm import HalfSteps
 
@@ -214,6 +273,8 @@ GROUPS = {
     "schedules": "every-other = thirdparty.schedule",
     "algorithms": "half-steps = thirdparty.algorithm",
     "solvers": "half-steps = thirdparty.solver",
+    "noises": "logistic = thirdparty.noise",
+    "events": "logistic = thirdparty.noise",
 }
 STUDY = """
 [data]
@@ -239,6 +300,7 @@ split = {kind = "equal", parties = 4}
 step = 0.5
 """
 SCRIPT = """
+import json
 import numpy as np
 from consenso import registry
 from consenso.algorithms import discover
@@ -253,9 +315,11 @@ from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.verify import first_failure, verify_file
 from consenso.problem import Problem
+from consenso.shards import Shards
 from consenso.solvers import choose
 from consenso.study import Study
 from consenso.study.training import train
+from consenso.testing.worlds import draw
 from pathlib import Path
 
 study = Study.load("study.toml")
@@ -290,6 +354,14 @@ half = discover()["HalfSteps"](clip=1.0)
 options = {"rounds": 2, "schedule": kinds["schedules"]["EveryOther"](), "trust": "curator"}
 made = plan(small, half, noise=GaussianNoise(multiplier=1.0), **options)
 findings = audit(made, Effort(trials=200))
+assert findings and not any(finding.refuted for finding in findings)
+
+logistic = plan(small, half, noise=kinds["noises"]["LogisticNoise"](multiplier=2.0), sampler=Seeded(0), **options)
+assert np.isfinite(run(logistic, Shards.from_parties(small, draw(small, np.random.default_rng(0)))).coefficients).all()
+stored = json.loads(json.dumps(logistic.card(1e-5).to_json()))
+assert "events.LogisticShift" in json.dumps(stored) and "noises.LogisticNoise" in json.dumps(stored)
+assert differences(Card.from_json(stored)) == []
+findings = audit(logistic, Effort(trials=200))
 assert findings and not any(finding.refuted for finding in findings)
 
 assert choose.names() == ("preconditioned", "wide", "objective-perturbation", "dual-admm", "half-steps", "dp-sgd")

@@ -3,8 +3,8 @@
 A kind is a frozen dataclass (a loss, a noise, a theorem, ...) or, for a solver, a module of rules. It belongs to a
 family and is written `family.Name`: "losses.Logistic", "events.Gaussian". Kinds are found, not listed: a file in the
 package of its family is all that is needed, or a module that another distribution names in an entry point of the group
-`consenso.losses`, `consenso.regularizers`, `consenso.schedules`, `consenso.algorithms` or `consenso.solvers`. A family
-with two kinds of one name cannot be imported.
+`consenso.losses`, `consenso.regularizers`, `consenso.schedules`, `consenso.algorithms`, `consenso.solvers`,
+`consenso.noises` or `consenso.events`. A family with two kinds of one name cannot be imported.
 
 Files of version 0.1.0 have names without a family, and some that have changed since: `RENAMED` knows them.
 """
@@ -15,6 +15,7 @@ import dataclasses
 import difflib
 import importlib
 import importlib.metadata
+import inspect
 import pkgutil
 import re
 import sys
@@ -42,14 +43,14 @@ FAMILIES = {
     "losses": Family(("consenso.losses",), ("prox_slope",), is_open=True),
     "regularizers": Family(("consenso.regularizers",), ("prox",), is_open=True),
     "schedules": Family(("consenso.schedules",), ("participation",), is_open=True),
-    "noises": Family(("consenso.privacy.noise",), ("sample",)),
+    "noises": Family(("consenso.privacy.noise",), ("sample",), is_open=True),
     "patterns": Family(("consenso.privacy.noise",), ("at",)),
     # An algorithm has an example; sequences and subproblems that are its parameters have `at` or `solve`.
     "algorithms": Family(("consenso.algorithms",), ("example", "at", "solve"), is_open=True),
     "operators": Family(("consenso.operators",), ("apply", "active", "averagedness")),
     "facts": Family(("consenso.topology", "consenso.privacy.count", "consenso.privacy.earlier")),
     "theorems": Family(("consenso.privacy.theorems",), ("citation",)),
-    "events": Family(("consenso.privacy.events",)),
+    "events": Family(("consenso.privacy.events",), ("magnify",), is_open=True),
     "solvers": Family(("consenso.solvers",), ("recipe",), is_open=True),
 }
 #: What a plan is made of, and a card or a study may spell out.
@@ -229,7 +230,9 @@ def _kinds_in(module: ModuleType, where: Family) -> Iterator[Any]:
         return
     for value in list(vars(module).values()):
         own = isinstance(value, type) and value.__module__ == module.__name__ and not value.__name__.startswith("_")
-        if own and _is_frozen(value) and (not where.marks or any(hasattr(value, mark) for mark in where.marks)):
+        if inspect.isabstract(value) or not own:
+            continue
+        if _is_frozen(value) and (not where.marks or any(hasattr(value, mark) for mark in where.marks)):
             yield value
 
 

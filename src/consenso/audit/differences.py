@@ -19,8 +19,8 @@ from consenso.audit.watchers import Moved
 from consenso.errors import InputError
 from consenso.planning.plan import Plan
 from consenso.privacy import accountants
-from consenso.privacy.events import Composed, Event, GammaNorm, Gaussian, Laplace, Nothing
-from consenso.privacy.noise import GammaNormNoise, GaussianNoise, LaplaceNoise, Noise
+from consenso.privacy.events import Composed, Event, Nothing
+from consenso.privacy.noise import Noise
 
 # Runs of either world along which differences are followed.
 RUNS = 8
@@ -66,12 +66,4 @@ def _event_of(moved: Moved) -> Event:
     most = moved.gap[int(sizes.argmax())]
     if not sizes.max(initial=0.0) > 0:
         return Nothing()
-    match moved.noise:
-        case GaussianNoise():
-            return Gaussian(1.0, float(sizes.max()))
-        case LaplaceNoise():
-            # Coordinates have noise of their own.
-            return Composed(tuple(Laplace(1.0, float(each)) for each in np.abs(most) if each > 0))
-        case GammaNormNoise():
-            return GammaNorm(1.0, float(sizes.max()), moved.gap.shape[1])
-    raise InputError(f"follow_differences: noise {type(moved.noise).__name__} of {moved.name!r} is not known here.")
+    return moved.noise.event_of_gap(most)

@@ -13,8 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.audit.likelihood import log_density
-from consenso.privacy.noise import GaussianNoise, LaplaceNoise, Noise
+from consenso.privacy.noise import Noise
 
 # Noise in every direction, relative to the largest: a direction without any would make densities infinite.
 RIDGE = 1e-12
@@ -86,19 +85,7 @@ def draw_releases(gaps: Sequence[tuple[Noise, Array]], runs: int, seed: int = 0)
     for world in (0, 1):
         score = np.zeros(runs)
         for noise, gap in gaps:
-            seen = _draw_noise(noise, (runs, len(gap)), rng) + world * gap
-            score += log_density(noise, seen - gap, np.ones(runs)) - log_density(noise, seen, np.ones(runs))
+            seen = noise.simulate((runs, len(gap)), rng) + world * gap
+            score += noise.log_density(seen - gap, np.ones(runs)) - noise.log_density(seen, np.ones(runs))
         worlds.append(score)
     return worlds[0], worlds[1]
-
-
-def _draw_noise(noise: Noise, shape: tuple[int, int], rng: np.random.Generator) -> Array:
-    """Noise of scale 1, for a simulation and no release."""
-    if isinstance(noise, LaplaceNoise):
-        return rng.laplace(size=shape)
-    drawn = rng.standard_normal(shape)
-    if isinstance(noise, GaussianNoise):
-        return drawn
-    lengths = rng.gamma(shape[1], size=(shape[0], 1))
-    spread: Array = drawn / np.linalg.norm(drawn, axis=1, keepdims=True) * lengths
-    return spread

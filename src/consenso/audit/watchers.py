@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.audit.followers import Filter, Step, differs
-from consenso.audit.likelihood import CERTAIN, coordinate_variance, log_density, log_gaussian, log_mixture
+from consenso.audit.likelihood import log_gaussian, log_mixture
 from consenso.audit.releasers import ReleaseCall
 from consenso.audit.trials import Scene, Trials
 from consenso.conventions import ON_GRAPH
 from consenso.privacy.composition import sight
 from consenso.privacy.graph_views import find_hiding
 from consenso.privacy.noise import Noise
+from consenso.privacy.noise.none import CERTAIN
 from consenso.privacy.observers import members
 from consenso.privacy.releaser import SumToken
 from consenso.privacy.run_spec import PrivacyQuery
@@ -100,7 +101,7 @@ class LikelihoodRatio:
             if own.curvature is not None:
                 stiff = own.curvature[active]
                 gap, extra = gap * stiff[:, None], gap.shape[1] * np.log(stiff)
-            return log_density(noise, gap, own.scale[active]) + extra
+            return noise.log_density(gap, own.scale[active]) + extra
 
         logs = []
         for world, step in enumerate(steps):
@@ -183,8 +184,8 @@ class LikelihoodRatio:
     def _density(self, call: ReleaseCall, gap: Array, variance: Array) -> Array:
         noise = self._run.policy.noise_for(call.release.name)
         if call.answer is None and self._run.policy.trust == "curator":
-            return log_density(noise, gap, np.sqrt(variance))
-        return log_gaussian(gap, variance * coordinate_variance(noise, gap.shape[1]))
+            return noise.log_density(gap, np.sqrt(variance))
+        return log_gaussian(gap, variance * noise.variance(gap.shape[1]))
 
     def _find_told(self, scene: Scene, step: Step, place: IntArray) -> NDArray[np.bool_]:
         """In which trials something that was sent bare tells whether the party took part."""
@@ -213,7 +214,7 @@ class FilteredRatio:
         for index, call in enumerate(scene.calls):
             if not len(scene.rows):
                 break
-            wide = coordinate_variance(self._run.policy.noise_for(call.release.name), call.release.size)
+            wide = self._run.policy.noise_for(call.release.name).variance(call.release.size)
             there = np.unique(scene.copies.trial_of_row)
             zero, one = (log_gaussian(world[index][0][there], world[index][1][there] * wide) for world in implied)
             self.score[there] += one - zero

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from consenso.errors import MessageError
-from consenso.privacy.noise import GammaNormNoise, GaussianNoise, LaplaceNoise
 from consenso.privacy.release import Release
 from consenso.privacy.run_spec import RunSpec
 from consenso.problem import Problem
@@ -24,8 +23,6 @@ R = TypeVar("R")
 
 # In units in which rows have length 1. A double of this size has ten digits behind the point.
 LARGEST = 1e6
-# Noise scales: exp(-40^2 / 2) for Gaussian, exp(-60) for Laplace noise.
-TAILS = {GaussianNoise: 40.0, LaplaceNoise: 60.0}
 
 
 def largest_number(problem: Problem) -> float:
@@ -69,8 +66,7 @@ def largest_contribution(
     if spec.policy.trust == "local":
         noise = spec.policy.noise_for(release.name)
         sensitivity = spec.policy.sensitivity(release, facts, largest) * bound / np.sqrt(share)
-        tail = 4.0 * release.size + 100.0 if isinstance(noise, GammaNormNoise) else TAILS.get(type(noise), 0.0)
-        length += tail * float(np.max(noise.scale(sensitivity, facts.round)))
+        length += noise.tail(release.size) * float(np.max(noise.scale(sensitivity, facts.round)))
     return min(length * (1 + 1e-9), largest_number(facts.problem) * max(1.0, float(facts.sizes.max())))
 
 

@@ -34,7 +34,6 @@ from consenso.privacy.events import (
 )
 from consenso.privacy.events import Mixture as MixtureEvent
 from consenso.privacy.graph_views import count_hiding, seen_stretches
-from consenso.privacy.noise import LaplaceNoise
 from consenso.privacy.observers import Eavesdropper, Server
 from consenso.privacy.release import Release, sums_in_steps
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Stretch, insiders, largest_bounds
@@ -217,8 +216,10 @@ def _add_noise_of_sum(
     drawn = float(np.max(policy.sensitivity(release, spec.facts, largest)))
     seen = float(np.max(release.bounds.at(query.unit, query.adjacency)))
     noise = policy.noise_for(release.name)
-    if isinstance(noise, LaplaceNoise) and release.norm != 1:
-        return Unbounded(f"Laplace noise protects what is bounded in the 1-norm, and {release.name!r} is in the 2-norm")
+    if noise.norm < release.norm:
+        return Unbounded(
+            f"{type(noise).__name__} protects what is bounded in the 1-norm, and {release.name!r} is in the 2-norm"
+        )
     event = noise.event(drawn, seen, round_, policy.sampler, release.size)
     if isinstance(event, Unbounded):
         return event

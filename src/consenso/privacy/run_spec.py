@@ -12,7 +12,7 @@ import numpy as np
 from consenso.errors import PreconditionError
 from consenso.graph_sum import Tree, add_mask_edges, spanning_tree
 from consenso.privacy.declarations import Declaration, Declarations, Declared
-from consenso.privacy.noise import GaussianNoise, Noise, is_constant
+from consenso.privacy.noise import GaussianNoise, Noise
 from consenso.privacy.observers import Observer, members
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import ReleasePolicy
@@ -136,7 +136,7 @@ def _stretches(spec: RunSpec, party: int, declaration: Declaration) -> Iterator[
 
 def _rounds_of_noise(noises: Sequence[Noise], declared: Declared) -> range:
     """Rounds of equal declarations that stand for all of them: the first, where no noise changes."""
-    stop = declared.first + 1 if all(map(is_constant, noises)) else declared.stop
+    stop = declared.first + 1 if all(noise.is_constant for noise in noises) else declared.stop
     return range(declared.first, stop)
 
 

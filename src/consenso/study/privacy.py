@@ -129,8 +129,8 @@ def _epsilon_target(keys: Keys, epsilon: float, delta: float | None, kind: str) 
         return EpsilonDelta(epsilon=epsilon, delta=delta), None
     if "delta" in keys:
         return None, None  # a wrong delta was noted where it was read
-    if kind == "gaussian":
-        keys.wrong("delta", f"an epsilon with Gaussian noise needs a delta; {DELTA}")
+    if not noise_laws()[kind].is_pure:
+        keys.wrong("delta", f"an epsilon with {kind.title()} noise needs a delta; {DELTA}")
         return None, None
     return PureEpsilon(epsilon=epsilon), None
 

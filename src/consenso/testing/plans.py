@@ -15,7 +15,7 @@ from consenso.conventions import UNITS as UNITS
 from consenso.engine.in_process import InProcessEngine, Progress
 from consenso.engine.run import coins_of, get_model
 from consenso.planning.plan import Plan, plan
-from consenso.privacy.noise import GammaNormNoise, GaussianNoise, LaplaceNoise, Noise
+from consenso.privacy.noise import Noise, ScaledNoise
 from consenso.privacy.release import Release
 from consenso.privacy.samplers import Seeded
 from consenso.shards import Shards
@@ -65,9 +65,7 @@ def plan_with_noise_scaled(made: Plan, factor: float) -> Plan:
 
 
 def _scale(noise: Noise, factor: float) -> Noise:
-    if isinstance(noise, GaussianNoise | LaplaceNoise | GammaNormNoise):
-        return type(noise)(multiplier=noise.scale(1.0, 0) * factor)
-    return noise
+    return type(noise)(multiplier=noise.scale(1.0, 0) * factor) if isinstance(noise, ScaledNoise) else noise
 
 
 def shards_of(example: Example) -> Shards:
