@@ -22,7 +22,6 @@ from benchmarks import flower_round
 from benchmarks.measure import Figure, seconds
 from benchmarks.network import RUN, _process
 from consenso.algorithms.dp_sgd import DPSGD
-from consenso.conventions import Trust
 from consenso.deployment import certs
 from consenso.federation.disk import Disk
 from consenso.federation.hub import HubRun
@@ -40,6 +39,7 @@ from consenso.topology import Topology
 from consenso.transport.zenoh.graph import GraphPeer
 from consenso.transport.zenoh.star import SERVER, StarHub, StarParty
 from consenso.transport.zenoh.tls import Credentials
+from consenso.trust import Trust
 
 PEERS, FLOATS, RECORDS, ROUNDS, DEGREE = (10, 30), 1000, 20, 15, 4
 PER_LEVEL = 3  # a tree round may take so many star rounds for each level of the tree

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import consenso
-from consenso import conventions
+from consenso import conventions, trust
 from consenso.audit.attack import audit
 from consenso.audit.one_run import audit_once, one_run
 from consenso.conventions import LARGEST_DELTA, default_delta
@@ -20,7 +20,7 @@ from consenso.estimators.privacy_params import terms_of
 from consenso.study import Study
 
 SOURCE = Path(consenso.__file__).parent
-WORDS = {frozenset(map(repr, words)) for words in (conventions.UNITS, conventions.ADJACENCIES, conventions.TRUSTS)}
+WORDS = {frozenset(map(repr, words)) for words in (conventions.UNITS, conventions.ADJACENCIES, trust.modes())}
 # A weighting is by record or by party, and an algorithm's level too: the same words for other things.
 OTHERS = {"problem.py", "algorithms/dual_consensus.py", "testing/exact_values/cases.py"}
 
@@ -40,6 +40,16 @@ def test_units_adjacencies_and_trusts_are_listed_in_one_module() -> None:
             if isinstance(node, ast.Tuple) and frozenset(map(ast.unparse, node.elts)) in WORDS:
                 found.add(path.relative_to(SOURCE).as_posix())
     assert found - OTHERS == {"conventions.py"}
+
+
+def test_what_a_trust_does_is_asked_of_its_mode() -> None:
+    """Nobody compares the name of a trust: a mode that is added would be forgotten there."""
+    names = {repr(name) for name in trust.modes()}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and ast.unparse(node.left).split(".")[-1] == "trust":
+                compared = {ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Constant)}
+                assert not compared & names, f"{path.relative_to(SOURCE)}: {ast.unparse(node)}"
 
 
 def test_the_default_delta_is_one_rule(tmp_path) -> None:

@@ -251,6 +251,19 @@ class LogisticNoise(ScaledNoise):
     def event_of_gap(self, gap):
         return LogisticShift(1.0, float(np.abs(gap).sum()))
 ''',
+    "trust.py": """
+from dataclasses import dataclass
+from consenso.trust import TrustMode
+
+@dataclass(frozen=True)
+class Enclave(TrustMode):
+    alias = "enclave"
+    noise_by = "hub"
+    settings = ("federated",)
+    model_name = "Federated"
+    clause = "attested hardware adds up the parties' values and adds the noise"
+    sentence = "Hardware that the parties attest adds up their values and adds the noise."
+""",
     "solver.py": """
 from thirdparty.algorithm import HalfSteps
 
@@ -275,6 +288,7 @@ GROUPS = {
     "solvers": "half-steps = thirdparty.solver",
     "noises": "logistic = thirdparty.noise",
     "events": "logistic = thirdparty.noise",
+    "trusts": "enclave = thirdparty.trust",
 }
 STUDY = """
 [data]
@@ -311,6 +325,7 @@ from consenso.planning.plan import plan
 from consenso.planning.replan import differences
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.card import Card
+from consenso.privacy.card.evaluation import evaluation_text
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.verify import first_failure, verify_file
@@ -363,6 +378,14 @@ assert "events.LogisticShift" in json.dumps(stored) and "noises.LogisticNoise" i
 assert differences(Card.from_json(stored)) == []
 findings = audit(logistic, Effort(trials=200))
 assert findings and not any(finding.refuted for finding in findings)
+
+assert study.change({"setting.trust": "enclave"}).plan().spec.policy.mode.noise_at_hub
+attested = plan(small, half, noise=GaussianNoise(multiplier=1.0), **{**options, "trust": "enclave"})
+stored = json.loads(json.dumps(attested.card(1e-5).to_json()))
+assert differences(Card.from_json(stored)) == [] and stored["trust"] == "enclave"
+assert [e["epsilon"] for e in stored["entries"]] == [e["epsilon"] for e in made.card(1e-5).to_json()["entries"]]
+assert "Hardware that the parties attest" in evaluation_text(Card.from_json(stored))
+assert audit(attested, Effort(trials=200))
 
 assert choose.names() == ("preconditioned", "wide", "objective-perturbation", "dual-admm", "half-steps", "dp-sgd")
 target = EpsilonDelta(epsilon=1.0, delta=1e-5)

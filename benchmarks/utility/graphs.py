@@ -22,7 +22,6 @@ from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.ipadmm import IPADMM
 from consenso.algorithms.subgradient import DistributedSubgradient
 from consenso.arrays import Array
-from consenso.conventions import Trust
 from consenso.engine.run import run
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import EpsilonDelta
@@ -34,6 +33,7 @@ from consenso.shards import Shards
 from consenso.solvers.choose import choose
 from consenso.solvers.request import Request
 from consenso.topology import Topology
+from consenso.trust import Trust
 
 NODES, DELTA, EPSILONS = 100, 1e-5, (1.0, 3.0)
 GRAPHS = {

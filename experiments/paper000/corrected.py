@@ -27,7 +27,6 @@ from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.algorithms.stateless_walk import StatelessWalk
-from consenso.conventions import Trust
 from consenso.datasets import Dataset
 from consenso.engine.run import run
 from consenso.losses import Huber
@@ -40,6 +39,7 @@ from consenso.problem import Problem
 from consenso.regularizers import L1
 from consenso.schedules import Everyone, PoissonSubset, RandomWalk, Schedule
 from consenso.shards import Shards
+from consenso.trust import Trust
 from experiments.cards import checked
 from experiments.paper000.published import (
     DELTA,

@@ -8,18 +8,12 @@ from typing import Literal, get_args
 Unit = Literal["record", "person", "party"]
 # How neighbouring data sets differ: a unit is there or not, or is another one.
 Adjacency = Literal["add-remove", "replace-one"]
-# Where noise is added: by each party, in shares that make up the noise of a sum, or by whoever sees the sums; without a
-# server, by each party along a tree, or in shares under masks.
-Trust = Literal["local", "secure-sum", "curator", "tree", "masked-sum"]
 
 # What a budget may be kept for.
 PROTECTED: tuple[Unit, ...] = get_args(Unit)
 # Units of runs that know nothing of people; see `Problem.units`.
 UNITS: tuple[Unit, ...] = ("record", "party")
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
-TRUSTS: tuple[Trust, ...] = get_args(Trust)
-# Without a server: sums along a spanning tree, plain or under masks.
-ON_GRAPH: tuple[Trust, ...] = ("tree", "masked-sum")
 
 # The largest delta that is taken where none is stated.
 LARGEST_DELTA = 1e-5

@@ -4,7 +4,7 @@ A kind is a frozen dataclass (a loss, a noise, a theorem, ...) or, for a solver,
 family and is written `family.Name`: "losses.Logistic", "events.Gaussian". Kinds are found, not listed: a file in the
 package of its family is all that is needed, or a module that another distribution names in an entry point of the group
 `consenso.losses`, `consenso.regularizers`, `consenso.schedules`, `consenso.algorithms`, `consenso.solvers`,
-`consenso.noises` or `consenso.events`. A family with two kinds of one name cannot be imported.
+`consenso.noises`, `consenso.events` or `consenso.trusts`. A family with two kinds of one name cannot be imported.
 
 Files of version 0.1.0 have names without a family, and some that have changed since: `RENAMED` knows them.
 """
@@ -43,6 +43,7 @@ FAMILIES = {
     "losses": Family(("consenso.losses",), ("prox_slope",), is_open=True),
     "regularizers": Family(("consenso.regularizers",), ("prox",), is_open=True),
     "schedules": Family(("consenso.schedules",), ("participation",), is_open=True),
+    "trusts": Family(("consenso.trust",), ("noise_by",), is_open=True),
     "noises": Family(("consenso.privacy.noise",), ("sample",), is_open=True),
     "patterns": Family(("consenso.privacy.noise",), ("at",)),
     # An algorithm has an example; sequences and subproblems that are its parameters have `at` or `solve`.

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from consenso.algorithms.evidence import Evidence
 from consenso.arrays import Array, IntArray
-from consenso.conventions import Trust
 from consenso.errors import InputError
 from consenso.privacy.noise import Noise
 from consenso.privacy.release import Release
@@ -34,6 +33,7 @@ from consenso.regularizers import Regularizer
 from consenso.schedules import Everyone, Schedule
 from consenso.shards import Cohort
 from consenso.topology import Topology
+from consenso.trust import Trust
 
 PER_ROW: Mapping[str, str] = {"axis": "rows"}
 

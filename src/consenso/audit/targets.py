@@ -101,7 +101,7 @@ def _hidden(plan: Plan, query: PrivacyQuery, event: Event) -> bool:
     return (
         isinstance(participation, Independent)
         and not knows_sample(spec, query)
-        and spec.policy.trust != "local"
+        and not spec.policy.mode.noise_on_messages
         and not any(isinstance(part, Mixture) for part in _parts(event))
     )
 

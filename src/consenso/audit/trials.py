@@ -24,7 +24,7 @@ from consenso.engine.states import own, put, take
 from consenso.engine.step import RoundContext, take_step
 from consenso.engine.sums import RoundSum
 from consenso.planning.plan import Plan
-from consenso.privacy.release import HUB, Release, sums_in_steps
+from consenso.privacy.release import HUB, Release
 from consenso.privacy.releaser import ReleasePolicy, Releaser, SumTerm
 from consenso.privacy.samplers import Key, Seeded
 from consenso.public_facts import PublicFacts
@@ -133,7 +133,7 @@ class Trials:
 
         take_hub_round(_Alive(self.hubs, alive), facts, self.hubs, add_up)
         shares = {}
-        if sums_in_steps(self.policy.trust):
+        if self.policy.mode.sums_in_steps:
             shares = {key: part - step.find_exact(key, part) for key, part in total.parts.items()}
         return step.scene(down[0], alive, total.heard, shares)
 
@@ -214,7 +214,7 @@ class _TrialSum(RoundSum):
 
     def _add_noise(self, part: SumTerm, total: Array) -> Array:
         policy, facts, run = self._run.policy, self.context.facts, self._run
-        if policy.trust != "curator":
+        if not policy.mode.noise_at_hub:
             return total
         sensitivity = policy.sensitivity(part.release, facts, self.context.largest[part.release.name])
         hubs = HUB + run.first + np.arange(run.count, dtype=np.int64)
@@ -238,7 +238,7 @@ class _Step:
     def silent(self) -> list[IntArray]:
         everyone = np.arange(self._run.count * self._run.parties, dtype=np.int64)
         silent = np.setdiff1d(everyone, self.rows)
-        return [silent] if len(silent) and sums_in_steps(self._run.policy.trust) else []
+        return [silent] if len(silent) and self._run.policy.mode.sums_in_steps else []
 
     def send(self, cohort: IntArray, down: Any) -> list[Any]:
         run = self._run

@@ -26,7 +26,6 @@ from consenso.audit.followers import Filter, Step, differs
 from consenso.audit.likelihood import log_gaussian, log_mixture
 from consenso.audit.releasers import ReleaseCall
 from consenso.audit.trials import Scene, Trials
-from consenso.conventions import ON_GRAPH
 from consenso.privacy.composition import sight
 from consenso.privacy.graph_views import find_hiding
 from consenso.privacy.noise import Noise
@@ -73,7 +72,7 @@ class LikelihoodRatio:
 
     def see(self, scene: Scene, steps: tuple[Steps, Steps]) -> None:
         """One round, with the steps of the attacked party in world zero and in world one."""
-        if self._setting.policy.trust in ON_GRAPH:
+        if self._setting.policy.mode.on_graph:
             hiding = find_hiding(self._setting, self._view, scene.facts.round)
             self._insiders = frozenset(range(self._setting.parties)) - hiding
         trials = steps[0].inside.trials
@@ -173,7 +172,7 @@ class LikelihoodRatio:
         """Variance of the noise on a coordinate of the sum that nobody of the observers knows, (trials,)."""
         policy, one = self._run.policy, np.zeros(self._run.count)
         one[:] = own.scale[0] ** 2 if len(own.scale) else 0.0
-        if policy.trust == "curator" and own.answer is None:
+        if policy.mode.noise_at_hub and own.answer is None:
             return one
         mine = np.isin(self._run.party_of_row[scene.rows], list(self._insiders))
         known = scene.copies.sums(mine[:, None].astype(np.float64))[:, 0]
@@ -183,7 +182,7 @@ class LikelihoodRatio:
 
     def _density(self, call: ReleaseCall, gap: Array, variance: Array) -> Array:
         noise = self._run.policy.noise_for(call.release.name)
-        if call.answer is None and self._run.policy.trust == "curator":
+        if call.answer is None and self._run.policy.mode.noise_at_hub:
             return noise.log_density(gap, np.sqrt(variance))
         return log_gaussian(gap, variance * noise.variance(gap.shape[1]))
 

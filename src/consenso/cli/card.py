@@ -10,6 +10,7 @@ import typer
 
 from consenso.cli.completing import complete_runs
 from consenso.errors import InputError, TamperError
+from consenso.trust import mode_of
 
 if TYPE_CHECKING:
     from consenso.privacy.card import Card
@@ -68,7 +69,7 @@ def show(
         typer.echo(evaluation_text(card), nl=False)
     else:
         typer.echo(card.summary(), nl=False)
-        if card.trust == "tree":
+        if mode_of(card.trust).has_open_tree:
             typer.echo(_pairs_text(card))
         typer.echo(f"Everything, with theorems and assumptions: consenso card {path} --all")
 

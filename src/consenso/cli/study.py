@@ -15,6 +15,7 @@ from consenso.cli.reading import count_parties, read_study
 from consenso.conventions import default_delta
 from consenso.errors import InputError
 from consenso.registry import nearest
+from consenso.trust import modes
 
 if TYPE_CHECKING:
     from consenso.study import Study
@@ -240,7 +241,8 @@ def _setting(ask: _Answers, setting: str | None, parties: int | None, trust: str
     many = parties if parties is not None else ask.count("Simulated parties", 20)
     found: dict[str, Any] = {"kind": kind}
     if kind == "federated":
-        found["trust"] = trust or ask.text("Who adds the noise", "secure-sum", ("local", "secure-sum", "curator"))
+        choices = tuple(name for name, mode in modes().items() if kind in mode.settings)
+        found["trust"] = trust or ask.text("Who adds the noise", "secure-sum", choices)
     else:
         found["topology"] = "ring" if many < 5 else {"kind": "random-regular", "degree": 4, "seed": 0}
     found["split"] = {"kind": "equal", "parties": many, "seed": 0}

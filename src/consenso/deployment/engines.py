@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from consenso.conventions import ON_GRAPH
 from consenso.deployment.sum_protocols import Parts, parts_of
 from consenso.errors import ConsensoError
 from consenso.federation.hub import check_star
@@ -24,7 +23,7 @@ def server_parts(plan: Plan, signatures: Signatures | None = None) -> Parts:
 
 def peer_kind(plan: Plan) -> type[Node] | type[Walker] | type[TreePeer]:
     """What a peer is in this run: a neighbour, a stop of a walk, or a node of sums; refuses what peers cannot run."""
-    if plan.spec.policy.trust in ON_GRAPH:
+    if plan.spec.policy.mode.on_graph:
         check_tree(plan)
         return TreePeer
     if isinstance(plan.spec.schedule, RandomWalk):

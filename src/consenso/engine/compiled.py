@@ -37,7 +37,7 @@ def compile_rounds(algorithm: Algorithm, spec: RunSpec, shards: Shards) -> Compi
     rows = shards.cohort()._rows  # an engine may look at the rows of the parties that it runs
     if (
         not is_own(algorithm, "compile_rounds", "releases", "down", "local", "combine")
-        or policy.trust != "local"
+        or not policy.mode.noise_on_messages
         or policy.probe is not None
         or not isinstance(policy.sampler, Seeded)
         or not all(isinstance(noise, GaussianNoise | NoNoise) for noise in policy.noise.values())

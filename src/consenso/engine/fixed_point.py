@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from consenso.arrays import Array
 from consenso.errors import PreconditionError, PrivacyError
 from consenso.privacy.declarations import Declaration
-from consenso.privacy.release import Release, sums_in_steps
+from consenso.privacy.release import Release
 from consenso.privacy.releaser import SumTerm
 from consenso.privacy.run_spec import RunSpec, largest_bounds
 
@@ -141,7 +141,7 @@ def grids_of(spec: RunSpec, declaration: Declaration, round_: int) -> Grids | No
 
     None too for a plan whose sums may go over: those who mask refuse it, and in one process it is simulated as it is.
     """
-    if not sums_in_steps(spec.policy.trust):
+    if not spec.policy.mode.sums_in_steps:
         return None
     grids = Grids(spec, declaration, round_)
     try:

@@ -18,7 +18,6 @@ from consenso.engine.step import FAILURES, NoRecorder, RoundContext, take_step
 from consenso.engine.sums import RoundSum, add_on_grid
 from consenso.engine.walk import CompiledWalk, can_walk
 from consenso.errors import PrivacyError
-from consenso.privacy.release import sums_in_steps
 from consenso.privacy.releaser import ReleaseRecord
 from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
@@ -156,7 +155,7 @@ class _Parties:
 
     def silent(self) -> list[IntArray]:
         """Those whom it did not choose, where everybody adds a share of the noise."""
-        if not sums_in_steps(self._context.spec.policy.trust):
+        if not self._context.spec.policy.mode.sums_in_steps:
             return []
         assert self._progress.previous is not None
         return self._split(np.setdiff1d(self._everyone, self._progress.previous), self._context.facts)

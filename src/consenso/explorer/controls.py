@@ -10,14 +10,10 @@ from typing import Any
 from consenso.errors import InputError
 from consenso.schedules import PoissonSubset
 from consenso.study import Study, privacy
+from consenso.trust import modes
 
 # The keys that say how much may be learnt: a study has one of them.
 WAYS = tuple(f"privacy.{way}" for way in privacy.WAYS)
-TRUSTS = {
-    "central": ("curator",),
-    "federated": ("local", "secure-sum", "curator"),
-    "decentralized": ("masked-sum", "tree", "local"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +86,7 @@ def controls(study: Study) -> dict[str, Any]:
         "title": study.title or "A study",
         "kind": setting.kind,
         "trust": setting.trust,
-        "trusts": TRUSTS[setting.kind],
+        "trusts": tuple(name for name, mode in modes().items() if setting.kind in mode.settings),
         "simulation": study.simulation,
         "sliders": [asdict(slider) for slider in sliders],
     }

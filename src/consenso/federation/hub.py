@@ -20,7 +20,6 @@ import numpy as np
 
 from consenso.algorithms.shape import Finishes
 from consenso.arrays import Array, IntArray
-from consenso.conventions import ON_GRAPH
 from consenso.engine.codec import decode, encode, encode_values
 from consenso.engine.coins import DrawnCoins
 from consenso.engine.continuation import LIVE, Continuation, Tokens, UserTokens, draws_private_noise
@@ -73,7 +72,7 @@ class HubRun:
         check_star(plan)
         require_sampler(plan)
         self.plan, self.disk = plan, disk
-        draws = plan.spec.policy.trust == "curator" and draws_private_noise(plan)
+        draws = plan.spec.policy.mode.noise_at_hub and draws_private_noise(plan)
         tokens: Tokens | None = UserTokens() if draws else None
         self._live = Continuation(tokens, f"{disk.run}/{disk.owner}", disk.read_json(LIVE))
         self._summation = summation or plain_parts(plan)[0]
@@ -220,14 +219,14 @@ def check_star(plan: Plan) -> None:
     name = type(plan.algorithm).__name__
     if spec.shape == "peer":
         raise InputError(f"{name}: it has no hub, its nodes talk to their neighbours; run it with `consenso peer`.")
-    if spec.policy.trust in ON_GRAPH:
+    if spec.policy.mode.on_graph:
         raise InputError(f"{name}: its sums go from peer to peer, without a server; run it with `consenso peer`.")
     if isinstance(spec.schedule, RandomWalk):
         raise InputError(
             f"{name}: a walk goes from party to party, and a server would see every step of it; run it with "
             "`consenso peer`."
         )
-    if spec.parties == 1 and spec.policy.trust == "curator":
+    if spec.parties == 1 and spec.policy.mode.noise_at_hub:
         raise InputError(
             f"{name}: its one party is its own curator, and a server would receive what only the curator may see; "
             "run it with `consenso train`, or set trust to 'local'."

@@ -63,7 +63,7 @@ def largest_contribution(
     if release.clip is not None:
         length = min(length, release.clip)
     length *= bound
-    if spec.policy.trust == "local":
+    if spec.policy.mode.noise_on_messages:
         noise = spec.policy.noise_for(release.name)
         sensitivity = spec.policy.sensitivity(release, facts, largest) * bound / np.sqrt(share)
         length += noise.tail(release.size) * float(np.max(noise.scale(sensitivity, facts.round)))

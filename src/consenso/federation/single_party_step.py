@@ -20,6 +20,7 @@ from consenso.privacy.releaser import PendingSums, SumToken
 from consenso.public_facts import PublicFacts
 from consenso.shards import Cohort, Shards
 from consenso.shards.stored import require_adding_up
+from consenso.trust import mode_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +82,7 @@ class SinglePartyStep:
 
 def _list_handed_over(trust: str, releases: tuple[Release, ...], message: Any) -> list[dict[str, Any]]:
     """What leaves without noise because the hub is trusted to add it: no scale of its own."""
-    if trust != "curator" or not any(isinstance(value, SumToken) for value in vars(message).values()):
+    if not mode_of(trust).noise_at_hub or not any(isinstance(value, SumToken) for value in vars(message).values()):
         return []
     return [{"name": each.name, "scale": None} for each in releases if each.at == "sum"]
 

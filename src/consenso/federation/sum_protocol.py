@@ -204,7 +204,7 @@ def check_contribution(
 
 def plain_parts(plan: Plan) -> tuple[Summation, Contributor]:
     """The plain sum, for the trusts that it serves."""
-    if plan.spec.policy.trust == "secure-sum":
+    if plan.spec.policy.mode.has_secure_sum:
         raise InputError("trust='secure-sum': a plain sum shows the hub every message; use the secure sum.")
     return PlainSum(), PlainContributor()
 

@@ -214,7 +214,7 @@ def check_walk(plan: Plan) -> None:
             f"{name}: on a graph run algorithms of neighbours, and hub algorithms that walk; set the schedule to "
             "'random-walk', or use `consenso serve`."
         )
-    if spec.policy.trust != "local":
+    if not spec.policy.mode.noise_on_messages:
         raise InputError(
             f"{name}: on a walk everybody adds its own noise, there is no curator and no sum; set trust to 'local'."
         )

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from consenso.conventions import ON_GRAPH
 from consenso.errors import InputError, PreconditionError
 from consenso.graph_sum import is_connected_without
 from consenso.privacy.run_spec import RunSpec
 from consenso.schedules import Everyone, PoissonSubset
+from consenso.trust import mode_of
 
 
 def check_graph_sums(algorithm: Any, spec: RunSpec) -> None:
     """Refuse what cannot be summed along a tree with the guarantees of docs/privacy.md#sums-on-a-graph."""
     trust, name = spec.policy.trust, type(algorithm).__name__
-    if trust not in ON_GRAPH:
+    if not mode_of(trust).on_graph:
         if spec.trees != "one" or spec.masks is not None:
             raise InputError(
                 f"plan(trees=..., masks=...): they belong to sums on a graph, and the trust is {trust!r}; set trust to "
@@ -40,7 +40,7 @@ def check_graph_sums(algorithm: Any, spec: RunSpec) -> None:
                     f"plan(trust={trust!r}): the noise of {release.name!r} stays in the states of the nodes, and "
                     "branches would show it again; take an algorithm whose noise is on the sum."
                 )
-    if trust == "masked-sum":
+    if mode_of(trust).has_masks:
         _check_masks(spec)
 
 
@@ -62,9 +62,9 @@ def _check_masks(spec: RunSpec) -> None:
 
 def describe(spec: RunSpec) -> dict[str, Any]:
     """What a card says of the trees and masks of a plan; nothing where there are none."""
-    if spec.policy.trust not in ON_GRAPH:
+    if not spec.policy.mode.on_graph:
         return {}
     told: dict[str, Any] = {"trees": spec.trees}
-    if spec.policy.trust == "masked-sum":
+    if spec.policy.mode.has_masks:
         told["masks"] = [list(edge) for edge in spec.mask_graph.edges]
     return told

@@ -14,7 +14,6 @@ from consenso.privacy.calibrate import Target, calibrate_noise
 from consenso.privacy.declarations import Declaration
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Observer
-from consenso.privacy.release import sums_in_steps
 from consenso.privacy.run_spec import RunSpec, largest_bounds
 
 if TYPE_CHECKING:
@@ -52,9 +51,9 @@ def _noise_level(spec: RunSpec, declaration: Declaration, name: str) -> float:
                 largest = largest_bounds(spec, declaration, round_)[name]
                 sensitivity = spec.policy.sensitivity(release, everyone, largest)
                 scale = float(np.max(spec.policy.noise_for(name).scale(sensitivity, round_)))
-                if release.at == "party" or spec.policy.trust == "curator":
+                if release.at == "party" or spec.policy.mode.noise_at_hub:
                     return scale
                 # Under a secure sum every party adds a share, under local trust the whole noise.
-                shares = spec.policy.shares if sums_in_steps(spec.policy.trust) else 1
+                shares = spec.policy.shares if spec.policy.mode.sums_in_steps else 1
                 return scale * float(np.sqrt(spec.parties / shares))
     raise InputError(f"plan(noise=...): the algorithm makes no release {name!r}; drop that noise.")

@@ -13,7 +13,7 @@ from consenso.schedules import Cyclic, RandomStopping, RandomWalk
 def find_representatives(spec: RunSpec, declaration: Declaration) -> IntArray:
     """Parties such that whatever holds for all of these holds for everybody."""
     schedule = spec.schedule
-    if spec.policy.trust == "tree":
+    if spec.policy.mode.has_open_tree:
         return spec.facts.cohort  # how many hide a node depends on its place in the tree
     if isinstance(schedule, RandomWalk) and schedule.topology is not None:
         # How often a walk comes by depends on the place in the graph, not on the degree alone.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from consenso.arrays import IntArray
-from consenso.conventions import ON_GRAPH, Trust, Unit
+from consenso.conventions import Unit
 from consenso.errors import InputError, PreconditionError
 from consenso.planning.checks import check_bounded, check_count, require_shape
 from consenso.planning.graph_sums import check_graph_sums, describe
@@ -36,7 +36,6 @@ from consenso.privacy.observers import (
     members,
 )
 from consenso.privacy.relations import Relation, bounds_of, check_claim, claims_of
-from consenso.privacy.release import sums_in_steps
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Trees
 from consenso.privacy.samplers import Sampler, Seeded
 from consenso.privacy.theorems import Composition, Theorem, strongest
@@ -44,6 +43,7 @@ from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.schedules import Certain, Everyone, Independent, Schedule
 from consenso.topology import Topology
+from consenso.trust import Trust, mode_of
 
 _COUNTED = (
     "a noisy count of the records and every release of the run keep together to one mu, whatever the count is "
@@ -76,7 +76,7 @@ class Plan(RunSpec):
         """Who can look, in this spec."""
         if self.spec.parties == 1:
             return (Eavesdropper(), Public())
-        if self.spec.policy.trust in ON_GRAPH:
+        if self.spec.policy.mode.on_graph:
             return (Eavesdropper(), Peer(party=self.spec.tree(0).root), Public())
         if self.spec.shape == "peer":
             return (Eavesdropper(), Peer(party=0), Public())
@@ -97,7 +97,7 @@ class Plan(RunSpec):
         query = PrivacyQuery(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
         spec, declaration = self.spec, self.algorithm.releases
         candidates: list[Callable[[], Theorem]] = []
-        if spec.policy.trust not in ON_GRAPH:  # what they prove is for whoever sees all sums, or all messages
+        if not spec.policy.mode.on_graph:  # what they prove is for whoever sees all sums, or all messages
             candidates += self.algorithm.theorems(spec, query)
         participation = spec.schedule.participation(party, spec.rounds, spec.parties)
         if isinstance(participation, Independent):
@@ -310,7 +310,7 @@ def plan(
             f"plan(schedule=...): {type(algorithm).__name__} needs every node in every round; use Everyone()."
         )
     trust = trust or choose_trust(problem.parties)
-    most = max(0, problem.parties - (2 if sums_in_steps(trust) else 1))
+    most = max(0, problem.parties - (2 if mode_of(trust).sums_in_steps else 1))
     if not 0 <= colluders <= most:
         raise InputError(
             f"plan(colluders={colluders}): between 0 and {most} of {problem.parties} parties may collude under "
@@ -331,7 +331,7 @@ def plan(
         noise=noise if isinstance(noise, Mapping) else dict.fromkeys(names, noise or GaussianNoise(multiplier=1.0)),
         sampler=sampler or Seeded(0),
         trust=trust,
-        shares=1 if trust == "tree" else max(1, problem.parties - colluders - 1),
+        shares=1 if mode_of(trust).has_open_tree else max(1, problem.parties - colluders - 1),
         equal_noise=equal == "noise",
         sampler_chosen=sampler is not None,
         shape=shape,

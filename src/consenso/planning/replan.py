@@ -32,7 +32,7 @@ def replan(card: Card) -> Plan:
         return plan(
             problem,
             told.pop("algorithm"),
-            trust=card.trust,  # type: ignore[arg-type]
+            trust=card.trust,
             topology=None if edges is None else Topology.from_edges(problem.parties, edges),
             sampler=Seeded(0) if card.simulation else Safe(),
             **told,

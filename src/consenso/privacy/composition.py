@@ -16,7 +16,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from consenso.conventions import ON_GRAPH
 from consenso.errors import PreconditionError, write_count
 from consenso.privacy.accountants import excess
 from consenso.privacy.declarations import Declaration
@@ -35,7 +34,7 @@ from consenso.privacy.events import (
 from consenso.privacy.events import Mixture as MixtureEvent
 from consenso.privacy.graph_views import count_hiding, seen_stretches
 from consenso.privacy.observers import Eavesdropper, Server
-from consenso.privacy.release import Release, sums_in_steps
+from consenso.privacy.release import Release
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Stretch, insiders, largest_bounds
 from consenso.privacy.theorems import Composition, SumsOnGraph
 from consenso.schedules import Certain, Everyone, Independent, OncePerPass, Participation
@@ -48,12 +47,12 @@ def sight(spec: RunSpec, query: PrivacyQuery, release: Release) -> Sight:
     if spec.shape == "peer":
         return "each"
     on_the_wire = isinstance(query.observer, Eavesdropper | Server)
-    trust = spec.policy.trust
+    mode = spec.policy.mode
     if release.at == "party":
-        return "each" if on_the_wire and trust != "secure-sum" else "sum"
-    if trust == "curator" and on_the_wire and spec.parties > 1:
+        return "each" if on_the_wire and not mode.has_secure_sum else "sum"
+    if mode.noise_at_hub and on_the_wire and spec.parties > 1:
         return "exact"
-    return "each" if trust == "local" and on_the_wire else "sum"
+    return "each" if mode.noise_on_messages and on_the_wire else "sum"
 
 
 def knows_sample(spec: RunSpec, query: PrivacyQuery) -> bool:
@@ -63,7 +62,7 @@ def knows_sample(spec: RunSpec, query: PrivacyQuery) -> bool:
     """
     if spec.shape == "peer":
         return True
-    return isinstance(query.observer, Eavesdropper | Server) and not sums_in_steps(spec.policy.trust)
+    return isinstance(query.observer, Eavesdropper | Server) and not spec.policy.mode.sums_in_steps
 
 
 def compose_all(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> Composition | SumsOnGraph:
@@ -76,13 +75,13 @@ def compose_all(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) ->
 
 def _state(spec: RunSpec, query: PrivacyQuery, released: Event, why: str) -> Composition | SumsOnGraph:
     """The theorem that an observer's events were composed by."""
-    if spec.policy.trust not in ON_GRAPH:
+    if not spec.policy.mode.on_graph:
         return Composition(released=released, unit=query.unit, adjacency=query.adjacency, why=why)
     return SumsOnGraph(
         released=released,
         hiding=min(count_hiding(spec, query, round_) for round_ in range(spec.rounds)),
         nodes=spec.parties,
-        masked=spec.policy.trust == "masked-sum",
+        masked=spec.policy.mode.has_masks,
         unit=query.unit,
         adjacency=query.adjacency,
     )
@@ -105,7 +104,7 @@ class Uses:
         return [(stretch, self._of(stretch)) for stretch in found]
 
     def _of(self, stretch: Stretch) -> Event:
-        on_tree = self._setting.policy.trust == "tree"
+        on_tree = self._setting.policy.mode.has_open_tree
         hiding = count_hiding(self._setting, self._view, stretch.first) if on_tree else 0
         key = (stretch.releases, stretch.multipliers, hiding)
         if key not in self._cache:
@@ -227,19 +226,19 @@ def _add_noise_of_sum(
         raise PreconditionError(
             f"Release {release.name!r} is made in parts, which adds up for Gaussian noise only; use GaussianNoise."
         )
-    if policy.trust == "tree" and isinstance(event, Gaussian):
+    if policy.mode.has_open_tree and isinstance(event, Gaussian):
         return sum_releases(event, count_hiding(spec, query, round_))
-    if release.at == "sum" and sums_in_steps(policy.trust) and isinstance(event, Gaussian):
+    if release.at == "sum" and policy.mode.sums_in_steps and isinstance(event, Gaussian):
         # Noise shares: what remains is what the honest others added (docs/privacy.md, "Noise shares").
-        masked = policy.trust == "masked-sum"
+        masked = policy.mode.has_masks
         others = (count_hiding(spec, query, round_) if masked else spec.parties - insiders(spec, query)) - 1
         if others < 1:
             return Unbounded("no honest party is left whose noise share could hide this one")
         event = Gaussian(event.std * (others / policy.shares) ** 0.5, event.sensitivity, event.excess)
     in_the_sum = sight(spec, query, release) == "sum"
     # That this party is in every round does not say so of the others: in one round of a cyclic order it is alone.
-    everyone = isinstance(spec.schedule, Everyone)
-    if in_the_sum and release.at == "sum" and policy.trust == "local" and everyone and isinstance(event, Gaussian):
+    everyone = isinstance(spec.schedule, Everyone) and policy.mode.noise_on_messages
+    if in_the_sum and release.at == "sum" and everyone and isinstance(event, Gaussian):
         return sum_releases(event, max(1, spec.parties - insiders(spec, query)))
     return event
 
@@ -306,7 +305,7 @@ def _count_entered(
             f"Theorem P: the noise of {release.name!r} is kept by the parties, so a sampled party can be "
             "recognised later; use an algorithm whose noise is on the sum."
         )
-    if spec.policy.trust == "local":
+    if spec.policy.mode.noise_on_messages:
         raise PreconditionError(
             f"Theorem P: the noise on the sum of {release.name!r} depends on how many took part; use a "
             "curator or a secure sum, whose noise does not."

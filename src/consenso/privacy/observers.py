@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from consenso.conventions import ON_GRAPH, Trust
 from consenso.errors import InputError
+from consenso.trust import Trust, mode_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +138,10 @@ def choose_observer(trust: Trust) -> Observer:
     Under local trust and on a graph that is whoever reads every message, under a secure sum the server. A trusted
     curator leaves those to whom it shows the model.
     """
-    if trust == "local" or trust in ON_GRAPH:
-        return Eavesdropper()
-    return Server() if trust == "secure-sum" else Public()
+    mode = mode_of(trust)
+    if mode.noise_at_hub:
+        return Public()
+    return Server() if mode.has_secure_sum else Eavesdropper()
 
 
 def members(observer: Observer) -> frozenset[int]:

@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.conventions import ON_GRAPH
 from consenso.errors import InputError
 from consenso.problem import Adjacency, Unit
 
@@ -23,11 +22,6 @@ HUB = 2**62  # the hub draws as a party that no federation has, the same however
 
 
 _SCOPES = ("record_add_remove", "record_replace_one", "party_add_remove", "party_replace_one")
-
-
-def sums_in_steps(trust: str) -> bool:
-    """Whether parties put noise on their own contributions, answer in every round and add up whole steps of a grid."""
-    return trust == "secure-sum" or trust in ON_GRAPH
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.clipping import shorten
-from consenso.conventions import Trust
 from consenso.errors import InputError, StepError, UndeclaredReleaseError, write_count
 from consenso.privacy.noise import Noise
-from consenso.privacy.release import COIN_STREAM, HUB, NOISE_STREAM, Amount, Release, sums_in_steps
+from consenso.privacy.release import COIN_STREAM, HUB, NOISE_STREAM, Amount, Release
 from consenso.privacy.samplers import Key, Sampler
 from consenso.public_facts import PublicFacts
+from consenso.trust import Trust, TrustMode, mode_of
 
 # Values that may be sent: they went through a releaser, or depend on rows through such values only.
 Released = NewType("Released", NDArray[np.float64])
@@ -135,6 +135,11 @@ class ReleasePolicy:
     equal_noise: bool  # one scale for all parties (that of the largest bound), instead of each its own
     probe: Probe | None = None
 
+    @property
+    def mode(self) -> TrustMode:
+        """What the trust means."""
+        return mode_of(self.trust)
+
     def noise_for(self, name: str) -> Noise:
         """The noise of a release."""
         if name not in self.noise:
@@ -198,9 +203,9 @@ def open_releaser(
             if policy.probe is not None:
                 policy.probe(facts.round, release, facts.cohort, value, bound)
                 value = np.zeros_like(value)
-            if release.at == "party" or policy.trust == "local":
+            if release.at == "party" or policy.mode.noise_on_messages:
                 return Released(add_noise(release, value, bound, share, key(index, repetition)))
-            if sums_in_steps(policy.trust):
+            if policy.mode.sums_in_steps:
                 value = add_noise(release, value, bound, share, key(index, repetition), split=policy.shares)
             return pending.add(SumTerm(release, index, repetition, value, bound, share))
 
@@ -269,7 +274,7 @@ def prepare_compiled(
         or release.adaptive
         or release.parts
         or release.perturbs_objective
-        or policy.trust != "local"
+        or not policy.mode.noise_on_messages
         or policy.probe is not None
     ):
         raise UndeclaredReleaseError(
@@ -319,7 +324,7 @@ def open_sum(
     """The sum of all contributions, (size,). Under a trusted curator this is where its noise is added."""
     release, bound, share = contribution.release, contribution.bound, contribution.share
     total: Array = contribution.value.sum(axis=0)
-    if policy.trust != "curator":
+    if not policy.mode.noise_at_hub:
         return total
     noise = policy.noise_for(release.name)
     sensitivity, entry = _price(policy, facts, release, largest[release.name], bound, share)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from consenso.conventions import TRUSTS
 from consenso.errors import ConsensoError, InputError
 from consenso.privacy.card.document import FORMATS, SIMULATION, Card, digest, is_simulation, read
 from consenso.privacy.card.entry import Entry, read_entry
@@ -22,6 +21,7 @@ from consenso.privacy.card.renamed import rename_card
 from consenso.privacy.card.withdrawn import withdrawn
 from consenso.privacy.relations import check_claim
 from consenso.problem import Adjacency
+from consenso.trust import modes
 
 TOLERANCE = 1e-9
 _COSTS = frozenset({"epsilon", "rho", "mu", "excess", "least", "median", "most"})
@@ -94,7 +94,7 @@ def _shape(card: Mapping[str, Any]) -> Iterator[Check]:
     if not wanted <= card.keys():
         return
     yield _check("format", card["format"] in FORMATS, f"this version checks the formats {', '.join(map(str, FORMATS))}")
-    yield _check("trust", card["trust"] in TRUSTS, f"trust is one of {', '.join(TRUSTS)}")
+    yield _check("trust", card["trust"] in modes(), f"trust is one of {', '.join(modes())}")
     yield _check("sampler", isinstance(card["sampler"], str), "it is not a text")
     yield _check("algorithm", isinstance(card["algorithm"], str), "it is not a text")
     for name in ("parameters", "data", "versions"):

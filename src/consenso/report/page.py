@@ -23,15 +23,9 @@ from consenso.report.promised import (
 )
 from consenso.report.reading import RunFiles, read_run
 from consenso.study.rounds import rounds_text
+from consenso.trust import mode_of
 
 FILE = "report.html"
-_WHERE = {
-    "local": "every party adds noise to what it sends",
-    "secure-sum": "only sums of what the parties send can be read, and each party adds a share of the noise",
-    "tree": "no server: sums go along a tree of peers, each of whom adds its own noise",
-    "masked-sum": "no server: masked sums go along a tree of peers, each of whom adds a share of the noise",
-    "curator": "whoever adds up the parties' values is trusted and adds the noise",
-}
 
 
 def write_report(folder: str | Path, path: str | Path | None = None) -> Path:
@@ -87,7 +81,7 @@ def _lead(run: RunFiles) -> str:
     )
     return (
         f"{notice}{shown}<p>Trained by <strong>{escape(card.algorithm)}</strong> ({escape(_rounds(run))}); "
-        f"{_WHERE[card.trust]}.</p>"
+        f"{mode_of(card.trust).clause}.</p>"
     )
 
 

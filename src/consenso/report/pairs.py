@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from consenso.conventions import ON_GRAPH
 from consenso.pages import table
 from consenso.planning.pairs import QUANTILES, PairCosts, pair_costs
 from consenso.planning.plan import Plan
@@ -12,11 +11,6 @@ from consenso.report.words import show_epsilon
 
 DRAWN = 12  # graphs of up to so many nodes are drawn for each of them
 LARGEST = 300  # nodes of a graph that is drawn at all
-_WHY = {
-    "tree": "A node is hidden among its branch of the tree: the guarantee for a pair is tight.",
-    "masked-sum": "Masks hide everything but the total, so all pairs are alike.",
-    "local": "No credit is proved for distance in gossip: a pair pays for every message of its node.",
-}
 
 
 def pairs_section(run: RunFiles) -> str:
@@ -39,12 +33,12 @@ def pairs_section(run: RunFiles) -> str:
 
 def is_on_graph(plan: Plan) -> bool:
     """Whether parties see each other's messages, so that pairs of them matter."""
-    return plan.spec.topology is not None and (plan.spec.shape == "peer" or plan.spec.policy.trust in ON_GRAPH)
+    return plan.spec.topology is not None and (plan.spec.shape == "peer" or plan.spec.policy.mode.on_graph)
 
 
 def reason_of(plan: Plan) -> str:
     """What the guarantee of a pair rests on."""
-    return _WHY[plan.spec.policy.trust]
+    return plan.spec.policy.mode.pairs
 
 
 def pairs_table(costs: PairCosts) -> str:
@@ -74,7 +68,7 @@ def nearest_observer(costs: PairCosts, node: int) -> int:
 
 def _chosen(plan: Plan, costs: PairCosts) -> list[int]:
     """Whose view is drawn: everybody's, where views differ and nodes are few; else that of some."""
-    if plan.spec.policy.trust != "tree":
+    if not plan.spec.policy.mode.has_open_tree:
         return [0]
     if len(costs.observers) <= DRAWN:
         return list(range(len(costs.observers)))

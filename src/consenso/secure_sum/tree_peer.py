@@ -23,7 +23,6 @@ import numpy as np
 
 from consenso.algorithms.shape import Finishes
 from consenso.arrays import Array
-from consenso.conventions import ON_GRAPH
 from consenso.engine.checkpoint import fingerprint
 from consenso.engine.codec import MessageError, RecordSchema, decode, decode_values, encode, encode_values
 from consenso.engine.fixed_point import Words, check
@@ -69,7 +68,7 @@ class TreePeer:
         self.plan, self.index, self.disk = plan, party, disk
         self.neighbours = tuple(int(other) for other in spec.topology.neighbors(party))
         self._signatures, self._mutex = signatures, threading.RLock()
-        masked = spec.policy.trust == "masked-sum"
+        masked = spec.policy.mode.has_masks
         self._partners = tuple(int(other) for other in spec.mask_graph.neighbors(party)) if masked else ()
         run = hashlib.sha256(f"{fingerprint(plan)} {disk.run}".encode()).digest()
         contributor = EdgeContributor(plan, run, self._read_keys if masked else None)
@@ -333,7 +332,7 @@ def _total(round_: int) -> str:
 def check_tree(plan: Plan) -> None:
     """Refuse what peers cannot sum along a tree, before anything starts."""
     spec = plan.spec
-    if spec.policy.trust not in ON_GRAPH:
+    if not spec.policy.mode.on_graph:
         raise InputError(
             f"{type(plan.algorithm).__name__}: trust={spec.policy.trust!r} is not for sums on a graph; set trust to "
             "'tree' or 'masked-sum'."

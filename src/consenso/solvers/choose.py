@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from consenso import registry
-from consenso.conventions import Trust
 from consenso.errors import InputError, PreconditionError
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import Target
@@ -18,6 +17,7 @@ from consenso.privacy.samplers import Sampler
 from consenso.problem import Problem
 from consenso.schedules import Schedule
 from consenso.solvers.request import Request, Rules
+from consenso.trust import Trust
 
 
 def names() -> tuple[str, ...]:

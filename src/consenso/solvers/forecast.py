@@ -22,12 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from consenso.algorithms.noise_levels import FLATTENED, HINGE, LARGEST_SCORE, RESIDUAL, slope_limit
-from consenso.conventions import Trust
 from consenso.privacy.calibrate import Target
 from consenso.problem import Problem
 from consenso.schedules import Schedule
 from consenso.solvers.request import Request
 from consenso.topology import Topology
+from consenso.trust import Trust
 
 # Noise of objective perturbation over that of one Gaussian release, at the published rule.
 OBJECTIVE = 1.3

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from consenso.conventions import ON_GRAPH, Trust
 from consenso.errors import InputError
 from consenso.privacy.calibrate import Mu, PureEpsilon, Target, calibrate_noise
 from consenso.privacy.events import Gaussian
@@ -14,6 +13,7 @@ from consenso.privacy.observers import choose_trust
 from consenso.problem import Problem
 from consenso.schedules import Everyone, Schedule
 from consenso.topology import Topology
+from consenso.trust import Trust, mode_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +38,13 @@ class Request:
     @property
     def gossips(self) -> bool:
         """Whether peers hear their neighbours only; those that sum on their graph learn as around a hub."""
-        return self.topology is not None and self.trust not in ON_GRAPH
+        return self.topology is not None and not (self.trust and mode_of(self.trust).on_graph)
 
     @property
     def adds_own_noise(self) -> bool:
         """Whether every party hides its own records, so that a sum has the noise of all."""
         trust = self.trust or choose_trust(self.problem.parties)
-        return trust in ("local", "tree") and not self.is_central
+        return mode_of(trust).noise_by == "party" and not self.is_central
 
     @property
     def takes_everyone(self) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from consenso.algorithms.shape import PeerAlgorithm
-from consenso.conventions import ON_GRAPH, Trust
 from consenso.errors import InputError
 from consenso.privacy.calibrate import PureEpsilon, Target
 from consenso.problem import Problem
@@ -20,6 +19,7 @@ from consenso.solvers import choose as solvers
 from consenso.solvers.choose import Choice
 from consenso.solvers.request import Request
 from consenso.topology import Topology
+from consenso.trust import Trust, mode_of
 
 #: Consensus ADMM without noise: long steps, and rounds until nothing moves any more.
 EXACT_STEP, EXACT_ROUNDS = 64.0, 150
@@ -83,7 +83,7 @@ def _without_noise(given: PlanningInputs) -> Choice:
     from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 
     loss = given.problem.loss
-    if given.topology is not None and given.trust not in ON_GRAPH:
+    if given.topology is not None and not mode_of(given.trust).on_graph:
         algorithm: Any = DistributedADMM()
     elif math.isfinite(loss.slope_bound + loss.curvature_bound):
         algorithm = PreconditionedFixedPoint(steps=EXACT_ROUNDS - 1, clip=1e6, averaging=False)

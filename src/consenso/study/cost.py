@@ -133,7 +133,7 @@ def _numbers_per_round(plan: Plan) -> float:
     rounds = {0, setting.rounds - 1}
     for round_ in rounds:
         for release in setting.declared(plan.algorithm.releases)(everyone.at(round_)):
-            speakers = 1 if release.at == "sum" and setting.policy.trust == "curator" else setting.parties
+            speakers = 1 if release.at == "sum" and setting.policy.mode.noise_at_hub else setting.parties
             total += release.size * max(1.0, setting.facts.rate * speakers)
     return total / len(rounds)
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.conventions import Trust
 from consenso.engine.run import run
 from consenso.errors import InputError
 from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
@@ -31,14 +30,13 @@ from consenso.study.made_up import draw_weights, make_records
 from consenso.study.privacy import WAYS
 from consenso.study.sources import Records, file_records, model_rows
 from consenso.study.study import Study
+from consenso.trust import without_graph
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 RUNS = 5
 MOST = 20_000  # records of a simulated table
 TESTED = 2000  # made-up records that models are measured on
 Progress = Callable[[int, int], None]
-# Whose noise a sum on a graph carries.
-_AS_FOR_A_HUB: dict[Trust, Trust] = {"masked-sum": "secure-sum", "tree": "local"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +145,7 @@ def _by_rules(study: Study, exact: float, simplest: float) -> float | None:
     plan = study.plan()
     if study.setting.algorithm is not None or plan.spec.shape != "hub":
         return None
-    trust = _AS_FOR_A_HUB.get(plan.spec.policy.trust, plan.spec.policy.trust)
+    trust = without_graph(plan.spec.policy.trust)
     target = study.privacy.target
     assert target is not None
     share = expected_excess(study.problem(), target, trust=trust, schedule=study.setting.schedule).share_lost

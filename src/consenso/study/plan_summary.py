@@ -188,7 +188,7 @@ def _price(made: Plan, step: float, slope: float) -> float:
     many = int(problem.sizes.max()) if problem.unit == "party" else 1
     sensitivity = many * slope * (2 if problem.adjacency == "replace-one" else 1)
     once = theory.price_of_sum(step=step, sensitivity=sensitivity, units=problem.records)
-    return once * (problem.parties if made.spec.policy.trust == "local" else 1)
+    return once * (problem.parties if made.spec.policy.mode.noise_on_messages else 1)
 
 
 def _value_at_zero(problem: Problem) -> float:

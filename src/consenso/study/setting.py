@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from consenso.algorithms.shape import PeerAlgorithm
-from consenso.conventions import ON_GRAPH, TRUSTS, Trust
 from consenso.errors import InputError
 from consenso.privacy.run_spec import Trees
 from consenso.problem import Weighting
@@ -15,6 +14,7 @@ from consenso.schedules import Cyclic, RandomOrder, RandomStopping, RandomWalk, 
 from consenso.study.from_table import build, spell
 from consenso.study.graph import Graph, read_graph
 from consenso.study.keys import MOST, Keys, is_number
+from consenso.trust import Trust, mode_of, modes
 
 Kind = Literal["central", "federated", "decentralized"]
 SplitKind = Literal["equal", "one-per-record", "column", "dirichlet", "sizes"]
@@ -67,12 +67,12 @@ def read_setting(keys: Keys) -> SettingSection | None:
         keys.wrong("kind", "say who holds the data: central, federated or decentralized")
     algorithm, schedule, parties, split = _algorithm(keys), _schedule(keys), _parties(keys), _split(keys)
     many = len(parties) or (split.parties if split is not None else None) or MOST_PARTIES
-    trust = keys.text("trust", _usual_trust(kind, algorithm, schedule, many), choices=TRUSTS)
+    trust = keys.text("trust", _usual_trust(kind, algorithm, schedule, many), choices=modes())
     # In a masked sum a peer that looks is a member of its own coalition.
-    alone = 1 if trust == "masked-sum" else 0
+    alone = 1 if trust is not None and mode_of(trust).has_masks else 0
     section = SettingSection(
         kind=kind or "central",  # type: ignore[arg-type]
-        trust=trust or "local",  # type: ignore[arg-type]
+        trust=trust or "local",
         algorithm=algorithm,
         rounds=_rounds(keys),
         schedule=schedule,
@@ -100,12 +100,13 @@ def _usual_trust(kind: str | None, algorithm: Any | None, schedule: Schedule | N
 
 
 def _check(keys: Keys, section: SettingSection) -> None:
+    mode = mode_of(section.trust)
     _check_shape(keys, section)
     if section.kind == "central":
         for name in ("split", "parties", "topology", "schedule"):
             if name in keys:
                 keys.wrong(name, 'a central setting has one table and one holder; remove it, or set kind = "federated"')
-        if section.trust != "curator":
+        if "central" not in mode.settings:
             keys.wrong("trust", 'whoever holds the one table is its curator; write trust = "curator"')
         return
     if ("parties" in keys) == ("split" in keys):
@@ -115,18 +116,18 @@ def _check(keys: Keys, section: SettingSection) -> None:
             '[setting.split] such as kind = "equal", parties = 20; one of the two',
         )
     if section.kind == "decentralized":
-        if section.trust in ("secure-sum", "curator"):
+        if "decentralized" not in mode.settings:
             keys.wrong("trust", 'peers have no server; write trust = "masked-sum", "tree" or "local"')
         if section.topology is None and not isinstance(section.schedule, RandomWalk) and "topology" not in keys:
             keys.wrong("topology", 'peers talk along a graph; write topology = "ring", or a table with edges')
-    if section.kind != "decentralized" and section.trust in ON_GRAPH:
+    if section.kind != "decentralized" and mode.on_graph:
         keys.wrong("trust", 'sums without a server go along a graph of peers; set kind = "decentralized"')
     for name in ("trees", "masks"):
-        if name in keys and section.trust not in ON_GRAPH[name == "masks" :]:
+        if name in keys and not (mode.has_masks or (mode.on_graph and name == "trees")):
             keys.wrong(name, 'it is for sums along a graph; set trust = "masked-sum", or remove it')
     if section.kind == "federated" and section.topology is not None:
         keys.wrong("topology", 'a federation is a star around its server; remove it, or set kind = "decentralized"')
-    if section.colluders and section.trust not in ("secure-sum", *ON_GRAPH):
+    if section.colluders and not mode.sums_in_steps:
         keys.wrong("colluders", 'only sums share their noise among parties; set trust = "secure-sum" or "masked-sum"')
 
 
@@ -142,9 +143,9 @@ def _check_shape(keys: Keys, section: SettingSection) -> None:
     if isinstance(section.algorithm, PeerAlgorithm):
         if section.kind != "decentralized":
             keys.wrong("algorithm", f'{name} runs on a graph of peers; set kind = "decentralized", or take another')
-        elif section.trust in ON_GRAPH:
+        elif mode_of(section.trust).on_graph:
             keys.wrong("algorithm", f'{name} tells neighbours single values, not sums; set trust = "local"')
-    elif section.kind == "decentralized" and not walks and section.trust not in ON_GRAPH:
+    elif section.kind == "decentralized" and not walks and not mode_of(section.trust).on_graph:
         keys.wrong(
             "algorithm",
             f'{name} has a hub; peers have none, but can sum: set trust = "masked-sum" or "tree", or schedule = '

@@ -13,7 +13,6 @@ from consenso.algorithms.shape import Example
 from consenso.arrays import Array
 from consenso.planning.plan import Plan
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
-from consenso.privacy.release import sums_in_steps
 from consenso.privacy.releaser import PendingSums, SumToken, open_releaser, open_sum
 from consenso.privacy.run_spec import largest_bounds
 from consenso.privacy.samplers import Seeded
@@ -61,7 +60,7 @@ def _answers(made: Plan, example: Example) -> Iterator[tuple[str, Noise, Array, 
         if isinstance(drawn, SumToken):
             shares = pending.take(drawn)
             drawn = open_sum(spec.policy, facts, shares, largest=largest, record=entries.append)[None, :]
-            if sums_in_steps(spec.policy.trust):
+            if spec.policy.mode.sums_in_steps:
                 # n shares of V/(n - c - 1) each make up a little more than the recorded V.
                 drawn = drawn * np.sqrt(spec.policy.shares / spec.parties)
         scale = np.broadcast_to(entries[-1].scale, (len(drawn),))[:, None]

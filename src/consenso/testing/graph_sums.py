@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from consenso.algorithms.shape import Example, HubAlgorithm
-from consenso.conventions import ON_GRAPH
 from consenso.errors import ConsensoError
 from consenso.planning.plan import Plan
 from consenso.privacy.run_spec import Trees
@@ -18,6 +17,7 @@ from consenso.testing.exact_values.cases import Cases, cases_of, plan_of
 from consenso.testing.exact_values.compare import Comparison, NotAffineError, compare
 from consenso.testing.plans import execute, plan_example, shards_of
 from consenso.topology import Topology
+from consenso.trust import mode_of, modes
 
 # What is tried: trust, graph, colluders, noise, trees, who is attacked.
 CASES: tuple[tuple[str, str, str, str, Trees, int], ...] = (
@@ -26,6 +26,8 @@ CASES: tuple[tuple[str, str, str, str, Trees, int], ...] = (
     ("masked-sum", "path", "2", "constant", "one", 3),
 )
 
+_ON_GRAPH = tuple(name for name, mode in modes().items() if mode.on_graph)
+
 
 def place_on_graph(example: Example) -> Example | None:
     """The example without its server; None for an algorithm that cannot be run so."""
@@ -33,7 +35,7 @@ def place_on_graph(example: Example) -> Example | None:
     if not isinstance(example.algorithm, HubAlgorithm) or example.problem.parties < 3:
         return None
     graph = Topology.ring(example.problem.parties)
-    placed = replace(example, trusts=ON_GRAPH, topology=graph, schedules=schedules, variants=())
+    placed = replace(example, trusts=_ON_GRAPH, topology=graph, schedules=schedules, variants=())
     try:
         plan_example(placed)
     except ConsensoError:
@@ -52,7 +54,7 @@ def sums_need_no_server(example: Example) -> None:
         return
     shards = shards_of(example)
     for trust, around, limit in (("masked-sum", "secure-sum", 0.0), ("tree", "local", 1e-9)):
-        colluders = 1 if trust == "masked-sum" else 0
+        colluders = 1 if mode_of(trust).has_masks else 0
         here, _ = execute(plan_example(placed, trust=trust, schedule=Everyone()), shards)
         star = plan_example(placed, trust=around, schedule=Everyone(), topology=None, colluders=colluders)
         there, _ = execute(star, shards)
@@ -77,7 +79,7 @@ def plans_of(example: Example) -> Iterator[tuple[Plan, int, str]]:
 def _cases(example: Example) -> Cases:
     cases = cases_of(replace(example, topology=Topology.ring(example.problem.parties)))
     changed: dict[str, dict[str, Any]] = {
-        "trust": {trust: trust for trust in ON_GRAPH},
+        "trust": {trust: trust for trust in _ON_GRAPH},
         "colluders": {str(count): count for count in range(3)},
         "parties": {"4": 4},
     }

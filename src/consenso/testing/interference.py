@@ -85,7 +85,7 @@ def messages_are_releases(example: Example) -> None:
     for made in settings_of(example):
         spec, algorithm = made.spec, made.algorithm
         declared = [r for round_ in range(spec.rounds) for r in algorithm.releases(spec.facts.at(round_))]
-        if spec.shape == "peer" or spec.policy.trust == "local" or any(r.at == "party" for r in declared):
+        if spec.shape == "peer" or spec.policy.mode.noise_on_messages or any(r.at == "party" for r in declared):
             continue
         execute(replace(made, algorithm=_spy_on(algorithm)), shards_of(example))
 

@@ -19,25 +19,12 @@ from consenso.privacy.card.odds import odds_text
 from consenso.privacy.card.text import facts_text, threat_text
 from consenso.privacy.guarantee import is_useful
 from consenso.privacy.observers import parse
+from consenso.trust import mode_of
 
 if TYPE_CHECKING:
     from consenso.privacy.card.document import Card
 
 OPEN = "To be stated by the curator"
-MODELS = {
-    "curator": "Central",
-    "secure-sum": "Federated",
-    "local": "Local",
-    "tree": "Local",
-    "masked-sum": "Federated",
-}
-TRUSTED = {
-    "curator": "Whoever adds up the parties' values is trusted with the records and adds the noise.",
-    "secure-sum": "Only sums of what the parties send can be read; each party adds a share of the noise.",
-    "tree": "There is no server: sums go along a tree of peers, each of whom adds its own noise.",
-    "masked-sum": "There is no server: masked sums go along a tree of peers, each of whom adds a share of the noise.",
-    "local": "Nobody is trusted: every party adds noise to what it sends.",
-}
 NEIGHBOURS = {
     "replace-one": "one is made from the other by replacing {unit} by any other; the number of records is public",
     "add-remove": "one is made from the other by adding or removing {unit}",
@@ -137,9 +124,9 @@ def _loss(card: Card, entry: Entry) -> dict[str, Any]:
 def _model(card: Card) -> dict[str, str]:
     actors = "; ".join(dict.fromkeys(f"{parse(entry.observer).sentence}" for entry in card.entries))
     return {
-        "model_name": MODELS[card.trust],
-        "model_name_details": threat_text(card) if card.trust == "secure-sum" else TRUSTED[card.trust],
-        "actors": f"{TRUSTED[card.trust]} Observers with a statement of their own: {actors}.",
+        "model_name": mode_of(card.trust).model_name,
+        "model_name_details": threat_text(card) if mode_of(card.trust).has_secure_sum else mode_of(card.trust).sentence,
+        "actors": f"{mode_of(card.trust).sentence} Observers with a statement of their own: {actors}.",
         "release_type": "One release",
         "release_type_details": "Further uses of the same data add to this cost; a ledger keeps account of them.",
         "data_source_type": "Static",

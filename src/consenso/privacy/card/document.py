@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from consenso.conventions import TRUSTS
 from consenso.errors import InputError, PrivacyError, TamperError
 from consenso.privacy.card.depths import Overview
 from consenso.privacy.card.entry import Entry, read_entry
@@ -26,6 +25,7 @@ from consenso.privacy.relations import bounds_of, check_claim
 from consenso.privacy.serial import to_json
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Adjacency
+from consenso.trust import modes
 from consenso.version import __version__
 
 FORMAT = 2
@@ -102,8 +102,8 @@ class Card:
         `kinds` says for how many parties the party of a promise stands (1 where it is not named). `parameters` and
         `data` hold public facts only; frozen dataclasses in them (a loss, a schedule) are spelled out.
         """
-        if trust not in TRUSTS:
-            raise InputError(f"Card.build(trust={trust!r}): trust is one of {', '.join(TRUSTS)}; name one of them.")
+        if trust not in modes():
+            raise InputError(f"Card.build(trust={trust!r}): trust is one of {', '.join(modes())}; name one of them.")
         if not 0 <= delta < 1:
             raise InputError(f"Card.build(delta={delta}): a delta lies in [0, 1); take one far below 1 / records.")
         if sampler.private == is_simulation(sampler.name):

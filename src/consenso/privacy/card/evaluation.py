@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from consenso.privacy.card.deployment import TRUSTED, UNITS, headline, neighbours_text
+from consenso.privacy.card.deployment import UNITS, headline, neighbours_text
 from consenso.privacy.card.depths import Overview, observer_name
 from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.odds import ALARM, event_of, most_caught, odds_text
 from consenso.privacy.card.text import WARNING, cost_text, facts_text, threat_text
 from consenso.privacy.guarantee import is_useful
+from consenso.trust import mode_of
 
 if TYPE_CHECKING:
     from consenso.privacy.card.document import Card
@@ -41,7 +42,7 @@ def questions(card: Card) -> list[tuple[str, str]]:
         caught = most_caught(event_of(entry))
         strength += f" A test with {ALARM:.0%} false alarms finds at most {caught:.1%} of the true cases."
     assumed = dict.fromkeys(each["text"].rstrip(".") for one in card.entries for each in one.assumptions)
-    threat = threat_text(card) if card.trust == "secure-sum" else TRUSTED[card.trust]
+    threat = threat_text(card) if mode_of(card.trust).has_secure_sum else mode_of(card.trust).sentence
     released = {"replace-one": "The number of records is public."}.get(str(card.data.get("adjacency")), "")
     return [
         ("What are epsilon and delta, and how strong is that?", strength),

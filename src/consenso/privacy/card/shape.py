@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from consenso.conventions import PROTECTED, TRUSTS
+from consenso.conventions import PROTECTED
 from consenso.privacy.observers import parse
 from consenso.privacy.relations import RELATIONS
+from consenso.trust import modes
 
 _CARD: dict[str, type] = {
     **dict.fromkeys(("algorithm", "trust", "sampler"), str),
@@ -27,7 +28,7 @@ _ENTRY: dict[str, type] = {
 def check_card(content: Mapping[str, Any]) -> None:
     """Raise ValueError for fields of another kind; units are those of today."""
     _require(content, _CARD)
-    if content["trust"] not in TRUSTS or not 0 <= content["delta"] < 1:
+    if content["trust"] not in modes() or not 0 <= content["delta"] < 1:
         raise ValueError("trust or delta")
     if not content["entries"] or not all(isinstance(name, str) for name in content["versions"].values()):
         raise ValueError("entries or versions")

@@ -7,12 +7,11 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from consenso.conventions import ON_GRAPH
 from consenso.privacy.card.depths import Overview, epsilon_text, observer_name
 from consenso.privacy.card.entry import Entry, round_up
 from consenso.privacy.guarantee import LARGEST_USEFUL, is_useful
-from consenso.privacy.release import sums_in_steps
 from consenso.privacy.threshold import least_threshold
+from consenso.trust import mode_of
 
 if TYPE_CHECKING:
     from consenso.privacy.card.document import Card
@@ -67,7 +66,7 @@ def spread_text(entry: Entry) -> str | None:
 
 def threat_text(card: Card) -> str:
     """Against whom sums protect, and what they need."""
-    if card.trust in ON_GRAPH:
+    if mode_of(card.trust).on_graph:
         return _graph_threat(card)
     semi_honest = "the server follows the protocol but looks at everything it receives (semi-honest)"
     if "sizes" not in card.data or "colluders" not in card.parameters:
@@ -83,7 +82,7 @@ def threat_text(card: Card) -> str:
 
 
 def _graph_threat(card: Card) -> str:
-    if card.trust == "tree":
+    if mode_of(card.trust).has_open_tree:
         return (
             "no server; each peer adds its own noise and learns the sum over each of its branches in the tree and "
             "nothing else of the others (docs/peers.md)."
@@ -152,7 +151,7 @@ def _lines(card: Card) -> Iterator[str]:
     yield from _wrap(f"data: {facts_text(card.data)}")
     yield from _wrap(f"parameters: {facts_text(card.parameters)}")
     yield from _wrap(f"trust: {card.trust}; sampler: {card.sampler}; delta: {card.delta:g}")
-    if sums_in_steps(card.trust):
+    if mode_of(card.trust).sums_in_steps:
         yield from _wrap(f"threat model: {threat_text(card)}")
     yield from _wrap(f"versions: {facts_text(card.versions)}")
 

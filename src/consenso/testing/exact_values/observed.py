@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.conventions import ON_GRAPH
 from consenso.engine.in_process import InProcessEngine
 from consenso.engine.run import coins_of, get_model
 from consenso.engine.step import RoundContext
@@ -19,7 +18,6 @@ from consenso.engine.sums import RoundSum
 from consenso.planning.plan import Plan
 from consenso.privacy.graph_views import find_coalition
 from consenso.privacy.observers import Eavesdropper, Observer, Public, Server, members
-from consenso.privacy.release import sums_in_steps
 from consenso.privacy.releaser import SumToken
 from consenso.privacy.run_spec import PrivacyQuery
 from consenso.shards import Shards
@@ -70,7 +68,7 @@ def observe(plan: Plan, shards: Shards) -> Observed:
     log: list[Seen] = plan.algorithm.log
     log.clear()
     active: list[frozenset[int]] = []
-    on_tree = plan.trust == "tree"
+    on_tree = plan.spec.policy.mode.has_open_tree
     engine = InProcessEngine(make_sum=partial(_LinkSums, log)) if on_tree else InProcessEngine()
     progress = engine.start(plan.algorithm, plan.spec, shards)
 
@@ -146,12 +144,12 @@ def _numbers(message: Any) -> list[Array]:
 
 
 def _sees(plan: Plan, observer: Observer, inside: frozenset[int], seen: Seen, active: Active) -> bool:
-    trust = plan.spec.policy.trust
+    trust = plan.spec.policy.mode
     if seen.kind == "link":
         # Planned colluders tell whoever looks what is on their own links, the public, too.
         ends = {seen.party, plan.spec.tree(seen.round).parents[seen.party]}
         return isinstance(observer, Eavesdropper) or bool(ends & inside)
-    if trust in ON_GRAPH and seen.kind != "model":
+    if trust.on_graph and seen.kind != "model":
         return not isinstance(observer, Public) or bool(inside)  # every node learns the total
     if seen.kind == "model" or isinstance(observer, Public):
         return seen.kind == "model"
@@ -161,7 +159,7 @@ def _sees(plan: Plan, observer: Observer, inside: frozenset[int], seen: Seen, ac
         assert graph is not None
         return not insiders or any(seen.party == i or seen.party in graph.neighbors(i) for i in insiders)
     if not insiders:
-        return seen.kind != "up" or trust != "secure-sum"
+        return seen.kind != "up" or not trust.has_secure_sum
     return bool(insiders & active[seen.round]) if seen.kind == "down" else seen.party in insiders
 
 
@@ -172,7 +170,7 @@ def known_coins(plan: Plan, observer: Observer, active: Active) -> Hashable:
     were), its own rounds for a party, nothing for the public.
     """
     if isinstance(observer, Eavesdropper | Server):
-        return len(active) if sums_in_steps(plan.spec.policy.trust) else active
+        return len(active) if plan.spec.policy.mode.sums_in_steps else active
     insiders = members(observer)
     return tuple((round_, insiders & there) for round_, there in enumerate(active) if insiders & there)
 
@@ -182,7 +180,7 @@ def noise_owners_known(plan: Plan, observer: Observer, attacked: int) -> frozens
 
     On a graph the planned colluders are with every observer.
     """
-    if plan.spec.policy.trust in ON_GRAPH:
+    if plan.spec.policy.mode.on_graph:
         unit, adjacency = plan.problem.unit, plan.problem.adjacency
         query = PrivacyQuery(observer=observer, unit=unit, adjacency=adjacency, party=attacked)
         return find_coalition(plan.spec, query, 0)
