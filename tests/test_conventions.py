@@ -89,6 +89,26 @@ def test_one_function_writes_the_folder_of_a_run() -> None:
     assert writers == {"study/training.py"}
 
 
+# Nouns and other words that end like participles, and the predicate that algorithms of others may have.
+NO_PARTICIPLES = {"damping", "finished", "need", "nothing", "ring", "rounding", "setting", "speed", "widening"}
+PARTICIPLES = re.compile(
+    r"\w+(ed|ing)|told|found|heard|known|kept|seen|given|made|drawn|shown|taken|written|held|sent|chosen|spent|hidden|"
+    r"learnt|left|lost|meant|said|built|met|won"
+)
+
+
+def test_functions_are_verbs() -> None:
+    """No function is called by a participle alone: `check`, not `checked`. A property is a value and may be."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            name = node.name.strip("_")
+            if name in NO_PARTICIPLES or any("property" in ast.unparse(each) for each in node.decorator_list):
+                continue
+            assert not PARTICIPLES.fullmatch(name) or "_" in name, f"{path.relative_to(SOURCE)}: {node.name}"
+
+
 def test_no_class_name_has_two_meanings() -> None:
     """But for the parts that every algorithm or protocol has, and an algorithm whose event has its name."""
     parts = {"Hub", "State", "Up", "Down", "Message", "ObjectivePerturbation"}

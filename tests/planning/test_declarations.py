@@ -115,7 +115,7 @@ def test_what_is_kept_is_what_the_algorithm_declares(cls) -> None:
     example = cls.example()
     made = plan_example(example, rounds=1 if example.rounds == 1 else max(example.rounds, ROUNDS))
     facts = made.spec.facts
-    kept = made.spec.declared(made.algorithm.releases)
+    kept = made.spec.remember(made.algorithm.releases)
     cohorts = [facts.cohort, facts.cohort[:1], facts.cohort[-1:], facts.classes()]
     for cohort in cohorts:
         own = facts.only(cohort)
@@ -161,6 +161,6 @@ def test_a_declaration_that_reads_the_noise_is_asked_every_time() -> None:
 def test_a_copy_asks_again() -> None:
     made = plan_example(ConsensusADMM.example())
     copy = pickle.loads(pickle.dumps(made))
-    assert repr(copy.spec.declared(copy.algorithm.releases)(copy.spec.facts)) == repr(
-        made.spec.declared(made.algorithm.releases)(made.spec.facts)
+    assert repr(copy.spec.remember(copy.algorithm.releases)(copy.spec.facts)) == repr(
+        made.spec.remember(made.algorithm.releases)(made.spec.facts)
     )

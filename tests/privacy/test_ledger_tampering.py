@@ -222,7 +222,7 @@ def test_rows_that_chain_but_make_no_sense_are_found(ledger: Ledger) -> None:
         for ending in ("", ".head"):
             shutil.copy(f"{ledger.path}{ending}", f"{path}{ending}")
         Ledger.open(path).take_over()
-        with storage.writing(path, 10.0) as writer:
+        with storage.open_writer(path, 10.0) as writer:
             writer.append(content)
         fault = verify_file(path).fault
         assert fault is not None

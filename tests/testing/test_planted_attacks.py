@@ -19,7 +19,7 @@ from consenso.schedules import FixedSubset, PoissonSubset
 from consenso.testing import laws
 from consenso.testing.planted.algorithms import ForgetsNoiseOnce
 from consenso.testing.planted.noises import HalfTheNoise, VarianceForDeviation, sampled_parties, sampled_records
-from consenso.testing.planted.noises import attacked as example
+from consenso.testing.planted.noises import plan_attacked as example
 
 
 def refuted(faulty, **effort) -> None:

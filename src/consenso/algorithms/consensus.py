@@ -140,7 +140,7 @@ class ConsensusADMM:
         """Theorem F for whoever sees the means only."""
         if query.adjacency != "replace-one" or self.clip is not None or not isinstance(spec.schedule, Everyone):
             return
-        (release,) = spec.declared(self.releases)(spec.facts)
+        (release,) = spec.remember(self.releases)(spec.facts)
         if sight(spec, query, release) != "sum" or not spec.facts.proxes_end:
             return
 

@@ -222,7 +222,7 @@ def _law(owner: object, spec: RunSpec) -> Literal["gamma-norm", "gaussian"]:
 
 def _find_sensitivity(owner: Perturbed, spec: RunSpec, own: PublicFacts, name: str) -> float:
     """The sensitivity that a node's noise is scaled with."""
-    (release,) = (each for each in spec.declared(owner.releases)(own) if each.name == name)
+    (release,) = (each for each in spec.remember(owner.releases)(own) if each.name == name)
     largest = largest_bounds(spec, owner.releases, own.round)[name]
     return float(np.max(spec.policy.sensitivity(release, own, largest)))
 

@@ -160,7 +160,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
         """The model and the metric."""
         kind, share, x, reach = self._kind(facts), 1.0, hub.x, 0.0
         if kind == "second moment" and self.looks > 1:
-            share = (FIRST_LOOK, 1 - FIRST_LOOK)[self._looked(facts.round)]
+            share = (FIRST_LOOK, 1 - FIRST_LOOK)[self._count_looks(facts.round)]
         elif kind == "gradient":
             share = self._share(hub)
             if self._asks_length(hub):
@@ -183,7 +183,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
         metric, kind = Metric(down.vectors, down.values), self._kind(facts)
         if kind == "targets":
             return state, Up(total=release("targets", target_counts.count_targets(f, self.target_bins)))
-        if kind == "second moment" and self._looked(facts.round) == 0:
+        if kind == "second moment" and self._count_looks(facts.round) == 0:
             return state, Up(total=release("second moment", pack_symmetric(sum_moments(f)), share=down.share))
         told = digest(metric, down.clip)
         if not (state.told == told).all():

@@ -65,7 +65,7 @@ def without_memory(
     schedule = spec.schedule
     if not isinstance(schedule, FixedSubset) or query.unit != "party" or query.adjacency != "replace-one":
         return
-    everyone, declaration = spec.representatives(), spec.declared(declaration)
+    everyone, declaration = spec.representatives(), spec.remember(declaration)
     rounds = [(round_, declared) for round_ in range(spec.rounds) if (declared := declaration(everyone.at(round_)))]
     releases = [release for _, declared in rounds for release in declared]
     if not spec.policy.mode.noise_at_hub or not releases:

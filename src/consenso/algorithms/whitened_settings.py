@@ -93,6 +93,6 @@ class WhitenedSettings:
         sizes = self.counts + self.looks + self.pilot
         return "slopes" if self.pilot and facts.is_before(sizes + 1) and not facts.is_before(sizes) else "gradient"
 
-    def _looked(self, round_: int) -> int:
+    def _count_looks(self, round_: int) -> int:
         """How many second moments were released before a round."""
         return round_ - self.counts

@@ -96,7 +96,7 @@ class WhitenedSteps(WhitenedSettings):
     def _take_moment(self, facts: PublicFacts, hub: Hub, upper: Array) -> Hub:
         problem, least = facts.problem, LEAST
         moment, noise = unpack_symmetric(upper, problem.features), facts.noise["second moment"] / problem.records
-        if self._looked(facts.round) == 0:
+        if self._count_looks(facts.round) == 0:
             noise /= np.sqrt(FIRST_LOOK if self.looks > 1 else 1.0)
             seen = look(moment, noise, NoiseLevels.floor, least * problem.row_bound**2)
             hub = replace(hub, trace=max(seen.trace, 1e-3 * problem.row_bound**2))
@@ -143,7 +143,7 @@ class WhitenedSteps(WhitenedSettings):
         levels = self._levels(facts, hub)
         longest = facts.problem.row_bound / float(np.sqrt(hub.values.min()))
         clip = levels.clip if self.clip is None else self.clip
-        if self._looked(facts.round) + 1 < self.looks:
+        if self._count_looks(facts.round) + 1 < self.looks:
             clip = max(clip, noise_levels.LOOKED_AT)
         clip *= float(np.sqrt(hub.effective))
         if facts.problem.loss.targets == "real":

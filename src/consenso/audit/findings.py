@@ -154,11 +154,11 @@ class Finding:
             return f"{who}: nothing is claimed."
         verdict = "REFUTED" if self.refuted else "not refuted"
         return (
-            f"{who}: claimed epsilon {self.claimed:.4g} at delta {self.delta:g} ({self.theorem}), {self.seen()} "
+            f"{who}: claimed epsilon {self.claimed:.4g} at delta {self.delta:g} ({self.theorem}), {self.say_proof()} "
             f"({self.neighbours}; {self.attack}; {self.method}): {verdict}."
         )
 
-    def seen(self) -> str:
+    def say_proof(self) -> str:
         """What the attack proved, and the one before it where there was one."""
         last = f"at least {self.lower:.4g} with confidence {self.confidence:.6g}"
         if self.first is None:

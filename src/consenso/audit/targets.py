@@ -91,10 +91,10 @@ def watch_of(
     if ("party", "sum") in sights:
         inside = any(release.perturbs_objective for release in releases)
         return Watch(query=query, kind="model" if inside else "filter", deviations=told)
-    return Watch(query=query, kind="ratio", hidden=_hidden(plan, query, event))
+    return Watch(query=query, kind="ratio", hidden=_rests_on_hidden_sample(plan, query, event))
 
 
-def _hidden(plan: Plan, query: PrivacyQuery, event: Event) -> bool:
+def _rests_on_hidden_sample(plan: Plan, query: PrivacyQuery, event: Event) -> bool:
     """Whether the claim rests on the observer's not knowing who was sampled."""
     spec = plan.spec
     participation = spec.schedule.participation(query.party, spec.rounds, spec.parties)

@@ -68,7 +68,7 @@ def show_attacked(attacked: Attacked) -> None:
                 console.print(f"{', '.join(who)}: {text}", highlight=False)
     for finding in attacked.findings:
         if finding.first is not None:
-            console.print(f"{finding.observer}: {finding.seen()}", highlight=False)
+            console.print(f"{finding.observer}: {finding.say_proof()}", highlight=False)
 
 
 def _how(finding: Finding) -> str:

@@ -220,7 +220,7 @@ def _row(name: str, card: Card, observer: str | None) -> dict[str, Any]:
         "observer": observer,
         "trust": card.trust,
         "setting": None,
-        "promised": _promised(card, observer),
+        "promised": _find_epsilon(card, observer),
         "simulation": card.simulation,
         "epsilon": {
             entry.observer.partition(":")[0]: _finite(entry.epsilon)
@@ -231,7 +231,7 @@ def _row(name: str, card: Card, observer: str | None) -> dict[str, Any]:
     }
 
 
-def _promised(card: Card, observer: str | None) -> float | None:
+def _find_epsilon(card: Card, observer: str | None) -> float | None:
     """Epsilon for whom the run was planned, or, where that is not known, for readers of the model."""
     from consenso.study.plan_summary import epsilon_for
 

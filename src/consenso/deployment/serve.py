@@ -90,7 +90,7 @@ class HubService:
                 hub.model(),
                 rounds=hub.round,
                 run=self._run,
-                missing=self._missing(hub),
+                missing=self._list_missing(hub),
             )
             keep_model(self._folder, hub.model_bytes())
             self._star.end(hub.model_bytes(), seconds=self.told.linger)
@@ -105,7 +105,7 @@ class HubService:
         """Give up waiting; the run goes on from its folder when it is started again."""
         self._star.stop()
 
-    def _missing(self, hub: HubRun) -> dict[str, list[int]]:
+    def _list_missing(self, hub: HubRun) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for row in hub.disk.journal():
             for party in row.get("missing", ()):

@@ -87,7 +87,7 @@ class Checkpoint:
 
     def save(self, progress: Progress) -> None:
         """Write a complete round; atomic. What follows from it may be shown when the call returns."""
-        held = self._live.following()
+        held = self._live.draw_tokens()
         self._write(progress, held)
         self._live.confirm(held)
 

@@ -59,7 +59,7 @@ class CompiledCohorts:
         assert isinstance(spec.policy.sampler, Seeded)
         self._algorithm, self._policy, self._step = algorithm, spec.policy, step
         self._seed = np.uint64(spec.policy.sampler.seed)
-        problem, releases = spec.facts.problem, spec.declared(algorithm.releases)(spec.facts)
+        problem, releases = spec.facts.problem, spec.remember(algorithm.releases)(spec.facts)
         # Equal parties share one number (see `Bounds`): then what is declared for all holds for every cohort.
         alike = all(isinstance(release.bounds.at(problem.unit, problem.adjacency), float) for release in releases)
         self._releases = releases if alike else None

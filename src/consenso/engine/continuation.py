@@ -71,12 +71,12 @@ class Continuation:
         if self._tokens.token(self._run) != self._held["now"]:
             # The state was stored, and the process ended before it could say so.
             self.confirm(self._held)
-        following = self.following()
+        following = self.draw_tokens()
         store(following)
         self.confirm(following)
         self._opened = True
 
-    def following(self) -> Held:
+    def draw_tokens(self) -> Held:
         """New tokens, to be stored in one transaction with the state that they belong to; `confirm` them then."""
         return {"before": self._held["now"], "now": secrets.token_hex(16)}
 

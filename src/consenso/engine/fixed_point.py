@@ -105,7 +105,7 @@ class Grids:
     """The grids of one round's sums: of contributions, and of what parties perturbed themselves."""
 
     def __init__(self, spec: RunSpec, declaration: Declaration, round_: int) -> None:
-        self._setting, self._declaration, self._round = spec, spec.declared(declaration), round_
+        self._setting, self._declaration, self._round = spec, spec.remember(declaration), round_
         self._largest = largest_bounds(spec, declaration, round_)
         # Those of the whole federation: what a cohort declares has the bounds of its own members.
         self._releases = {release.name: release for release in self._declaration(spec.representatives().at(round_))}
@@ -153,7 +153,7 @@ def grids_of(spec: RunSpec, declaration: Declaration, round_: int) -> Grids | No
 
 def check(spec: RunSpec, declaration: Declaration) -> None:
     """Refuse a plan whose sums may not fit into 64 bits, or whose noise does not come in shares."""
-    seen, declaration = set(), spec.declared(declaration)
+    seen, declaration = set(), spec.remember(declaration)
     for round_ in range(spec.rounds):
         releases = declaration(spec.representatives().at(round_))
         scales = tuple(spec.policy.noise_for(release.name).scale(1.0, round_) for release in releases)

@@ -57,7 +57,7 @@ class RoundContext:
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """What a cohort releases in this round."""
-        return self.spec.declared(self.algorithm.releases)(facts)
+        return self.spec.remember(self.algorithm.releases)(facts)
 
     def record(self, entries: Iterable[ReleaseRecord], releases: Iterable[Release]) -> None:
         """Hand uses of the releaser to whoever keeps the ledger."""

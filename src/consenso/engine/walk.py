@@ -48,7 +48,7 @@ class CompiledWalk:
         assert isinstance(spec.policy.sampler, Seeded)
         self._rounds, self._setting = rounds, spec
         self._seed = np.uint64(spec.policy.sampler.seed)
-        (release,) = spec.declared(algorithm.releases)(spec.facts)
+        (release,) = spec.remember(algorithm.releases)(spec.facts)
         self._name = release.name
         largest = largest_bounds(spec, algorithm.releases, 0)[release.name]
         sensitivity = spec.policy.sensitivity(release, spec.facts, largest)

@@ -76,7 +76,7 @@ class GaussianRows:
         normals, squares, chances = self.grid
         start = self.constant**2 / looked.last if self.constant else 0.0  # of the constant column, squared, before
 
-        def kept(log: float) -> Array:
+        def shrink_square(log: float) -> Array:
             lengths = start + np.exp(log) * (normals**2 + squares)
             factors: Array = np.minimum(1.0, looked.clip**2 / lengths)
             return factors
@@ -84,11 +84,11 @@ class GaussianRows:
         shown = 1 / self.level**2 - looked.lift / start
 
         def apart(log: float) -> float:
-            return float(chances @ kept(log)) - shown
+            return float(chances @ shrink_square(log)) - shown
 
         low, high = np.log(1e-4), np.log(1e4)
         root = (low if apart(low) <= 0 else high) if apart(low) <= 0 or apart(high) >= 0 else brentq(apart, low, high)
-        return 1 / (float(chances @ (kept(root) * normals**2)) + looked.lift / float(np.exp(root)))
+        return 1 / (float(chances @ (shrink_square(root) * normals**2)) + looked.lift / float(np.exp(root)))
 
     @cached_property
     def grid(self) -> tuple[Array, Array, Array]:

@@ -123,7 +123,7 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         if options.rows_per_person is not None:
             check_cap(owner, options.rows_per_person)
         prior = self._prior(options.start, X.shape[1])
-        known = self._released() if options.goes_on and prior is None else prior
+        known = self._collect_prior() if options.goes_on and prior is None else prior
         terms = terms_of(self, owner, rows if person is None else int(person.max()) + 1)
         if terms.is_private and self.row_bound is None:
             terms = replace(terms, row_bound=bound if known is None else known.rows.row_bound)
@@ -164,7 +164,7 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         terms = terms_of(self, type(self).__name__, batches.shape[0] if people is None else people.count)
         if people is not None:
             terms = replace(terms, unit="person", rows_per_unit=KEPT * int(cap))
-        known = self._released() if options.goes_on else None
+        known = self._collect_prior() if options.goes_on else None
         if known is not None:
             terms = replace(terms, row_bound=known.rows.row_bound, target_bound=known.target_bound)
         return FitRequest(
@@ -200,9 +200,9 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
             raise InputError(
                 f"{owner}.fit(start=...): the model has {start.n_features_in_} columns, and X has {features}."
             )
-        return start._released()
+        return start._collect_prior()
 
-    def _released(self) -> Prior:
+    def _collect_prior(self) -> Prior:
         """What this fit released, for a later one."""
         return Prior(
             rows=self.row_map_,
@@ -222,9 +222,9 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         if not hasattr(self, "row_map_"):
             fit()
             return self
-        before, promised = self._released(), self.guarantee_
+        before, promised = self._collect_prior(), self.guarantee_
         fit()
-        whole = before.average(self._released())
+        whole = before.average(self._collect_prior())
         self._set_model(whole.coefficients, whole.intercepts)
         self._keep_evidence(None)  # each call has told of its own records alone
         self._records_learnt = whole.records

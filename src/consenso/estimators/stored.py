@@ -212,7 +212,7 @@ def open_rows(
         estimator.n_features_in_ = int(X.shape[1])
         people = None if users is None else read_people(owner, users, len(X), rows_per_person)
         weights = None if people is None else people.spread(len(X))
-        return _checked(ArrayBatches(X, coding.code(targets, 0), weights)), people
+        return _check(ArrayBatches(X, coding.code(targets, 0), weights)), people
     if isinstance(X, LibsvmFiles):
         return _open_libsvm(estimator, X, y, coding, users), None
     frames = None if _is_dask(X) else open_frames(X)
@@ -235,7 +235,7 @@ def open_rows(
     if frames is None:
         return DaskBatches(X, features, y, coding), None
     weights = None if people is None else people.spread(frames.rows)
-    return _checked(FrameBatches(frames, features, y, coding, weights)), people
+    return _check(FrameBatches(frames, features, y, coding, weights)), people
 
 
 def _find_people(owner: str, frames: Frames | None, y: str, users: Any, rows_per_person: int) -> People:
@@ -269,7 +269,7 @@ def _dask_kinds(frame: Any) -> dict[str, bool]:
     return {str(name): getattr(kind, "kind", "O") in "biuf" for name, kind in frame.dtypes.items()}
 
 
-def _checked(batches: RowBatches) -> RowBatches:
+def _check(batches: RowBatches) -> RowBatches:
     batches.fingerprint()
     check_batches(batches)
     return batches

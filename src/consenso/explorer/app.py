@@ -42,7 +42,7 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
     # Another page of the same browser can reach loopback; it does not know this token.
     token = secrets.token_urlsafe(32)
 
-    async def asked(request: Request) -> dict[str, Any]:
+    async def read_request(request: Request) -> dict[str, Any]:
         if request.headers.get("x-consenso-token") != token:
             raise InputError("This request does not come from the page of the explorer; reload it.")
         body = await request.body()
@@ -67,22 +67,22 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
         return HTMLResponse(shown, headers={"Cache-Control": "no-store"})
 
     async def plan(request: Request) -> Response:
-        content = await asked(request)
-        return JSONResponse(await run_in_threadpool(lambda: _plain(promised(change_study(content)))))
+        content = await read_request(request)
+        return JSONResponse(await run_in_threadpool(lambda: _plain(show_plan(change_study(content)))))
 
     async def expect(request: Request) -> Response:
-        content = await asked(request)
-        found = await run_in_threadpool(lambda: expected(change_study(content)))
+        content = await read_request(request)
+        found = await run_in_threadpool(lambda: show_forecast(change_study(content)))
         return JSONResponse(_plain(found))
 
     async def look(request: Request) -> Response:
-        content = await asked(request)
+        content = await read_request(request)
         node = node_of(content)
         content.pop("node", None)
         return JSONResponse(await run_in_threadpool(lambda: _plain(view_of(change_study(content), node))))
 
     async def write(request: Request) -> Response:
-        content = await asked(request)
+        content = await read_request(request)
 
         def save() -> dict[str, str]:
             made = change_study(content)
@@ -113,7 +113,7 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
     return app
 
 
-def promised(study: Study) -> dict[str, Any]:
+def show_plan(study: Study) -> dict[str, Any]:
     """The plan of a study, its table of observers, and how many of 100 attackers whom it is for can be right."""
     found = outlook(study)
     scope = (found.card.data["unit"], found.card.data["adjacency"])
@@ -122,7 +122,7 @@ def promised(study: Study) -> dict[str, Any]:
     return {**found.to_json(), "table": table_html(found.card), "odds": odds}
 
 
-def expected(study: Study) -> dict[str, Any]:
+def show_forecast(study: Study) -> dict[str, Any]:
     """The explorer's main picture: what a study reaches at several budgets, simulated on made-up records."""
     found = forecast(study, EPSILONS, runs=RUNS, most=RECORDS)
     return {**found.to_json(), "svg": curves_of(found).svg(), "note": note_of(found)}

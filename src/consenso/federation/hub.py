@@ -182,7 +182,7 @@ class HubRun:
         told = Round(round=round_, missing=tuple(sorted(set(silent) - set(gathered.counted))))
         row = {"what": "round", "round": round_, "missing": list(told.missing), "releases": book.releases}
         changes: dict[str, Any] = {f"memory/{name}": memory.get(name) for name in before | set(memory)}
-        held = self._live.following()
+        held = self._live.draw_tokens()
         self.disk.commit({**changes, "hub": encode(after), "place": place, LIVE: held}, [row])
         self._live.confirm(held)
         return told

@@ -137,7 +137,7 @@ class _Rounds(Generic[Forms]):
     def _describe_releases(self, round_: int) -> Any:
         one = self.spec.facts.only(self.spec.facts.cohort[:1]).at(round_)
         return tuple(
-            (each.name, each.size, each.times) for each in self.spec.declared(self.plan.algorithm.releases)(one)
+            (each.name, each.size, each.times) for each in self.spec.remember(self.plan.algorithm.releases)(one)
         )
 
     def _rehearse(self, facts: PublicFacts) -> Forms:

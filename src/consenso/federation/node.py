@@ -193,7 +193,7 @@ class Node:
         self._live.open(lambda held: self.disk.commit({LIVE: held}))
 
     def _store(self, changes: dict[str, Any], row: dict[str, Any]) -> None:
-        held = self._live.following()
+        held = self._live.draw_tokens()
         self.disk.commit({**changes, LIVE: held}, [row])
         self._live.confirm(held)
 

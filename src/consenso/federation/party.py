@@ -171,7 +171,7 @@ class Party:
         changes: dict[str, Any] = {MEMORY + name: memory.get(name) for name in before | set(memory)}
         changes |= {f"answer/{stage}": answer, f"asked/{stage}": _digest(body)}
         sent = {"what": "sent", "round": round_, "stage": stage, "bytes": len(answer), "sha256": _digest(answer)}
-        held = self._live.following()
+        held = self._live.draw_tokens()
         self.disk.commit({**making.changes, **changes, "place": place, LIVE: held}, [*making.journal, sent])
         self._live.confirm(held)
         return answer

@@ -185,7 +185,7 @@ def check_contribution(
     """Refuse numbers that no honest party sends: parts of sums have a declared length, and noise does not go far."""
     spec, algorithm = turn.plan.spec, turn.plan.algorithm
     facts = turn.facts.only(np.array([party], dtype=np.int64))
-    declared = {release.name: release for release in spec.declared(algorithm.releases)(facts)}
+    declared = {release.name: release for release in spec.remember(algorithm.releases)(facts)}
     bounds = largest_bounds(spec, algorithm.releases, facts.round)
     for name, value in decode_values(blob, form.schema).items():
         if name.endswith((BOUND, SHARE)) or not isinstance(value, np.ndarray):

@@ -189,7 +189,7 @@ class Walker:
         if over:
             model = np.asarray(algorithm.model(following, after), dtype=np.float64)
             changes["item/model"] = encode_values("Model", {"model": model})
-        held = self._live.following()
+        held = self._live.draw_tokens()
         row = {"what": "step", "round": number, "releases": list(taken.releases)}
         self.disk.commit({**changes, LIVE: held}, [row])
         self._live.confirm(held)

@@ -46,7 +46,7 @@ def check_bounded(algorithm: Any, spec: RunSpec) -> None:
     """Noise is scaled with the bound of the problem's own unit and adjacency, so there must be one."""
     problem, everyone = spec.facts.problem, spec.representatives()
     for round_ in {0, spec.rounds - 1}:
-        for release in spec.declared(algorithm.releases)(everyone.at(round_)):
+        for release in spec.remember(algorithm.releases)(everyone.at(round_)):
             if release.perturbs_objective or np.isfinite(release.bounds.at(problem.unit, problem.adjacency)).all():
                 continue
             if isinstance(spec.policy.noise_for(release.name), NoNoise):

@@ -43,7 +43,7 @@ def with_noise_levels(planned: Plan) -> Plan:
 
 def _noise_level(spec: RunSpec, declaration: Declaration, name: str) -> float:
     """Noise scale of a release where it is first made: on the sum for a sum, else the largest of one party's."""
-    for declared in spec.declared(declaration).over_rounds(spec.representatives()):
+    for declared in spec.remember(declaration).over_rounds(spec.representatives()):
         round_ = declared.first
         everyone = spec.representatives().at(round_)
         for release in declared.releases:

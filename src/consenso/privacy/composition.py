@@ -262,7 +262,7 @@ def amplify(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> Com
         # A party that is in a round is in for all of its releases: they share one coin.
         entered = [_count_entered(spec, query, declaration, release, stretch.first) for release in stretch.releases]
         if entered:
-            rounds.append(repeat(_hidden(entered, query, participation.rate), stretch.count))
+            rounds.append(repeat(_hide_sample(entered, query, participation.rate), stretch.count))
     why = "Theorem P: Poisson sampling with client memory, the sample hidden"
     return _state(spec, query, compose(*rounds), why)
 
@@ -275,7 +275,7 @@ def _sample_records(event: Gaussian, release: Release, query: PrivacyQuery, reco
     """
     if query.unit == "record":
         try:
-            return _hidden([Entered(release, event, 1)], query, release.rate)
+            return _hide_sample([Entered(release, event, 1)], query, release.rate)
         except PreconditionError:
             return reveal_coin(event, release.rate)
     one = float(np.max(release.bounds.at("record", "add-remove")))
@@ -316,7 +316,7 @@ def _count_entered(
     return Entered(release, event, release.times)
 
 
-def _hidden(entered: Sequence[Entered], query: PrivacyQuery, rate: float) -> Event:
+def _hide_sample(entered: Sequence[Entered], query: PrivacyQuery, rate: float) -> Event:
     """Gaussian releases that a unit enters together with probability `rate`, the sample hidden: one sampled Gaussian.
 
     Needs the contributions themselves bounded.

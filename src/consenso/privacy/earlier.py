@@ -61,7 +61,7 @@ class Earlier:
             return cls(noise=GaussianNoise(multiplier=multiplier), **told)  # type: ignore[arg-type]
 
         def event(multiplier: float) -> Event:
-            return at(multiplier)._counted(sampler, adjacency, adjacency)
+            return at(multiplier)._find_event_of_counts(sampler, adjacency, adjacency)
 
         return at(calibrate_noise(event, Mu(mu=mu)))
 
@@ -73,10 +73,10 @@ class Earlier:
         """What one unit went through in all times; `run` is the adjacency that the noise was scaled for."""
         if unit == "party":
             return Unbounded(f"nothing bounds by how much a party moves the {self.name}")
-        counted = self._counted(sampler, run, adjacency)
+        counted = self._find_event_of_counts(sampler, run, adjacency)
         return compose(counted, Gaussian(1.0, 0.0, self.tells)) if self.tells else counted
 
-    def _counted(self, sampler: Sampler, run: Adjacency, adjacency: Adjacency) -> Event:
+    def _find_event_of_counts(self, sampler: Sampler, run: Adjacency, adjacency: Adjacency) -> Event:
         own, seen = self._bound(run), self._bound(adjacency)
         return repeat(self.noise.event(own, seen, _ROUND, sampler, self.size), self.times)
 

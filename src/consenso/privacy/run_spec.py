@@ -54,7 +54,7 @@ class RunSpec(ReleasePolicy):
         """How many parties there are."""
         return self.facts.parties
 
-    def declared(self, declaration: Declaration) -> Declarations:
+    def remember(self, declaration: Declaration) -> Declarations:
         """A declaration that is asked once for rounds that it does not tell apart."""
         if isinstance(declaration, Declarations):
             return declaration
@@ -122,7 +122,7 @@ def stretches(spec: RunSpec, party: int, declaration: Declaration) -> tuple[Stre
 def _stretches(spec: RunSpec, party: int, declaration: Declaration) -> Iterator[Stretch]:
     own = spec.facts.only(np.array([party], dtype=np.int64))
     first, before = 0, None
-    for declared in spec.declared(declaration).over_rounds(own):
+    for declared in spec.remember(declaration).over_rounds(own):
         noises = [spec.policy.noise_for(release.name) for release in declared.releases]
         for round_ in _rounds_of_noise(noises, declared):
             now = declared.releases, tuple(noise.scale(1.0, round_) for noise in noises)
@@ -145,7 +145,7 @@ def largest_bounds(spec: RunSpec, declaration: Declaration, round_: int) -> dict
     problem = spec.facts.problem
     return {
         release.name: float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
-        for release in spec.declared(declaration)(spec.representatives().at(round_))
+        for release in spec.remember(declaration)(spec.representatives().at(round_))
     }
 
 
@@ -190,7 +190,7 @@ def gaussian_draws(spec: RunSpec, declaration: Declaration, name: str) -> Gaussi
 def _find_scales(spec: RunSpec, declaration: Declaration, name: str) -> Iterator[tuple[float, float, int]]:
     """Scale, sensitivity and size of every draw for a release, over the rounds and the kinds of parties."""
     problem, everyone, noise = spec.facts.problem, spec.representatives(), spec.policy.noise_for(name)
-    for declared in spec.declared(declaration).over_rounds(everyone):
+    for declared in spec.remember(declaration).over_rounds(everyone):
         for release in (each for each in declared.releases if each.name == name):
             largest = float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
             sensitivity = np.atleast_1d(spec.policy.sensitivity(release, everyone, largest))

@@ -17,7 +17,7 @@ from consenso.regularizers.regularizer import Regularizer, no_subgradient
 _ROUNDING = 1e-10
 
 
-def _cut(count: int, parameters: Array, v: Array, x: Array) -> None:
+def _clip_entries(count: int, parameters: Array, v: Array, x: Array) -> None:
     """Clip every coordinate, for compiled loops."""
     low, high = parameters[0], parameters[1]
     for j in range(count):
@@ -66,7 +66,7 @@ class Box(Regularizer):
         return np.clip(v, self.low, self.high)
 
     def prox_formula(self, step: float) -> ProxFormula:
-        return ProxFormula(parameters=(self.low, self.high), prox=_cut)
+        return ProxFormula(parameters=(self.low, self.high), prox=_clip_entries)
 
     def subgradient(self, x: Array) -> Array:
         raise no_subgradient(self)

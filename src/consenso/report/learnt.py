@@ -75,14 +75,18 @@ def _coefficients(run: RunFiles) -> str:
     if values.shape[1] > 1:
         rows = [[names[i], classes[int(np.abs(values[i]).argmax())], number_text(size[i])] for i in order]
         return lead + table(["feature", "class it speaks for most", "largest weight"], rows, numbers=frozenset({2}))
-    bars = [(names[i], float(values[i, 0]), _signed(values[i, 0])) for i in order]
+    bars = [(names[i], float(values[i, 0]), _sign(values[i, 0])) for i in order]
     towards = f"weight, to the right towards {classes[1]}" if len(classes) == 2 else "weight"
     ends = _intervals(run.model)
     if ends is None:
         return lead + bar_chart(bars, label=towards, title=f"Largest weights: {towards}")
     shown = [ends[i] for i in order]
     bars = [
-        (f"{name}: {text} ({_signed(low)} to {_signed(high)})", value, "")  # above the bar, where there is room
+        (
+            f"{name}: {text} ({_sign(low)} to {_sign(high)})",
+            value,
+            "",
+        )  # above the bar, where there is room
         for (name, value, text), (low, high) in zip(bars, shown, strict=True)
     ]
     return (
@@ -94,7 +98,7 @@ def _coefficients(run: RunFiles) -> str:
     )
 
 
-def _signed(value: float) -> str:
+def _sign(value: float) -> str:
     """A weight as people read it, with its sign."""
     return f"{'+' if value > 0 else ''}{number_text(float(f'{value:.3g}'))}"
 

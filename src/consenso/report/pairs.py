@@ -19,7 +19,7 @@ def pairs_section(run: RunFiles) -> str:
     if not is_on_graph(plan):
         return ""
     costs = pair_costs(plan, run.card.delta)
-    chosen = _chosen(plan, costs) if plan.spec.parties <= LARGEST else []
+    chosen = _choose_observers(plan, costs) if plan.spec.parties <= LARGEST else []
     drawn = "".join(
         f"<details><summary>as peer {costs.observers[index]} sees it</summary>"
         f"{pair_picture(plan, costs, index)}</details>"
@@ -66,7 +66,7 @@ def nearest_observer(costs: PairCosts, node: int) -> int:
     return min(range(len(costs.observers)), key=lambda index: abs(costs.observers[index] - node))
 
 
-def _chosen(plan: Plan, costs: PairCosts) -> list[int]:
+def _choose_observers(plan: Plan, costs: PairCosts) -> list[int]:
     """Whose view is drawn: everybody's, where views differ and nodes are few; else that of some."""
     if not plan.spec.policy.mode.has_open_tree:
         return [0]

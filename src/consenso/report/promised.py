@@ -137,7 +137,7 @@ def ledger_html(run: RunFiles) -> str:
     series = []
     for balance in balances:
         series.append(
-            Series(name=f"spent, {observer_name(balance.budget.observer)}", x=places, y=_spent(balance, runs))
+            Series(name=f"spent, {observer_name(balance.budget.observer)}", x=places, y=_add_up_costs(balance, runs))
         )
         whole = [balance.budget.epsilon] * len(places)
         series.append(Series(name=f"budget, {observer_name(balance.budget.observer)}", x=places, y=whole, quiet=True))
@@ -151,7 +151,7 @@ def ledger_html(run: RunFiles) -> str:
     return f"<h2>The ledger</h2>{chart}{table(['time', 'run', 'state'], listed)}"
 
 
-def _spent(balance: Balance, runs: tuple[Run, ...]) -> list[float]:
+def _add_up_costs(balance: Balance, runs: tuple[Run, ...]) -> list[float]:
     """What the first runs cost together, for every number of them."""
     found = [0.0]
     for last in range(1, len(runs) + 1):

@@ -72,7 +72,7 @@ class RunFiles:
         for round_ in rounds.tolist():
             largest = largest_bounds(spec, algorithm.releases, round_)
             facts = spec.representatives().at(round_)
-            for release in spec.declared(algorithm.releases)(facts):
+            for release in spec.remember(algorithm.releases)(facts):
                 noise = spec.policy.noise_for(release.name)
                 bound = largest[release.name]
                 if isinstance(noise, NoNoise) or not math.isfinite(bound):

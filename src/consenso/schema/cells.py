@@ -104,6 +104,6 @@ def unknown(codes: IntArray) -> Mask:
     return np.asarray(codes == UNKNOWN, dtype=np.bool_)
 
 
-def missing(codes: IntArray) -> Mask:
+def find_missing(codes: IntArray) -> Mask:
     """Which codes are missing."""
     return np.asarray(codes == MISSING, dtype=np.bool_)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.schema.cells import Cells, Mask, Scale, missing, name_with_indicator, require_filling, unknown
+from consenso.schema.cells import Cells, Mask, Scale, find_missing, name_with_indicator, require_filling, unknown
 from consenso.schema.dates import Date
 
 #: The name of the feature that stands for every category that the schema does not list.
@@ -110,7 +110,7 @@ class Category:
         codes = cells.codes(self.categories)
         if self.strict:
             cells.refuse(unknown(codes), _say_unlisted("categories"))
-        drop = _missing_rows(cells, missing(codes), self.missing)
+        drop = _missing_rows(cells, find_missing(codes), self.missing)
         # Rows to drop land somewhere; the last feature exists in every case.
         block[np.arange(codes.size), np.where(codes < 0, block.shape[1] - 1, codes)] = 1.0
         return drop
@@ -195,7 +195,7 @@ class Label:
         """The targets (rows,) and which rows to drop; an unlisted class is an error, since no target stands for it."""
         codes = cells.codes(self.classes)
         cells.refuse(unknown(codes), _say_unlisted("classes"))
-        drop = _missing_rows(cells, missing(codes), self.missing)
+        drop = _missing_rows(cells, find_missing(codes), self.missing)
         codes = np.maximum(codes, 0)
         return (2.0 * codes - 1.0 if len(self.classes) == 2 else codes), drop
 
@@ -263,7 +263,7 @@ def _position(cells: Cells, names: tuple[str, ...], rule: str, *, strict: bool, 
     codes = cells.codes(names)
     if strict:
         cells.refuse(unknown(codes), _say_unlisted(what))
-    gone = missing(codes)
+    gone = find_missing(codes)
     drop = _missing_rows(cells, gone, rule)
     position = np.where(codes < 0, 0.5, codes / (len(names) - 1))
     position[gone] = {"low": 0.0, "high": 1.0}.get(rule, 0.5)

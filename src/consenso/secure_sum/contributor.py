@@ -39,7 +39,7 @@ class SecureContributor:
     def answer(self, turn: PartyTurn) -> bytes:
         """The answer to one stage; MessageError where the question is not in order, and then nothing is released."""
         client = self._client(turn)
-        with _refusing():
+        with _refuse_as_message():
             if turn.stage == HELLO:
                 answer = self.wire.write_hello(self._sign(client))
             elif turn.stage == ADVERT:
@@ -82,10 +82,10 @@ class SecureContributor:
         """Masked integers and the keys for the next round; only these for a party that has none for this round."""
         at, following = Occasion(round=turn.facts.round), Occasion(round=turn.facts.round + 1)
         if not turn.body:
-            with _refusing():
+            with _refuse_as_message():
                 return self.wire.write_advert(client.advertise(following))
         size = self.wire.call.size
-        with _refusing():
+        with _refuse_as_message():
             call = self.wire.read_call(turn.body[:size], at)
             client.check(call)  # before anything is released
         form, taking_part = turn.form(), turn.takes_part()
@@ -109,7 +109,7 @@ class SecureContributor:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
+def _refuse_as_message() -> Iterator[None]:
     """What the protocol refuses is a message that is refused."""
     try:
         yield

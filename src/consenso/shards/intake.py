@@ -61,7 +61,7 @@ def bound_rows(matrix: Any, bound: float, owner: str) -> tuple[Any, Array, int]:
     long = _long_rows(matrix, squared, bound)
     if not long.size:
         return matrix, squared, 0
-    part = _shortened(matrix[long], bound)
+    part = _shorten(matrix[long], bound)
     squared[long] = squared_norms(part)
     if not (squared[long] <= bound**2).all():
         raise PrivacyError(f"{owner}: a row could not be shortened to row_bound={bound:g}; this is a fault to report.")
@@ -115,7 +115,7 @@ def _square(values: Array) -> tuple[Array, Array]:
     return high, ((front * front - high) + 2 * front * back) + back * back
 
 
-def _shortened(part: Any, bound: float) -> Any:
+def _shorten(part: Any, bound: float) -> Any:
     """Rows scaled to just below the bound; they are divided by their largest entry first, so that nothing overflows."""
     peaks = abs(part).max(axis=1)
     peaks = np.asarray(peaks.toarray() if sparse.issparse(part) else peaks, dtype=np.float64).reshape(-1)

@@ -162,7 +162,7 @@ class _Work:
             beyond = float(self.weights @ (values - loss.value(nearest, self.targets) - dual * (scores - nearest)))
         weighted = slopes * (self.weights if slopes.ndim == 1 else self.weights[:, None])
         left = self.rows.total(weighted) + self.penalty.square * z
-        left += self.penalty.opposing(z, left) if self.penalty.other is None else push
+        left += self.penalty.find_opposing(z, left) if self.penalty.other is None else push
         return _Judged(model=z, objective=objective, gap=max(beyond, 0.0) + float(np.abs(left) @ self.reach(z)))
 
     def reach(self, z: Array) -> Array:

@@ -173,12 +173,12 @@ def counts_share(request: Request, least: float) -> float:
     spectrum /= spectrum.sum()
     constant = (request.constant or 0.0) ** 2 / problem.row_bound**2
 
-    def lost(share: float) -> float:
+    def find_loss(share: float) -> float:
         each = (classes - 1) * noise / (2 * bends * (1 - share))
         told = share / (noise * classes**2 / 2) + constant / each + 1 / gain
         return 1 / told + float(np.sum(gain * spectrum * each / (each + gain * spectrum**2)))
 
-    return min((float(share) for share in np.linspace(least, MOST_COUNTS, 29)), key=lost)
+    return min((float(share) for share in np.linspace(least, MOST_COUNTS, 29)), key=find_loss)
 
 
 def numbers_share(request: Request, least: float) -> float:

@@ -26,7 +26,7 @@ class Penalty:
         """Whether it has to be smoothed."""
         return self.other is not None or bool(self.absolute.any())
 
-    def opposing(self, z: Array, gradient: Array) -> Array:
+    def find_opposing(self, z: Array, gradient: Array) -> Array:
         """The subgradient of the absolute values at z that cancels most of a gradient."""
         pushed: Array = np.where(z == 0, np.clip(-gradient, -self.absolute, self.absolute), np.sign(z) * self.absolute)
         return pushed

@@ -132,7 +132,7 @@ def _numbers_per_round(plan: Plan) -> float:
     total = 0.0
     rounds = {0, setting.rounds - 1}
     for round_ in rounds:
-        for release in setting.declared(plan.algorithm.releases)(everyone.at(round_)):
+        for release in setting.remember(plan.algorithm.releases)(everyone.at(round_)):
             speakers = 1 if release.at == "sum" and setting.policy.mode.noise_at_hub else setting.parties
             total += release.size * max(1.0, setting.facts.rate * speakers)
     return total / len(rounds)

@@ -228,7 +228,7 @@ class Study:
                 return self._shards_of_people(read, range(len(read)))
             return Shards.from_parties(self._problem, [(self._rows(records.X), records.y) for records in read])
         if where != "memory":
-            return self._stored(self.folder / str(self.data.table), 0, client, watch)
+            return self._store(self.folder / str(self.data.table), 0, client, watch)
         records = self._records()
         if self.privacy.unit == "person":
             split = self.setting.split
@@ -286,13 +286,13 @@ class Study:
         else:
             where = Path(file) if path is not None else self.folder / file
             if client is not None or is_stored(where):
-                return self._stored(where, place, client)
+                return self._store(where, place, client)
             records = file_records(self.data, where)
         if self.privacy.unit == "person":
             return self._shards_of_people([records], [place])
         return Shards.from_parties(self._problem, [(self._rows(records.X), records.y)], parties=[place])
 
-    def _stored(self, path: Path, party: int, client: Any = None, watch: Callable[[int], None] | None = None) -> Shards:
+    def _store(self, path: Path, party: int, client: Any = None, watch: Callable[[int], None] | None = None) -> Shards:
         bound, table = self.data.bound, open_table(self.data, path)
         intake: dict[str, Any] = {"bound": bound, "party": party, "watch": watch}
         if self.privacy.unit == "person":

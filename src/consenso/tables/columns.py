@@ -61,7 +61,7 @@ class ArrayColumn:
 
     def numbers(self, missing: frozenset[str]) -> Numbers:
         """The cells as numbers."""
-        gone = self._missing(missing)
+        gone = self._find_missing(missing)
         if self.values.dtype.kind == "U":
             cells = np.where(gone, "nan", np.strings.strip(self.values))
             wrong = _first_unreadable(cells)
@@ -77,24 +77,24 @@ class ArrayColumn:
             return np.zeros(self.values.shape, dtype=np.bool_)
         cells = np.strings.strip(self.values)
         wrong = np.array([_first_unreadable(cells[place : place + 1]) is not None for place in range(cells.size)])
-        return np.asarray(wrong, dtype=np.bool_) & ~self._missing(missing)
+        return np.asarray(wrong, dtype=np.bool_) & ~self._find_missing(missing)
 
     def codes(self, names: Sequence[str], missing: frozenset[str]) -> IntArray:
         """The position of each cell among `names`, else UNKNOWN or MISSING; numbers are compared as numbers."""
         found = np.full(self.values.shape, UNKNOWN, dtype=np.int64)
         for position, name in enumerate(names):
             found[self._equal(name)] = position
-        found[self._missing(missing)] = MISSING
+        found[self._find_missing(missing)] = MISSING
         return found
 
     def identifiers(self, missing: frozenset[str]) -> tuple[NDArray[Any], Mask]:
         """The cells as they are, and which of them are missing."""
         values = np.strings.strip(self.values) if self.values.dtype.kind == "U" else self.values
-        return values, self._missing(missing)
+        return values, self._find_missing(missing)
 
     def distinct(self, limit: int) -> list[str] | None:
         """The different texts of the column in order, or None when there are more than `limit`."""
-        present = self.values[~self._missing(frozenset())]
+        present = self.values[~self._find_missing(frozenset())]
         if self.values.dtype.kind == "U":
             present = np.strings.strip(present)
         found = np.unique(present)
@@ -102,7 +102,7 @@ class ArrayColumn:
             return None
         return [str(item).lower() if isinstance(item, bool) else str(item) for item in found.tolist()]
 
-    def _missing(self, missing: frozenset[str]) -> Mask:
+    def _find_missing(self, missing: frozenset[str]) -> Mask:
         gone = self.absent.copy()
         if self.values.dtype.kind == "f":
             gone |= np.isnan(self.values)
@@ -140,7 +140,7 @@ class SeriesColumn:
         import polars as pl
 
         cells = self.series.str.strip_chars()
-        gone = self._missing(cells, missing)
+        gone = self._find_missing(cells, missing)
         values = cells.cast(pl.Float64, strict=False)
         wrong = (values.is_null() & ~gone).arg_true()
         read: Array = values.fill_null(np.nan).to_numpy()
@@ -152,7 +152,7 @@ class SeriesColumn:
         import polars as pl
 
         cells = self.series.str.strip_chars()
-        wrong: Mask = (cells.cast(pl.Float64, strict=False).is_null() & ~self._missing(cells, missing)).to_numpy()
+        wrong: Mask = (cells.cast(pl.Float64, strict=False).is_null() & ~self._find_missing(cells, missing)).to_numpy()
         return wrong
 
     def codes(self, names: Sequence[str], missing: frozenset[str]) -> IntArray:
@@ -162,22 +162,22 @@ class SeriesColumn:
         cells = self.series.str.strip_chars()
         positions = list(range(len(names)))
         found = cells.replace_strict(list(names), positions, default=UNKNOWN, return_dtype=pl.Int64).to_numpy()
-        gone: Mask = self._missing(cells, missing).to_numpy()
+        gone: Mask = self._find_missing(cells, missing).to_numpy()
         return np.where(gone, np.int64(MISSING), found)
 
     def identifiers(self, missing: frozenset[str]) -> tuple[NDArray[Any], Mask]:
         """The cells as text, and which of them are missing."""
         cells = self.series.str.strip_chars()
-        gone: Mask = self._missing(cells, missing).to_numpy()
+        gone: Mask = self._find_missing(cells, missing).to_numpy()
         return np.asarray(cells.fill_null("").to_list(), dtype=np.str_), gone
 
     def distinct(self, limit: int) -> list[str] | None:
         """The different texts of the column in order, or None when there are more than `limit`."""
         cells = self.series.str.strip_chars()
-        found = cells.filter(~self._missing(cells, frozenset())).unique()
+        found = cells.filter(~self._find_missing(cells, frozenset())).unique()
         return sorted(found.to_list()) if len(found) <= limit else None
 
-    def _missing(self, cells: Any, missing: frozenset[str]) -> Any:
+    def _find_missing(self, cells: Any, missing: frozenset[str]) -> Any:
         return cells.is_null() | cells.is_in(["", *sorted(missing)]).fill_null(False)
 
 

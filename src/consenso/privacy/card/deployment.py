@@ -62,7 +62,7 @@ def registry_record(card: Card, *, name: str | None = None, published: datetime.
             "dp_variant": _variant(card),
             "privacy_loss": _loss(card, entry),
             "deployment_model": _model(card),
-            "accounting": _accounting(card, entry),
+            "accounting": _describe_accounting(card, entry),
             "implementation": _implementation(card),
             "administrative": {"notes": f"Digest of the card: {card.to_json()['digest']}", "registry_authors": [OPEN]},
         },
@@ -135,7 +135,7 @@ def _model(card: Card) -> dict[str, str]:
     }
 
 
-def _accounting(card: Card, entry: Entry) -> dict[str, str]:
+def _describe_accounting(card: Card, entry: Entry) -> dict[str, str]:
     rounds = card.parameters.get("rounds")
     told = f"{rounds} rounds are paid for. " if rounds is not None else ""
     return {

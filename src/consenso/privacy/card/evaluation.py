@@ -54,12 +54,12 @@ def questions(card: Card) -> list[tuple[str, str]]:
         ("Are there other releases of the same data?", OTHERS),
         ("Which algorithm is it, and what proves its guarantee?", f"{card.algorithm}, by {_proof(entry)}."),
         ("What does the proof assume?", f"{'; '.join(assumed) or 'Nothing besides what was checked'}."),
-        ("How are sensitivity and composition handled?", _accounting(card)),
+        ("How are sensitivity and composition handled?", _describe_accounting(card)),
         ("How were hyperparameters chosen?", TUNING),
         ("How useful is the result?", QUALITY),
         ("Is there systemic bias?", BIAS),
         ("Who is trusted (threat model)?", threat),
-        ("Against whom does it not protect?", _unprotected(card)),
+        ("Against whom does it not protect?", _describe_unprotected(card)),
         ("How is the noise drawn? Floating point? Randomness?", _noise(card)),
         ("Are there side channels (time, memory, messages)?", CHANNELS),
         ("Are the data secured before they are protected?", ACCESS),
@@ -96,13 +96,13 @@ def _neighbours(card: Card) -> str:
     return f"{entry.adjacency} ({kind}): {neighbours_text(entry)}."
 
 
-def _accounting(card: Card) -> str:
+def _describe_accounting(card: Card) -> str:
     entry, rounds = headline(card), card.parameters.get("rounds")
     paid = f"{rounds} rounds are paid for, whether they are run or not; " if rounds is not None else ""
     return f"Values are clipped to a bound before noise is added; {paid}epsilon is from {entry.method}."
 
 
-def _unprotected(card: Card) -> str:
+def _describe_unprotected(card: Card) -> str:
     bare = [observer_name(each) for each in dict.fromkeys(e.observer for e in card.entries) if _is_bare(card, each)]
     told = f"Nothing useful is promised against {', '.join(bare)}. " if bare else ""
     left = [note for note in Overview(card=card).notes if note.startswith("not protected")]

@@ -15,7 +15,7 @@ from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import store
 from consenso.privacy.ledger.budgets import Budget, Charges, Scope, charges_json
 from consenso.privacy.ledger.chain import Anchor, ChainFault, ChainRow, check_pin
-from consenso.privacy.ledger.costs import exceeding, refuse_overspending, together
+from consenso.privacy.ledger.costs import find_exceeded, refuse_overspending, together
 from consenso.privacy.ledger.history import History, Run, replay
 from consenso.privacy.ledger.lease import check_host, this_host
 from consenso.privacy.serial import from_json
@@ -116,7 +116,7 @@ class Ledger:
         asked = _events(charges)
         if not run_id.strip():
             raise InputError(f"Ledger.reserve(run_id={run_id!r}): a run has a name; give one that no other run uses.")
-        with store.writing(self.path, self.timeout) as writer:
+        with store.open_writer(self.path, self.timeout) as writer:
             history = _replay(self.path, writer.rows)
             known = history.runs.get(run_id)
             if known is not None:
@@ -136,7 +136,7 @@ class Ledger:
         A scope that `spent` leaves out keeps what was reserved. Spending more than was reserved is recorded in full,
         flagged, and then raises BudgetError. Committing the same content twice is charged once.
         """
-        with store.writing(self.path, self.timeout) as writer:
+        with store.open_writer(self.path, self.timeout) as writer:
             history = _replay(self.path, writer.rows)
             run = _find_run(history, run_id, "commit")
             charged = {**run.reserved, **(_events(spent) if spent is not None else {})}
@@ -144,7 +144,7 @@ class Ledger:
                 row, exceeds = writer.rows[run.closed], run.exceeds
             else:
                 _require_open(run, "commit")
-                exceeds = exceeding(run.reserved, charged, history.budgets)
+                exceeds = find_exceeded(run.reserved, charged, history.budgets)
                 row = writer.append(
                     {
                         "kind": "commit",
@@ -168,7 +168,7 @@ class Ledger:
                 f"Ledger.release(run_id={run_id!r}, nothing_was_released={nothing_was_released!r}): a reservation is "
                 "given back only when nothing left the run; commit what was spent."
             )
-        with store.writing(self.path, self.timeout) as writer:
+        with store.open_writer(self.path, self.timeout) as writer:
             run = _find_run(_replay(self.path, writer.rows), run_id, "release")
             if run.state == "released" and run.closed is not None:
                 row = writer.rows[run.closed]

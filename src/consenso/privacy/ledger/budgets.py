@@ -99,7 +99,7 @@ class Budget:
 Charges = Mapping[Scope, Event]
 
 
-def covering(charges: Charges, budget: Budget) -> list[Event]:
+def find_covering(charges: Charges, budget: Budget) -> list[Event]:
     """The stated costs of a run that may be charged to a budget: that of the same scope, else all that cover it."""
     if budget.scope in charges:
         return [charges[budget.scope]]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from consenso.errors import BudgetError
 from consenso.privacy.events import Event, compose, repeat
 from consenso.privacy.guarantee import Guarantee
-from consenso.privacy.ledger.budgets import Budget, Charges, Scope, covering, explain_uncovered
+from consenso.privacy.ledger.budgets import Budget, Charges, Scope, explain_uncovered, find_covering
 
 # Deltas at which the costs of different parties are compared.
 _LOOKS = (1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-12)
@@ -18,7 +18,7 @@ def charge(charges: Charges, budget: Budget) -> Event:
     """What a run's stated costs charge to a budget, which one of them must cover."""
     from consenso.privacy.accountants import epsilon
 
-    found = covering(charges, budget)
+    found = find_covering(charges, budget)
     # Each of them is a valid cost; ties are broken by text so that every process charges the same one.
     return found[0] if len(found) == 1 else min(found, key=lambda event: (epsilon(event, budget.delta), repr(event)))
 
@@ -33,7 +33,7 @@ def refuse_overspending(run_id: str, before: list[Charges], asked: Charges, budg
     """Raise unless a budget covers all runs before and what a new run asks for."""
     from consenso.privacy.accountants import epsilon
 
-    if not covering(asked, budget):
+    if not find_covering(asked, budget):
         raise BudgetError(
             f"Ledger.reserve(run_id={run_id!r}): the budget {budget} applies and {explain_uncovered(asked, budget)}."
         )
@@ -49,7 +49,7 @@ def refuse_overspending(run_id: str, before: list[Charges], asked: Charges, budg
     )
 
 
-def exceeding(reserved: Charges, charged: Charges, budgets: Iterable[Budget]) -> tuple[str, ...]:
+def find_exceeded(reserved: Charges, charged: Charges, budgets: Iterable[Budget]) -> tuple[str, ...]:
     """Scopes in which more was spent than reserved, at any delta that a budget uses."""
     from consenso.privacy.accountants import epsilon
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from consenso import registry
 from consenso.errors import ConsensoError
-from consenso.privacy.ledger.budgets import Budget, Charges, charges_from_json, covering
+from consenso.privacy.ledger.budgets import Budget, Charges, charges_from_json, find_covering
 from consenso.privacy.ledger.chain import ChainFault, ChainRow, canonical
 
 State = Literal["reserved", "committed", "released"]
@@ -125,5 +125,5 @@ def _run_after(run: Run | None, row: ChainRow, content: dict[str, Any], latest: 
 
 def _check_cover(run: Run, budgets: tuple[Budget, ...]) -> None:
     for budget in budgets:
-        if run.state != "released" and not covering(run.charged, budget):
+        if run.state != "released" and not find_covering(run.charged, budget):
             raise ValueError(f"the run {run.run_id!r} charges nothing to the budget {budget}")

@@ -172,7 +172,7 @@ def read(path: Path, timeout: float, *, thorough: bool = False) -> Snapshot:
 
 
 @contextlib.contextmanager
-def writing(path: Path, timeout: float) -> Iterator[Writer]:
+def open_writer(path: Path, timeout: float) -> Iterator[Writer]:
     """One transaction under the write lock, on a chain that holds; an error inside leaves the ledger as it was."""
     with contextlib.closing(_connect(path, timeout, "rw")) as connection:
         _begin(connection, path, timeout)

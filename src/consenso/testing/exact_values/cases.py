@@ -111,7 +111,7 @@ class Cases:
         usual = dict(self.row())
         return ", ".join(f"{name} {label}" for name, label in row if usual[name] != label) or "as usual"
 
-    def changed(self, most: int) -> Iterator[Row]:
+    def change_rows(self, most: int) -> Iterator[Row]:
         """All rows in which at most so many things are not as usual."""
         names = list(self.choices)
         for count in range(most + 1):
@@ -119,7 +119,7 @@ class Cases:
                 for labels in itertools.product(*(list(self.choices[name])[1:] for name in chosen)):
                     yield self.row(**dict(zip(chosen, labels, strict=True)))
 
-    def covering(self, accepts: Callable[[Row], bool], *, pairs: bool = True) -> Iterator[Row]:
+    def cover_choices(self, accepts: Callable[[Row], bool], *, pairs: bool = True) -> Iterator[Row]:
         """The core, and accepted rows in which every two choices that can stand together do so, few of them.
 
         Greedy: a row begins with the first two choices that were not yet together. Of everything else it gets what

@@ -88,8 +88,8 @@ def rows_of(
         return changes is not None or not (tossed and sampled)  # which takes time
 
     seen: set[str] = set()
-    covering = itertools.chain(cases.covering(accepts, pairs=pairs), cases.long())
-    for row in covering if changes is None else cases.changed(changes):
+    covering = itertools.chain(cases.cover_choices(accepts, pairs=pairs), cases.long())
+    for row in covering if changes is None else cases.change_rows(changes):
         if row not in plans and not accepts(row):
             left_out["refused before anything ran"] += 1
             continue

@@ -209,10 +209,10 @@ class MovesWithTheNumbersOfTheHub(DPSGD):
     def local(self, facts: Any, down: Any, state: Any, f: Any, release: Any) -> Any:
         stretched = f.rmatvec(f.linear_predictor(down.u)) * facts.scales[:, None] * 1e-2
 
-        def moved(name: str, value: Any, **rest: Any) -> Any:
+        def release_moved(name: str, value: Any, **rest: Any) -> Any:
             return release(name, value + stretched, **rest)
 
-        return super().local(facts, down, state, f, cast(Any, moved))
+        return super().local(facts, down, state, f, cast(Any, release_moved))
 
 
 def believes_its_hub(cls: Any, **changes: Any) -> Example:

@@ -20,7 +20,7 @@ from consenso.schedules import Everyone, FixedSubset, Independent
 from consenso.testing.planted.algorithms import prox
 
 
-def attacked(
+def plan_attacked(
     algorithm: Any,
     *,
     parties: int = 4,
@@ -121,7 +121,7 @@ class TakesEverybody(DPSGD):
 
 def sampled_records(algorithm: Any) -> Example:
     """A federation in which records are sampled."""
-    made = attacked(algorithm, noise=1.0, rounds=8, trust="curator", records=3)
+    made = plan_attacked(algorithm, noise=1.0, rounds=8, trust="curator", records=3)
     return replace(made, problem=replace(made.problem, unit="record"))
 
 
@@ -164,4 +164,4 @@ class ShowsItsMemory(DualConsensusADMM):
 
 def sampled_parties(algorithm: Any, schedule: Any) -> Example:
     """A federation in which parties are sampled behind a secure sum."""
-    return attacked(algorithm, parties=10, noise=0.6, rounds=8, schedule=schedule, trust="secure-sum")
+    return plan_attacked(algorithm, parties=10, noise=0.6, rounds=8, schedule=schedule, trust="secure-sum")

@@ -87,14 +87,14 @@ def _beside(name: str, cls: Any) -> Fault:
     return _law(name, laws.non_interference, catcher, "depends on the data", lambda: wrong.small(cls))
 
 
-def _drawn(name: str, noise: Any) -> Fault:
+def _plant_draw(name: str, noise: Any) -> Fault:
     catcher = "law 8, noise has the law that it states"
     return _law(
         name,
         laws.noise_has_its_law,
         catcher,
         "noise of",
-        lambda: noises.attacked(ConsensusADMM(step=0.5), noise=noise),
+        lambda: noises.plan_attacked(ConsensusADMM(step=0.5), noise=noise),
     )
 
 
@@ -115,7 +115,7 @@ def _misuse(name: str, plant: Callable[[Path], None], catcher: str, error: type[
     return Fault(name=name, catcher=catcher, kind="refusal", error=error, message=message, plant=plant)
 
 
-def _undeclared(name: str, cls: Any, message: str) -> Fault:
+def _plant_undeclared(name: str, cls: Any, message: str) -> Fault:
     def plant(folder: Path) -> None:
         laws.engines_agree(wrong.small(cls))
 
@@ -150,9 +150,9 @@ _LIES = "law 11, no message of a hub gains anything"
 _LEDGER, _MASKS = "the ledger", "the client of the secure sum"
 
 FAULTS: tuple[Fault, ...] = (
-    _drawn("noise of half the scale", noises.HalfTheNoise(multiplier=2.0)),
-    _drawn("a variance used as a standard deviation", noises.VarianceForDeviation(multiplier=0.5)),
-    _drawn("noise that is never negative", noises.OneSided(multiplier=2.0)),
+    _plant_draw("noise of half the scale", noises.HalfTheNoise(multiplier=2.0)),
+    _plant_draw("a variance used as a standard deviation", noises.VarianceForDeviation(multiplier=0.5)),
+    _plant_draw("noise that is never negative", noises.OneSided(multiplier=2.0)),
     _beside("noise drawn and not added", wrong.DrawsNoiseAndForgetsIt),
     _beside("noise forgotten in one round", wrong.ForgetsNoiseOnce),
     _beside("one noise for two releases", wrong.OneNoiseForTwo),
@@ -203,8 +203,8 @@ FAULTS: tuple[Fault, ...] = (
         "scale of",
         lambda: wrong.small(ConsensusADMM, noise=noises.ScaleOfTheMoment(multiplier=1.0)),
     ),
-    _undeclared("a release more than declared", wrong.ReleasesOnceMore, "one more"),
-    _undeclared("a release that is not made", wrong.ReleasesWhenItLikes, "made 0 time"),
+    _plant_undeclared("a release more than declared", wrong.ReleasesOnceMore, "one more"),
+    _plant_undeclared("a release that is not made", wrong.ReleasesWhenItLikes, "made 0 time"),
     Fault(
         name="a metric of a lying hub that is believed",
         catcher=_LIES,
@@ -232,10 +232,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     _attack(
         "noise that falls and is stated constant",
-        lambda: noises.attacked(ConsensusADMM(step=0.5), noise=noises.FallingNoise(multiplier=2.0)),
+        lambda: noises.plan_attacked(ConsensusADMM(step=0.5), noise=noises.FallingNoise(multiplier=2.0)),
     ),
-    _attack("half the sensitivity", lambda: noises.attacked(noises.HalfTheSensitivity(step=0.5))),
-    _attack("a bound measured on the records", lambda: noises.attacked(noises.ScaleFromTheData(step=0.5))),
+    _attack("half the sensitivity", lambda: noises.plan_attacked(noises.HalfTheSensitivity(step=0.5))),
+    _attack("a bound measured on the records", lambda: noises.plan_attacked(noises.ScaleFromTheData(step=0.5))),
     _attack(
         "sampling that is claimed and not done",
         lambda: noises.sampled_records(noises.TakesEverybody(clip=0.7, rate=0.2)),

@@ -24,7 +24,7 @@ from consenso.privacy.accountants.costs import (
 from consenso.privacy.events import ZCDP, Bounded, Event, Gaussian
 
 
-def bounded(rho: float) -> Event:
+def simplify_rho(rho: float) -> Event:
     """A Gaussian release in its plainest form: exactly sqrt(2 rho)-GDP."""
     return finite(Bounded(rho), rho)
 
@@ -32,12 +32,12 @@ def bounded(rho: float) -> Event:
 @simplify.register
 def _(event: Gaussian) -> Event:
     shift = ratio(event, "sensitivity", "std")
-    return bounded(0.5 * shift * shift)  # a product that is too large is infinite, a power raises
+    return simplify_rho(0.5 * shift * shift)  # a product that is too large is infinite, a power raises
 
 
 @simplify.register
 def _(event: Bounded) -> Event:
-    return bounded(not_negative(event, "rho"))
+    return simplify_rho(not_negative(event, "rho"))
 
 
 @simplify.register

@@ -26,7 +26,7 @@ from consenso.privacy.accountants.costs import (
     span,
     whole,
 )
-from consenso.privacy.accountants.kinds.gaussian import bounded
+from consenso.privacy.accountants.kinds.gaussian import simplify_rho
 from consenso.privacy.accountants.logarithms import logsumexp
 from consenso.privacy.events import Bounded, Event, Sampled, SampledGroup
 
@@ -137,7 +137,7 @@ def _(event: SampledGroup) -> Event:
     # One record, and all of them: what is left after the checks of both is a group.
     one = simplify(Sampled(event.std, event.contribution, event.rate, event.adjacency))
     if records == 1 or not isinstance(one, Sampled):
-        return bounded(one.rho * records**2) if isinstance(one, Bounded) else one
+        return simplify_rho(one.rho * records**2) if isinstance(one, Bounded) else one
     return SampledGroup(1.0, one.contribution, one.rate, records, one.adjacency)
 
 

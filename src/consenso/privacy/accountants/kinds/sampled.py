@@ -37,7 +37,7 @@ from consenso.privacy.accountants.costs import (
     span,
     whole,
 )
-from consenso.privacy.accountants.kinds.gaussian import bounded
+from consenso.privacy.accountants.kinds.gaussian import simplify_rho
 from consenso.privacy.accountants.logarithms import logsumexp
 from consenso.privacy.accountants.series import exp_less_line
 from consenso.privacy.events import Adjacency, Event, Sampled, SampledFixedSize
@@ -165,7 +165,7 @@ def _(event: Sampled) -> Event:
         raise InputError(f"Sampled(adjacency={event.adjacency!r}): use 'add-remove' or 'replace-one'.")
     if event.rate == 1:
         seen = shift if event.adjacency == "add-remove" else 2 * shift
-        return bounded(0.5 * seen * seen)
+        return simplify_rho(0.5 * seen * seen)
     return finite(Sampled(1.0, shift, float(event.rate), event.adjacency), shift)
 
 
@@ -178,7 +178,7 @@ def _(event: SampledFixedSize) -> Event:
             f"SampledFixedSize(size={size}, population={population}): a sample is at most the population; lower it."
         )
     if size == population:
-        return bounded(2.0 * shift * shift)
+        return simplify_rho(2.0 * shift * shift)
     return finite(SampledFixedSize(1.0, shift, size, population), shift)
 
 
