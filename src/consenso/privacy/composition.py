@@ -33,7 +33,6 @@ from consenso.privacy.events import (
 )
 from consenso.privacy.events import Mixture as MixtureEvent
 from consenso.privacy.graph_views import count_hiding, seen_stretches
-from consenso.privacy.observers import Eavesdropper, Server
 from consenso.privacy.release import Release
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Stretch, insiders, largest_bounds
 from consenso.privacy.theorems import Composition, SumsOnGraph
@@ -46,7 +45,7 @@ def sight(spec: RunSpec, query: PrivacyQuery, release: Release) -> Sight:
     """How an observer sees a release: every party's noisy value, only the sum, or the exact contribution."""
     if spec.shape == "peer":
         return "each"
-    on_the_wire = isinstance(query.observer, Eavesdropper | Server)
+    on_the_wire = query.observer.reads_messages
     mode = spec.policy.mode
     if release.at == "party":
         return "each" if on_the_wire and not mode.has_secure_sum else "sum"
@@ -62,7 +61,7 @@ def knows_sample(spec: RunSpec, query: PrivacyQuery) -> bool:
     """
     if spec.shape == "peer":
         return True
-    return isinstance(query.observer, Eavesdropper | Server) and not spec.policy.mode.sums_in_steps
+    return query.observer.reads_messages and not spec.policy.mode.sums_in_steps
 
 
 def compose_all(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> Composition | SumsOnGraph:
@@ -347,7 +346,7 @@ def _contribution(entered: Entered, query: PrivacyQuery) -> float:
 
 
 def _why(query: PrivacyQuery, participation: Participation) -> str:
-    seen = "every message of the party" if isinstance(query.observer, Eavesdropper | Server) else "what the hub shows"
+    seen = "every message of the party" if query.observer.reads_messages else "what the hub shows"
     if isinstance(participation, Certain):
         return f"adaptive composition of {seen}, {write_count(participation.count, 'participation')}"
     if isinstance(participation, OncePerPass) and participation.rounds % participation.parties == 0:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from consenso.graph_sum import find_component
 from consenso.privacy.declarations import Declaration
-from consenso.privacy.observers import Eavesdropper, Server, members
+from consenso.privacy.observers import members
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Stretch, stretches
 
 
@@ -31,7 +31,7 @@ def find_hiding(spec: RunSpec, query: PrivacyQuery, round_: int) -> frozenset[in
     """The nodes, the party among them, of which the observer sees no more than the sum, noise included."""
     gone = find_coalition(spec, query, round_)
     if spec.policy.mode.has_open_tree:
-        if isinstance(query.observer, Eavesdropper | Server):
+        if query.observer.reads_messages:
             return frozenset((query.party,))
         return spec.tree(round_).component(query.party, gone)
     masks = spec.mask_graph

@@ -7,21 +7,54 @@ server and a party that keeps its own noise) each need their own guarantee.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar
 
 from consenso.errors import InputError
 from consenso.trust import Trust, mode_of
 
 
+class Observer(ABC):
+    """What the rest of the package asks of an observer. A kind is a frozen dataclass with `key`, `name`, `sentence`."""
+
+    #: Whether it reads what parties send, message by message.
+    reads_messages: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """Stable name, as ledgers and cards keep it."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Who it is, in a few words."""
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """Who it is, and what it sees."""
+
+    @property
+    def insiders(self) -> frozenset[int]:
+        """The parties whose own data and noise it knows."""
+        return frozenset()
+
+
 @dataclass(frozen=True, kw_only=True)
-class Eavesdropper:
+class Eavesdropper(Observer):
     """Every message of the run, in both directions, and the final model; nobody's own data or noise."""
+
+    reads_messages = True
 
     @property
     def key(self) -> str:
-        """Stable name, as ledgers and cards keep it."""
         return "eavesdropper"
+
+    @property
+    def name(self) -> str:
+        return "who sees every message"
 
     @property
     def sentence(self) -> str:
@@ -29,13 +62,18 @@ class Eavesdropper:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Server:
+class Server(Observer):
     """Everything the hub receives, and all that follows from it; not a party itself."""
+
+    reads_messages = True
 
     @property
     def key(self) -> str:
-        """Stable name, as ledgers and cards keep it."""
         return "server"
+
+    @property
+    def name(self) -> str:
+        return "the server"
 
     @property
     def sentence(self) -> str:
@@ -43,7 +81,7 @@ class Server:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Peer:
+class Peer(Observer):
     """One party: all that it receives, with its own data, states, noise and coins."""
 
     party: int
@@ -54,8 +92,15 @@ class Peer:
 
     @property
     def key(self) -> str:
-        """Stable name, as ledgers and cards keep it."""
         return f"peer:{self.party}"
+
+    @property
+    def name(self) -> str:
+        return f"party {self.party}"
+
+    @property
+    def insiders(self) -> frozenset[int]:
+        return frozenset((self.party,))
 
     @property
     def sentence(self) -> str:
@@ -63,7 +108,7 @@ class Peer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coalition:
+class Coalition(Observer):
     """Two or more parties that pool all they receive and all they know of themselves."""
 
     parties: tuple[int, ...]
@@ -81,32 +126,37 @@ class Coalition:
 
     @property
     def key(self) -> str:
-        """Stable name, as ledgers and cards keep it."""
         return "coalition:" + ",".join(map(str, self.parties))
 
     @property
+    def name(self) -> str:
+        return f"parties {_join(self.parties)} together"
+
+    @property
+    def insiders(self) -> frozenset[int]:
+        return frozenset(self.parties)
+
+    @property
     def sentence(self) -> str:
-        *first, last = map(str, self.parties)
-        return (
-            f"parties {', '.join(first)} and {last} together, who pool what they are sent and their own data and noise"
-        )
+        return f"parties {_join(self.parties)} together, who pool what they are sent and their own data and noise"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Public:
+class Public(Observer):
     """The final model, and nothing else of the run."""
 
     @property
     def key(self) -> str:
-        """Stable name, as ledgers and cards keep it."""
         return "public"
+
+    @property
+    def name(self) -> str:
+        return "readers of the model"
 
     @property
     def sentence(self) -> str:
         return "whoever sees only the final model"
 
-
-Observer: TypeAlias = Eavesdropper | Server | Peer | Coalition | Public
 
 _ALONE: dict[str, Observer] = {observer.key: observer for observer in (Eavesdropper(), Server(), Public())}
 
@@ -146,9 +196,7 @@ def choose_observer(trust: Trust) -> Observer:
 
 def members(observer: Observer) -> frozenset[int]:
     """The parties whose own data and noise the observer knows."""
-    if isinstance(observer, Peer):
-        return frozenset((observer.party,))
-    return frozenset(observer.parties) if isinstance(observer, Coalition) else frozenset()
+    return observer.insiders
 
 
 def sees_at_least(observer: Observer, other: Observer) -> bool:
@@ -159,6 +207,11 @@ def sees_at_least(observer: Observer, other: Observer) -> bool:
         return isinstance(observer, Eavesdropper)
     # A party knows its own noise, which no eavesdropper does: only a coalition that contains it sees as much.
     return bool(members(other)) and members(other) <= members(observer)
+
+
+def _join(parties: tuple[int, ...]) -> str:
+    *first, last = map(str, parties)
+    return f"{', '.join(first)} and {last}"
 
 
 def _unknown(key: str) -> InputError:

@@ -20,7 +20,6 @@ from consenso.models import Model, save_model
 from consenso.planning.plan import Plan
 from consenso.privacy.card import Card
 from consenso.privacy.ledger import Ledger
-from consenso.privacy.observers import Eavesdropper, Server
 from consenso.schedules import RandomStopping
 from consenso.shards import Shards
 from consenso.shards.cluster import ASSUMPTION
@@ -146,7 +145,7 @@ def is_covered(study: Study, plan: Plan) -> bool:
         return True
     aimed = observer_of(study.privacy, study.setting, study.parties)
     stated = plan.guarantee(aimed, delta).epsilon(delta)
-    watching = [who for who in plan.observers() if isinstance(who, Eavesdropper | Server)]
+    watching = [who for who in plan.observers() if who.reads_messages]
     return all(plan.guarantee(who, delta).epsilon(delta) <= stated * (1 + 1e-9) for who in watching)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from consenso.privacy.card.entry import Entry, round_up
 from consenso.privacy.card.odds import COIN, odds_text, protects, right_of_hundred
 from consenso.privacy.guarantee import LARGEST_USEFUL, is_useful
-from consenso.privacy.observers import Coalition, Peer, parse
+from consenso.privacy.observers import parse
 
 if TYPE_CHECKING:
     from consenso.privacy.card.document import Card
@@ -21,17 +21,11 @@ SIMULATED = "Simulation, not private. With noise that nobody can draw again: "
 NOBODY = "Nobody is protected: no observer has a useful guarantee."
 UNITS = {"record": "one record", "person": "one person", "party": "one party"}
 CHANGES = {"replace-one": "replaced", "add-remove": "there or not", "blanked": "blanked, n public"}
-NAMES = {"public": "readers of the model", "server": "the server", "eavesdropper": "who sees every message"}
 
 
 def observer_name(key: str) -> str:
     """An observer in a few words."""
-    observer = parse(key)
-    if isinstance(observer, Peer):
-        return f"party {observer.party}"
-    if isinstance(observer, Coalition):
-        return f"parties {_join([str(party) for party in observer.parties])} together"
-    return NAMES[key]
+    return parse(key).name
 
 
 def epsilon_text(epsilon: float) -> str:

@@ -169,7 +169,7 @@ def known_coins(plan: Plan, observer: Observer, active: Active) -> Hashable:
     The whole of them for whoever is on the wire (under a secure sum all parties answer, so only how many rounds there
     were), its own rounds for a party, nothing for the public.
     """
-    if isinstance(observer, Eavesdropper | Server):
+    if observer.reads_messages:
         return len(active) if plan.spec.policy.mode.sums_in_steps else active
     insiders = members(observer)
     return tuple((round_, insiders & there) for round_, there in enumerate(active) if insiders & there)
