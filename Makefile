@@ -70,7 +70,7 @@ exact: $(INSTALLED)
 KILLS ?= 1000
 faults: $(INSTALLED)
 	CONSENSO_LONG=1 $(BIN)/python -m pytest tests/deployment/test_faults.py tests/algorithms/test_preconditioned.py \
-	  -k 'killed or attacks_on_a_form'
+	  -k 'killed or to_a_form or attacks_on_a_form'
 	$(BIN)/python -m tests.deployment.kills --kills $(KILLS) --page docs/attacks.md
 
 # Plant every fault, see that it is caught, and list in docs/attacks.md by what; a minute or two.

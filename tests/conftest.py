@@ -54,6 +54,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     share_what_is_compiled()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that take long come first: at the end of a run they would leave the other workers without work."""
+    items.sort(key=lambda item: "slow" not in item.keywords)
+
+
 @pytest.fixture(autouse=True)
 def state_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Tokens of runs without a ledger are kept for one test, not in the home of whoever runs the tests."""

@@ -202,7 +202,7 @@ def test_adult(data_dir):
     of = problem(sizes=np.array([records]))
     of = replace(of, features=features)
     own = Shards.build(of, adult.X, adult.y, [0, records])
-    for budget, accuracy in ((0.1, 81.9), (0.5, 83.5), (1.0, 83.8), (3.0, 84.1)):
+    for budget, accuracy in ((0.1, 81.9), (3.0, 84.1)):
         algorithm = ObjectivePerturbation.rule(of, epsilon=budget, delta=1e-5)
         target = EpsilonDelta(epsilon=budget, delta=1e-5)
         made = plan(of, algorithm, rounds=1, target=target, sampler=Seeded(0))

@@ -135,7 +135,6 @@ def test_peers_and_the_holder_of_the_token_are_killed_at_random(federation, walk
 FOREST = ("ash", "birch", "cedar", "oak", *(f"pine-{number}" for number in range(8)))
 
 
-@pytest.mark.timeout(3600 if LONG else 600)
 def test_nodes_of_a_sum_and_the_root_are_killed_at_random(federation):
     """Four peers and the root among the killed; twelve peers and thirty kills in the long run."""
     rounds, names = (60, FOREST) if LONG else (15, FOREST[:4])
@@ -201,7 +200,7 @@ def test_a_sampled_run_goes_on_without_a_frozen_party_and_without_a_lost_one(fed
     setting = 'schedule = {kind = "poisson", rate = 0.9}'
     made = federation(rounds=300, setting=setting)
     port = free_port()
-    server = made.serve("--patience", "0.5", "--status-port", str(port), "--linger", "10")
+    server = made.serve("--patience", "0.5", "--status-port", str(port), "--linger", "300")
     clients = {name: made.join(name) for name in NAMES}
     until(port, lambda told: told["round"] >= 2)
     clients["birch"].send_signal(signal.SIGSTOP)
@@ -209,7 +208,9 @@ def test_a_sampled_run_goes_on_without_a_frozen_party_and_without_a_lost_one(fed
     clients["cedar"].kill()
     until(port, lambda told: "cedar" in told["missing"])
     clients["birch"].send_signal(signal.SIGCONT)
-    made.wait(server, clients["ash"], clients["birch"])
+    made.wait(clients["ash"], clients["birch"])
+    server.send_signal(signal.SIGTERM)  # it would hold the model ready for the lost one
+    server.wait(300)
     record = json.loads((made.folder / "run" / "run.json").read_text())
     assert set(record["missing"]) >= {"birch", "cedar"}  # on a busy machine the third may be late as well
     assert "no better" in record["guarantee"]
@@ -222,15 +223,17 @@ def test_a_sampled_run_goes_on_without_a_frozen_party_and_without_a_lost_one(fed
 
 
 def test_a_run_that_needs_everybody_waits_for_a_frozen_party(federation):
-    made = federation(rounds=100)
+    made = federation(rounds=10)
     port = free_port()
     server = made.serve("--status-port", str(port))
-    clients = {name: made.join(name) for name in NAMES}
-    until(port, lambda told: told["round"] >= 2)
+    clients = {name: made.join(name) for name in NAMES[:2]}
+    until(port, lambda told: told["parties"]["ash"] == "up")
     clients["ash"].send_signal(signal.SIGSTOP)
-    stood = until(port, lambda told: told["parties"]["ash"] == "down")
+    # The others begin. Without ash they come through the first round at most, which it may have answered.
+    clients["cedar"] = made.join("cedar")
+    stood = until(port, lambda told: (told["parties"]["ash"], told["parties"]["cedar"]) == ("down", "up"))
     time.sleep(0.5)
-    assert until(port, lambda told: True)["round"] == stood["round"] < 100
+    assert stood["round"] <= until(port, lambda told: True)["round"] <= 1
     clients["ash"].send_signal(signal.SIGCONT)
     made.wait(server, *clients.values())
     assert np.array_equal(made.model("run"), made.train())

@@ -313,7 +313,7 @@ def test_entries_of_walks_and_of_single_rounds_are_one_sequence() -> None:
 
 def test_a_walk_is_distributed_as_federated_training_with_one_user_a_round() -> None:
     """A uniform walk and samples of one user have the same law; two coordinates at 1e-4 each: false alarms 2e-4."""
-    seeds, rounds = 2000, 5
+    seeds, rounds = 1000, 5
     problem = Problem(
         loss=Logistic(), regularizer=L2(strength=0.1), features=2, sizes=np.ones(3, int), row_bound=1.0, unit="party"
     )

@@ -38,15 +38,27 @@ def disk(folder: Path, owner: str) -> Disk:
 
 
 def local_plan(name: str):
-    example = discover()[name].example()
-    if "local" not in example.trusts:
-        pytest.skip("its parties add no noise of their own")
-    made = plan_example(example, trust="local")
+    return plan_example(discover()[name].example(), trust="local")
+
+
+def is_served(name: str) -> bool:
+    """Whether its parties add noise of their own and a server runs it."""
+    if "local" not in discover()[name].example().trusts:
+        return False
     try:
-        check_star(made)
+        check_star(local_plan(name))
     except ValueError:
-        pytest.skip("no server runs it")
-    return made
+        return False
+    return True
+
+
+def sent_arrays(made) -> dict[str, np.ndarray]:
+    """What a hub sends first, by field."""
+    down = made.algorithm.down(made.spec.facts, made.algorithm.start(made.spec.facts))
+    return {field: value for field, value in vars(down).items() if isinstance(value, np.ndarray) and value.size}
+
+
+SERVED = [name for name in HUBS if is_served(name)]
 
 
 class Liars:
@@ -75,7 +87,7 @@ class Liars:
         return answers
 
 
-@pytest.mark.parametrize("name", HUBS)
+@pytest.mark.parametrize("name", SERVED)
 def test_a_huge_number_of_one_party_is_refused_and_the_run_goes_on(name: str, tmp_path: Path) -> None:
     made = local_plan(name)
     models = []
@@ -112,16 +124,14 @@ def test_within_its_range_a_party_spoils_the_model_and_is_not_named(tmp_path: Pa
     assert np.linalg.norm(spoiled.model() - honest.model()) > 1
 
 
-@pytest.mark.parametrize("name", HUBS)
+@pytest.mark.parametrize("name", [name for name in SERVED if sent_arrays(local_plan(name))])
 def test_what_a_hub_sends_beyond_the_range_is_refused_before_data_are_touched(name: str, tmp_path: Path) -> None:
     made = local_plan(name)
     down = made.algorithm.down(made.spec.facts, made.algorithm.start(made.spec.facts))
-    arrays = [field for field, value in vars(down).items() if isinstance(value, np.ndarray) and value.size]
-    if not arrays:
-        pytest.skip("its hub sends nothing")
+    field = next(iter(sent_arrays(made)))
     parties = Liars(made, tmp_path, None)
     for huge in (1.01 * largest_number(made.problem), 1e300, -1e300):
-        lie = replace(down, **{arrays[0]: np.full_like(getattr(down, arrays[0]), huge)})
+        lie = replace(down, **{field: np.full_like(getattr(down, field), huge)})
         with pytest.raises(MessageError):
             parties.parties[0].answer(round_=0, stage="step", body=encode(lie), counted=-1)
     assert parties.parties[0].disk.journal() == []
@@ -223,15 +233,20 @@ def test_a_metric_that_no_released_moment_has_is_refused(what: str, tmp_path: Pa
     assert parties.parties[0].answer(round_=algorithm.looks, stage="step", body=good, counted=-1)
 
 
-@pytest.mark.parametrize("field", ["clip", "width", "share"])
-@pytest.mark.parametrize("number", [0.0, -1.0, 5e-324, 1e9, 1e300])
+@pytest.mark.parametrize(
+    ("field", "number"),
+    [
+        (field, number)
+        for field in ("clip", "width", "share")
+        for number in (0.0, -1.0, 5e-324, 1e9, 1e300)
+        if (field, number) != ("share", 5e-324)  # a small share is the hub's loss: its noise grows
+    ],
+)
 def test_a_clip_width_or_share_that_no_honest_hub_names_is_refused(field: str, number: float, tmp_path: Path) -> None:
     made = local_plan("PreconditionedFixedPoint")
     parties = Liars(made, tmp_path, None)
     honest = made.algorithm.down(made.spec.facts, made.algorithm.start(made.spec.facts))
     lie = encode(replace(honest, **{field: number}))
-    if field == "share" and number == 5e-324:
-        pytest.skip("a small share is the hub's loss: its noise grows")
     with pytest.raises(MessageError):
         parties.parties[0].answer(round_=1, stage="step", body=lie, counted=-1)
     assert parties.parties[0].disk.journal() == []

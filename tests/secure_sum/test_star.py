@@ -139,7 +139,7 @@ def test_the_star_opens_the_sum_of_the_local_engine(world: Any, changes: dict[st
     assert not any(done.missing for done in told)
     expected = execute(made, here.shards, one_by_one=True)[0]
     assert np.array_equal(hub.model(), expected)
-    assert star.end(hub.model_bytes(), seconds=20) == tuple(here.names)
+    assert star.end(hub.model_bytes(), seconds=300) == tuple(here.names)
     assert not here.errors
 
 
@@ -237,7 +237,7 @@ def _until_stopped(rounds: Any) -> None:
 def test_a_party_that_leaves_is_done_without_and_comes_back(world: Any) -> None:
     made = of_example(colluders=2, rounds=6)
     here = world(made)
-    hub, star = here.serve(patience=5.0)
+    hub, star = here.serve(patience=15.0)  # many times what the others need on a busy machine
     for party in here.names:
         here.join(party)
     rounds = hub.rounds(star)

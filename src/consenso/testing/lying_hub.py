@@ -46,8 +46,11 @@ class Answered:
     values: tuple[tuple[Release, Array, float], ...] = ()
 
 
-def lies_gain_nothing(example: Example) -> None:
-    """Law 11: no message makes one record move a release by more than declared, or decide what is refused."""
+def lies_gain_nothing(example: Example, *, one_in: int = 1, first: int = 0) -> None:
+    """Law 11: no message makes one record move a release by more than declared, or decide what is refused.
+
+    one_in: of so many lies one is told, beginning with number `first`.
+    """
     if "local" not in example.trusts:
         return
     rng, promised = np.random.default_rng(23), list(_plan_what_is_promised(example))
@@ -60,7 +63,8 @@ def lies_gain_nothing(example: Example) -> None:
             [*pairs(made.problem, unit, adjacency, rng), *_flat(made.problem, unit, adjacency, rng)]
         )
         party = _Questioned(made, example)
-        for what, lie in itertools.islice(_sequences(party.sent, rng), turn % apart, None, apart):
+        start = turn % apart + apart * first
+        for what, lie in itertools.islice(_sequences(party.sent, rng), start, None, apart * one_in):
             _compare(party, next(worlds), what, lie)
 
 

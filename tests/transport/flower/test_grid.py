@@ -117,7 +117,7 @@ class World:
         try:
             for _ in hub.rounds(line):
                 pass
-            assert line.end(hub.model_bytes(), seconds=10) == tuple(self.names)
+            assert line.end(hub.model_bytes(), seconds=300) == tuple(self.names)
             return hub.model()
         finally:
             hub.disk.close()

@@ -67,7 +67,7 @@ def test_a_star_agrees_with_the_local_engine(world, made):
     assert not any(done.missing for done in rounds)
     expected = here.local()
     assert np.array_equal(hub.model(), expected)
-    assert star.end(hub.model_bytes(), seconds=20) == tuple(here.names)
+    assert star.end(hub.model_bytes(), seconds=300) == tuple(here.names)
     star.close()
     here.join()
     assert not here.errors
