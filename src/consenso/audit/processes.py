@@ -30,8 +30,11 @@ def share_among(
     """The result of each task, in their order. prepare(*given) is called once in every process."""
     before = set(multiprocessing.active_children())
     with ProcessPoolExecutor(workers, initializer=_begin, initargs=(prepare, given)) as pool:
+        # Not `pool.map`, which cancels what is left over: a pool whose processes end then complains of it.
+        waiting = [pool.submit(work, task) for task in tasks]
         try:
-            yield from pool.map(work, tasks)
+            for result in waiting:
+                yield result.result()
         except BaseException:
             # A task may take minutes, and nobody waits for its result any more.
             for child in set(multiprocessing.active_children()) - before:
