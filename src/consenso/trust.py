@@ -139,24 +139,25 @@ class MaskedSumTrust(TrustMode):
     pairs = "Masks hide everything but the total, so all pairs are alike."
 
 
-# Those of the package come first, in the order in which pages list them.
-_ORDER: tuple[type[TrustMode], ...] = (LocalTrust, SecureSumTrust, CuratorTrust, MaskedSumTrust, TreeTrust)
+# Those of the package, in the order in which pages list them.
+_OWN: dict[Trust, TrustMode] = {
+    mode.alias: mode for mode in (LocalTrust(), SecureSumTrust(), CuratorTrust(), MaskedSumTrust(), TreeTrust())
+}
 
 
 @cache
 def modes() -> dict[Trust, TrustMode]:
-    """Every mode by its name."""
-    known = registry.short_names("trusts")
-    ordered = [*_ORDER, *(kind for kind in known.values() if kind not in _ORDER)]
-    return {registry.short_name(kind): kind() for kind in ordered}
+    """Every mode by its name; those of other distributions come last."""
+    return _OWN | {name: kind() for name, kind in registry.short_names("trusts").items() if name not in _OWN}
 
 
 def mode_of(trust: Trust) -> TrustMode:
     """The mode of a name; InputError where there is none."""
-    known = modes()
-    if trust not in known:
-        raise InputError(f"trust={trust!r}: there is no such mode; {registry.nearest(trust, known)}.")
-    return known[trust]
+    # Other distributions are looked at only for a name that is not ours: reading their entry points takes a while.
+    found = _OWN.get(trust) or modes().get(trust)
+    if found is None:
+        raise InputError(f"trust={trust!r}: there is no such mode; {registry.nearest(trust, modes())}.")
+    return found
 
 
 def without_graph(trust: Trust) -> Trust:
