@@ -103,6 +103,14 @@ class Schedule(Protocol):
         ...
 
 
+def is_fair(schedule: Schedule) -> bool:
+    """Whether all parties take part by the same law, so that one of them can stand for those that are otherwise alike.
+
+    A schedule says so itself, by an attribute `is_fair` of its own class; of one that does not, nothing is assumed.
+    """
+    return "is_fair" in vars(type(schedule)) and bool(schedule.is_fair)  # type: ignore[attr-defined]
+
+
 class _WholeRun:
     def length(self, rounds: int, coins: Coins) -> int:
         return rounds
@@ -111,6 +119,8 @@ class _WholeRun:
 @dataclass(frozen=True)
 class Everyone(_WholeRun):
     """Every party in every round."""
+
+    is_fair = True
 
     def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
         return np.arange(parties, dtype=np.int64)
@@ -124,6 +134,7 @@ class PoissonSubset(_WholeRun):
     """Each party with probability `rate`, independently. The only sampling that is ever accounted as amplifying."""
 
     alias = "poisson"
+    is_fair = True
 
     rate: float
 
@@ -150,6 +161,7 @@ class FixedSubset(_WholeRun):
     """`size` parties, uniform without replacement."""
 
     alias = "fixed"
+    is_fair = True
 
     size: int
 
@@ -188,6 +200,8 @@ class Cyclic(_WholeRun):
 class RandomOrder(_WholeRun):
     """One party a round, in a secret order that is drawn anew for each pass over the parties."""
 
+    is_fair = True
+
     def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
         # A pass is keyed by its first round, so every round of it sees the same permutation.
         order = np.argsort(coins(round_ - round_ % parties, ORDER, parties), kind="stable")
@@ -219,6 +233,11 @@ class RandomWalk(_WholeRun):
     """A token that hops: to a uniform party (itself included) without a topology, else to a uniform neighbour."""
 
     topology: Topology | None = None
+
+    @property
+    def is_fair(self) -> bool:
+        """On a graph, how often a walk comes by depends on the place."""
+        return self.topology is None
 
     def active(self, round_: int, previous: IntArray | None, parties: int, coins: Coins) -> IntArray:
         self._fits(parties)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 from consenso.algorithms.consensus import ConsensusADMM
+from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.algorithms.ipadmm import IPADMM
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
@@ -22,7 +23,17 @@ from consenso.privacy.observers import Eavesdropper, Peer, Public, Server
 from consenso.privacy.samplers import Safe, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
-from consenso.schedules import Cyclic, Everyone, PoissonSubset, RandomWalk
+from consenso.schedules import (
+    Certain,
+    Cyclic,
+    Everyone,
+    FixedSubset,
+    PoissonSubset,
+    RandomOrder,
+    RandomStopping,
+    RandomWalk,
+    is_fair,
+)
 from consenso.shards import Shards
 from consenso.testing.optimum import optimum
 from consenso.testing.worlds import draw
@@ -187,6 +198,43 @@ def test_a_walk_on_a_graph_is_accounted_for_whoever_it_visits_most() -> None:
         e for e in made.card(1e-6).entries if (e.observer, e.unit, e.adjacency) == ("public", "party", "replace-one")
     )
     assert entry.spread.most == max(each)
+
+
+@dataclass(frozen=True)
+class LastAlways:
+    """Everybody in the first round, then the last party alone; it does not say whether it is fair."""
+
+    def active(self, round_, previous, parties, coins):
+        return np.arange(parties - 1 if round_ else 0, parties)
+
+    def participation(self, party, rounds, parties):
+        return Certain(range(rounds if party == parties - 1 else 1))
+
+    def length(self, rounds, coins):
+        return rounds
+
+
+def test_a_schedule_that_tells_parties_apart_is_accounted_for_each_of_them() -> None:
+    made = plan(
+        problem_of([5] * 4), DPSGD(clip=1.0), rounds=8, schedule=LastAlways(), noise=GaussianNoise(multiplier=2.0)
+    )
+    whole = made.guarantee(Eavesdropper(), 1e-5).epsilon(1e-5)
+    first, last = (made.prove(Eavesdropper(), party, 1e-5).guarantee.epsilon(1e-5) for party in (0, 3))
+    assert whole == last > 2 * first
+
+
+@dataclass(frozen=True)
+class LastOften(PoissonSubset):
+    """It inherits everything but its law: what its parent says of fairness does not count."""
+
+    def participation(self, party, rounds, parties):
+        return Certain(range(rounds)) if party == parties - 1 else super().participation(party, rounds, parties)
+
+
+def test_fairness_is_stated_by_a_schedule_itself() -> None:
+    assert all(map(is_fair, (Everyone(), PoissonSubset(0.5), FixedSubset(2), RandomOrder(), RandomWalk())))
+    unfair = (Cyclic(), RandomStopping(), RandomWalk(Topology.ring(4)), LastAlways(), LastOften(0.5))
+    assert not any(map(is_fair, unfair))
 
 
 def test_nodes_of_different_sizes_share_their_epsilon_or_their_noise() -> None:

@@ -6,7 +6,7 @@ from consenso.engine.codec import MessageError
 from consenso.engine.coins import DrawnCoins
 from consenso.planning.plan import Plan
 from consenso.privacy.samplers import Sampler
-from consenso.schedules import Certain, Cyclic, Independent, OncePerPass, PoissonSubset, RandomStopping
+from consenso.schedules import Certain, Independent, OncePerPass, PoissonSubset, Visits
 
 # More participations than an honest schedule gives with this chance are refused.
 HONEST = 1e-12
@@ -23,6 +23,8 @@ class Attendance:
     def __init__(self, plan: Plan, party: int) -> None:
         self._setting, self._party = plan.spec, party
         self._most = _most(plan, party)
+        law = plan.spec.schedule.participation(party, plan.spec.rounds, plan.spec.parties)
+        self._own = law.own if isinstance(law, Certain | Visits) else None
 
     def draw(self, round_: int) -> bool:
         """Whether the party's own coin has it in a round; True where the schedule is not drawn by the parties.
@@ -38,10 +40,7 @@ class Attendance:
 
     def check(self, round_: int, before: int) -> None:
         """Refuse a round that is not this party's, given in how many it took part before."""
-        if (
-            isinstance(self._setting.schedule, Cyclic | RandomStopping)
-            and round_ % self._setting.parties != self._party
-        ):
+        if self._own is not None and round_ not in self._own:
             raise MessageError(f"round {round_} is another party's turn in the order of the study.")
         if before >= self._most:
             raise MessageError(

@@ -7,7 +7,7 @@ import numpy as np
 from consenso.arrays import IntArray
 from consenso.privacy.declarations import Declaration
 from consenso.privacy.run_spec import RunSpec, stretches
-from consenso.schedules import Cyclic, RandomStopping, RandomWalk
+from consenso.schedules import Cyclic, RandomStopping, is_fair
 
 
 def find_representatives(spec: RunSpec, declaration: Declaration) -> IntArray:
@@ -15,12 +15,9 @@ def find_representatives(spec: RunSpec, declaration: Declaration) -> IntArray:
     schedule = spec.schedule
     if spec.policy.mode.has_open_tree:
         return spec.facts.cohort  # how many hide a node depends on its place in the tree
-    if isinstance(schedule, RandomWalk) and schedule.topology is not None:
-        # How often a walk comes by depends on the place in the graph, not on the degree alone.
-        return spec.facts.cohort
     if isinstance(schedule, Cyclic | RandomStopping):
         return _find_in_turn(spec, declaration)
-    return spec.facts.classes()
+    return spec.facts.classes() if is_fair(schedule) else spec.facts.cohort
 
 
 def _find_in_turn(spec: RunSpec, declaration: Declaration) -> IntArray:

@@ -11,7 +11,7 @@ from consenso.algorithms.shape import Example
 from consenso.arrays import Array
 from consenso.errors import ConsensoError
 from consenso.planning.plan import Plan
-from consenso.schedules import Cyclic, Everyone, RandomStopping, RandomWalk
+from consenso.schedules import Cyclic, Everyone, is_fair
 from consenso.testing.exact_values.cases import Cases, Row, cases_of, parameters_of, plan_of
 from consenso.testing.exact_values.compare import (
     Comparison,
@@ -139,8 +139,5 @@ def _examine_plan(cases: Cases, row: Row, plan: Plan, examined: Examined, *, tho
 def attacked_parties(plan: Plan) -> list[int]:
     """The last party, and the first where the two are not alike."""
     last, spec = plan.spec.parties - 1, plan.spec
-    in_order = isinstance(spec.schedule, Cyclic | RandomStopping) or (
-        isinstance(spec.schedule, RandomWalk) and spec.schedule.topology is not None
-    )
-    alike = not in_order and spec.topology is None and len(spec.facts.classes()) == 1
+    alike = is_fair(spec.schedule) and spec.topology is None and len(spec.facts.classes()) == 1
     return [last] if alike or last == 0 else [last, 0]
