@@ -14,6 +14,7 @@ the squared size of the model tells, as far as noise lets it: the factor is the 
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,9 @@ from consenso.arrays import Array
 
 # Rates below this are those of directions that nobody speaks of.
 SLOWEST = 1e-9
+# Steps end when what is left to learn costs this part of what noise costs, if clipped rows and residuals bend by no less
+# than this part of what the spectrum says.
+LEFT, BENDS = 0.03, 0.3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,6 +53,21 @@ class LateAverage:
         steps = np.arange(self.taken - self.late, self.taken) + 1
         come: Array = np.mean(1 - (1 - rates) ** steps, axis=1)
         return come
+
+
+def count_steps(rates: Array, filled: Array, variance: float, noise: float, fewest: int, most: int) -> int:
+    """The fewest steps after which there is little left to learn of scores of this variance, beside their noise.
+
+    rates: of each direction, as the spectrum promises. filled: how much rows fill it. noise: of a move with the whole
+    budget. More steps cost time, and let noise in where directions are hardly filled.
+    """
+
+    def are_enough(steps: int) -> bool:
+        run = LateAverage(rates=BENDS * rates, steps=steps, taken=steps, late=steps - steps // 2)
+        left = variance * float(filled @ (1 - run.way()) ** 2) / float(filled.sum())
+        return left <= LEFT * noise**2 * float(filled @ run.noise())
+
+    return fewest + bisect.bisect_left(range(fewest, most), True, key=are_enough) if filled.any() else most
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -164,8 +164,16 @@ class WhitenedSteps(WhitenedSettings):
         # Iterates walk in the directions that do not stand out, too, and residuals tell soon how far.
         wide = float(np.sqrt(facts.problem.features / hub.effective)) if residuals else hub.width
         worth = self._levels(facts, hub).steps(wide, residuals=residuals)
-        most = facts.rounds - self.other_rounds
-        return self.steps or int(min(max(worth, self.fewest_steps), most))
+        most = int(min(max(worth, self.fewest_steps), facts.rounds - self.other_rounds))
+        if not self.steps and residuals and hub.shares.size and (noise := self._noise(facts, hub)):
+            curvature, bent = self._curvature(facts, hub), self._bends(facts, hub)
+            rates, variance = curvature * hub.shares / bent, self._target_variance(facts, hub)
+            most = shrinking.count_steps(rates, hub.shares, variance, noise / bent, self.fewest_steps, most)
+        return self.steps or most
+
+    def _target_variance(self, facts: PublicFacts, hub: Hub) -> float:
+        """Of numbers around the constant model: all that scores can explain."""
+        return (hub.spread * (self.smoothing or slope_limit(facts.problem))) ** 2
 
     def _levels(self, facts: PublicFacts, hub: Hub) -> NoiseLevels:
         real = facts.problem.loss.targets == "real"
@@ -225,8 +233,11 @@ class WhitenedSteps(WhitenedSettings):
 
     def _bent(self, facts: PublicFacts, hub: Hub) -> Metric:
         """M."""
-        bends = noise_levels.steepest(facts.problem.loss) * self._curvature(facts, hub)
-        return hub.metric.plus(bends / hub.step, self._damping(facts, hub))
+        return hub.metric.plus(self._bends(facts, hub), self._damping(facts, hub))
+
+    def _bends(self, facts: PublicFacts, hub: Hub) -> float:
+        """Of M without damping, in the metric: the inverse of a step."""
+        return noise_levels.steepest(facts.problem.loss) * self._curvature(facts, hub) / hub.step
 
     def _take_step(self, facts: PublicFacts, hub: Hub, gradient: Array) -> Hub:
         noise = self._noise(facts, hub) / float(np.sqrt(self._share(hub)))
@@ -234,7 +245,7 @@ class WhitenedSteps(WhitenedSettings):
             problem = facts.problem
             if problem.loss.targets == "real":
                 # The gradient of clipped residuals understates what a model explains, which is at most all there is.
-                variance = (hub.spread * (self.smoothing or slope_limit(problem))) ** 2
+                variance = self._target_variance(facts, hub)
             else:
                 variance = self._score_variance(facts, hub, gradient, noise)
             hub = replace(hub, variance=variance)
@@ -326,7 +337,7 @@ class WhitenedSteps(WhitenedSettings):
             outputs=problem.outputs,
         )
         if real:
-            most = (hub.spread * (self.smoothing or slope_limit(problem))) ** 2
+            most = self._target_variance(facts, hub)
             return found.compute_factor(most * noise_levels.EXPLAINED, np.zeros(len(noise_levels.EXPLAINED)))
         return found.compute_factor(label_levels.VARIANCES, label_levels.PRIOR)
 
