@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.algorithms.shrinking import LateAverage, NoisyModel
+from consenso.algorithms.shrinking import BENDS, LEFT, LateAverage, NoisyModel, count_steps
 
 
 def simulate(rates: np.ndarray, steps: int, late: int, noise: np.ndarray) -> np.ndarray:
@@ -45,3 +45,18 @@ def test_a_model_that_is_short_already_is_not_shortened() -> None:
     assert compute_factor(2.0, 0.25) == 1.0
     assert compute_factor(1.1, 0.25) == pytest.approx(4 * (1 - 1 / 1.1), abs=0.15)
     assert compute_factor(1.0, 1.0, noise=0.0) == compute_factor(1.0, 1.0, filled=0.0) == 1.0
+
+
+def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:
+    rates, filled, noise = np.array([1.0, 0.3]), np.array([1.0, 0.2]), 0.01
+
+    def left(steps: int) -> float:
+        run = LateAverage(rates=BENDS * rates, steps=steps, taken=steps, late=steps - steps // 2)
+        learnt = float(filled @ (1 - run.way()) ** 2) / float(filled.sum())
+        return learnt / (noise**2 * float(filled @ run.noise()))
+
+    steps = count_steps(rates, filled, 1.0, noise, 1, 400)
+    assert left(steps) <= LEFT < left(steps - 1)
+    # Never fewer or more than is asked for; where rows fill nothing, nothing is known of what is left.
+    assert count_steps(rates, filled, 1.0, 10.0, 4, 80) == 4
+    assert count_steps(rates, filled, 1.0, 1e-9, 4, 20) == count_steps(rates, np.zeros(2), 1.0, noise, 4, 20) == 20
