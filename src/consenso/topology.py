@@ -178,22 +178,6 @@ class Topology:
         start = np.cos(np.arange(self.parties, dtype=float))
         return float(1.0 - np.abs(sparse.linalg.eigsh(deflated, k=1, which="LM", v0=start)[0][0]))
 
-    @cached_property
-    def algebraic_connectivity(self) -> float:
-        """Second smallest eigenvalue of the Laplacian."""
-        if self.parties == 1:
-            return 0.0
-        if self.parties <= 500:
-            return float(np.linalg.eigvalsh(self.laplacian.toarray())[1])
-        top = 2.0 * float(self.degrees.max())
-        shifted = sparse.linalg.LinearOperator(
-            (self.parties, self.parties),
-            matvec=lambda v: top * v - self.laplacian @ v - top * np.mean(v),
-            dtype=np.float64,
-        )
-        start = np.cos(np.arange(self.parties, dtype=float))
-        return float(top - sparse.linalg.eigsh(shifted, k=1, which="LA", v0=start)[0][0])
-
     @property
     def digest(self) -> str:
         """Hash of the graph, by which a checkpoint knows that it has not changed."""

@@ -43,35 +43,27 @@ class TrustMode:
     #: Why the guarantees of pairs of peers are as they are; empty where there are no such pairs.
     pairs: ClassVar[str] = ""
 
-    @property
-    def noise_at_hub(self) -> bool:
-        """The hub is trusted with exact sums and adds the noise."""
-        return self.noise_by == "hub"
+    # What follows from these, stated once.
+    #: The hub is trusted with exact sums and adds the noise.
+    noise_at_hub: ClassVar[bool]
+    #: Every message carries all the noise that it needs.
+    noise_on_messages: ClassVar[bool]
+    #: A hub reads nothing but sums.
+    has_secure_sum: ClassVar[bool]
+    #: Sums of branches are read on their way along the tree.
+    has_open_tree: ClassVar[bool]
+    #: Sums along the tree are hidden by masks.
+    has_masks: ClassVar[bool]
+    #: Everybody adds noise, silent parties too, and sums are of whole numbers of steps of a grid.
+    sums_in_steps: ClassVar[bool]
 
-    @property
-    def noise_on_messages(self) -> bool:
-        """Every message carries all the noise that it needs."""
-        return self.noise_by == "party" and not self.on_graph
-
-    @property
-    def has_secure_sum(self) -> bool:
-        """A hub reads nothing but sums."""
-        return self.noise_by == "share" and not self.on_graph
-
-    @property
-    def has_open_tree(self) -> bool:
-        """Sums of branches are read on their way along the tree."""
-        return self.noise_by == "party" and self.on_graph
-
-    @property
-    def has_masks(self) -> bool:
-        """Sums along the tree are hidden by masks."""
-        return self.noise_by == "share" and self.on_graph
-
-    @property
-    def sums_in_steps(self) -> bool:
-        """Everybody adds noise, silent parties too, and sums are of whole numbers of steps of a grid."""
-        return self.noise_by == "share" or self.on_graph
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own, share = cls.noise_by == "party", cls.noise_by == "share"
+        cls.noise_at_hub = cls.noise_by == "hub"
+        cls.noise_on_messages, cls.has_open_tree = own and not cls.on_graph, own and cls.on_graph
+        cls.has_secure_sum, cls.has_masks = share and not cls.on_graph, share and cls.on_graph
+        cls.sums_in_steps = share or cls.on_graph
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ class Mu:
 def calibrate_noise(build: Callable[[float], Event], target: Target) -> float:
     """The smallest noise multiplier whose event meets the target."""
     # Searched as its inverse, so that here as elsewhere more costs more.
-    found = _Search(lambda inverse: build(1 / inverse), target).most(1.0, 1 / _MOST, 1 / _LEAST)
+    found = _find_most(lambda inverse: build(1 / inverse), target, 1.0, 1 / _MOST, 1 / _LEAST)
     if found is None:
         raise _unreachable("calibrate_noise", target, build(_MOST), f"a noise multiplier of {_MOST:g}", _NO_NOISE)
     if found >= 1 / _LEAST:
@@ -157,75 +157,75 @@ class _Point:
     cost: float
 
 
-@dataclass(frozen=True)
-class _Search:
-    """The largest value whose event meets a target, for costs that grow with the value."""
+def _find_most(
+    build: Callable[[float], Event], target: Target, start: float, least: float, largest: float
+) -> float | None:
+    """The largest value in [least, largest] whose event meets a target, for costs that grow with the value.
 
-    build: Callable[[float], Event]
-    target: Target
+    None when not even the least meets it.
+    """
+    limit = target.limit
 
-    def most(self, start: float, least: float, largest: float) -> float | None:
-        """That value in [least, largest]; None when not even the least meets the target."""
-        # What meets the target by the rough cost meets it by the tight one, which is then evaluated a few times only.
-        rough = self._bracket(self.target.rough, start, 4.0, least, largest)
-        near = start
-        if rough is not None:
-            low, high = rough
-            if high is None:
-                return low.value
-            near = self._narrow(self.target.rough, low, high, _ROUGH_TOLERANCE).value
-        tight = self._bracket(self.target.cost, near, 1.05 if rough else 4.0, least, largest)
-        if tight is None:
-            return None
-        low, high = tight
-        return low.value if high is None else self._narrow(self.target.cost, low, high, _TOLERANCE).value
+    def rough_at(value: float) -> _Point:
+        return _Point(value, target.rough(build(value)))
 
-    def _at(self, cost: Callable[[Event], float], value: float) -> _Point:
-        return _Point(value, cost(self.build(value)))
+    def tight_at(value: float) -> _Point:
+        return _Point(value, target.cost(build(value)))
 
-    def _meets(self, point: _Point) -> bool:
-        return point.cost <= self.target.limit  # NaN does not
-
-    def _bracket(
-        self, cost: Callable[[Event], float], start: float, factor: float, least: float, largest: float
-    ) -> tuple[_Point, _Point | None] | None:
-        """A value that meets the target and one that does not (None: all do); None when no value meets it."""
-        here = self._at(cost, min(max(start, least), largest))
-        while self._meets(here):
-            if here.value >= largest:
-                return here, None
-            further = self._at(cost, min(here.value * factor, largest))
-            if not self._meets(further):
-                return here, further
-            here, factor = further, factor**1.5
-        while here.value > least:
-            nearer = self._at(cost, max(here.value / factor, least))
-            if self._meets(nearer):
-                return nearer, here
-            here, factor = nearer, factor**1.5
+    # What meets the target by the rough cost meets it by the tight one, which is then evaluated a few times only.
+    rough = _bracket(rough_at, limit, start, 4.0, least, largest)
+    near = start
+    if rough is not None:
+        low, high = rough
+        if high is None:
+            return low.value
+        near = _narrow(rough_at, limit, low, high, _ROUGH_TOLERANCE).value
+    tight = _bracket(tight_at, limit, near, 1.05 if rough else 4.0, least, largest)
+    if tight is None:
         return None
+    low, high = tight
+    return low.value if high is None else _narrow(tight_at, limit, low, high, _TOLERANCE).value
 
-    def _narrow(self, cost: Callable[[Event], float], low: _Point, high: _Point, tolerance: float) -> _Point:
-        """The end of the bracket that meets the target, once the bracket or what is unspent is within tolerance."""
-        same_side, last = 0, None
-        while self._is_wide(low, high, tolerance):
-            middle = self._at(cost, self._guess(low, high, tolerance, halve=same_side >= 2))
-            meets = self._meets(middle)
-            same_side, last = (same_side + 1, meets) if meets == last else (1, meets)
-            low, high = (middle, high) if meets else (low, middle)
-        return low
 
-    def _is_wide(self, low: _Point, high: _Point, tolerance: float) -> bool:
-        return high.value > low.value * (1 + tolerance) and low.cost < self.target.limit * (1 - tolerance)
+def _bracket(
+    at: Callable[[float], _Point], limit: float, start: float, factor: float, least: float, largest: float
+) -> tuple[_Point, _Point | None] | None:
+    """A value that meets the limit and one that does not (None: all do); None when no value meets it."""
+    here = at(min(max(start, least), largest))
+    while here.cost <= limit:  # NaN does not
+        if here.value >= largest:
+            return here, None
+        further = at(min(here.value * factor, largest))
+        if not further.cost <= limit:
+            return here, further
+        here, factor = further, factor**1.5
+    while here.value > least:
+        nearer = at(max(here.value / factor, least))
+        if nearer.cost <= limit:
+            return nearer, here
+        here, factor = nearer, factor**1.5
+    return None
 
-    def _guess(self, low: _Point, high: _Point, tolerance: float, *, halve: bool) -> float:
-        """Where the cost would meet the limit if its logarithm were linear in that of the value."""
-        share = 0.5
-        if not halve and 0 < low.cost < high.cost < math.inf:
-            # Aim a little below the limit, so that the guess is likely to be one that can be returned.
-            aim = self.target.limit * (1 - tolerance / 2)
-            share = math.log(aim / low.cost) / math.log(high.cost / low.cost)
-        return low.value * float((high.value / low.value) ** min(max(share, 1e-6), 1 - 1e-6))
+
+def _narrow(at: Callable[[float], _Point], limit: float, low: _Point, high: _Point, tolerance: float) -> _Point:
+    """The end of the bracket that meets the limit, once the bracket or what is unspent is within tolerance."""
+    same_side, last = 0, None
+    while high.value > low.value * (1 + tolerance) and low.cost < limit * (1 - tolerance):
+        middle = at(_guess(limit, low, high, tolerance, halve=same_side >= 2))
+        meets = middle.cost <= limit
+        same_side, last = (same_side + 1, meets) if meets == last else (1, meets)
+        low, high = (middle, high) if meets else (low, middle)
+    return low
+
+
+def _guess(limit: float, low: _Point, high: _Point, tolerance: float, *, halve: bool) -> float:
+    """Where the cost would meet the limit if its logarithm were linear in that of the value."""
+    share = 0.5
+    if not halve and 0 < low.cost < high.cost < math.inf:
+        # Aim a little below the limit, so that the guess is likely to be one that can be returned.
+        aim = limit * (1 - tolerance / 2)
+        share = math.log(aim / low.cost) / math.log(high.cost / low.cost)
+    return low.value * float((high.value / low.value) ** min(max(share, 1e-6), 1 - 1e-6))
 
 
 def _require_positive(kind: str, name: str, value: float) -> None:

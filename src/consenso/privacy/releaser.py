@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NewType, Protocol
 
 import numpy as np
@@ -135,7 +136,7 @@ class ReleasePolicy:
     equal_noise: bool  # one scale for all parties (that of the largest bound), instead of each its own
     probe: Probe | None = None
 
-    @property
+    @cached_property
     def mode(self) -> TrustMode:
         """What the trust means."""
         return mode_of(self.trust)

@@ -95,7 +95,6 @@ def _graph_threat(card: Card) -> str:
     )
 
 
-BLANKED = "blanked: one record blanked, n public; its row adds zero to every sum"
 # What people read for a unit.
 UNIT_NAMES = {"record": "record", "person": "person", "party": "party"}
 
