@@ -19,7 +19,7 @@ from consenso.report.promised import group_entries
 from consenso.report.reading import ATTACKS, RunFiles
 from consenso.study.audited import AUDIT
 
-HEADS = ["who", "claimed", "proved", "share", "verdict"]
+HEADS = ["who", "claimed", "proved", "share", "in which sense", "verdict"]
 RATES = ("most_false_positives", "false_positives", "false_negatives", "most_false_negatives")
 
 
@@ -44,6 +44,7 @@ def _attacks(run: RunFiles) -> str:
             round_up(float(each["claimed"])),
             round_down(float(each["lower"]), digits=3),
             f"{float(each['share']):.0%}",
+            str(each["sense"]),
             _verdict(each),
         ]
         for each in tried
@@ -78,12 +79,14 @@ def _picture(run: RunFiles, tried: list[Any]) -> str:
             continue
         missed, who = tradeoff(event_of(alike[0]), alarms), ", ".join(map(observer_name, names))
         claimed.append(Series(name=f"claimed, {who}", x=alarms.tolist(), y=missed.tolist(), quiet=True))
+        corners: dict[tuple[float, ...], list[str]] = {}
         for name in names:
-            far, alarm, miss, most = (float(counted[name][rate]) for rate in RATES)
+            corners.setdefault(tuple(float(counted[name][rate]) for rate in RATES), []).append(observer_name(name))
+        for (far, alarm, miss, most), alike_names in corners.items():
             if not all(math.isfinite(each) for each in (far, alarm, miss, most)):
                 raise ValueError
-            corner = Series(name=f"attacked, {observer_name(name)}", x=[far, alarm, alarm], y=[miss, miss, most])
-            attacked.append(corner)
+            title = f"attacked, {', '.join(alike_names)}"
+            attacked.append(Series(name=title, x=[far, alarm, alarm], y=[miss, miss, most], mark=1))
     if not attacked:
         return ""
     chart = line_chart(
@@ -93,7 +96,7 @@ def _picture(run: RunFiles, tried: list[Any]) -> str:
         title="Claimed trade-off curves, and the errors of the attacks with their intervals",
     )
     return (
-        f"{chart}<p class='quiet'>A corner is what was counted; its lines reach to the most that chance explains. An "
+        f"{chart}<p class='quiet'>A disc is what was counted; its lines reach to the most that chance explains. An "
         "attack refutes its claim if both of their ends lie below the claimed curve.</p>"
     )
 
@@ -108,5 +111,11 @@ def _canaries(run: RunFiles) -> str:
         f"<p>{int(found['canaries']):,} canaries were among the records of this run, and "
         f"{int(found['right']):,} of {int(found['guesses']):,} guesses about them were right. Claimed of the model: "
         f"epsilon {claimed}. Proved, each with confidence {sure:g}: at least {values[0]} if the shape of the claim "
-        f"holds, {values[1]} of any mechanism, {values[2]} if canaries do not hide each other.</p>"
+        f"holds, {values[1]} of any mechanism, {values[2]} if canaries do not hide each other.{_ideally(found)}</p>"
     )
+
+
+def _ideally(found: Any) -> str:
+    if found.get("ideal") is None:  # of an audit by an earlier version
+        return ""
+    return f" An attack that attains the claim proves {number_text(float(found['ideal']))} with as many canaries."

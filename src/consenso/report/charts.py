@@ -32,6 +32,7 @@ class Series:
     quiet: bool = False  # a reference line, in grey
     low: Sequence[float] | None = None  # the ends of a band around the line
     high: Sequence[float] | None = None
+    mark: int | None = None  # which point the lines are about, drawn as a disc; they are solid then
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +126,7 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
         colour, dash, width = (
             ("currentColor", QUIET[silent % 3], 1.2) if each.quiet else (COLOURS[loud % 7], DASHES[loud % 7], 2.2)
         )
+        dash = dash if each.mark is None else ""
         loud, silent = loud + (not each.quiet), silent + each.quiet
         style = f"fill='none' stroke='{colour}' stroke-width='{width}' stroke-dasharray='{dash}'"
         if each.low is not None and each.high is not None:
@@ -133,6 +135,9 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
             around = " ".join(f"{across:.1f},{down:.1f}" for across, down in [*upper, *reversed(lower)])
             parts.append(f"<polygon class='band' points='{around}' fill='{colour}'/>")
         parts += [f"<polyline points='{points}' {style}/>" for points in _pieces(each, at, y)]
+        if each.mark is not None:
+            discs = (at(each.x[each.mark], each.y[each.mark]), (LEFT + 17.0, float(row)))
+            parts += [f"<circle cx='{across:.1f}' cy='{down:.1f}' r='5' fill='{colour}'/>" for across, down in discs]
         parts.append(
             f"<line x1='{LEFT}' x2='{LEFT + 34}' y1='{row}' y2='{row}' stroke='{colour}' stroke-width='{width}' "
             f"stroke-dasharray='{dash}'/>"

@@ -78,16 +78,16 @@ def _exact_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bra
     """Exact values by observer, or why there are none."""
     numbers = made.spec.parties * made.spec.rounds * made.problem.dim
     if numbers > MOST_NUMBERS:
-        return {}, f"{numbers:,} numbers of noise are too many for an exact value"
+        return {}, f"no exact value was computed, since a run draws {numbers:,} numbers of noise"
     if _falls(made) > MOST_SCRIPTS:
         small, why = _small_values(made, targets)
         return small | _values_of_models(made, targets), why
     try:
         return _strongest(made, targets), ""
     except NotAffineError:
-        return {}, "a run is not affine in its noise"
+        return {}, "no exact value can be computed, since noise decides how later steps are taken"
     except OtherNoiseError:
-        return {}, "its noise is not Gaussian"
+        return {}, "no exact value can be computed, since its noise is not Gaussian"
 
 
 def _strongest(
