@@ -1,4 +1,6 @@
-"""How often 90 % intervals of private models cover the truth: `python -m benchmarks.coverage [--seeds N] [--others M]`.
+"""How often 90 % intervals of private models cover the truth.
+
+    python -m benchmarks.coverage --seeds 100 --page docs/estimators.md
 
 Every seed draws new records and new noise. A row of the table is a model, a law of the rows and a budget; "ordinary"
 are the intervals that leave the noise of privacy out. The last two rows have a row bound that half of the rows exceed.
@@ -7,19 +9,23 @@ are the intervals that leave the noise of privacy out. The last two rows have a 
 from __future__ import annotations
 
 import argparse
+import math
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy.special import expit
 
 from consenso import PrivateLogisticRegression, PrivateRidge
 from consenso.arrays import Array
+from consenso.audit.table import write_into
 from consenso.errors import InputError
 from consenso.estimators.uncertainty import estimate
 
 TRUTH, INTERCEPT, SPREAD = np.array([1.0, -0.5, 0.25, 0.0]), 0.3, 0.5
 LEVEL = 0.9
+MARKERS = ("<!-- coverage -->", "<!-- end of coverage -->")
 FIRST_SEED = 50_000
 
 
@@ -57,8 +63,8 @@ def draw(setting: Setting, seed: int) -> tuple[Array, Array]:
     return X, (rng.random(len(X)) < expit(2 * score)).astype(float)
 
 
-def measure(setting: Setting, seeds: int) -> tuple[float, float, int]:
-    """Shares of the coefficients that are covered, by intervals and by ordinary ones, and in how many fits."""
+def measure(setting: Setting, seeds: int) -> tuple[Array, Array]:
+    """Of each fit that has intervals, the share of the coefficients that they cover, and that ordinary ones do."""
     truth = np.append(TRUTH, INTERCEPT) * (1.0 if setting.model == "ridge" else 2.0)
     covered, ordinary = [], []
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):
@@ -74,7 +80,17 @@ def measure(setting: Setting, seeds: int) -> tuple[float, float, int]:
             continue
         covered.append(((low <= truth) & (truth <= high)).mean())
         ordinary.append((np.abs(_center(model) - truth) <= 1.645 * _sampling_errors(model)).mean())
-    return float(np.mean(covered)), float(np.mean(ordinary)), len(covered)
+    return np.array(covered), np.array(ordinary)
+
+
+def describe(setting: Setting, seeds: int) -> str:
+    """A line of the table. Coefficients of one fit share its noise: the error is that of the mean over fits."""
+    covered, ordinary = measure(setting, seeds)
+    error = covered.std(ddof=1) / math.sqrt(len(covered))
+    return (
+        f"| {setting.model} | {setting.rows} | {setting.records:,} | {setting.epsilon:g} | {setting.bound:g} | "
+        f"{len(covered):,} | {covered.mean():.1%} +- {error:.1%} | {ordinary.mean():.1%} |"
+    )
 
 
 def _center(model: PrivateRidge | PrivateLogisticRegression) -> Array:
@@ -95,21 +111,22 @@ def _sampling_errors(model: PrivateRidge | PrivateLogisticRegression) -> Array:
 
 
 def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1000)
-    parser.add_argument("--others", type=int, default=100, help="seeds of all settings but the first two")
+    """Print the table, and write it into a page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--page", type=Path, help="file whose table is written anew")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("| model | rows | records | epsilon | row_bound | fits | covered | ordinary |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for place, setting in enumerate(SETTINGS):
-        covered, ordinary, fits = measure(setting, asked.seeds if place < 2 else asked.others)
-        print(
-            f"| {setting.model} | {setting.rows} | {setting.records:,} | {setting.epsilon:g} | {setting.bound:g} | "
-            f"{fits:,} | {covered:.1%} | {ordinary:.1%} |",
-            flush=True,
-        )
+    lines = [
+        "| model | rows | records | epsilon | row_bound | fits | covered | ordinary |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    print(*lines, sep="\n")
+    for setting in SETTINGS:
+        lines.append(describe(setting, asked.seeds))
+        print(lines[-1], flush=True)
+    if asked.page is not None:
+        write_into(asked.page, "\n".join(lines), MARKERS)
 
 
 if __name__ == "__main__":
