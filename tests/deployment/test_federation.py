@@ -6,9 +6,11 @@ import json
 
 import numpy as np
 import pytest
+from tests.deployment.conftest import SCHEMA
 
 from consenso.deployment import certs
 from consenso.errors import InputError
+from consenso.privacy.verify import first_failure, verify_file
 from consenso.shards.cluster import connect
 
 
@@ -50,6 +52,28 @@ def test_a_masked_sum_runs_over_the_star(federation):
     for name in ("ash", "birch", "cedar"):
         assert np.array_equal(made.model(f"{name}.run"), made.model("run"))
         assert [row["round"] for row in made.journal(name) if row["what"] == "step"] == list(range(6))
+
+
+def test_people_with_several_rows_over_the_star(federation):
+    """Two hospitals, 20 patients each with one to three stays: the model of one process, and cards that say person."""
+    told = 'multiplier = 2.0\nseed = 7\nunit = "person"'
+    made = federation(parties=("ash", "birch"), algorithm="PreconditionedFixedPoint", rounds=7, privacy=told)
+    made.write("schema.toml", SCHEMA + '[columns.patient]\nkind = "user"\n')
+    for party in ("ash", "birch"):
+        head, *lines = (made.folder / f"{party}.csv").read_text().splitlines()
+        stays = [f"{line},{party}-{number}" for number, line in enumerate(lines) for _ in range(1 + number % 3)]
+        made.write(f"{party}.csv", "\n".join([f"{head},patient", *stays]) + "\n")
+    made.wait(made.serve(), made.join("ash"), made.join("birch"))
+    expected = made.train()
+    for out in ("run", "ash.run", "birch.run"):
+        assert np.array_equal(made.model(out), expected)
+        card = made.folder / out / "card.json"
+        assert {entry["unit"] for entry in json.loads(card.read_text())["entries"]} == {"person"}
+        assert first_failure(verify_file(card)) is None
+    # Sizes are numbers of people: a patient more is refused.
+    made.write("ash.csv", (made.folder / "ash.csv").read_text() + "50,120,no,no,somebody\n")
+    with pytest.raises(InputError, match="ash: 20 people are declared"):
+        made.train()
 
 
 def test_a_party_joins_with_a_table_on_a_cluster_that_speaks_tls(federation, authority, monkeypatch):

@@ -115,4 +115,6 @@ def make_zero_rows(problem: Problem, party: int, rows: int) -> Cohort:
     """As many rows of zeros: to a loss of a margin they are no records, and states per row keep their length."""
     targets: dict[str, Any] = {"sign": np.ones(rows), "class": np.zeros(rows, dtype=np.int64), "real": np.zeros(rows)}
     empty = sparse.csr_array((rows, problem.features), dtype=np.float64)
-    return Shards.from_parties(problem, [(empty, targets[problem.loss.targets])], parties=[party]).cohort([party])
+    weights = np.zeros(rows) if problem.is_weighted else None
+    values = targets[problem.loss.targets]
+    return Shards.build(problem, empty, values, [0, rows], parties=[party], weights=weights).cohort([party])
