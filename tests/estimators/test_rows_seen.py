@@ -237,6 +237,54 @@ def test_found_bounds_keep_rare_indicators_and_normalised_rows() -> None:
     np.testing.assert_array_equal(model.row_map_.columns.scale, np.ones(3))
 
 
+def _names_of_releases(model) -> list[str]:
+    return [one["name"] for one in model.card_.parameters["earlier"]]
+
+
+def test_columns_that_keep_their_scales_are_moved_only_where_rows_get_shorter() -> None:
+    """Ages and pressures are far from 0; of a normalised row that is mostly a category one cell is."""
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=(8000, 3))
+    patients = normal * [15.0, 20.0, 8.0] + [55.0, 130.0, 80.0]
+    moved = made().fit(patients, (normal[:, 0] > 0).astype(int))
+    np.testing.assert_allclose(moved.row_map_.columns.center, [55.0, 130.0, 80.0], rtol=0.1)
+    assert moved.row_bound_ < 150
+    wards = np.column_stack([np.eye(2)[rng.integers(2, size=8000)], rng.uniform(0.2, 0.6, 8000)])
+    wards /= np.linalg.norm(wards, axis=1, keepdims=True)
+    kept = made().fit(wards, (wards[:, 0] > 0).astype(int))
+    assert not kept.row_map_.columns.center.any()
+    assert kept.row_bound_ == pytest.approx(1.0, rel=0.1)
+    for model in (moved, kept):
+        np.testing.assert_array_equal(model.row_map_.columns.scale, np.ones(3))
+        assert "number of rows that are shorter around medians" in _names_of_releases(model)
+        assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
+        assert differences(model.card_) == []
+
+
+def test_many_records_spend_less_on_bounds_than_few() -> None:
+    rng = np.random.default_rng(1)
+    spent = []
+    for records in (3000, 100_000):
+        rows = rng.normal(size=(records, 2))
+        (note,) = made().fit(rows, (rows[:, 0] > 0).astype(int)).notes_
+        spent.append(float(re.search(r"for (\S+)% of the squared budget", note)[1]))
+    assert spent[0] > 4 > 1 > spent[1]
+
+
+@pytest.mark.parametrize(("law", "wide"), [("exponential", True), ("normal", False), ("bounded", False)])
+def test_only_targets_with_one_long_tail_get_a_wide_bound(law, wide) -> None:
+    """Bounded: skewed as prices are that have a highest one."""
+    rng = np.random.default_rng(2)
+    drawn = {
+        "exponential": rng.exponential(size=20_000) ** 1.5,
+        "normal": rng.normal(size=20_000),
+        "bounded": rng.random(20_000) ** 4,
+    }[law]
+    model = made("PrivateRidge", row_bound=1.0).fit(rng.uniform(-0.5, 0.5, (20_000, 2)), drawn)
+    half = (np.quantile(drawn, 0.995) - np.quantile(drawn, 0.005)) / 2
+    assert (model.target_bound_ > 5 * half) == wide
+
+
 def _few(records: int) -> tuple[np.ndarray, np.ndarray]:
     """An age, an income and a laboratory value: what a hospital has of few patients."""
     rng = np.random.default_rng(3)

@@ -156,3 +156,17 @@ def test_regressions_need_a_bound_and_are_scored_within_it() -> None:
 def test_searches_that_cannot_be(bad, message) -> None:
     with pytest.raises(InputError, match=message):
         search(**bad).fit(X, LABELS)
+
+
+def test_a_summary_says_that_the_choice_is_not_covered_and_what_the_search_has_cost() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-1, 1, size=(8000, 3))
+    labels = (rng.random(8000) < 1 / (1 + np.exp(-2 * rows @ [1.0, -1.0, 0.5]))).astype(int)
+    found = search({"alpha": [1e-4, 1e-3]}, epsilon=4.0).fit(rows, labels).best_estimator_
+    shown = " ".join(str(found.summary()).split())
+    assert "PrivateSearchCV chose this fit among others" in shown
+    assert "guarantee: epsilon 4 for the whole search, record" in shown
+    # Fitted again it is a fit of its own.
+    again = " ".join(str(found.fit(rows, labels).summary()).split())
+    assert "PrivateSearchCV" not in again
+    assert f"guarantee: epsilon {found.epsilon:g}, record" in again

@@ -11,7 +11,9 @@ Columns become (clip(x, low, high) - centre) / size. Where their sizes are simil
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -30,15 +32,19 @@ from consenso.estimators.row_histograms import (
     release_histograms,
     search_quantiles,
 )
-from consenso.estimators.row_map import Columns
+from consenso.estimators.row_map import Columns, RowMap
 from consenso.estimators.stages import Stages
 from consenso.privacy.earlier import Earlier
 from consenso.shards.cluster import sum_batches
+from consenso.shards.intake import squared_norms
 from consenso.shards.stored import RowBatch
 
 # Of the squared budget: what it costs, against what wrong bounds cost, on the development sets. Two histograms have at
 # most MOST_TWICE.
 COLUMNS_SHARE, MOST_TWICE = 0.04, 0.1
+# Many records have less, so that noise in a bin is this part of them: ends of ranges are then off by some records,
+# and there is room beyond them.
+CLEARLY = 0.02
 # One histogram has as much that there are so many times as many records as noise in a bin; where there are fewer than
 # FEWEST times as many, columns are not looked at.
 ENOUGH, FEWEST = 20.0, 6.0
@@ -54,6 +60,10 @@ ROOM = 16.0
 # moments by itself, with an error like one over records times mu, and sees a column whose range is smaller than others
 # by the root of that: that is the factor, within these limits. Where ranges differ by more, all are rescaled.
 ALIKE, MOST_ALIKE = 8.0, 64.0
+# Columns that keep their scales and have no 0 in their range are moved if that makes this part of the length of most
+# rows out of them, by a noisy count: noise is less by the square of it. Rows of sparse or normalised tables hardly get
+# shorter, and would lose their zeros and their common length.
+SHORTER = 0.75
 # Share of the records beyond either end of a column.
 COLUMN_TAIL = 0.005
 
@@ -62,17 +72,19 @@ COLUMN_TAIL = 0.005
 class ColumnShares:
     """Of the squared budget, what is spent on columns; no columns are looked at for 0.
 
-    histograms: how many there are of each column. asking: for the question whether they are worth it.
+    histograms: how many there are of each column. asking: for the question whether they are worth it. moving: for the
+    question whether columns that keep their scales are to be moved.
     """
 
     columns: float = 0.0
     histograms: int = 2
     asking: float = 0.0
+    moving: float = 0.0
 
     @property
     def whole(self) -> float:
         """All of it, if they are."""
-        return self.columns + self.asking
+        return self.columns + self.asking + self.moving
 
 
 def share_columns(records: Records, terms: PrivacyParams) -> ColumnShares:
@@ -80,13 +92,15 @@ def share_columns(records: Records, terms: PrivacyParams) -> ColumnShares:
     if is_sparse(records):
         return ColumnShares()
     many = count_columns(records)
-    twice = needed_share(COLUMNS_SHARE, many, terms)
-    if terms.counts or twice == COLUMNS_SHARE:
-        return ColumnShares(columns=COLUMNS_SHARE)
+    twice = needed_share(COLUMNS_SHARE, many, terms, enough=CLEARLY)
+    if terms.counts:
+        return ColumnShares(columns=twice)
     asking = (terms.whole_mu * terms.records * ASKING_NOISE) ** -2
     asking = float(np.clip(asking, LEAST_TO_ASK, MOST_TO_ASK))
+    if twice <= COLUMNS_SHARE:
+        return ColumnShares(columns=twice, moving=asking)
     if twice <= MOST_TWICE:
-        return ColumnShares(columns=twice, asking=asking)
+        return ColumnShares(columns=twice, asking=asking, moving=asking)
     needed = COLUMNS_SHARE * (ENOUGH * noise_of(COLUMNS_SHARE, many, terms, 1) / terms.records) ** 2
     columns = float(np.clip(needed, COLUMNS_SHARE, MOST_SHARE))
     if terms.records < FEWEST * noise_of(columns, many, terms, 1):
@@ -97,32 +111,53 @@ def share_columns(records: Records, terms: PrivacyParams) -> ColumnShares:
 def find_columns(records: Records, shares: ColumnShares, stages: Stages, *, centers: bool) -> Columns | None:
     """Release where columns lie, if that is worth it. centers: whether columns may be moved, not only rescaled.
 
-    What is not spent is left to the fit: stages.terms have less of a share then (docs/privacy.md).
+    What is not spent is left to the fit: stages.terms have less of a share then.
     """
     if not shares.columns:
         return None
     if shares.asking and not _are_apart(records, shares.asking, stages):
-        stages.terms = replace(stages.terms, share=stages.terms.share - shares.columns)
+        _leave(shares.columns + shares.moving, stages)
         return None
     if shares.histograms == 2:
-        return _find_ranges(records, shares.columns, stages, centers=centers)
+        return _find_ranges(records, shares, stages, centers=centers)
     return _find_scales(records, shares.columns, stages, centers=centers)
 
 
+def _leave(share: float, stages: Stages) -> None:
+    """What is not spent, by what was released, is left to the fit (docs/privacy.md#releases-before-a-fit)."""
+    stages.terms = replace(stages.terms, share=stages.terms.share - share)
+
+
 def _are_apart(records: Records, share: float, stages: Stages) -> bool:
-    """Whether cells of a record are of very different sizes, for many of them, by a noisy count."""
-    told = {"name": "number of rows with cells of very different sizes", "add_remove": 1.0, "replace_one": 1.0}
-    planned: Earlier = stages.plan(share, size=1, **told)
-    noisy = float(stages.release(planned, 0, sum_batches(records, _count_apart))[0])
+    """Whether cells of a record are of very different sizes, for many of them."""
+    noisy = _count_rows("number of rows with cells of very different sizes", records, _count_apart, share, stages)
     return noisy > SPEAKING * stages.terms.records
 
 
-def _find_ranges(records: Records, share: float, stages: Stages, *, centers: bool) -> Columns:
+def _are_shorter(records: Records, columns: Columns, share: float, stages: Stages) -> bool:
+    """Whether moving columns makes most rows shorter; where their number is private, nothing is asked."""
+    if not share:
+        return True
+    if not columns.center.any():
+        _leave(share, stages)
+        return True
+    test = partial(_count_shorter, columns=columns)
+    noisy = _count_rows("number of rows that are shorter around medians", records, test, share, stages)
+    return noisy > stages.terms.records / 2
+
+
+def _count_rows(name: str, records: Records, test: Callable[[RowBatch], Array], share: float, stages: Stages) -> float:
+    """Release a number of rows."""
+    planned: Earlier = stages.plan(share, name=name, add_remove=1.0, replace_one=1.0, size=1)
+    return float(stages.release(planned, 0, sum_batches(records, test))[0])
+
+
+def _find_ranges(records: Records, shares: ColumnShares, stages: Stages, *, centers: bool) -> Columns:
     tails = (COLUMN_TAIL, 1 - COLUMN_TAIL)
     many = count_columns(records)
     # No doubt: a range that is a little short moves no cell, since there is room beyond it.
     found = search_quantiles(
-        stages, "histograms of columns", share, records, _cells, many, tails, positive=False, doubt=0.0
+        stages, "histograms of columns", shares.columns, records, _cells, many, tails, positive=False, doubt=0.0
     )
     if centers:
         center, size = found.middle, found.high / 2 - found.low / 2
@@ -133,9 +168,15 @@ def _find_ranges(records: Records, share: float, stages: Stages, *, centers: boo
     is_constant = (width <= 1.5 * found.bin) | (width <= 2 * POWERS[0]) | (size <= 0)
     size = np.where(is_constant, np.maximum(1.0, found.bin), size)
     room = np.where(is_constant, size, ROOM * width)
-    if _are_alike(size, stages.terms):
-        center, size = np.where((found.low <= 0) & (found.high >= 0), 0.0, center), np.ones(many)
-    return Columns(low=found.low - room, high=found.high + room, center=center, scale=size)
+    columns = Columns(low=found.low - room, high=found.high + room, center=center, scale=size)
+    if not _are_alike(size[~is_constant], stages.terms):
+        _leave(shares.moving, stages)
+        return columns
+    center = np.where((found.low <= 0) & (found.high >= 0), 0.0, center)
+    moved = replace(columns, center=center, scale=np.ones(many))
+    if _are_shorter(records, moved, shares.moving, stages):
+        return moved
+    return replace(moved, center=np.zeros(many))
 
 
 def _find_scales(records: Records, share: float, stages: Stages, *, centers: bool) -> Columns:
@@ -151,11 +192,11 @@ def _find_scales(records: Records, share: float, stages: Stages, *, centers: boo
 
 
 def _are_alike(size: Array, terms: PrivacyParams) -> bool:
-    """Whether columns can stay on their scales."""
+    """Whether columns of these sizes can stay on their scales."""
     factor = ALIKE
     if not terms.counts:
         factor = float(np.clip(math.sqrt(terms.records * terms.whole_mu), ALIKE, MOST_ALIKE))
-    return float(size.max()) <= factor * float(size.min())
+    return not len(size) or float(size.max()) <= factor * float(size.min())
 
 
 def _cells(batch: RowBatch) -> Array:
@@ -168,4 +209,15 @@ def _count_apart(batch: RowBatch) -> Array:
     zeros = np.count_nonzero(sizes == 0, axis=1)
     place = np.minimum(zeros + (sizes.shape[1] - zeros) // 4, sizes.shape[1] - 1)
     apart = sizes[:, -1] / APART > np.take_along_axis(sizes, place[:, None], axis=1)[:, 0]
-    return np.array([apart.sum() if batch.weights is None else batch.weights[apart].sum()], dtype=np.float64)
+    return _sum_rows(apart, batch)
+
+
+def _count_shorter(batch: RowBatch, columns: Columns) -> Array:
+    moved = RowMap(row_bound=None, columns=columns).scale(batch.X)
+    lengths = squared_norms(moved)
+    kept = squared_norms(moved + columns.center)
+    return _sum_rows(lengths < SHORTER**2 * kept, batch)
+
+
+def _sum_rows(which: Array, batch: RowBatch) -> Array:
+    return np.array([which.sum() if batch.weights is None else batch.weights[which].sum()], dtype=np.float64)

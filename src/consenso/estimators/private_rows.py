@@ -20,7 +20,7 @@ from consenso.arrays import Array
 from consenso.estimators.column_scales import find_run
 from consenso.estimators.column_search import ColumnShares, find_columns, share_columns
 from consenso.estimators.privacy_params import PrivacyParams
-from consenso.estimators.quantiles import SIGNED_EDGES
+from consenso.estimators.quantiles import SIGNED_EDGES, Quantiles
 from consenso.estimators.row_histograms import (
     MOST_SHARE,
     Records,
@@ -57,9 +57,11 @@ LENGTH_REACH, CLOSELY = 0.5, 100.0
 # Targets are clipped so many half widths of their range away from its middle: the fit sees how large residuals are by
 # itself, so that a wide bound costs little, and targets that are clipped cost more. Few records: at the range.
 TARGET_REACH = 2.0
-# Targets with one long tail, which is so many times as long as the other: residuals that the fit clips pull its mean to
-# one side, and it clips fewer within a wider bound. They get this reach instead.
-SKEWED, SKEWED_REACH = 10.0, 8.0
+# Targets with one long tail: so many times as long as the other, and so many times as long as its inner part, which
+# lacks a twentieth of the targets (of a Gaussian it is 1.6, of an exponential law 2; prices that end at a highest one
+# have less). Residuals that the fit clips pull its mean to one side, and it clips fewer within a wider bound: these get
+# another reach.
+SKEWED, LONG, SKEWED_REACH = 4.0, 1.8, 8.0
 # Few records: targets have one histogram, with as much of the budget that there are so many times as many records as
 # noise in a bin. The fit counts targets within the range by itself.
 ENOUGH = 12.0
@@ -84,21 +86,22 @@ class RowShares:
 def share_rows(records: Records, terms: PrivacyParams) -> RowShares:
     """What finding bounds on rows costs, from public facts."""
     return RowShares(
-        columns=share_columns(records, terms), lengths=needed_share(LENGTHS_SHARE, 1, terms, MOST_FOR_LENGTHS)
+        columns=share_columns(records, terms),
+        lengths=needed_share(LENGTHS_SHARE, 1, terms, MOST_FOR_LENGTHS, enough=LENGTH_TAIL),
     )
 
 
 def share_targets(terms: PrivacyParams) -> float:
     """What finding bounds on targets costs."""
     if not _are_few(terms):
-        return TARGETS_SHARE
+        return needed_share(TARGETS_SHARE, 1, terms, enough=TARGET_TAIL / 4)
     needed = TARGETS_SHARE * (ENOUGH * noise_of(TARGETS_SHARE, 1, terms, 1) / terms.records) ** 2
     return float(np.clip(needed, TARGETS_SHARE, MOST_SHARE))
 
 
 def _are_few(terms: PrivacyParams) -> bool:
     """Whether records are too few for two histograms of targets at their usual share."""
-    return needed_share(TARGETS_SHARE, 1, terms) > TARGETS_SHARE
+    return needed_share(TARGETS_SHARE, 1, terms, enough=TARGET_TAIL / 4) > TARGETS_SHARE
 
 
 def _length_tail(share: float, terms: PrivacyParams) -> float:
@@ -150,9 +153,15 @@ def find_targets(records: Records, share: float, stages: Stages, *, centers: boo
     low, high = float(found.low[0]), float(found.high[0])
     if not centers:
         return 0.0, max(abs(low), abs(high), math.ulp(1.0))
-    tails = sorted((float(found.middle[0]) - low, high - float(found.middle[0])))
-    usual = SKEWED_REACH if tails[1] > SKEWED * tails[0] else TARGET_REACH
-    return _center(low, high, usual)
+    return _center(low, high, SKEWED_REACH if _has_long_tail(found) else TARGET_REACH)
+
+
+def _has_long_tail(found: Quantiles) -> bool:
+    """Whether targets have one tail that is much longer than the other, and than most targets of its side reach."""
+    ends = np.array([found.low[0], found.high[0]])
+    tails, inner = np.abs(ends - found.middle[0]), np.abs(found.inner[0] - found.middle[0])
+    longer = int(np.argmax(tails))
+    return bool(tails[longer] > SKEWED * tails[1 - longer] and tails[longer] > LONG * inner[longer])
 
 
 def _center(low: float, high: float, reach: float) -> tuple[float, float]:

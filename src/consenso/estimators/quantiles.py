@@ -20,8 +20,11 @@ from consenso.arrays import Array
 FINE_BINS = 32
 # How often noise alone fills a bin, in a release; and the standard deviations by which a range is clear of noise.
 FALSE_ALARM, DOUBT = 1e-3, 1.0
-# Standard deviations from which on a sign is there, in sizes that were found: wrongly once in 160 times.
+# Standard deviations from which on a sign is there, in sizes that were found, or a size beside them: wrongly once in
+# 160 times.
 CLEAR = 2.5
+# Of the records, at either end of the inner range.
+INNER = 0.05
 EXPONENTS = np.arange(-30, 31)
 POWERS = np.ldexp(1.0, EXPONENTS)
 SIGNED_EDGES = np.concatenate([-POWERS[::-1], POWERS])
@@ -31,12 +34,16 @@ POSITIVE_EDGES = np.concatenate([[0.0], POWERS * (1 + 1e-6)])
 
 @dataclass(frozen=True, kw_only=True)
 class Quantiles:
-    """Noisy quantiles of several quantities, their medians, and the widths of the bins, each (quantities,)."""
+    """Noisy quantiles of several quantities, their medians, and the widths of the bins, each (quantities,).
+
+    inner: a range without as many records at either end as INNER says, (quantities, 2).
+    """
 
     low: Array
     high: Array
     middle: Array
     bin: Array
+    inner: Array
 
 
 def search(
@@ -73,7 +80,8 @@ def search(
     found = np.stack([_quantiles(counts[k], edges[k], tails, doubt * scale, total) for k in range(quantities)])
     middles = np.array([_middle(counts[k], edges[k]) for k in range(quantities)])
     middles = np.clip(middles, found[:, 0], found[:, 1])
-    return Quantiles(low=found[:, 0], high=found[:, 1], middle=middles, bin=edges[:, 1] - edges[:, 0])
+    inner = np.stack([_inner(counts[k], edges[k]) for k in range(quantities)])
+    return Quantiles(low=found[:, 0], high=found[:, 1], middle=middles, bin=edges[:, 1] - edges[:, 0], inner=inner)
 
 
 def count_exactly(values: Array, edges: Array, weights: Array | None = None) -> Array:
@@ -94,6 +102,13 @@ def _middle(counts: Array, edges: Array) -> float:
     return float(edges[place] / 2 + edges[place + 1] / 2)
 
 
+def _inner(counts: Array, edges: Array) -> Array:
+    """Quantiles INNER and 1 - INNER, from counts that add up from either end."""
+    kept = np.maximum(counts, 0.0)
+    ends = [np.searchsorted(np.cumsum(side), INNER * kept.sum()) for side in (kept, kept[::-1])]
+    return np.array([edges[min(ends[0], len(counts) - 1)], edges[len(counts) - min(ends[1], len(counts) - 1)]])
+
+
 def _counts(values: Array, edges: Array, weights: Array | None = None) -> Array:
     """How many values lie between edges; what lies beyond is put into the outermost bins."""
     place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
@@ -101,8 +116,24 @@ def _counts(values: Array, edges: Array, weights: Array | None = None) -> Array:
 
 
 def _zero_out_noise(counts: Array, scale: float) -> Array:
-    """Counts that noise alone does not reach in any bin."""
-    return np.where(counts > scale * noise_quantile(counts.size), counts, 0.0)
+    """Counts that noise alone does not reach in any bin, and their neighbours that it does not reach in these."""
+    found = _grow(counts > scale * noise_quantile(counts.size), counts > CLEAR * scale)
+    return np.where(found, counts, 0.0)
+
+
+def _grow(found: Array, clear: Array) -> Array:
+    """Bins (quantities, bins) that were found, and clear ones in a run beside them.
+
+    Noise may fill one of many bins anywhere; one beside those that hold records is filled by tails of the records.
+    """
+    while True:
+        beside = np.zeros_like(found)
+        beside[:, 1:] |= found[:, :-1]
+        beside[:, :-1] |= found[:, 1:]
+        more = found | (beside & clear)
+        if (more == found).all():
+            return found
+        found = more
 
 
 def _zero_out_signed_noise(counts: Array, scale: float) -> Array:
@@ -113,6 +144,7 @@ def _zero_out_signed_noise(counts: Array, scale: float) -> Array:
     level, half = scale * noise_quantile(counts.size), counts.shape[1] // 2
     sides = np.stack([counts[:, :half][:, ::-1], counts[:, half + 1 :]])  # (2, quantities, sizes)
     found = (sides.sum(axis=0) > math.sqrt(2) * level) | (sides > level).any(axis=0)
+    found = _grow(found, (sides.sum(axis=0) > math.sqrt(2) * CLEAR * scale) | (sides > CLEAR * scale).any(axis=0))
     totals, noise = np.where(found, sides, 0.0).sum(axis=2), scale * np.sqrt(found.sum(axis=1))
     there = (totals > CLEAR * noise) | (sides > level).any(axis=2)
     kept = np.where(found & there[:, :, None], np.maximum(sides, 0.0), 0.0)

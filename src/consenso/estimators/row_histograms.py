@@ -20,6 +20,8 @@ from consenso.shards.stored import RowBatch, RowBatches
 # Few records need more of the budget, to be seen at all: so much that a bin with this part of them is clear of noise,
 # and no more than that part of the budget.
 SEEN, MOST_SHARE = 1 / 6, 0.15
+# Less than this would save nothing that a fit notices.
+LEAST_SHARE = 0.001
 
 Records = RowBatch | RowBatches
 
@@ -34,11 +36,16 @@ def count_columns(records: Records) -> int:
     return int(records.X.shape[1] if isinstance(records, RowBatch) else records.shape[1])
 
 
-def needed_share(usual: float, many: int, terms: PrivacyParams, most: float = MOST_SHARE) -> float:
-    """The usual share, or what few records need; a number of records that is private decides nothing."""
+def needed_share(usual: float, many: int, terms: PrivacyParams, most: float = MOST_SHARE, *, enough: float) -> float:
+    """The usual share, or what few or many records need; a number of records that is private decides nothing.
+
+    enough: many records have less, so that noise in a bin is this part of them.
+    """
     if terms.counts:
         return usual
-    return float(np.clip(usual * (largest_noise(usual, many, terms) / SEEN) ** 2, usual, most))
+    least = usual * (noise_of(usual, many, terms) / (enough * terms.records)) ** 2
+    least = max(min(usual, least), LEAST_SHARE)
+    return float(np.clip(usual * (largest_noise(usual, many, terms) / SEEN) ** 2, least, most))
 
 
 def largest_noise(share: float, many: int, terms: PrivacyParams) -> float:

@@ -170,7 +170,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         self.guarantee_, self._claims = plan.promise.guarantee, plan
         # The model that won is released by the search, and costs what the search does: not what one fit would.
         model = self.best_estimator_
-        model.guarantee_, model._claims = self.guarantee_, plan
+        model.guarantee_, model._claims, model._is_chosen = self.guarantee_, plan, True
         model.notes_ = ("Chosen by PrivateSearchCV: card and guarantee are those of the whole search.", *model.notes_)
         return self
 

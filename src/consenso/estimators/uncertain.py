@@ -28,6 +28,10 @@ COVERED = (
     "Standard errors cover the sampling of records and the noise of privacy. The estimate undoes what shrinks or bends "
     "coef_: penalty, damping, steps that ended early, clipped slopes. Both come from what was released anyway."
 )
+CHOSEN = (
+    "PrivateSearchCV chose this fit among others by a noisy score on records that were held out. That choice is not "
+    "covered: intervals are those of one fit whose parameters were fixed beforehand."
+)
 
 
 class StandardErrorsError(InputError, AttributeError):
@@ -46,9 +50,11 @@ class Uncertain:
     intercept_: Any
     _shortened: float
     _middle: float
+    # Whether a private search has chosen this fit among others.
+    _is_chosen: bool = False
 
     def _keep_evidence(self, evidence: FitEvidence | None) -> None:
-        self._evidence = evidence
+        self._evidence, self._is_chosen = evidence, False
         self.__dict__.pop("_made_estimate", None)
 
     def _get_estimate(self) -> Estimate:
@@ -131,12 +137,21 @@ class Uncertain:
         facts = {
             "model": type(self).__name__,
             "records": f"{self._evidence.records:,}",  # type: ignore[union-attr]
-            "guarantee": f"epsilon {self.epsilon:g}, {self.guarantee_.unit}",  # type: ignore[attr-defined]
+            "guarantee": self._say_guarantee(),
         }
         if found.residual is not None:
             facts["residuals"] = f"standard deviation {found.residual:.4g}"
         made = make_summary(facts, [str(name) for name in names], values, found, level)
-        return replace(made, notes=(COVERED, *self._say_clipping()))
+        chosen = (CHOSEN,) if self._is_chosen else ()
+        return replace(made, notes=(COVERED, *chosen, *self._say_clipping()))
+
+    def _say_guarantee(self) -> str:
+        """That of the fit, or of the whole search that chose it."""
+        guarantee: Any = self.guarantee_  # type: ignore[attr-defined]
+        if not self._is_chosen:
+            return f"epsilon {self.epsilon:g}, {guarantee.unit}"
+        delta = self._claims.delta  # type: ignore[attr-defined]
+        return f"epsilon {guarantee.epsilon(delta):.3g} for the whole search, {guarantee.unit}"
 
     def _say_clipping(self) -> tuple[str, ...]:
         """What clipping does that the standard errors do not cover."""
