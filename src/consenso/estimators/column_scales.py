@@ -68,10 +68,13 @@ class FilledBins:
         return (low, high) if self.signs[0] > 0 else (-high, -low)
 
 
-def find_run(counts: Array, noise: float, above: Callable[[int], float] | None = None) -> FilledBins | None:
+def find_run(
+    counts: Array, noise: float, above: Callable[[int], float] | None = None, *, least: float = 0.0
+) -> FilledBins | None:
     """The run that is the furthest above noise, from counts (bins,) between SIGNED_EDGES; None where none is.
 
-    above: by how many standard deviations of a bin a run of so many sizes has to be.
+    above: by how many standard deviations of a bin a run of so many sizes has to be. least: what a run holds at least,
+    together with the bin around 0.
     """
     above = above or (lambda sizes: ABOVE * math.sqrt(sizes))
     half = len(counts) // 2
@@ -85,6 +88,7 @@ def find_run(counts: Array, noise: float, above: Callable[[int], float] | None =
         for which in ([0], [1], [0, 1]):
             clear = held[which].sum(axis=0) - above(many) * noise * math.sqrt(len(which))
             clear[has_both != (len(which) == 2)] = -math.inf
+            clear[held[which].sum(axis=0) + counts[half] < least] = -math.inf
             start = int(np.argmax(clear))
             if clear[start] > best:
                 best, chosen = float(clear[start]), (which, slice(start, start + many))

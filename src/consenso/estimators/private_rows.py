@@ -25,6 +25,7 @@ from consenso.estimators.row_histograms import (
     MOST_SHARE,
     Records,
     count_columns,
+    counts_once,
     needed_share,
     noise_of,
     plan_histograms,
@@ -173,7 +174,11 @@ def _find_few_targets(records: Records, share: float, stages: Stages) -> tuple[f
     """The powers of two between which few targets lie; [-1, 1] where noise hides all of them."""
     planned = plan_histograms(stages, "histogram of targets", share, 1, times=1)
     counts = release_histograms(stages, planned, 0, records, _targets, SIGNED_EDGES[None])
-    run = find_run(counts[0], planned.scale(stages.terms.adjacency), lambda sizes: EACH * sizes)
+    noise = planned.scale(stages.terms.adjacency)
+    # Where the number of targets is public, a run that has less than half of them is noise far from where they are.
+    least = stages.terms.records / 2 if counts_once(stages.terms) else 0.0
+    run = find_run(counts[0], noise, lambda sizes: EACH * sizes, least=least)
+    run = run or find_run(counts[0], noise, lambda sizes: EACH * sizes)
     return (-1.0, 1.0) if run is None else run.ends
 
 

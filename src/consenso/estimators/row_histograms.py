@@ -99,12 +99,12 @@ def search_quantiles(
         tails,
         ranges=None,
         positive=positive,
-        total=float(stages.terms.records) if _counts_once(stages.terms) else None,
+        total=float(stages.terms.records) if counts_once(stages.terms) else None,
         doubt=doubt,
     )
 
 
-def _counts_once(terms: PrivacyParams) -> bool:
+def counts_once(terms: PrivacyParams) -> bool:
     """Whether every unit adds 1, and their number is public."""
     return terms.unit == "record" and terms.adjacency == "replace-one"
 
