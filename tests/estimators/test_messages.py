@@ -19,8 +19,10 @@ from sklearn.pipeline import make_pipeline
 from tests.estimators.discovery import FUNCTIONS, NAMES, X, make, targets_of
 
 import consenso
+from consenso.errors import InputError
 from consenso.estimators import SpendingWarning
 from consenso.privacy.ledger import Budget, Ledger
+from consenso.schema import Numeric, Schema
 
 # A cell that no message has by chance.
 CELL, NUMBER = "HIV-positive", 91234.5625
@@ -127,6 +129,34 @@ def test_prediction_and_scaling_repeat_no_cell_either(name, caplog) -> None:
             told = said(lambda rows=rows: apply(rows), caplog)
             assert CELL not in str(told), kind
     assert "row 7 (rows count from 0), column 1" in said(lambda: apply(ROWS["a text"]), caplog)[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "targets"),
+    [
+        ("PrivateRidge", with_cell(X[:, 0], np.nan)),
+        ("PrivateRidge", pd.Series(with_cell(X[:, 0], np.nan), dtype="Float64")),
+        ("PrivateRidge", with_cell(X[:, 0], np.inf)),
+        ("PrivateLogisticRegression", with_cell(X[:, 0] > 0, np.nan)),
+        (
+            "PrivateLogisticRegression",
+            np.array([CELL, "none"] * 3 + [CELL, np.nan] + [CELL] * (len(X) - 8), dtype=object),
+        ),
+    ],
+    ids=["NaN", "pandas", "infinity", "label", "beside texts"],
+)
+def test_a_target_that_is_missing_has_its_row_named(name, targets) -> None:
+    with pytest.raises(InputError, match=r"row 7 \(rows count from 0\)") as caught:
+        make(name).fit(X, np.array(targets, dtype=object) if isinstance(targets, list) else targets)
+    assert CELL not in str(caught.value)
+
+
+def test_columns_of_one_name_are_refused_by_that_name() -> None:
+    twice = pd.DataFrame(X[:, [0, 0]], columns=["age", "age"])
+    with pytest.raises(InputError, match="several are called 'age'"):
+        make("PrivateRidge").fit(twice, X[:, 0])
+    with pytest.raises(InputError, match="several are called 'age'"):
+        consenso.SchemaTransformer(Schema(columns=(Numeric(name="age", low=0, high=1),))).fit(twice)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".npz", ".libsvm"])

@@ -233,10 +233,11 @@ def test_a_ledger_of_people_is_charged_and_one_of_parties_is_not_enough(tmp_path
         (ROWS[:-1], "one id for each"),
         (np.where(np.arange(len(ROWS)) == 17, None, ROWS.astype(object)), "row 17 .rows count from 0. has no id"),
         (np.where(np.arange(len(ROWS)) == 17, "", ROWS.astype(str)), "row 17 .rows count from 0. has no id"),
-        (np.where(np.arange(len(ROWS)) == 17, np.nan, ROWS.astype(float)), "floating-point numbers"),
+        (np.where(np.arange(len(ROWS)) == 17, np.nan, ROWS), "row 17 .rows count from 0. has no id"),
+        (ROWS + 0.5, "whole numbers or texts"),
         (np.stack([ROWS, ROWS], axis=1), "one id for each"),
     ],
-    ids=["short", "None", "empty", "NaN", "two axes"],
+    ids=["short", "None", "empty", "NaN", "parts", "two axes"],
 )
 def test_people_that_cannot_be(users, message) -> None:
     with pytest.raises(InputError, match=message) as caught:

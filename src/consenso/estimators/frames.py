@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
+from consenso.estimators.reading import check_names
 
 if TYPE_CHECKING:
     from consenso.schema import Schema
@@ -103,6 +104,7 @@ def _names_of(X: Any) -> list[str]:
             f"SchemaTransformer(X=...): a frame with named columns is needed, and a {type(X).__name__} was given; use "
             "pandas or polars."
         )
+    check_names(X.columns, "SchemaTransformer(X=...)")
     return [str(name) for name in X.columns]
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, name_row
 from consenso.estimators.privacy_params import PrivacyParams
+from consenso.estimators.reading import say_more
 from consenso.estimators.stages import Stages
 
 # Rows of a person that are kept, for each row of the cap: more add cost and rounding, and say little that is new.
@@ -86,17 +87,18 @@ def read_ids(call: str, users: Any, rows: int) -> IntArray:
             f"{call}(users=...): one id for each of the {rows} rows is needed, along one axis, and the shape is "
             f"{ids.shape}."
         )
-    if ids.dtype.kind not in "iuOUST":
+    # A column of whole numbers with missing ones is read as floating-point numbers.
+    gone = np.flatnonzero(np.isnan(ids)) if ids.dtype.kind == "f" else []
+    if ids.dtype.kind in "OUST":
+        texts = enumerate(ids.tolist())
+        gone = [place for place, one in texts if not isinstance(one, int | str) or isinstance(one, bool) or one == ""]
+    if len(gone):
         raise InputError(
-            f"{call}(users=...): ids are whole numbers or texts, and these are {ids.dtype}; a column with missing "
-            "ids is read as floating-point numbers: drop these rows or give them ids."
+            f"{call}(users=...): {name_row(gone[0])}{say_more(len(gone))} has no id; every id is a whole number or a "
+            "text that is not empty, so drop such rows or give each its own id."
         )
-    for place, one in enumerate(ids.tolist()):
-        if not isinstance(one, int | str) or isinstance(one, bool) or one == "":
-            raise InputError(
-                f"{call}(users=...): {name_row(place)} has no id; every id is a whole number or a text that is not "
-                "empty, so drop such rows or give each its own id."
-            )
+    if ids.dtype.kind not in "iuOUST":
+        raise InputError(f"{call}(users=...): ids are whole numbers or texts, and these are {ids.dtype}; convert them.")
     _, person = np.unique(ids.astype(str) if ids.dtype.kind == "O" else ids, return_inverse=True)
     return person.reshape(-1)
 

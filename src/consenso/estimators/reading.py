@@ -21,6 +21,8 @@ from sklearn.utils.validation import check_array, check_X_y, validate_data
 from consenso.errors import InputError, name_row
 
 _FLOATS = [np.float64, np.float32]
+# How scikit-learn begins to say that a cell is missing; the last of labels beside texts.
+_MISSING = ("Input X contains", "Input y contains", "Input contains NaN")
 
 
 class CellError(InputError, TypeError):
@@ -44,7 +46,7 @@ def read_records(estimator: Any, X: Any, y: Any, *, real: bool, reset: bool = Tr
     else:
         y = _read_nullable_labels(owner, y)
     checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": _FLOATS, "order": "C", "y_numeric": real}
-    with _name_missing_cells(X, f"{owner}.fit(X=...)"):
+    with _name_missing_cells(X, f"{owner}.fit(X=...)", y):
         X, y = validate_data(estimator, X, y, reset=reset, **checks)
     if not real:
         check_labels(owner, y)
@@ -54,7 +56,7 @@ def read_records(estimator: Any, X: Any, y: Any, *, real: bool, reset: bool = Tr
 def read_arrays(owner: str, X: Any, y: Any = None) -> tuple[Any, Any]:
     """Rows as a float array or csr, and real targets if there are any, of a function."""
     _check_cells(X, f"{owner}(X=...)")
-    with _name_missing_cells(X, f"{owner}(X=...)"):
+    with _name_missing_cells(X, f"{owner}(X=...)", y):
         if y is None:
             return check_array(X, accept_sparse="csr", dtype=_FLOATS), None
         _check_cells(y, f"{owner}(y=...)")
@@ -69,7 +71,7 @@ def check_labels(owner: str, y: NDArray[Any]) -> None:
         wrong = [place for place, label in enumerate(y.tolist()) if not isinstance(label, str)]
         if wrong and len(wrong) < len(y):
             raise InputError(
-                f"{owner}.fit(y=...): Unknown label type: {name_row(wrong[0])}{_say_more(len(wrong))} has no text "
+                f"{owner}.fit(y=...): Unknown label type: {name_row(wrong[0])}{say_more(len(wrong))} has no text "
                 "where others have one; drop records without a label, or give all labels one type."
             )
         fine = not wrong
@@ -105,39 +107,52 @@ _ADVICE = (
 )
 
 
+def check_names(columns: Any, where: str) -> None:
+    """Refuse a frame in which two columns have one name."""
+    names = [str(name) for name in columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        said = ", ".join(map(repr, twice))
+        raise InputError(f"{where}: columns have names of their own, and several are called {said}; rename them.")
+
+
 def _check_cells(given: Any, where: str) -> None:
     """Refuse a table or a list with cells that are no numbers: all columns in one error, by places."""
+    if hasattr(given, "columns"):
+        check_names(given.columns, where)
     faults = [f"column {name!r} holds dates" for name in _columns_of_dates(given)]
     for column, cells in _columns_of_objects(given):
         wrong = [row for row, cell in enumerate(cells) if not _is_number(cell)]
         if wrong:
             place = name_row(wrong[0]) if column is None else f"{name_row(wrong[0])}, column {column!r}"
-            faults.append(f"{place}{_say_more(len(wrong))} is not a number")
+            faults.append(f"{place}{say_more(len(wrong))} is not a number")
     if faults:
         raise CellError(
             f"{where}: {'; '.join(faults)}. An argument must be a number or a string that spells a number: {_ADVICE}."
         )
 
 
-def _say_more(many: int) -> str:
+def say_more(many: int) -> str:
+    """How many there are beside the one that is named."""
     return f" (and {many - 1} more)" if many > 1 else ""
 
 
 @contextmanager
-def _name_missing_cells(X: Any, where: str) -> Iterator[None]:
+def _name_missing_cells(X: Any, where: str, y: Any = None) -> Iterator[None]:
     """Say where a number is missing or infinite; scikit-learn only says that there is one, and advises imputers."""
     try:
         yield
     except ValueError as error:
         said = str(error)
-        if isinstance(error, InputError) or not said.startswith(("Input X contains", "Input y contains")):
+        if isinstance(error, InputError) or not said.startswith(_MISSING):
             raise
         what = "NaN (a missing value)" if "NaN" in said else "infinity or a number too large"
-        places = _find_places(X, "NaN" in said) if said.startswith("Input X") else ""
+        of_rows = said.startswith("Input X")
+        places = _find_places(X, "NaN" in said) if of_rows else _find_targets(y, "NaN" in said)
     else:
         return
-    if not places:
-        raise InputError(f"{where.replace('X=', 'y=')}: y contains {what}; drop these records.") from None
+    if not of_rows:
+        raise InputError(f"{where.replace('X=', 'y=')}: {places} contains {what}; drop these records.") from None
     raise InputError(
         f'{where}: {places} contains {what}. Fill in by a public rule (missing = "middle" in a schema, '
         "SimpleImputer(strategy='constant')), or drop these records; what is learnt from the data to fill in is "
@@ -145,24 +160,33 @@ def _name_missing_cells(X: Any, where: str) -> Iterator[None]:
     ) from None
 
 
+def _find_targets(y: Any, missing: bool) -> str:
+    """The first row whose target or label is missing, or infinite; labels may be texts beside a number that is none."""
+    cells = np.ravel(np.asarray(y, dtype=object)).tolist()
+    if missing:
+        bad = [place for place, one in enumerate(cells) if one is None or _is_missing(one) or one != one]
+    else:
+        bad = [place for place, one in enumerate(cells) if not np.isfinite(one)]
+    return f"{name_row(bad[0])}{say_more(len(bad))}" if bad else "y"
+
+
+def _to_numbers(given: Any) -> NDArray[np.float64]:
+    if hasattr(given, "isna"):  # pandas, whose own missing values are no numbers to NumPy
+        return np.asarray(given.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(given, dtype=np.float64)
+
+
 def _find_places(X: Any, missing: bool) -> str:
     """The first row of each column with a cell that is missing, or infinite."""
     names = list(X.columns) if hasattr(X, "columns") else None
-    if sparse.issparse(X):
-        rows: Any = sparse.coo_array(X)
-    elif hasattr(X, "isna"):  # pandas, whose own missing values are no numbers to NumPy
-        rows = X.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
-        rows = np.asarray(X, dtype=np.float64)
+    rows: Any = sparse.coo_array(X) if sparse.issparse(X) else _to_numbers(X)
     values = rows.data if sparse.issparse(rows) else rows
     bad = np.isnan(values) if missing else ~np.isfinite(values)
     where = (rows.row[bad], rows.col[bad]) if sparse.issparse(rows) else np.nonzero(np.atleast_2d(bad))
     told = []
     for column in np.unique(where[1]).tolist():
         own = where[0][where[1] == column]
-        told.append(
-            f"{name_row(own.min())}, column {column if names is None else names[column]!r}{_say_more(len(own))}"
-        )
+        told.append(f"{name_row(own.min())}, column {column if names is None else names[column]!r}{say_more(len(own))}")
     return "; ".join(told)
 
 
@@ -173,7 +197,7 @@ def _read_nullable_labels(owner: str, y: Any) -> Any:
     gone = np.flatnonzero(np.asarray(y.isna()))
     if len(gone):
         raise InputError(
-            f"{owner}.fit(y=...): {name_row(gone[0])}{_say_more(len(gone))} has no label; drop such records."
+            f"{owner}.fit(y=...): {name_row(gone[0])}{say_more(len(gone))} has no label; drop such records."
         )
     return y.to_numpy(dtype=bool)
 
