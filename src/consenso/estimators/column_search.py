@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consenso.arrays import Array
 from consenso.estimators.column_scales import REACH, read_scales
@@ -219,5 +220,5 @@ def _count_shorter(batch: RowBatch, columns: Columns) -> Array:
     return _sum_rows(lengths < SHORTER**2 * kept, batch)
 
 
-def _sum_rows(which: Array, batch: RowBatch) -> Array:
+def _sum_rows(which: NDArray[np.bool_], batch: RowBatch) -> Array:
     return np.array([which.sum() if batch.weights is None else batch.weights[which].sum()], dtype=np.float64)

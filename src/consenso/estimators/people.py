@@ -88,11 +88,11 @@ def read_ids(call: str, users: Any, rows: int) -> IntArray:
             f"{ids.shape}."
         )
     # A column of whole numbers with missing ones is read as floating-point numbers.
-    gone = np.flatnonzero(np.isnan(ids)) if ids.dtype.kind == "f" else []
+    gone: list[int] = np.flatnonzero(np.isnan(ids)).tolist() if ids.dtype.kind == "f" else []
     if ids.dtype.kind in "OUST":
         texts = enumerate(ids.tolist())
         gone = [place for place, one in texts if not isinstance(one, int | str) or isinstance(one, bool) or one == ""]
-    if len(gone):
+    if gone:
         raise InputError(
             f"{call}(users=...): {name_row(gone[0])}{say_more(len(gone))} has no id; every id is a whole number or a "
             "text that is not empty, so drop such rows or give each its own id."

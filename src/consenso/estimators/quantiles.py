@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from consenso.arrays import Array
@@ -121,7 +122,7 @@ def _zero_out_noise(counts: Array, scale: float) -> Array:
     return np.where(found, counts, 0.0)
 
 
-def _grow(found: Array, clear: Array) -> Array:
+def _grow(found: NDArray[np.bool_], clear: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Bins (quantities, bins) that were found, and clear ones in a run beside them.
 
     Noise may fill one of many bins anywhere; one beside those that hold records is filled by tails of the records.
