@@ -189,7 +189,7 @@ def test_one_round_s_sensitivity_composed_is_not_a_proof() -> None:
         equal="noise",
     )
     naive = 8 * rounds / (parties * (2 * residual_std) ** 2)
-    effort = Effort(trials=400, confidence=0.99, family=False)
+    effort = Effort(trials=150, confidence=0.99, family=False)
     pairs = lambda party: [flipping(problem, angle=0.4)]
     (ours,) = audit(made, effort, observers=[Server()], party=0, pairs=pairs, deviations=True)
     assert ours.theorem == "MeanOfNoisyStates"
