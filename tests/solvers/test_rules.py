@@ -124,7 +124,7 @@ def test_the_variance_of_scores_is_found_under_the_noise() -> None:
     rng = np.random.default_rng(0)
     signal = np.full(2000, 0.5)
     for noise in (0.01, 0.5):
-        found = estimate_variance(signal + noise * rng.normal(size=2000), noise, 1.0, 1, 1.0)
+        found = estimate_variance(signal + noise * rng.normal(size=2000), noise, 1.0, Logistic(), 1.0)
         assert found == pytest.approx(signal @ signal, rel=0.2)
 
 
@@ -174,8 +174,8 @@ def test_shortened_rows_do_not_make_the_penalty_heavier() -> None:
 def test_noise_does_not_argue_against_damping() -> None:
     """Where noise is all there is, the variance of scores is what scores can be, not what noise is."""
     noise = np.random.default_rng(1).normal(size=50)
-    assert estimate_variance(30.0 * noise, 30.0, 1.0, 1, 1.0) <= 16.0
-    assert estimate_variance(np.full(50, 30.0), 0.1, 1.0, 1, 1.0) > 1000.0
+    assert estimate_variance(30.0 * noise, 30.0, 1.0, Logistic(), 1.0) <= 16.0
+    assert estimate_variance(np.full(50, 30.0), 0.1, 1.0, Logistic(), 1.0) > 1000.0
     assert visible_share(Metric.of(np.eye(4)), 4) == 1.0
     assert 0 < visible_share(Metric.round(1.0), 100) < visible_share(Metric.round(1.0), 2) < 1
 

@@ -15,27 +15,35 @@ import numpy as np
 from scipy.special import softmax
 
 from consenso.arrays import Array
+from consenso.losses import Loss
 from consenso.metric import Metric
 
 # Variances of scores that are called for: even over orders of magnitude up to LARGEST, then falling as their square.
-SMALLEST, LARGEST, BEYOND, GRID = 1 / 16, 16.0, 1e4, 200
+SMALLEST, LARGEST, LARGEST_MARGIN, BEYOND, GRID = 1 / 16, 16.0, 1.0, 1e4, 200
 VARIANCES = np.geomspace(SMALLEST, BEYOND, GRID)
-PRIOR = -2 * np.log(np.maximum(VARIANCES / LARGEST, 1.0))
-# A logistic slope falls as exp(-score), so that T steps from zero get to scores of about log T: 80 of them to this.
-OUT_OF_REACH = 5.0
 
 
-def estimate_variance(gradient: Array, noise: float, curvature: float, outputs: int, seen: float) -> float:
+def weigh_variances(loss: Loss) -> Array:
+    """Logarithms of prior weights of VARIANCES: a hinge asks for margins of 1, where log-odds of 4 are called for."""
+    prior: Array = -2 * np.log(np.maximum(VARIANCES / (LARGEST if loss.is_likelihood else LARGEST_MARGIN), 1.0))
+    return prior
+
+
+def estimate_variance(gradient: Array, noise: float, curvature: float, loss: Loss, seen: float) -> float:
     """Variance of the scores that a gradient of this noise speaks for, where the loss bends so much.
 
     seen: the part of the variance that shows in the gradient (`visible_share`).
     """
-    power, dim, scale = float(gradient @ gradient), len(gradient), curvature**2 * max(outputs - 1, 1)
+    power, dim, scale = float(gradient @ gradient), len(gradient), curvature**2 * max(loss.outputs - 1, 1)
     if noise == 0 or power > 100 * dim * noise**2:
         return (power - dim * noise**2) / scale
     guesses = seen * VARIANCES
     deviations = 2 * dim * noise**4 + 4 * noise**2 * scale * guesses
-    fit = PRIOR - 0.5 * (power - dim * noise**2 - scale * guesses) ** 2 / deviations - 0.5 * np.log(deviations)
+    fit = (
+        weigh_variances(loss)
+        - 0.5 * (power - dim * noise**2 - scale * guesses) ** 2 / deviations
+        - 0.5 * np.log(deviations)
+    )
     weights = np.exp(fit - fit.max())
     return float(weights @ guesses / weights.sum())
 
@@ -46,6 +54,16 @@ def shares_of(scores: Array) -> Array:
         return np.array([1 / (1 + math.exp(-scores[0]))])
     shares: Array = softmax(scores)
     return shares
+
+
+def measure_flatness(scores: Array) -> float:
+    """How much less the loss of two labels bends around the constant model of this score than at zero.
+
+    It bends by p (1 - p) there, and by 1/4 where a label is as likely as not, which is where rows of the rare one soon
+    are: the geometric mean, as for several classes.
+    """
+    share = float(shares_of(scores)[0])
+    return 2 * math.sqrt(share * (1 - share))
 
 
 def move_to_constant(gradient: Array, metric: Metric, scores: Array, constant: float, weight: float) -> Array:

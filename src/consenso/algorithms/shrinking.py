@@ -21,11 +21,27 @@ import numpy as np
 
 from consenso.arrays import Array
 
+# How likely it is before that there is nothing but noise: the least, in tenths, for which equal labels cost 0.01 of log
+# loss on average, whatever the noise.
+NOTHING = 0.7
 # Rates below this are those of directions that nobody speaks of.
 SLOWEST = 1e-9
 # Steps end when what is left to learn costs this part of what noise costs, if clipped rows and residuals bend by this
 # part of what the spectrum says. Chosen on five tables, looked at on three others (docs/solvers.md).
 LEFT, BENDS = 0.03, 0.3
+
+
+def average_kept(size: float, directions: float, ratios: Array) -> float:
+    """How much of a noisy vector is kept: the mean of ratio / (1 + ratio) over the posterior of signal over noise.
+
+    size: its squared size in units of the variance of the noise of a direction, of which there are so many. Before,
+    there is nothing but noise, with the weight NOTHING, or any of the ratios, all alike.
+    """
+    there = np.append(0.0, ratios)
+    prior = np.log(np.append(NOTHING, np.full(len(ratios), (1 - NOTHING) / len(ratios))))
+    fit = prior - 0.5 * directions * np.log1p(there) - 0.5 * size / (1 + there)
+    weights = np.exp(fit - fit.max())
+    return float(weights @ (there / (1 + there)) / weights.sum())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,7 +1,8 @@
 """The constant model, from noisy counts of the targets: where a fit starts, and what it falls back to.
 
     counts      records by class, or real targets by bins of equal width over their public range
-    labels      the scores of the mean posterior shares of the classes (a flat prior, so that noise alone says "equal")
+    labels      the scores of the mean posterior shares of the classes (noise alone says "equal"); for a hinge, which
+                has the larger class at its margin, how sure it is which that is
     numbers     with many records, centre and spread of the bins that stand out of the noise, at the finest width at
                 which half of the records do; with few, for which bins are fewer, or where they do not, mean posterior
                 centre and spread of a Gaussian or an exponential law, centres being even over the range and spreads
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from consenso.algorithms import shrinking
 from consenso.arrays import Array, IntArray
 from consenso.privacy.release import Bounds, Release
 from consenso.problem import Problem
@@ -38,6 +40,8 @@ CLEAR_BIN = 2.0
 CENTRES, SPREADS = np.linspace(-1, 1, 81), np.geomspace(1 / BINS, 1, 13)
 # A bin stands out when it has so many standard deviations of noise.
 STANDS_OUT = 2.0
+# Differences of shares that cost less log loss than this do not matter.
+MATTERS = 0.01
 # Points at which the posterior of a share is computed.
 GRID = 400
 
@@ -117,18 +121,24 @@ def read_constant_model(problem: Problem, counts: Array, noise: float) -> Consta
     logs = np.log(shares)
     if problem.loss.targets == "class":
         return ConstantModel(logs - logs.mean(), 1.0)
-    if not problem.loss.is_likelihood:  # a hinge has the larger class as its constant model, and bends elsewhere
-        return ConstantModel(np.array([0.0]), 1.0)
+    if not problem.loss.is_likelihood:
+        # A hinge has the larger class as its constant model, at its margin: as likely as it is the larger one.
+        sure = (counts[1] - counts[0]) / max(2 * noise, 1e-6)
+        return ConstantModel(np.array([math.erf(sure)]), 1.0)
     return ConstantModel(np.array([logs[1] - logs[0]]), 1.0)
 
 
 def estimate_shares(seen: Array, noise: float) -> Array:
-    """Mean posterior shares of classes under flat priors, from noisy ones; positive, with sum 1."""
+    """Mean posterior shares of classes, from noisy ones; positive, with sum 1.
+
+    Classes are often alike: shares differ not at all, or by any order of magnitude that matters (MATTERS in log loss,
+    up to a single class). Then each is any share that fits, flat priors being what is left.
+    """
     least, many = 1e-6, len(seen)
-    if many > 3 and noise > 0:
-        # Of what many shares seem to differ, noise explains so much (James and Stein): classes are often alike.
+    if noise > least:
         apart = seen - seen.mean()
-        kept = max(0.0, 1 - (many - 3) * noise**2 / float(apart @ apart))
+        variances = np.geomspace(2 * MATTERS / many**2, 1 / many, 64)
+        kept = shrinking.average_kept(float(apart @ apart) / noise**2, many - 1, variances / noise**2)
         seen, noise = 1 / many + kept * apart, kept * noise
     if noise < least:
         shares = np.maximum(seen, least)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consenso.algorithms import label_levels, lengths, noise_levels, shrinking, target_counts
+from consenso.algorithms import calibrating, label_levels, lengths, noise_levels, shrinking, target_counts
 from consenso.algorithms.evidence import Evidence, Looked, products
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
 from consenso.algorithms.slope_sizes import Sizes
@@ -24,6 +24,7 @@ from consenso.algorithms.whitening import (
 )
 from consenso.arrays import Array
 from consenso.metric import Metric, again, look, unpack_symmetric
+from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import Regularizer
 
@@ -86,12 +87,17 @@ class WhitenedSteps(WhitenedSettings):
         unit = self.smoothing or slope_limit(problem) if problem.loss.targets == "real" else 1.0
         # Losses of labels are flat at the constant model of a rare class, and steps from there are short; but from zero
         # they do not get to that of a very rare one.
-        far = problem.outputs == 1 and abs(float(found.scores[0])) > label_levels.OUT_OF_REACH
-        start = origin if problem.loss.targets == "real" or far else hub.x
+        start = origin if self._starts_at_counts(problem) else hub.x
         hub = replace(hub, origin=origin, x=start, spread=min(1.0, spread / unit))
         if problem.loss.targets == "real" and not self.smoothing:
             hub = replace(hub, size=hub.spread)
         return hub if self.looks else self._ready(facts, hub)
+
+    def _starts_at_counts(self, problem: Problem) -> bool:
+        """Whether steps start at the constant model: those of numbers, and of two labels."""
+        if problem.loss.targets == "real":
+            return self.counts
+        return self.counts and self.constant != 0 and problem.outputs == 1 and problem.loss.is_likelihood
 
     def _take_moment(self, facts: PublicFacts, hub: Hub, upper: Array) -> Hub:
         problem, least = facts.problem, LEAST
@@ -159,10 +165,18 @@ class WhitenedSteps(WhitenedSettings):
         hub = replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width)
         return replace(hub, steps=self._count_steps(facts, hub))
 
+    def _measure_flatness(self, facts: PublicFacts, hub: Hub) -> float:
+        """How much less a loss of two labels bends than at the zero model, where one of them is rare."""
+        if facts.problem.loss.targets == "real" or not self._starts_at_counts(facts.problem):
+            return 1.0
+        return label_levels.measure_flatness(hub.origin[-1:] * self.constant)
+
     def _count_steps(self, facts: PublicFacts, hub: Hub) -> int:
         residuals = facts.problem.loss.targets == "real"
         # Iterates walk in the directions that do not stand out, too, and residuals tell soon how far.
         wide = float(np.sqrt(facts.problem.features / hub.effective)) if residuals else hub.width
+        # Where the loss is flat they walk as much further.
+        wide /= self._measure_flatness(facts, hub)
         worth = self._levels(facts, hub).steps(wide, residuals=residuals)
         most = int(min(max(worth, self.fewest_steps), facts.rounds - self.other_rounds))
         if not self.steps and residuals and hub.shares.size and (noise := self._noise(facts, hub)):
@@ -220,7 +234,8 @@ class WhitenedSteps(WhitenedSettings):
 
     def _curvature(self, facts: PublicFacts, hub: Hub) -> float:
         """Of the loss over shortened rows, in the metric."""
-        return hub.bend * hub.weight * noise_levels.curvature_of(facts.problem.loss, self.smoothing * hub.width)
+        bend = hub.bend * self._measure_flatness(facts, hub)
+        return bend * hub.weight * noise_levels.curvature_of(facts.problem.loss, self.smoothing * hub.width)
 
     def _later_curvature(self, facts: PublicFacts, hub: Hub) -> float:
         return noise_levels.late_curvature(facts.problem.loss) * self._curvature(facts, hub)
@@ -271,7 +286,9 @@ class WhitenedSteps(WhitenedSettings):
             scores = hub.origin[-outputs:] * self.constant
             gradient = label_levels.move_to_constant(gradient, hub.metric, scores, self.constant, hub.weight)
         seen = label_levels.visible_share(hub.metric, facts.problem.features)
-        return label_levels.estimate_variance(gradient, noise, self._later_curvature(facts, hub), outputs, seen)
+        # At the constant model of a rare label the loss bends less than it will.
+        curvature = self._later_curvature(facts, hub) * self._measure_flatness(facts, hub)
+        return label_levels.estimate_variance(gradient, noise, curvature, facts.problem.loss, seen)
 
     def _regularizer(self, facts: PublicFacts, hub: Hub) -> Regularizer:
         """As stated, or for rows and slopes as large as they are."""
@@ -312,34 +329,67 @@ class WhitenedSteps(WhitenedSettings):
         x = self._bent(facts, hub).prox(regularizer, hub.total / hub.averaged, hub.weight)
         if not self.damping or regularizer.is_constraint:
             return x
-        learnt = x - hub.origin
+        learnt = x - hub.origin - self._find_constant_bias(facts, hub)
         return hub.origin + learnt * self._compute_factor(facts, hub, learnt) * (hub.length or 1.0)
 
-    def _compute_factor(self, facts: PublicFacts, hub: Hub, learnt: Array) -> float:
-        """How much of what was learnt is kept, noise having added to it."""
+    def _find_constant_bias(self, facts: PublicFacts, hub: Hub) -> Array:
+        """What clipped slopes, few steps and damping have done to the constant part of a model of labels."""
+        problem, outputs, bias = facts.problem, facts.problem.outputs, np.zeros(facts.dim)
+        if not (self.counts and self.constant and problem.loss.is_likelihood):
+            return bias
+        values, bent = hub.values, self._bent(facts, hub).values
+        if hub.metric.is_round:
+            pace, pulled = self.constant**2 / bent[0], self._damping(facts, hub) / bent[0]
+        else:
+            # The constant function lies in these parts in the directions of the metric.
+            parts = values * hub.vectors[-1] ** 2
+            parts /= parts.sum()
+            pace, pulled = parts @ (hub.shares * values / bent), parts @ (self._damping(facts, hub) / bent)
+        scores = hub.origin[-outputs:] * self.constant
+        run = calibrating.ConstantSteps(
+            start=scores if self._starts_at_counts(problem) else np.zeros(outputs),
+            origin=scores,
+            limit=slope_limit(problem) * hub.width,
+            pace=hub.weight * float(pace),
+            pulled=float(pulled),
+            steps=hub.taken,
+            first=hub.taken - hub.averaged,
+        )
+        bias[-outputs:] = run.compute_bias() / self.constant
+        return bias
+
+    def _round_noise(self, facts: PublicFacts, hub: Hub) -> float:
+        """Variance of the noise of a direction of the model in the metric, where all directions are alike."""
+        value, real = float(hub.values[0]), facts.problem.loss.targets == "real"
+        damping = 0.0 if real or not hub.taken else self._damping(facts, hub)
+        return 2 * (self._noise(facts, hub) * value / (self._later_curvature(facts, hub) * value + damping)) ** 2
+
+    def _read_model(self, facts: PublicFacts, hub: Hub, learnt: Array) -> shrinking.NoisyModel:
+        """What was learnt, with what steps and noise have done to it, direction by direction."""
         problem, values, bent = facts.problem, hub.values, self._bent(facts, hub).values
         noise, damping = self._noise(facts, hub) * values / bent, self._damping(facts, hub)
-        real = problem.loss.targets == "real"
-        if hub.metric.is_round:
-            # Nothing is known of the directions: noise is that of all of them.
-            value = float(values[0])
-            bent_by = self._later_curvature(facts, hub) * value + (0.0 if real or not hub.taken else damping)
-            each = self._noise(facts, hub) * value / bent_by
-            size = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
-            return noise_levels.shrinkage_factor(size, 2 * problem.features * problem.outputs * each**2)
         bends = self._later_curvature(facts, hub) * hub.shares * values
         run = shrinking.LateAverage(rates=(bends + damping) / bent, steps=hub.steps, taken=hub.taken, late=hub.averaged)
-        found = shrinking.NoisyModel(
+        return shrinking.NoisyModel(
             sizes=values * np.sum((hub.vectors.T @ learnt.reshape(-1, problem.outputs)) ** 2, axis=1),
             noise=noise**2 * run.noise(),
             come=bends / np.maximum(bends + damping, LEAST * bent) * run.way(),
             filled=hub.shares,
             outputs=problem.outputs,
         )
-        if real:
+
+    def _compute_factor(self, facts: PublicFacts, hub: Hub, learnt: Array) -> float:
+        """How much of what was learnt is kept, noise having added to it."""
+        problem = facts.problem
+        if hub.metric.is_round:
+            # Nothing is known of the directions: noise is that of all of them.
+            size = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
+            return noise_levels.shrinkage_factor(size, facts.dim * self._round_noise(facts, hub))
+        found = self._read_model(facts, hub, learnt)
+        if problem.loss.targets == "real":
             most = self._target_variance(facts, hub)
             return found.compute_factor(most * noise_levels.EXPLAINED, np.zeros(len(noise_levels.EXPLAINED)))
-        return found.compute_factor(label_levels.VARIANCES, label_levels.PRIOR)
+        return found.compute_factor(label_levels.VARIANCES, label_levels.weigh_variances(problem.loss))
 
     def evidence(self, facts: PublicFacts, hub: Hub) -> Evidence | None:
         """What standard errors are made of; None where no second moment was released, or kinks were smoothed."""

@@ -69,7 +69,7 @@ def recipe(request: Request) -> tuple[Any, int]:
     residuals = loss.targets == "real"
     pilot = _pilot(request)
     fewest = (pilot + AFTER_PILOT if pilot else 1) if residuals else FEWEST_STEPS
-    counts = residuals or (request.constant is not None and loss.is_likelihood)
+    counts = residuals or request.constant is not None
     share = TARGETS_SHARE
     if counts:
         share = (forecast.numbers_share if residuals else forecast.counts_share)(request, TARGETS_SHARE)

@@ -1,0 +1,50 @@
+"""What steps make of labels that rows tell nothing of: the bias of the constant part of a model, which is taken off it.
+
+With an intercept, the mean probability of a class is its share. Steps do not get quite there: clipped slopes let a rare
+class weigh less than it should, few steps from zero end short of the scores of a rare class, and damping pulls. All of
+that is known but for the shares, which were counted: the same steps, without noise, are taken on labels of these shares
+whose rows are all alike. Where they end, less where they should, is the bias. This is post-processing of counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from consenso.algorithms.label_levels import shares_of
+from consenso.arrays import Array
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConstantSteps:
+    """Steps of the scores of a constant model."""
+
+    start: Array  # scores (outputs,)
+    origin: Array  # the constant model of the labels, to which damping pulls
+    limit: float  # at which slopes are clipped
+    pace: float  # how far a slope of 1 moves a score
+    pulled: float  # the part of the way to the origin that damping takes
+    steps: int
+    first: int  # of the steps whose points are averaged
+
+    def compute_bias(self) -> Array:
+        """Where they end, less the origin, (outputs,)."""
+        binary = len(self.origin) == 1
+        counted, scores, total = _list_shares(self.origin), self.start, np.zeros(len(self.start))
+        for step in range(self.steps):
+            # The slope at a record of class y is q - e_y, which for two labels is one number.
+            q = _list_shares(scores)
+            lengths = 1 - q if binary else np.sqrt(np.maximum(q @ q - 2 * q + 1, 0.0))
+            weights = counted * np.minimum(1.0, self.limit / np.maximum(lengths, self.limit))
+            slope = weights.sum() * q - weights
+            scores = scores - self.pace * slope[-len(scores) :] - self.pulled * (scores - self.origin)
+            total = total + scores if step >= self.first else total
+        bias: Array = total / (self.steps - self.first) - self.origin
+        return bias
+
+
+def _list_shares(scores: Array) -> Array:
+    """Of all classes, (classes,); scores of two labels are those of the second one."""
+    shares = shares_of(scores)
+    return np.append(1 - shares, shares) if len(shares) == 1 else shares
