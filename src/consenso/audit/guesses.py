@@ -87,7 +87,7 @@ def is_refuted(inverse: Inverse, canaries: int, guesses: int, right: int, level:
 
 
 def bound_mu(canaries: int, guesses: int, right: int, *, confidence: float) -> float:
-    """The largest mu that so many right guesses rule out for a mu-GDP run, 0 if they rule out none."""
+    """The largest mu that this number of right guesses rules out for a mu-GDP run, 0 if it rules out none."""
     level = 1.0 - confidence
 
     def beaten(mu: float) -> bool:
@@ -134,7 +134,7 @@ def plan_guesses(event: Event | None, canaries: int, *, delta: float, confidence
 
 
 def bound_ideally(event: Event | None, canaries: int, *, delta: float, confidence: float) -> float:
-    """The epsilon that so many canaries prove if the claim is exactly true and no canary hides another."""
+    """The epsilon that this number of canaries proves if the claim is exactly true and no canary hides another."""
     guesses = plan_guesses(event, canaries, delta=delta, confidence=confidence)
     right = _count_right(event, canaries, delta)[guesses - 1]
     return bound_within(event, canaries, guesses, right, delta=delta, confidence=confidence)

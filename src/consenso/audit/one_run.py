@@ -207,7 +207,7 @@ def audit_once(
 
 
 def lower_bound(canaries: int, guesses: int, right: int, *, delta: float, confidence: float) -> float:
-    """The largest epsilon that so many right guesses rule out, 0 if they rule out none."""
+    """The largest epsilon that this number of right guesses rules out, 0 if it rules out none."""
     level = 1.0 - confidence
     if p_value(canaries, guesses, right, 0.0, delta) > level:
         return 0.0
@@ -219,7 +219,7 @@ def lower_bound(canaries: int, guesses: int, right: int, *, delta: float, confid
 
 
 def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
-    """The chance of so many right guesses or more, at most, if the run is (epsilon, delta) private."""
+    """An upper bound on the chance of at least this many right guesses, if the run is (epsilon, delta) private."""
     if not 0 <= right <= guesses <= canaries:
         raise InputError(
             f"p_value(canaries={canaries}, guesses={guesses}, right={right}): at most all canaries are guessed, and at "

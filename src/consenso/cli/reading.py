@@ -1,4 +1,4 @@
-"""Reading a study for a command: with the budget that was asked for, and with what it deserves to be told."""
+"""Reading a study for a command: with the budget of the command line, and warnings that its reader should see."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from consenso.transport.zenoh.tls import Credentials
 
 @dataclass(frozen=True, kw_only=True)
 class PartyOptions:
-    """What a party is told. `study` is the file that its own operator has read and accepted."""
+    """The options of a party. `study` is the file that its own operator has read and accepted."""
 
     study: Study
     party: str

@@ -20,7 +20,7 @@ from consenso.transport.zenoh.tls import Credentials
 
 @dataclass(frozen=True, kw_only=True)
 class PeerOptions:
-    """What a peer is told. `study` is the file that its own operator has read and accepted."""
+    """The options of a peer. `study` is the file that its own operator has read and accepted."""
 
     study: Study
     name: str

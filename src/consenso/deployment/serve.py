@@ -18,7 +18,7 @@ from consenso.transport.zenoh.tls import Credentials
 
 @dataclass(frozen=True, kw_only=True)
 class Federation:
-    """What a server is told. patience: seconds that a sampled round waits for an answer. linger: seconds that the
+    """The options of a server. patience: seconds that a sampled round waits for an answer. linger: seconds that the
     server waits in the end for parties to take the model.
     """
 

@@ -121,7 +121,7 @@ class Grids:
         return _sum_grid(self._setting, self._releases[release], self._largest, self._round, bound, share)
 
     def reach(self, release: str, bound: float, share: float, parties: int) -> float:
-        """The largest number in a sum of so many contributions to a release."""
+        """The largest number that a sum of this many contributions to a release can hold."""
         return _reach(self._setting, self._releases[release], self._largest, self._round, bound, share, parties)
 
     def own(self) -> float:

@@ -14,7 +14,7 @@ from consenso.study import Study
 def serve(
     study: Study, *, out: Path, run: Path | None = None, port: int = 0, ready: Callable[[str], None] | None = None
 ) -> None:
-    """Serve until interrupted. `ready` is told the address as soon as it answers; port 0 takes a free one."""
+    """Serve until interrupted. `ready` is called with the address as soon as it answers; port 0 takes a free one."""
     try:
         import uvicorn
     except ImportError:

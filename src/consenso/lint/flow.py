@@ -87,7 +87,7 @@ def scopes(tree: ast.Module) -> Iterator[list[ast.stmt]]:
 
 @dataclass
 class Flow:
-    """Tags of names within one scope. `of_call` says what a call makes, `at_call` is told of every call."""
+    """Tags of names within one scope. `of_call` says what a call makes, `at_call` is called with every call."""
 
     of_call: Callable[[ast.Call, Flow], Tags]
     at_call: Callable[[ast.Call, Flow], None]

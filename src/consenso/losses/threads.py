@@ -12,7 +12,7 @@ _WORTH_A_THREAD = 1e6
 
 
 def run_in_threads(kernel: Callable[..., None], records: int, nanoseconds: float, *arguments: Any) -> None:
-    """Call kernel(*arguments, first, last) over all records, each of which takes about so many nanoseconds.
+    """Call kernel(*arguments, first, last) over all records, each of which takes about `nanoseconds`.
 
     A kernel that releases the interpreter lock and treats records apart gives the same bits in any number of threads.
     The threads live as long as the call: unlike Numba's own, they survive forks and calls from several threads.

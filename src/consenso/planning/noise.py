@@ -1,4 +1,4 @@
-"""How much noise the releases of a plan get: the least that meets its target, and what that comes to."""
+"""How much noise the releases of a plan get: the least that meets its target, and how large it is in each release."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ class Plan(RunSpec):
         return find_representatives(self.spec, self.algorithm.releases)
 
     def _kinds(self, promises: list[ProvedGuarantee]) -> dict[int, int]:
-        """How many parties each party of a promise stands for; where parties are told apart, each for itself."""
+        """How many parties each party of a promise stands for: one, where every party has a guarantee of its own."""
         classes = len(self._representatives()) == len(self.spec.facts.classes())
         return {each.party: len(find_alike(self.spec, each.party)) if classes else 1 for each in promises}
 

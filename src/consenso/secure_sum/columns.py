@@ -60,7 +60,7 @@ def integers_of(
 def check_range(
     plan: Plan, round_: int, form: MessageSchema, told: Mapping[str, tuple[float, float]], words: Words, parties: int
 ) -> None:
-    """Refuse a sum over so many parties that no declared contributions and no noise of theirs can reach."""
+    """Refuse a sum that is larger than the declared contributions and the noise of its parties allow."""
     grids, start = Grids(plan.spec, plan.algorithm.releases, round_), 0
     for column in columns(plan.spec, plan.algorithm.releases, round_, form, told):
         values = decode(words[start : start + column.size], column)

@@ -121,7 +121,7 @@ class TreePeer:
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """What everybody must have in the end: all keys, and what everybody was told."""
+        """What every peer must have in the end: the keys of all, and the totals that each of them received."""
         everyone = range(self.plan.spec.parties)
         keys = [f"key-{party}" for party in everyone] if self._partners else []
         return (*keys, *(f"end-{party}" for party in everyone))
@@ -209,7 +209,7 @@ class TreePeer:
         return model
 
     def end(self) -> None:
-        """The run has ended; TamperError, which names them, if others were told other totals."""
+        """End the run; TamperError names the peers that received other totals than this one."""
         with self._mutex:
             mine = self.disk.read_bytes(f"item/{self._end}")
             ends = {party: self.disk.read_bytes(f"item/end-{party}") for party in range(self.plan.spec.parties)}

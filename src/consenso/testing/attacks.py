@@ -79,7 +79,7 @@ def list_attacked_plans(example: Example) -> Iterator[Plan]:
 
 
 def _first_plan(examples: Sequence[Example], **changes: Any) -> Plan:
-    """The plan of the first example that is not refused; what the last one is refused for is told."""
+    """The plan of the first example that is not refused; where all are, the error of the last one."""
     for each in examples[:-1]:
         with suppress(ConsensoError):
             return plan_example(each, **changes)

@@ -119,7 +119,7 @@ class LinearisedADMM:
         return replace(made, coupling=pull * made.distance**2 + dual**2 / (2 * penalty * parties))
 
     def bound(self, rounds: int) -> float:
-        """What is proved after so many rounds."""
+        """What is proved after this number of rounds."""
         if rounds < 1:
             raise InputError(f"LinearisedADMM.bound(rounds={rounds}): at least one round is needed.")
         steps = self.step * np.arange(1.0, rounds + 1) ** -self.fall

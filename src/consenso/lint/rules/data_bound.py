@@ -51,7 +51,7 @@ def _of_call(node: ast.Call, flow: Flow) -> Tags:
 
 
 def _is_told(node: ast.Call, name: str) -> bool:
-    """Whether a transformer is told what it would learn: a constant that fills in, categories."""
+    """Whether a transformer was given what it would learn from data: a constant that fills in, categories."""
     key, public = TOLD.get(name, ("", None))
     value = keyword(node, key)
     if value is None or (isinstance(value, ast.Constant) and value.value in ("auto", None)):

@@ -112,7 +112,7 @@ class Cases:
         return ", ".join(f"{name} {label}" for name, label in row if usual[name] != label) or "as usual"
 
     def change_rows(self, most: int) -> Iterator[Row]:
-        """All rows in which at most so many things are not as usual."""
+        """All rows in which at most `most` choices differ from the usual ones."""
         names = list(self.choices)
         for count in range(most + 1):
             for chosen in itertools.combinations(names, count):

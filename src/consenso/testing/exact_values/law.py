@@ -55,7 +55,7 @@ def no_value_below_exact(example: Example) -> None:
 
 
 def examine(example: Example, *, pairs: bool = True, changes: int | None = None) -> Examined:
-    """Compare the guarantees of a covering set of plans with the exact values, or of all plans with so many changes.
+    """Compare the guarantees of a covering set of plans with the exact values, or of all plans with `changes`.
 
     The set has every two choices together that can be, or without `pairs` every choice once.
     """

@@ -1,4 +1,4 @@
-"""Opening a Zenoh session that talks to whom it is told to and to nobody else."""
+"""Opening a Zenoh session that talks to the given addresses and to nobody else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def configuration(
     connect: Sequence[str] = (),
     limit: int,
 ) -> dict[str, Any]:
-    """What Zenoh is told: the own addresses, those to dial, who may say what, and how much at once."""
+    """The configuration of Zenoh: own addresses, addresses to dial, who may send what, and how much at once."""
     return {
         "mode": mode,
         # Without these two, links form beyond the ones that are meant.

@@ -26,7 +26,7 @@ STILL_THERE = 5.0  # seconds that a client stays after the end, in case the serv
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
-    """The run was told to stop; it goes on from its disk when it is started again."""
+    """The run was stopped on request; it goes on from its disk when it is started again."""
 
 
 def check_names(names: Mapping[int, str]) -> None:

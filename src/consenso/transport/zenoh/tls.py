@@ -54,7 +54,7 @@ class Credentials:
         return Signatures(ca=folder / CA, certificate=folder / CERTIFICATE, key=folder / KEY, names=names, run=run)
 
     def config(self) -> dict[str, object]:
-        """What Zenoh is told."""
+        """The part of a Zenoh configuration that names keys and certificates."""
         key, certificate = str(self.folder / KEY), str(self.folder / CERTIFICATE)
         return {
             "root_ca_certificate": str(self.folder / CA),
