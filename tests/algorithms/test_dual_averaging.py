@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import norm
-from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of, silos, soft, with_and_without_noise
+from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of, silos, with_and_without_noise
 
 from consenso import PrivateLasso, PrivateLogisticRegression
 from consenso.algorithms.centring import Centring, check_centring
 from consenso.algorithms.directions import sum_lengths, sum_range
 from consenso.algorithms.dual_averaging import DualAveraging
+from consenso.algorithms.scale_mixture import estimate
 from consenso.errors import InputError, MessageError, PreconditionError
 from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
 from consenso.planning.plan import plan
@@ -32,7 +33,7 @@ from consenso.testing.plans import execute
 @with_and_without_noise
 @pytest.mark.parametrize("scaling", [0.0, 1.0])
 def test_iterates_follow_the_paper(scaling, multiplier) -> None:
-    """The opening of the module: centre by the released mean, measure columns, average gradients, leave out noise."""
+    """The opening of the module: centre by the released mean, measure columns, average gradients, take noise off."""
     steps, clip, strength = 5, 0.6, 0.05
     problem, shards, parties = silos(Squared(), Unpenalized(inner=L2(strength=strength), last=1))
     rows, targets = (np.concatenate([part[place] for part in parties]) for place in (0, 1))
@@ -65,12 +66,13 @@ def test_iterates_follow_the_paper(scaling, multiplier) -> None:
 
     d = np.append((v[:2].min() / v[:2]) ** (scaling / 2), 1.0)
     if scaling:
-        d[2] = min(1.0, 0.5 * np.sqrt(trace(2) / v[2]))
+        d[2] = min(1.0, 2**-0.25 * np.sqrt(trace(2) / v[2]))
         d = np.maximum(d, 0.01)
     length = np.sqrt(np.clip(trace(3), 1e-6, 1.0))
     centred = rows - t * rows[:, 2:]
     short = d * centred * np.minimum(1, clip / np.linalg.norm(d * centred, axis=1))[:, None]
     weight, u, before, factor = min(1, clip / length), np.zeros(3), np.zeros(3), 1.0
+    variance = np.zeros(3)
     loud = multiplier * 2 * 3 * clip * np.sqrt(steps) / n  # slopes are clipped at the bound of the targets, 3
     std = loud / d
 
@@ -80,11 +82,12 @@ def test_iterates_follow_the_paper(scaling, multiplier) -> None:
             found[:2] = np.minimum(found[:2], factor * 2.0 * 0.2 * 3.0 / (std[:2] * np.sqrt(steps)))
         return found
 
-    def kept(k):
-        return np.append(soft(u[:2], rates()[:2] * std[:2] * np.sqrt(k)), u[2])
+    def kept():
+        moved = np.sqrt(variance[:2])
+        return np.append(moved * estimate(u[:2] / moved), u[2]) if moved.all() else u
 
     for k in range(steps):
-        slopes = np.clip(centred @ kept(k) - targets, -3, 3)
+        slopes = np.clip(centred @ kept() - targets, -3, 3)
         gradient = (slopes @ short + drawn_on_sum(2 + k, 3, loud * n)) / n / d
         root, step = np.sqrt(rates()), rates()
         one, other, explained = gradient * root, before * root, np.sqrt(np.mean(step * std**2))
@@ -93,9 +96,10 @@ def test_iterates_follow_the_paper(scaling, multiplier) -> None:
         shrunk = 0.5 if turned and lengths[0] > 0.8 * lengths[1] > 0 else 1.0
         factor *= shrunk
         u = shrunk * (u - step * gradient)
+        variance = shrunk**2 * (variance + (step * std) ** 2)
         u[:2] /= 1 + shrunk * step[:2] * weight * strength
         before = gradient
-    w = kept(steps)
+    w = kept()
     np.testing.assert_allclose(model, w - np.array([0, 0, t @ w]), rtol=1e-6, atol=1e-8)
 
 
@@ -369,12 +373,39 @@ def test_a_sparse_answer_keeps_what_stands_out_of_all_columns_nearly_as_it_is() 
     made = plan(problem, algorithm, rounds=11, noise=noise, sampler=Seeded(0), trust="curator")
     facts = made.spec.facts.at(10)
     hub = replace(algorithm.start(facts), taken=9)
-    deviation = algorithm._rates(facts, hub) * algorithm._noise(facts, hub) * 3  # of so many steps
-    assert (deviation > 0).all()
-    u = np.linspace(-6, 6, features) * deviation
-    expected = np.where(np.abs(u) < norm.isf(0.5 / features) * deviation, 0.0, soft(u, deviation))
-    np.testing.assert_allclose(algorithm.model(facts, replace(hub, u=u)), expected)
-    assert 0 < np.count_nonzero(expected) < features
+    deviation = np.full(features, 0.1)
+    u = deviation * np.append(np.random.default_rng(0).normal(size=features - 4), [8.0, -8.0, 9.0, -10.0])
+    model = algorithm.model(facts, replace(hub, u=u, variance=deviation**2))
+    left_out = np.abs(u) < norm.isf(0.5 / features) * deviation
+    np.testing.assert_array_equal(model == 0, left_out)
+    assert (np.abs(u - model)[~left_out] < deviation[~left_out]).all()
+    assert 0 < left_out.sum() < features
+
+
+def test_slopes_are_narrow_first_and_wider_in_the_last_steps_where_noise_is_loud() -> None:
+    algorithm, problem = DualAveraging(), replace(DualAveraging.example().problem, sizes=np.array([1000]))
+
+    def widths(multiplier: float) -> list[float]:
+        noise = dict.fromkeys(("mean", "squares", "gradient"), GaussianNoise(multiplier=multiplier))
+        made = plan(problem, algorithm, rounds=22, noise=noise, sampler=Seeded(0), trust="curator")
+        return [algorithm._width(made.spec.facts.at(2 + taken), taken) for taken in (0, 17, 18, 19)]
+
+    loud, quiet = widths(1e4), widths(1e-3)
+    assert loud == pytest.approx([0.3, 0.3, 0.7, 0.7], abs=0.01)
+    assert quiet == pytest.approx([1.0] * 4, abs=0.01)
+
+
+def test_columns_that_tell_alike_are_all_kept() -> None:
+    """Six words a record, all as frequent as each other, and every one tells: what is left out would be missed."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array(
+        (8000, 1300), density=6 / 1300, rng=rng, format="csr", data_sampler=lambda size: np.full(size, 6**-0.5)
+    )
+    y = (X @ rng.normal(size=1300) > 0).astype(int)
+    model = fit(X[:6000], y[:6000], 3.0)
+    # 0.735 and more for four seeds; 0.709 and less with what is below a standard deviation of its noise left out.
+    assert model.score(X[6000:], y[6000:]) > 0.72
+    assert np.mean(model.coef_ == 0) < 0.01
 
 
 def test_noise_that_makes_squares_negative_leaves_clip_and_free_column_as_large_as_noise_may_hide() -> None:
@@ -388,12 +419,12 @@ def test_noise_that_makes_squares_negative_leaves_clip_and_free_column_as_large_
     told = np.append(np.full(499, -0.01), 0.2)
     measured = algorithm._measure(facts, hub, told, noise := 0.005)
     hidden = noise * np.sqrt(499)
-    assert measured.scales[-1] == pytest.approx(0.5 * np.sqrt(hidden / 0.2))
+    assert measured.scales[-1] == pytest.approx(499**-0.25 * np.sqrt(hidden / 0.2))
     assert measured.clip >= 0.7 * np.sqrt(hidden) * 0.99
 
 
 def test_parameters_are_checked() -> None:
-    for bad in ({"clip": 0.0}, {"width": 2.0}, {"smoothing": -1.0}, {"hidden": np.inf}):
+    for bad in ({"clip": 0.0}, {"width": 2.0}, {"smoothing": -1.0}, {"smoothing": np.inf}):
         with pytest.raises(InputError, match=f"DualAveraging\\({next(iter(bad))}="):
             DualAveraging(**bad)
     with pytest.raises(PreconditionError, match="beyond 1200 columns"):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from consenso.algorithms import noise_levels
+from consenso.algorithms import noise_levels, scale_mixture
 from consenso.algorithms.centring import (
     LEAST_SCALE,
     LONGEST_SHIFT,
@@ -42,14 +42,14 @@ from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Un
 MEAN_SHARE, SQUARES_SHARE = 0.01, 0.02
 # How far noise may move a coefficient of a row at its bound, in units in which scores matter.
 REACH = 2.0
-# What is smaller than so many standard deviations of its noise is left out of the model.
-HIDDEN = 1.0
 # Centred rows are shortened to this part of their typical length: most of them then weigh alike, and noise is less.
 CLIP = 0.7
 # Exponent of the scales of columns: 1 gives all of them one size, as far as they stand out.
 SCALING = 1.0
-# The free column over all others, in a scaled row: as the constant of an intercept over a row at its bound.
-FREE_SHARE = 0.5
+# What of the slopes of labels is given up where noise is loud, first and in the last part of the steps. Narrow slopes
+# let all records speak alike until they are learnt, with little noise, and make scores too long that are learnt well;
+# what noise does not hide, an intercept first of all, falls back in the last part.
+GIVEN_UP, GIVEN_UP_LATE, LATE_PART = 0.7, 0.3, 0.1
 # Strong directions are taken in steps of this part of the inverse curvature: noise has turned them a little, and what
 # lies across them is not quite apart. Steps across are no longer than what was left there of the strongest allows.
 APART = 0.5
@@ -79,6 +79,7 @@ class Hub:
     taken: int
     gradient: Array  # the last one
     u: Array
+    variance: Array  # of the noise in u
 
     @property
     def centring(self) -> Centring:
@@ -98,7 +99,6 @@ class AveragedSteps:
     clip: float | None = None
     width: float | None = None
     smoothing: float = 0.0
-    hidden: float = HIDDEN
     scaling: float = SCALING
     directions: int = 0
 
@@ -111,9 +111,8 @@ class AveragedSteps:
             raise InputError(f"DualAveraging(scaling={self.scaling}): an exponent between 0, for none, and 1.")
         if not 0 <= self.directions <= MOST_DIRECTIONS or self.directions != int(self.directions):
             raise InputError(f"DualAveraging(directions={self.directions}): from 0, for none, to {MOST_DIRECTIONS}.")
-        for name in ("smoothing", "hidden"):
-            if not 0 <= getattr(self, name) < np.inf:
-                raise InputError(f"DualAveraging({name}={getattr(self, name)}): {name} is a finite number, 0 for none.")
+        if not 0 <= self.smoothing < np.inf:
+            raise InputError(f"DualAveraging(smoothing={self.smoothing}): smoothing is a finite number, 0 for none.")
 
     @property
     def noise_weights(self) -> Mapping[str, float]:
@@ -166,6 +165,7 @@ class AveragedSteps:
             taken=0,
             gradient=zero,
             u=zero,
+            variance=zero,
         )
 
     def _measure(self, facts: PublicFacts, hub: Hub, squares: Array, noise: float) -> Hub:
@@ -176,7 +176,7 @@ class AveragedSteps:
         variances = np.clip(around, max(noise, EMPTIEST * bound**2), bound**2)
         scales = self._scales(facts, variances, around, noise)
         variances = np.append(variances, hub.variances[len(variances) :])
-        hub = replace(hub, scales=scales, variances=variances, width=self._width(facts))
+        hub = replace(hub, scales=scales, variances=variances, width=self._width(facts, 0))
         return self._clip(facts, hub, _trace(around, scales, noise))
 
     def _clip(self, facts: PublicFacts, hub: Hub, squared: float, part: float = CLIP) -> Hub:
@@ -225,16 +225,20 @@ class AveragedSteps:
         scales = np.ones(len(variances))
         least = max(float(variances[:rest].min()), _level(rest) * noise)
         scales[:rest] = np.minimum(least / variances[:rest], 1.0) ** (self.scaling / 2)
-        scales[rest:] = FREE_SHARE * np.sqrt(_trace(around[:rest], scales[:rest], noise) / variances[rest:])
+        # Noise of the whole row costs (columns + 1 / share^2) (1 + share^2): least at this share of the free column.
+        share = rest**-0.25
+        scales[rest:] = share * np.sqrt(_trace(around[:rest], scales[:rest], noise) / variances[rest:])
         return np.clip(scales, LEAST_SCALE, 1.0)
 
-    def _width(self, facts: PublicFacts) -> float:
+    def _width(self, facts: PublicFacts, taken: int) -> float:
         """Where slopes of labels are clipped; real targets have residuals, whose size is part of the loss."""
         if self.width is not None:
             return self.width
         if self.smoothing or facts.problem.loss.targets == "real":
             return 1.0
-        return noise_levels.NoiseLevels.of(facts, self._curvature(facts), facts.problem.features).slopes
+        levels = noise_levels.NoiseLevels.of(facts, self._curvature(facts), facts.problem.features)
+        late = taken >= (1 - LATE_PART) * self._steps(facts)
+        return levels.slopes_without(GIVEN_UP_LATE if late else GIVEN_UP)
 
     def _curvature(self, facts: PublicFacts) -> float:
         return noise_levels.curvature_of(facts.problem.loss, self.smoothing)
@@ -276,9 +280,12 @@ class AveragedSteps:
         step = noise_levels.shorter(hub.step, gradient * root, hub.gradient * root, loudest)
         shrunk = step / hub.step
         u = hub.u * shrunk - shrunk * rates * gradient
+        variance = shrunk**2 * (hub.variance + np.square(rates * noise))
         if not hub.directions.size:
             u = prox_in_diagonal(facts.problem.regularizer, u, shrunk * rates * hub.weight)
-        return replace(hub, step=step, taken=hub.taken + 1, gradient=gradient, u=u)
+        taken = hub.taken + 1
+        width = self._width(facts, taken)
+        return replace(hub, step=step, taken=taken, gradient=gradient, u=u, variance=variance, width=width)
 
     def _pull(self, facts: PublicFacts, hub: Hub) -> Array:
         """The slope of the square in a wide model."""
@@ -287,20 +294,34 @@ class AveragedSteps:
         slope[facts.dim - _free(problem) * problem.outputs :] = 0.0
         return hub.centring.pull_back(slope)
 
+    def _sampling(self, facts: PublicFacts, hub: Hub) -> Array:
+        """Variance that u has because records are a sample: what a column says may be chance without any noise.
+
+        All steps hear the same records, so that it grows with their number, up to that of the model of least loss. The
+        variance of a slope of labels is the curvature of their loss, of clipped ones at most the squared width.
+        """
+        problem, curvature = facts.problem, self._curvature(facts)
+        if problem.loss.targets == "real" or self.smoothing:
+            return np.zeros_like(hub.u)
+        variances = np.repeat(hub.variances, problem.outputs)
+        way = np.minimum(hub.taken * hub.weight * self._rates(facts, hub), 1 / (curvature * variances))
+        sampled: Array = np.square(way) * variances * min(curvature, hub.width**2) / problem.records
+        return sampled
+
     def _leave_out(self, facts: PublicFacts, hub: Hub) -> Array:
         """The model, without what noise alone may have moved."""
         problem = facts.problem
         if not hub.taken:
             return np.zeros(facts.dim)
-        free = _free(problem) * problem.outputs
-        moved = self._rates(facts, hub) * self._noise(facts, hub) * float(np.sqrt(hub.taken))
-        moved[facts.dim - free :] = 0.0
-        threshold = self.hidden * moved
-        w = hub.u - np.clip(hub.u, -threshold, threshold)
-        if self.hidden and _asks_for_zeros(problem.regularizer):
-            # What is left stands out of all columns: noise alone leaves one of them, on average. It is not made smaller
-            # for that, which would cost more than columns that are left out.
-            w[np.abs(hub.u) < float(norm.isf(0.5 / facts.dim)) * moved] = 0.0
+        rest = facts.dim - _free(problem) * problem.outputs
+        moved = np.sqrt(hub.variance)
+        w, columns = np.array(hub.u), np.flatnonzero(moved[:rest])
+        noise = np.sqrt(hub.variance + self._sampling(facts, hub))[columns]
+        w[columns] = noise * scale_mixture.estimate(hub.u[columns] / noise)
+        w[facts.dim :] -= np.clip(w[facts.dim :], -moved[facts.dim :], moved[facts.dim :])
+        if _asks_for_zeros(problem.regularizer):
+            # What is left stands out of all columns: noise alone leaves one of them, on average.
+            w[:rest][np.abs(hub.u[:rest]) < float(norm.isf(0.5 / facts.dim)) * moved[:rest]] = 0.0
         if problem.regularizer.is_constraint:
             w = problem.regularizer.prox(w, 0.0)
         return hub.centring.model(w, problem.features)

@@ -8,7 +8,7 @@
     a step:     G    = noisy sum of phi'(<a, x>, target) * shortened(b, C)
                 b    = (I - V (1 - s) V') d * (a - t a_last)
                 u   <- prox_r(u - step * G / (d n))                         in the metric 1 / step_j
-                w    = u moved towards 0 by what noise alone has moved it;  x = w, x_last = w_last - <t, w>
+                w    = the mean of u given its noise (scale_mixture);       x = w, x_last = w_last - <t, w>
     released:   the last x
 
     symbol   code      what it is
@@ -22,8 +22,9 @@ With directions, u has a number for each of them after those of the columns: row
 and across it, each part with its rates, and a square of the model is part of the gradient.
 
 This is the dual averaging of Nesterov 2009 and Xiao 2010 with a constant step: u is minus the step times the sum of all
-gradients where there is no penalty, and its noise is known, so what has not stood out yet is left out of the model. No
-budget is spent on finding the columns that matter, and none is forgotten that stands out late. A step costs as much as
+gradients where there is no penalty, and its noise is known, so that what all columns have in common says how much of
+each is noise: where few columns stand out the others are left out, and where all tell alike none is. No budget is spent
+on finding the columns that matter, and none is forgotten that stands out late. A step costs as much as
 a product with the non-zeros of the table. Without noise it is proximal gradient descent in a diagonal metric.
 
 The free column is the last one, if the regularizer leaves it alone (`Unpenalized`): that of an intercept. Rows need not
@@ -101,10 +102,9 @@ class DualAveraging(AveragedSteps):
 
     clip: of scaled rows; None lets the released squares decide. scaling: how far columns are brought to one size by the
     released squares, 0 for not at all, 1 for all the way. width: where slopes are clipped, relative to their bound;
-    None lets the noise decide. smoothing: width of the kinks of the loss. hidden: standard deviations of its noise
-    below which a coefficient is left out. directions: how many are looked for in which columns move together, 0 for
-    none; only models without a penalty or with a square can have them. rounds of the plan: one for the mean if there is
-    a free column, one for the squares, five for directions, and the steps.
+    None lets the noise decide. smoothing: width of the kinks of the loss. directions: how many are looked for in which
+    columns move together, 0 for none; only models without a penalty or with a square can have them. rounds of the plan:
+    one for the mean if there is a free column, one for the squares, five for directions, and the steps.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -147,9 +147,8 @@ class DualAveraging(AveragedSteps):
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The model, and how rows are centred."""
-        x = self._leave_out(facts, hub)
         return Down(
-            x=x,
+            x=self._leave_out(facts, hub),
             shift=hub.shift,
             scales=hub.scales,
             directions=hub.directions,
@@ -229,7 +228,7 @@ class DualAveraging(AveragedSteps):
                 Unpenalized(inner=L1(strength=0.02), last=1),
             ),
         ).vary(
-            {"clip": 0.5, "width": 0.6, "hidden": 0.0, "smoothing": 0.1, "scaling": 0.0},
+            {"clip": 0.5, "width": 0.6, "smoothing": 0.1, "scaling": 0.0},
             {
                 "directions": 2,
                 "rounds": 9,

@@ -86,7 +86,11 @@ class NoiseLevels:
     @property
     def slopes(self) -> float:
         """Where slopes of labels are clipped, relative to their bound."""
-        return 1.0 - GIVEN_UP * self.score / (self.score + HALF_WAY)
+        return self.slopes_without(GIVEN_UP)
+
+    def slopes_without(self, part: float) -> float:
+        """The same where up to this part of them is given up."""
+        return 1.0 - part * self.score / (self.score + HALF_WAY)
 
     @property
     def slopes_of_classes(self) -> float:
