@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from consenso.arrays import Array
+from consenso.arrays import Array, IntArray
 
 # Scales are powers of 2 from this, which can hardly be told from 0, to the largest number.
 SMALLEST_SCALE = 0.25
@@ -32,14 +32,13 @@ def estimate(noisy: Array) -> Array:
     """Posterior means of numbers with noise of variance 1, any shape."""
     places = np.log1p(np.minimum(np.abs(noisy), LARGEST)) / BIN
     bins = places.astype(np.int64)
-    counts = np.bincount(bins.ravel())
-    factors = _find_factors(counts)
+    factors = _find_factors(np.bincount(bins.ravel()).astype(np.int64))
     part = places - bins
     kept: Array = noisy * ((1 - part) * factors[bins] + part * factors[bins + 1])
     return kept
 
 
-def _find_factors(counts: Array) -> Array:
+def _find_factors(counts: IntArray) -> Array:
     """What of a number is kept at each edge of the bins that are counted here, (bins + 1,)."""
     edges = np.expm1(BIN * np.arange(len(counts) + 1))
     doublings = int(np.ceil(np.log2(max(edges[-1] / SMALLEST_SCALE, 2.0))))
