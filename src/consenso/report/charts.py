@@ -137,7 +137,7 @@ def line_chart(series: Sequence[Series], *, x: Axis, y: Axis, title: str) -> str
         parts += [f"<polyline points='{points}' {style}/>" for points in _pieces(each, at, y)]
         if each.mark is not None:
             discs = (at(each.x[each.mark], each.y[each.mark]), (LEFT + 17.0, float(row)))
-            parts += [f"<circle cx='{across:.1f}' cy='{down:.1f}' r='5' fill='{colour}'/>" for across, down in discs]
+            parts += [f"<circle cx='{across:.1f}' cy='{down:.1f}' r='3.5' fill='{colour}'/>" for across, down in discs]
         parts.append(
             f"<line x1='{LEFT}' x2='{LEFT + 34}' y1='{row}' y2='{row}' stroke='{colour}' stroke-width='{width}' "
             f"stroke-dasharray='{dash}'/>"
