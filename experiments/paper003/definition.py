@@ -272,8 +272,10 @@ CHOICES = (
     Choice(
         what="OutP+ of Figure 5, and Remark 3",
         chosen="Left out",
-        why="The public code has three algorithms, ObjT (Trust), ObjP (Prox) and OutP, and none called OutP+; the "
-        "text, which says what it is, was not at hand when this was written.",
+        why="The public code has three algorithms, ObjT (Trust), ObjP (Prox) and OutP, and no version of either of its "
+        "two repositories names OutP+; the body of the text, which says what it is, could not be had. The sum of "
+        "|w - z|, which Figure 5 shows, is drawn for the methods that there are; OutP with the noise of its theorem is "
+        "our repair of the baseline, and may or may not be OutP+.",
     ),
     Choice(
         what="FEMNIST",
