@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from consenso.errors import InputError
+from experiments import running
 from experiments.definition import Paper
 from experiments.outcome import Objection, Table
 from experiments.report import MARKS, objection_lines, page
@@ -29,7 +30,7 @@ def write(papers: Mapping[str, Paper], out: Path) -> Path:
     left = unfinished(papers, out)
     as_csv(table, out / "summary.csv")
     as_csv(took, out / "durations.csv")
-    told = (table, apart, *main_tables(grids), took, left)
+    told = (table, apart, *main_tables(grids), took, *([left] if left.rows else []))
     (out / "summary.md").write_text("\n".join(as_markdown(each) for each in told), encoding="utf-8")
     (out / "objections.md").write_text(_told_objections(grids), encoding="utf-8")
     (out / "summary.html").write_text(page(table.title, f"<h1>{table.title}</h1>{as_html(table)}"), encoding="utf-8")
@@ -183,12 +184,12 @@ def durations(papers: Mapping[str, Paper], out: Path) -> Table:
 
 
 def unfinished(papers: Mapping[str, Paper], out: Path) -> Table:
-    """Of the grids that have some long results and no report yet: which cells there are, and which not."""
+    """Of the grids without a report that have results with the repository: which cells there are, and which not."""
     rows: list[tuple[Any, ...]] = []
     for number, paper in papers.items():
         for grid in [grid for grid in paper.grids if grid not in measured(out / number)]:
             cells = paper.cells_of(grid)
-            there = [kept(cell, out / "cells" / number) is not None for cell in cells]
+            there = [kept(cell, running.SHIPPED / number) is not None for cell in cells]
             counts: dict[str, list[int]] = {}
             for cell, is_there in zip(cells, there, strict=True):
                 count = counts.setdefault(paper.label(cell), [0, 0])
@@ -201,7 +202,7 @@ def unfinished(papers: Mapping[str, Paper], out: Path) -> Table:
         title="Grids that were begun: the cells that there are",
         columns=("paper", "grid", "cells of", "asked", "there"),
         rows=tuple(rows),
-        note="Kept in the folder of this run, or with the repository (experiments/shipped); the same command goes on.",
+        note="They lie in experiments/shipped, and the same command goes on from them.",
     )
 
 
