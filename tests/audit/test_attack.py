@@ -148,6 +148,17 @@ def test_hidden_records_of_dp_sgd() -> None:
     assert zero.mean() == pytest.approx(-mean, abs=4 * spread / math.sqrt(6000))
 
 
+@pytest.mark.parametrize("changes", [{"unit": "person", "rows_per_unit": 64}, {"unit": "record", "weight_bound": 3.0}])
+def test_a_unit_of_most_weight_attains_the_claim(changes) -> None:
+    """All of a person, or a record of a heavy class: gradients against each other are as far apart as is declared."""
+    problem = users(1, sizes=np.array([5]), **changes)
+    made = plan(problem, DPSGD(rate=1.0, clip=1.0), rounds=1, noise=GaussianNoise(multiplier=1.0))
+    zero, one = scores(made, Eavesdropper(), trials=2000)
+    # Likelihood ratios of two Gaussians that are one standard deviation apart; five standard errors of the means.
+    assert one.mean() == pytest.approx(0.5, abs=5 / math.sqrt(2000))
+    assert zero.mean() == pytest.approx(-0.5, abs=5 / math.sqrt(2000))
+
+
 def test_hidden_parties_count_only_where_the_claim_hides_them() -> None:
     algorithm, noise = DualConsensusADMM(level="party", step=0.5), GaussianNoise(multiplier=1.0)
     made = plan(users(5), algorithm, rounds=4, noise=noise, trust="secure-sum", schedule=PoissonSubset(0.3))

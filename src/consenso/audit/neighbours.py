@@ -122,8 +122,15 @@ def neighbours(
             rows[which] = 0.0
         data = list(others)
         data[party] = (rows, targets)
-        worlds.append(Shards.from_parties(problem, _compress(data, problem)))
+        worlds.append(make_shards(problem, _compress(data, problem)))
     return Neighbours(zero=worlds[0], one=worlds[1], party=party, unit=unit, adjacency=adjacency, what=what)
+
+
+def make_shards(problem: Problem, data: list[tuple[Any, Any]]) -> Shards:
+    """Shards of an attacker's data: where rows have weights, each is all that its unit has, and weighs most."""
+    rows = sum(len(targets) for _, targets in data)
+    weights = np.full(rows, problem.weight_bound) if problem.is_weighted else None
+    return Shards.from_parties(problem, data, weights=weights)
 
 
 def _compress(data: list[tuple[Array, Any]], problem: Problem) -> list[tuple[Any, Any]]:

@@ -26,7 +26,7 @@ from scipy.stats import binom
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.audit.guesses import bound_pair, bound_within, plan_guesses
-from consenso.audit.neighbours import LONGEST, extremes, silence
+from consenso.audit.neighbours import LONGEST, extremes, make_shards, silence
 from consenso.conventions import LARGEST_DELTA
 from consenso.engine.in_process import InProcessEngine
 from consenso.engine.run import coins_of, get_model
@@ -127,7 +127,7 @@ def one_run(
     """
     rng = np.random.default_rng(seed)
     coins = rng.integers(2, size=len(chosen)).astype(bool)
-    shards = Shards.from_parties(plan.problem, _plant(data, chosen, coins))
+    shards = make_shards(plan.problem, _plant(data, chosen, coins))
     scores = _scores(plan, shards, chosen, seed=seed, every_round=view == "rounds")
     scores = _centre(plan.problem, scores)
     return weigh(scores, coins, delta=delta, confidence=confidence, view=view, claim=claim)

@@ -68,9 +68,17 @@ class Shards:
 
     @classmethod
     def from_parties(
-        cls, problem: Problem, parts: Sequence[tuple[Any, ArrayLike]], *, parties: ArrayLike | None = None
+        cls,
+        problem: Problem,
+        parts: Sequence[tuple[Any, ArrayLike]],
+        *,
+        parties: ArrayLike | None = None,
+        weights: Array | None = None,
     ) -> Shards:
-        """Shards of one table and one list of targets per party; a single table is not copied."""
+        """Shards of one table and one list of targets per party; a single table is not copied.
+
+        weights: of all rows in this order, as for `build`.
+        """
         names = _check_parties(problem, parties, "Shards.from_parties")
         if len(parts) != len(names):
             raise InputError(
@@ -87,7 +95,7 @@ class Shards:
                 )
         offsets = np.concatenate(([0], np.cumsum([table.shape[0] for table in tables])))
         if len(tables) == 1:
-            return cls.build(problem, tables[0], targets[0], offsets, parties=names)
+            return cls.build(problem, tables[0], targets[0], offsets, parties=names, weights=weights)
         compressed = {bool(sparse.issparse(table)) for table in tables}
         if len(compressed) > 1:
             raise InputError(
@@ -95,7 +103,7 @@ class Shards:
                 "dense ones with scipy.sparse.csr_array."
             )
         stacked = sparse.vstack(tables, format="csr") if compressed.pop() else np.concatenate(tables)
-        return cls.build(problem, stacked, np.concatenate(targets), offsets, parties=names)
+        return cls.build(problem, stacked, np.concatenate(targets), offsets, parties=names, weights=weights)
 
     @classmethod
     def from_table(cls, problem: Problem, X: Any, targets: ArrayLike, party_of_row: ArrayLike | Split) -> Shards:
