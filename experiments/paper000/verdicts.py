@@ -95,8 +95,8 @@ def _kept_its_epsilon(results: Results) -> Verdict:
         ours=f"the ADMM runs at {shown(largest[0])} have epsilon {shown(largest[2])} for whoever sees every update "
         f"and at least {shown(largest[1])} for whoever sees the sums",
         because=f"{len(broken)} of {len(all_of_them)} epsilons are exceeded even for whoever sees sums only, {kept} "
-        "are kept against everybody; and this grants that kappa, the start and the scaling are public, which are "
-        "computed from the private data.",
+        f"{'is' if kept == 1 else 'are'} kept against everybody; and this grants that kappa, the start and the scaling "
+        "are public, which are computed from the private data.",
     )
 
 
