@@ -37,6 +37,15 @@ def test_results_come_in_the_order_of_their_tasks() -> None:
     assert count_processors() >= 1
 
 
+@pytest.fixture
+def _interruptible():
+    """A process in which tests are shared out may ignore interruptions."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_nobody_waits_for_a_process_after_an_interruption() -> None:
     """Without it the thousand seconds of either process would be waited for."""
     with pytest.raises(KeyboardInterrupt):

@@ -46,8 +46,8 @@ def test_parts_of_a_table_are_learnt_one_after_the_other(name) -> None:
     assert model.guarantee_.epsilon(1e-5) == pytest.approx(one.compose(one, one, one).epsilon(1e-5), rel=1e-3)
     exact = risk(made(name, epsilon=math.inf).fit(X, y))
     alone = [risk(each) - exact for each in (first, *others)]
-    # Better than fits of one part each; than the first of them where its bounds, which are kept, are the worse ones.
-    assert risk(model) - exact < max(alone[0], 0.8 * np.mean(alone))
+    # Better than a fit of one part is on average; than the first one where its bounds, which are kept, are worse.
+    assert risk(model) - exact < max(alone[0], np.mean(alone))
     np.testing.assert_array_equal(model.row_map_.columns.scale, first.row_map_.columns.scale)
 
 

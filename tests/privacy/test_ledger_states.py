@@ -198,6 +198,9 @@ class LedgerMachine(RuleBasedStateMachine):
             self.ledger.release("a", nothing_was_released=True, reason="r")
         with mock.patch.dict(os.environ, {"CONSENSO_HOST": "there"}):
             self.ledger.hand_over("here")
+        # The copy that is written to first, here, is the ledger again.
+        self.ledger.replace_token("back", before=self.tokens.get("back"), now="here")
+        self.tokens["back"] = "here"
 
     @precondition(lambda self: "h" not in self.runs and self.held() < MOST)
     @rule()

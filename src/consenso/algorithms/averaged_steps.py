@@ -294,7 +294,7 @@ class AveragedSteps:
         slope[facts.dim - _free(problem) * problem.outputs :] = 0.0
         return hub.centring.pull_back(slope)
 
-    def _sampling(self, facts: PublicFacts, hub: Hub) -> Array:
+    def _measure_sampling(self, facts: PublicFacts, hub: Hub) -> Array:
         """Variance that u has because records are a sample: what a column says may be chance without any noise.
 
         All steps hear the same records, so that it grows with their number, up to that of the model of least loss. The
@@ -316,7 +316,7 @@ class AveragedSteps:
         rest = facts.dim - _free(problem) * problem.outputs
         moved = np.sqrt(hub.variance)
         w, columns = np.array(hub.u), np.flatnonzero(moved[:rest])
-        noise = np.sqrt(hub.variance + self._sampling(facts, hub))[columns]
+        noise = np.sqrt(hub.variance + self._measure_sampling(facts, hub))[columns]
         w[columns] = noise * scale_mixture.estimate(hub.u[columns] / noise)
         w[facts.dim :] -= np.clip(w[facts.dim :], -moved[facts.dim :], moved[facts.dim :])
         if _asks_for_zeros(problem.regularizer):
