@@ -2,31 +2,7 @@
 
 from __future__ import annotations
 
-import consenso.estimators.first_import  # noqa: F401  # isort: skip  # before anything else imports scikit-learn
-from consenso.estimators.bounds import PrivateBounds, private_bounds
-from consenso.estimators.least_squares import PrivateElasticNet, PrivateLasso, PrivateRidge
-from consenso.estimators.linear import ShorteningWarning
-from consenso.estimators.logistic import PrivateLogisticRegression
-from consenso.estimators.pipelines import PipelineWarning
-from consenso.estimators.private import SpendingWarning
-from consenso.estimators.robust import PrivateHuberRegressor, PrivateLADRegressor
-from consenso.estimators.scaler import PrivateScaler
-from consenso.estimators.svc import PrivateLinearSVC
-from consenso.estimators.threshold import ThresholdWarning
+import consenso.estimators.first_import  # noqa: F401  # before anything else imports scikit-learn
+from consenso.lazy import lazy_names
 
-__all__ = [
-    "PipelineWarning",
-    "PrivateBounds",
-    "PrivateElasticNet",
-    "PrivateHuberRegressor",
-    "PrivateLADRegressor",
-    "PrivateLasso",
-    "PrivateLinearSVC",
-    "PrivateLogisticRegression",
-    "PrivateRidge",
-    "PrivateScaler",
-    "ShorteningWarning",
-    "SpendingWarning",
-    "ThresholdWarning",
-    "private_bounds",
-]
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -7,6 +7,7 @@ from typing import Any
 
 from consenso.estimators.linear import check_size
 from consenso.estimators.regression import PrivateRegressor
+from consenso.losses import Huber, Loss, Squared
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
 
@@ -22,6 +23,13 @@ class PrivateRidge(PrivateRegressor):
     residuals beyond this public number pull with this strength only (Huber's loss); None lets noisy counts of targets
     and residuals decide. The other parameters and the attributes are those of PrivateLogisticRegression.
     """
+
+    made_from = (Squared, Huber)
+
+    @classmethod
+    def read_loss(cls, loss: Loss) -> dict[str, Any]:
+        """The threshold of Huber's loss is the bound on residuals."""
+        return {"residual_bound": loss.threshold if isinstance(loss, Huber) else None}
 
     def __init__(
         self,

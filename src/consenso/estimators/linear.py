@@ -25,6 +25,7 @@ from consenso.estimators.reading import read_rows
 from consenso.estimators.stored import open_rows
 from consenso.estimators.uncertain import Uncertain
 from consenso.estimators.weights import read_weights
+from consenso.losses import Loss
 from consenso.privacy.guarantee import Guarantee
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.cluster import ASSUMPTION, ClusterBatches
@@ -65,6 +66,13 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
     _claims: LazyCard
     #: Whether an exact fit has the weighted mean of losses, as scikit-learn's, or their weighted sum over all rows.
     _averages_weights: ClassVar[bool] = False
+    #: Losses of model files that become this estimator.
+    made_from: ClassVar[tuple[type[Loss], ...]] = ()
+
+    @classmethod
+    def read_loss(cls, loss: Loss) -> dict[str, Any]:
+        """The parameters that say what a loss of `made_from` has beside its kind."""
+        return {}
 
     def _check_parameters(self) -> None:
         """Refuse what cannot be before data are looked at."""

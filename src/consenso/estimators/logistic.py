@@ -42,6 +42,8 @@ class PrivateLogisticRegression(PrivateClassifier):
     solver_reason_, n_iter_, n_features_in_.
     """
 
+    made_from = (Logistic, Softmax)
+
     def __init__(
         self,
         *,

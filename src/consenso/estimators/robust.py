@@ -147,6 +147,8 @@ class PrivateLADRegressor(PrivateRegressor):
     None lets noisy counts of targets and residuals decide. The other parameters are those of PrivateRidge.
     """
 
+    made_from = (Absolute,)
+
     def __init__(
         self,
         *,

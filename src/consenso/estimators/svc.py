@@ -35,6 +35,7 @@ class PrivateLinearSVC(PrivateClassifier):
     1/20 to 1/2. The other parameters are those of PrivateLogisticRegression.
     """
 
+    made_from = (Hinge,)
     _reach = 2.0  # margins of 1 to either side are what the loss asks for
 
     def __init__(

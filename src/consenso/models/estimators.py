@@ -7,6 +7,7 @@ model was trained with, as far as an estimator can say it, and `fit` trains anew
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy as np
 
 from consenso.errors import InputError
 from consenso.estimators.row_map import RowMap
-from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
 from consenso.models.model import Model
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.card import Card
@@ -23,7 +23,7 @@ from consenso.privacy.guarantee import Guarantee
 
 
 def to_estimator(model: Model) -> Any:
-    """PrivateLogisticRegression, PrivateLinearSVC, PrivateRidge, PrivateLADRegressor by the loss; fitted."""
+    """The estimator that is made from models of this loss (`made_from`), fitted."""
     made = _empty(model)
     intercept = np.zeros(model.outputs) if model.intercept is None else np.array(model.intercept)
     if model.classes is None:
@@ -68,20 +68,22 @@ def _find_entry(card: Card) -> Entry:
 
 def _empty(model: Model) -> Any:
     from consenso import estimators
+    from consenso.estimators.linear import PrivateLinearModel
 
-    loss, options = model.loss, _options(model)
-    if isinstance(loss, Logistic | Softmax):
-        return estimators.PrivateLogisticRegression(classes=list(model.classes or ()), **options)
-    if isinstance(loss, Hinge):
-        return estimators.PrivateLinearSVC(classes=list(model.classes or ()), **options)
-    if isinstance(loss, Huber | Squared):
-        clip = loss.threshold if isinstance(loss, Huber) else None
-        return estimators.PrivateRidge(residual_bound=clip, **options)
-    if isinstance(loss, Absolute):
-        return estimators.PrivateLADRegressor(**options)
+    for name in dir(estimators):
+        getattr(estimators, name)  # all of them are loaded, so that they are among the subclasses
+    for kind in _subclasses(PrivateLinearModel):
+        if isinstance(model.loss, kind.made_from):
+            return kind(**kind.read_loss(model.loss), **_options(model))
     raise InputError(
-        f"Model.estimator: no estimator has the {loss.name} loss; use predict, or to_sklearn for a plain object."
+        f"Model.estimator: no estimator has the {model.loss.name} loss; use predict, or to_sklearn for a plain object."
     )
+
+
+def _subclasses(kind: type[Any]) -> Iterator[type[Any]]:
+    for inner in kind.__subclasses__():
+        yield inner
+        yield from _subclasses(inner)
 
 
 def _options(model: Model) -> dict[str, Any]:
@@ -90,6 +92,8 @@ def _options(model: Model) -> dict[str, Any]:
         "fit_intercept": model.intercept is not None,
         "epsilon": math.inf,
     }
+    if model.classes is not None:
+        options["classes"] = list(model.classes)
     card = model.card
     if card is None:
         return options
