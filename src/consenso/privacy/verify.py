@@ -18,6 +18,7 @@ from consenso.privacy.card.document import FORMATS, SIMULATION, Card, digest, is
 from consenso.privacy.card.entry import Entry, read_entry
 from consenso.privacy.card.plain import plain
 from consenso.privacy.card.renamed import rename_card
+from consenso.privacy.card.shape import json_kinds, optional_fields
 from consenso.privacy.card.withdrawn import withdrawn
 from consenso.privacy.relations import check_claim
 from consenso.problem import Adjacency
@@ -86,19 +87,20 @@ def _checks(card: Mapping[str, Any]) -> Iterator[Check]:
 
 def _shape(card: Mapping[str, Any]) -> Iterator[Check]:
     wanted = {"format", "digest", *(field.name for field in fields(Card))}
+    needed = wanted - optional_fields(Card)
     for name in sorted(wanted | card.keys()):
-        if name not in card:
+        if name in needed and name not in card:
             yield Check(field=name, holds=False, reason="it is missing")
         elif name not in wanted:
             yield Check(field=name, holds=False, reason="it is not a field of a card")
-    if not wanted <= card.keys():
+    if not needed <= card.keys():
         return
     yield _check("format", card["format"] in FORMATS, f"this version checks the formats {', '.join(map(str, FORMATS))}")
     yield _check("trust", card["trust"] in modes(), f"trust is one of {', '.join(modes())}")
-    yield _check("sampler", isinstance(card["sampler"], str), "it is not a text")
-    yield _check("algorithm", isinstance(card["algorithm"], str), "it is not a text")
-    for name in ("parameters", "data", "versions"):
-        yield _check(name, isinstance(card[name], dict), "it is not an object")
+    words = {str: "a text", dict: "an object"}
+    for name, kind in json_kinds(Card).items():
+        if kind in words and name in card:
+            yield _check(name, isinstance(card[name], kind), f"it is not {words[kind]}")
     if isinstance(card["data"], dict):
         run = card["data"].get("adjacency")
         yield _check("data.adjacency", run in get_args(Adjacency), "it does not say which adjacency the run was for")

@@ -157,7 +157,7 @@ class Card:
                     f"this version reads cards of formats {', '.join(map(str, FORMATS))}; use the one that wrote it."
                 )
             content = rename_card(content)
-            check_card(content)
+            check_card(content, cls)
             return cls(**{**content, "entries": tuple(read_entry(entry) for entry in content["entries"])})
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise TamperError(f"the fields are not those of a card ({error}); write it anew.") from error
