@@ -73,12 +73,16 @@ def _homes(module: str, asked: frozenset[str] = frozenset()) -> dict[str, str]:
     path = _file(module)
     if path is None or module in asked:  # two packages may hand on names of each other
         return {}
-    parsed = _parse(path)
-    handed = parsed.imports if _hands_on(path) else []
+    stub = path.with_suffix(".pyi")  # where there is one, it lists the names of its package
+    parsed = _parse(stub if stub.is_file() else path)
+    handed = parsed.imports if stub.is_file() or _hands_on(path) else []
     nodes = [*parsed.annotations, *(node for node in handed if isinstance(node, ast.ImportFrom))]
-    own = {alias.asname or alias.name: (str(node.module), alias.name) for node in nodes for alias in node.names}
+    named = {alias.asname or alias.name: (str(node.module), alias.name) for node in nodes for alias in node.names}
+    all_of = [home for name, (home, _) in named.items() if name == "*"]
+    own = {name: home for name, home in named.items() if name != "*"}
     # The home of a name may hand it on again.
-    return {name: _homes(home, asked | {module}).get(there, home) for name, (home, there) in own.items()}
+    found = {name: _homes(home, asked | {module}).get(there, home) for name, (home, there) in own.items()}
+    return {**{name: home for each in all_of for name, home in _homes(each, asked | {module}).items()}, **found}
 
 
 def _hands_on(path: Path) -> bool:

@@ -25,7 +25,18 @@ plan; `compare` puts methods beside each other:
 
 from __future__ import annotations
 
-from consenso.lazy import lazy_names
+from consenso.lazy import find_homes, load_from
 from consenso.version import __version__ as __version__
 
-__getattr__, __dir__, __all__ = lazy_names(__name__)
+_HOMES = find_homes(__name__)
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    """Load what is heavy when it is first asked for."""
+    return load_from(_HOMES, __name__, name)
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are not loaded yet."""
+    return list(__all__)

@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 
 
-def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package."""
-    homes = _read_stub(package)
-
-    def load(name: str) -> object:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(homes[name]), name)
-
-    return load, lambda: sorted(homes), sorted(homes)
-
-
-def _read_stub(package: str) -> dict[str, str]:
-    """Where each name of a package is at home; nothing is imported."""
+def find_homes(package: str) -> dict[str, str]:
+    """The module of each name that the stub of a package lists; nothing is imported."""
     folder = Path(__file__).parent.joinpath(*package.split(".")[1:])
-    stub = (folder / "__init__.pyi").read_text(encoding="utf-8")
     homes: dict[str, str] = {}
-    for line in ast.parse(stub).body:
+    for line in ast.parse((folder / "__init__.pyi").read_text(encoding="utf-8")).body:
         if isinstance(line, ast.ImportFrom) and line.module is not None:
             star = line.names[0].name == "*"
-            homes |= _read_stub(line.module) if star else {each.name: line.module for each in line.names}
+            homes |= find_homes(line.module) if star else {each.name: line.module for each in line.names}
     return homes
+
+
+def load_from(homes: Mapping[str, str], package: str, name: str) -> object:
+    """What a package offers under a name, for its `__getattr__`."""
+    if name not in homes:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(homes[name]), name)
