@@ -1,113 +1,136 @@
-"""Where columns lie, from one noisy histogram between powers of two: for tables whose records are few for a second one.
+"""Where numbers lie, from one noisy histogram between powers of two: for tables whose records are few for a second one.
 
-The records of a column fill a few neighbouring bins. Of all runs of at most LONGEST sizes, with one sign or with both,
-the one is taken whose noisy number of records is the furthest above what noise reaches in as many bins. Its counts give
-a centre and a size. A column of which no run is clear is taken to lie in [-1, 1], where it does no harm.
+A shape says which part of the records lies in which bin: sizes that scatter around a power of two, or numbers that
+scatter around 0; of one sign, or of both; with a part of zeros; or zeros and ones. The shape is taken that is the most
+probable given the noisy counts (docs/estimators.md#bounds-that-nobody-knows):
+
+    log P(shape | counts)  =  (n <counts, shape> - n^2 |shape|^2 / 2) / noise^2  +  log P(shape)
+
+All bins of a column speak together, so that it is found in noise in which no bin of it stands out. How probable a
+size is beforehand is learnt from all columns together.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from scipy.special import ndtr
 
-from consenso.arrays import Array
-from consenso.estimators.quantiles import SIGNED_EDGES
+from consenso.arrays import Array, IntArray
+from consenso.estimators.quantiles import EXPONENTS, POWERS, SIGNED_EDGES
 
-# Sizes of a run: a factor of 64 from the smallest to the largest, which all but the longest tails have.
-LONGEST = 6
-# Standard deviations by which a run has to be above noise. Records that are few are seen late, and a run that noise has
-# chosen does little harm, since cells are moved to REACH sizes around its centre.
-ABOVE = 3.0
-REACH = 3.0
-# Of the records of a run, what the rarer sign holds where both are there.
-RARER = 0.2
+# Standard deviations of sizes around their middle, in powers of two, and how frequent they are beforehand: ages and
+# heights; incomes; sales.
+SPREADS = {0.3: 1.0, 0.8: 1.0, 1.6: 1.0, 3.0: 0.2}
+ZEROS = (0.0, 0.3, 0.6, 0.85)
+# Beforehand: half of the columns are within 16 times 4, tables in thousandths or millions are rare. One in ten is
+# negative, one in five has zeros and ones.
+USUAL, FALLING, NEGATIVE, INDICATORS = 2.0, 6.0, 0.1, 0.25
+# So many columns count as much as what is thought beforehand; and so often it is learnt from them.
+COLUMNS, TIMES = 4.0, 8
+# Of the records, at either end of a range; and of sizes, those of which the typical one is computed.
+TAIL, HIGHEST = 0.02, 0.95
 
-_SIZES = SIGNED_EDGES[len(SIGNED_EDGES) // 2 :]
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Shapes:
+    """Shapes, as parts of the records in the bins, (shapes, bins); and of each the middle size in half powers of two.
+
+    center, size: mean and standard deviation without the longest tails; 0 and the typical size where 0 is among the
+    numbers. chances: beforehand.
+    """
+
+    parts: Array
+    place: IntArray
+    center: Array
+    size: Array
+    chances: Array
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scales:
-    """Centres and sizes of columns, each (columns,); and which have no more than one value that noise does not hide."""
+    """Centres and sizes of the most probable shape, and ranges of all by their chances; each (columns,)."""
 
     center: Array
     size: Array
-    is_constant: Array
+    low: Array
+    high: Array
 
 
-def read_scales(counts: Array, noise: float) -> Scales:
-    """From counts (columns, bins) between SIGNED_EDGES, with noise of this standard deviation."""
-    found = [_read_column(row, noise) for row in counts]
-    center, size, is_constant = (np.array(part) for part in zip(*found, strict=True))
-    return Scales(center=center, size=size, is_constant=is_constant)
+def read_scales(counts: Array, noise: float, records: tuple[float, float]) -> Scales:
+    """From counts (columns, bins) between SIGNED_EDGES, with noise of this standard deviation.
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FilledBins:
-    """Neighbouring bins that hold a column: of sizes `sizes`, with these signs. counts: theirs, (signs, sizes)."""
-
-    signs: tuple[float, ...]
-    sizes: slice
-    counts: Array
-    has_zeros: bool
-
-    @property
-    def edges(self) -> Array:
-        """Between the sizes."""
-        return _SIZES[self.sizes.start : self.sizes.stop + 1]
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The range that it covers."""
-        low, high = float(self.edges[0]), float(self.edges[-1])
-        if len(self.signs) == 2:
-            return -high, high
-        low = 0.0 if self.has_zeros else low
-        return (low, high) if self.signs[0] > 0 else (-high, -low)
-
-
-def find_run(
-    counts: Array, noise: float, above: Callable[[int], float] | None = None, *, least: float = 0.0
-) -> FilledBins | None:
-    """The run that is the furthest above noise, from counts (bins,) between SIGNED_EDGES; None where none is.
-
-    above: by how many standard deviations of a bin a run of so many sizes has to be. least: what a run holds at least,
-    together with the bin around 0.
+    records: at least and at most so many are counted in a column.
     """
-    above = above or (lambda sizes: ABOVE * math.sqrt(sizes))
-    half = len(counts) // 2
-    sides = np.stack([counts[:half][::-1], counts[half + 1 :]])  # negative and positive
-    below = np.cumsum(np.pad(sides, ((0, 0), (1, 0))), axis=1)
-    best, chosen = 0.0, None
-    for many in range(1, LONGEST + 1):
-        held = below[:, many:] - below[:, :-many]
-        # Noise may give records to a sign that has none, and take those of one that has half of them.
-        has_both = held.min(axis=0) > RARER * held.sum(axis=0)
-        for which in ([0], [1], [0, 1]):
-            clear = held[which].sum(axis=0) - above(many) * noise * math.sqrt(len(which))
-            clear[has_both != (len(which) == 2)] = -math.inf
-            clear[held[which].sum(axis=0) + counts[half] < least] = -math.inf
-            start = int(np.argmax(clear))
-            if clear[start] > best:
-                best, chosen = float(clear[start]), (which, slice(start, start + many))
-    if chosen is None:
-        return None
-    which, run = chosen
-    signs = tuple((-1.0, 1.0)[place] for place in which)
-    return FilledBins(signs=signs, sizes=run, counts=sides[which, run], has_zeros=bool(counts[half] > ABOVE * noise))
+    shapes = _make_shapes()
+    overlap, square = counts @ shapes.parts.T, (shapes.parts**2).sum(axis=1)
+    many = np.clip(overlap / square, *records)
+    evidence = many * (overlap - many * square / 2) / noise**2
+    places = np.bincount(shapes.place, shapes.chances).astype(np.float64)
+    usual, within = places, shapes.chances / places[shapes.place]
+    chances = np.zeros_like(evidence)
+    for _ in range(TIMES):
+        logs = evidence + np.log(places[shapes.place] * within)
+        chances = np.exp(logs - logs.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        seen = np.convolve(np.bincount(shapes.place, chances.sum(axis=0)), [0.25, 0.5, 0.25], "same")
+        places = (COLUMNS * usual + seen) / (COLUMNS + len(counts))
+    best = chances.argmax(axis=1)
+    below = np.cumsum(chances @ shapes.parts, axis=1)
+    ends = np.stack([np.interp([TAIL, 1 - TAIL], each, SIGNED_EDGES[1:]) for each in below])
+    return Scales(center=shapes.center[best], size=shapes.size[best], low=ends[:, 0], high=ends[:, 1])
 
 
-def _read_column(counts: Array, noise: float) -> tuple[float, float, bool]:
-    run = find_run(counts, noise)
-    if run is None:
-        return 0.0, 1.0, True
-    middle, width = (run.edges[:-1] + run.edges[1:]) / 2, np.diff(run.edges)
-    weights = np.maximum(run.counts, 0.0)
-    weights = weights / weights.sum()
-    if run.has_zeros or len(run.signs) == 2:  # around 0
-        return 0.0, math.sqrt(float((weights * middle**2).sum())), False
-    center = float(weights[0] @ middle)
-    size = math.sqrt(float(weights[0] @ ((middle - center) ** 2 + width**2 / 12)))
-    return run.signs[0] * center, size, False
+@lru_cache(maxsize=1)
+def _make_shapes() -> Shapes:
+    middles = np.arange(2 * EXPONENTS[0], 2 * EXPONENTS[-1] + 1) / 2
+    laws = [np.diff(ndtr((EXPONENTS - middles[:, None]) / spread), axis=1) for spread in SPREADS]
+    around = np.diff(2 * ndtr(POWERS / 2 ** middles[:, None]), axis=1)
+    signs = (((0, 1), 1.0), ((1, 0), NEGATIVE))
+    made = [
+        _spread(law, sign, zeros, chance * usual)
+        for law, usual in zip(laws, SPREADS.values(), strict=True)
+        for sign, chance in signs
+        for zeros in ZEROS
+    ]
+    made += [_spread(around, sign, 0.0, chance) for sign, chance in signs]
+    made += [_spread(around, (0.5, 0.5), zeros, 1.0) for zeros in ZEROS]
+    usual = np.exp(-np.abs(middles - USUAL) / FALLING)
+    parts, center, size, chances = (np.concatenate(part) for part in zip(*made, strict=True))
+    chances = chances * np.tile(usual, len(made))
+    one = np.zeros(len(POWERS) - 1)
+    one[np.searchsorted(POWERS, 1.0)] = 1.0
+    indicators = np.stack([_sign(one[None], (0, 1), zeros)[0] for zeros in (0.3, 0.5, 0.7, 0.85, 0.95, 1.0)])
+    rare = np.full(len(indicators), INDICATORS * chances.sum() / len(indicators))
+    return Shapes(
+        parts=np.vstack([parts, indicators]),
+        place=np.append(np.tile(np.arange(len(middles)), len(made)), np.full(len(rare), len(middles) // 2)),
+        center=np.append(center, np.zeros(len(rare))),
+        size=np.append(size, np.ones(len(rare))),
+        chances=np.append(chances, rare) / (chances.sum() + rare.sum()),
+    )
+
+
+def _spread(law: Array, signs: tuple[float, float], zeros: float, chance: float) -> tuple[Array, ...]:
+    """Shapes of a law of sizes (middles, sizes), with these parts of negative and positive numbers and of zeros."""
+    law = law / law.sum(axis=1, keepdims=True)
+    cumulated = np.cumsum(law, axis=1)
+    top = np.argmax(cumulated >= HIGHEST, axis=1)
+    width = np.diff(POWERS)
+    inside = np.arange(law.shape[1]) <= top[:, None]
+    sizes = np.where(inside, POWERS[:-1] + width / 2, (POWERS[:-1] + width / 2)[top][:, None])
+    if zeros or min(signs) > 0:
+        center, size = np.zeros(len(law)), np.sqrt((law * sizes**2).sum(axis=1))
+    else:
+        mean = (law * sizes).sum(axis=1)
+        spread = (sizes - mean[:, None]) ** 2 + np.where(inside, width, 0.0) ** 2 / 12
+        center, size = (signs[1] - signs[0]) * mean, np.sqrt((law * spread).sum(axis=1))
+    return _sign(law, signs, zeros), center, size, np.full(len(law), chance)
+
+
+def _sign(law: Array, signs: tuple[float, float], zeros: float) -> Array:
+    """Parts of the records in the bins of either sign, and around 0 between them."""
+    middle = np.full((len(law), 1), zeros)
+    return np.hstack([(1 - zeros) * signs[0] * law[:, ::-1], middle, (1 - zeros) * signs[1] * law])

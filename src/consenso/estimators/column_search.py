@@ -19,12 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array
-from consenso.estimators.column_scales import REACH, read_scales
+from consenso.estimators.column_scales import read_scales
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import POWERS, SIGNED_EDGES
 from consenso.estimators.row_histograms import (
     MOST_SHARE,
     Records,
+    bound_total,
     count_columns,
     is_sparse,
     needed_share,
@@ -48,7 +49,9 @@ COLUMNS_SHARE, MOST_TWICE = 0.04, 0.1
 CLEARLY = 0.02
 # One histogram has as much that there are so many times as many records as noise in a bin; where there are fewer than
 # FEWEST times as many, columns are not looked at.
-ENOUGH, FEWEST = 20.0, 6.0
+ENOUGH, FEWEST = 12.0, 2.0
+# Cells are moved to within so many sizes of the centre.
+REACH = 3.0
 # What the question costs whether they are worth it: as much that its noise is a part of the records, within a range.
 ASKING_NOISE, LEAST_TO_ASK, MOST_TO_ASK = 1 / 8, 0.002, 0.02
 # A record speaks for it if its largest cell is so many times the lower quartile of those that are not 0; and so large a
@@ -185,8 +188,8 @@ def _find_scales(records: Records, share: float, stages: Stages, *, centers: boo
     planned = plan_histograms(stages, "histograms of columns", share, many, times=1)
     edges = np.tile(SIGNED_EDGES, (many, 1))
     counts = release_histograms(stages, planned, 0, records, _cells, edges)
-    found = read_scales(counts, planned.scale(stages.terms.adjacency))
-    reach = np.where(found.is_constant, 1.0, REACH * found.size)
+    found = read_scales(counts, planned.scale(stages.terms.adjacency), bound_total(stages.terms))
+    reach = REACH * found.size
     center = found.center if centers else np.zeros(many)
     size = found.size if centers else np.hypot(found.center, found.size)
     return Columns(low=found.center - reach, high=found.center + reach, center=center, scale=size)

@@ -17,15 +17,15 @@ from functools import partial
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.estimators.column_scales import find_run
+from consenso.estimators.column_scales import read_scales
 from consenso.estimators.column_search import ColumnShares, find_columns, share_columns
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import SIGNED_EDGES, Quantiles
 from consenso.estimators.row_histograms import (
     MOST_SHARE,
     Records,
+    bound_total,
     count_columns,
-    counts_once,
     needed_share,
     noise_of,
     plan_histograms,
@@ -56,7 +56,7 @@ LENGTH_NOISES, MOST_LENGTH_TAIL = 2.0, 0.1
 # many times the columns.
 LENGTH_REACH, CLOSELY = 0.5, 100.0
 # Targets are clipped so many half widths of their range away from its middle: the fit sees how large residuals are by
-# itself, so that a wide bound costs little, and targets that are clipped cost more. Few records: at the range.
+# itself, so that a wide bound costs little, and targets that are clipped cost more.
 TARGET_REACH = 2.0
 # Targets with one long tail: so many times as long as the other, and so many times as long as its inner part, which
 # lacks a twentieth of the targets (of a Gaussian it is 1.6, of an exponential law 2; prices that end at a highest one
@@ -66,9 +66,6 @@ SKEWED, LONG, SKEWED_REACH = 4.0, 1.8, 8.0
 # Few records: targets have one histogram, with as much of the budget that there are so many times as many records as
 # noise in a bin. The fit counts targets within the range by itself.
 ENOUGH = 12.0
-# Each size of the range holds about so many standard deviations of noise: what lies beyond is clipped, and a range that
-# is twice as wide shows half as much.
-EACH = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +145,7 @@ def find_targets(records: Records, share: float, stages: Stages, *, centers: boo
     """Release where targets lie: the middle of their range, and half of its width; without centers 0 is the middle."""
     if _are_few(stages.terms):
         low, high = _find_few_targets(records, share, stages)
-        return _center(low, high, 1.0) if centers else (0.0, max(abs(low), abs(high)))
+        return _center(low, high, TARGET_REACH) if centers else (0.0, max(abs(low), abs(high)))
     ends = (TARGET_TAIL, 1 - TARGET_TAIL)
     found = search_quantiles(stages, "histograms of targets", share, records, _targets, 1, ends, positive=False)
     low, high = float(found.low[0]), float(found.high[0])
@@ -174,12 +171,8 @@ def _find_few_targets(records: Records, share: float, stages: Stages) -> tuple[f
     """The powers of two between which few targets lie; [-1, 1] where noise hides all of them."""
     planned = plan_histograms(stages, "histogram of targets", share, 1, times=1)
     counts = release_histograms(stages, planned, 0, records, _targets, SIGNED_EDGES[None])
-    noise = planned.scale(stages.terms.adjacency)
-    # Where the number of targets is public, a run that has less than half of them is noise far from where they are.
-    least = stages.terms.records / 2 if counts_once(stages.terms) else 0.0
-    run = find_run(counts[0], noise, lambda sizes: EACH * sizes, least=least)
-    run = run or find_run(counts[0], noise, lambda sizes: EACH * sizes)
-    return (-1.0, 1.0) if run is None else run.ends
+    found = read_scales(counts, planned.scale(stages.terms.adjacency), bound_total(stages.terms))
+    return float(found.low[0]), float(found.high[0])
 
 
 def plan_shortened(stages: Stages) -> Earlier:

@@ -109,5 +109,10 @@ def counts_once(terms: PrivacyParams) -> bool:
     return terms.unit == "record" and terms.adjacency == "replace-one"
 
 
+def bound_total(terms: PrivacyParams) -> tuple[float, float]:
+    """At least and at most so much is counted in a histogram; how much is private where units may count less than 1."""
+    return (1.0 if counts_once(terms) else 0.5) * terms.records, float(terms.records)
+
+
 def _count(batch: RowBatch, values: Callable[[RowBatch], Array], edges: Array) -> Array:
     return count_exactly(values(batch), edges, batch.weights)
