@@ -19,8 +19,7 @@ from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.algorithms.stateless_walk import StatelessWalk
 from consenso.arrays import Array
 from consenso.datasets import load_adult, load_mnist
-from consenso.engine.in_process import InProcessEngine
-from consenso.engine.run import coins_of
+from consenso.engine.in_process import InProcessRun
 from consenso.engine.run import run as run_plan
 from consenso.losses import Logistic, Softmax
 from consenso.planning.plan import plan
@@ -52,9 +51,7 @@ def _rounds(
     """A function that runs one round more."""
     made = plan(problem, algorithm, rounds=10_000, noise=GaussianNoise(multiplier=1.0), **settings)
     shards = Shards.build(problem, rows, targets, np.concatenate(([0], np.cumsum(problem.sizes))))
-    engine = InProcessEngine(stride=1, one_by_one=one_by_one)
-    progress = engine.start(algorithm, made.spec, shards)
-    rounds = engine.rounds(algorithm, made.spec, shards, progress, coins_of(made, progress))
+    rounds = InProcessRun(made, shards, stride=1, one_by_one=one_by_one).rounds()
     return lambda: next(rounds)
 
 
@@ -200,11 +197,10 @@ def _without_noise(problem: Problem, algorithm: ConsensusADMM, rows: Array, labe
     """How far the loop and the engine are apart after three rounds without noise, in states and model."""
     made = plan(problem, algorithm, rounds=3, noise=NoNoise())
     shards = Shards.build(problem, rows, labels, np.arange(len(rows) + 1))
-    engine, loop = InProcessEngine(), Loop(rows, labels, algorithm.tolerance)
-    progress = engine.start(algorithm, made.spec, shards)
-    for _ in engine.rounds(algorithm, made.spec, shards, progress, coins_of(made, progress)):
+    at, loop = InProcessRun(made, shards), Loop(rows, labels, algorithm.tolerance)
+    for _ in at.rounds():
         loop.round(None)
-    pairs = (progress.state.u, loop.states), (progress.hub.z, loop.mean)
+    pairs = (at.state.u, loop.states), (at.hub.z, loop.mean)
     return max(float(np.abs(one - other).max()) for one, other in pairs)
 
 

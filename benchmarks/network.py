@@ -21,8 +21,7 @@ from benchmarks import flower_round
 from benchmarks.measure import Figure, seconds
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.deployment import certs
-from consenso.engine.in_process import InProcessEngine
-from consenso.engine.run import coins_of
+from consenso.engine.in_process import InProcessRun
 from consenso.federation.disk import Disk
 from consenso.federation.hub import HubRun
 from consenso.federation.message_schemas import HubMessageSchemas
@@ -172,9 +171,7 @@ def _in_process(made: Plan) -> tuple[Any, Any]:
     """A round of all parties in this process, and the step of one."""
     tables = [_table(party) for party in range(CLIENTS)]
     shards = Shards.from_parties(made.problem, tables)
-    engine = InProcessEngine(stride=1)
-    progress = engine.start(made.algorithm, made.spec, shards)
-    rounds = engine.rounds(made.algorithm, made.spec, shards, progress, coins_of(made, progress))
+    rounds = InProcessRun(made, shards, stride=1).rounds()
     step = SinglePartyStep(made, Shards.from_parties(made.problem, [tables[0]], parties=[0]), 0)
     down, state = made.algorithm.down(made.spec.facts, made.algorithm.start(made.spec.facts)), step.enroll()
     return lambda: next(rounds), lambda: step.take(0, state, {}, down)

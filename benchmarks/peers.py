@@ -23,8 +23,7 @@ from consenso.algorithms.ipadmm import IPADMM
 from consenso.algorithms.networked import NetworkedADMM
 from consenso.arrays import Array
 from consenso.datasets import load_adult
-from consenso.engine.in_process import InProcessEngine
-from consenso.engine.run import coins_of
+from consenso.engine.in_process import InProcessRun
 from consenso.losses import Logistic
 from consenso.planning.plan import plan
 from consenso.privacy.noise import GaussianNoise
@@ -108,9 +107,7 @@ def _rounds(algorithm: Any, rows: Array, labels: Array, sizes: Any, topology: To
     )
     shards = Shards.build(problem, rows, labels, np.concatenate([[0], np.cumsum(sizes)]))
     made = plan(problem, algorithm, rounds=100, noise=GaussianNoise(multiplier=30.0), topology=topology)
-    engine = InProcessEngine()
-    progress = engine.start(algorithm, made.spec, shards)
-    return engine.rounds(algorithm, made.spec, shards, progress, coins_of(made, progress)), shards
+    return InProcessRun(made, shards).rounds(), shards
 
 
 def _best(work: Callable[[], Any], references: list[Callable[[], Any]], count: int) -> tuple[float, float]:

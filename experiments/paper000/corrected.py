@@ -168,7 +168,7 @@ def planned(name: str, law: Law, epsilon: float, users: int, rounds: int) -> Pla
     target = EpsilonDelta(epsilon=epsilon, delta=DELTA)
     # The multiplier does not depend on the step, with which bounds grow in proportion.
     first = plan(asked, way.build(1.0), target=target, observer=way.observer, **common)
-    noise = first.spec.policy.noise_for(way.release)
+    noise = first.spec.noise_for(way.release)
     return plan(asked, at_time(way, best_time(way, first), rounds, asked), noise=noise, **common)
 
 
@@ -230,7 +230,7 @@ def train(*, way: str, law: Law, epsilon: float, seeds: int, rounds: int) -> dic
     """Runs of a way with several seeds: test objectives by the paper's measure, parameters and the card."""
     drawn, (kappa, _) = data(law), cross_validated(law)
     made = planned(way, law, epsilon, len(drawn.y), rounds)
-    noise = made.spec.policy.noise_for(WAYS[way].release)
+    noise = made.spec.noise_for(WAYS[way].release)
     return {
         "objective": [score(drawn, kappa, reseeded(made, seed)) for seed in range(seeds)],
         "step": made.algorithm.step,

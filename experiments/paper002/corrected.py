@@ -21,8 +21,8 @@ from consenso.algorithms.graph_dp_admm import GraphDPADMM
 from consenso.algorithms.ipadmm import IPADMM, RootGrowth
 from consenso.algorithms.primal_perturbation import PrimalPerturbation
 from consenso.algorithms.recycled_admm import RecycledADMM
-from consenso.engine.in_process import InProcessEngine
-from consenso.engine.run import coins_of, run
+from consenso.engine.in_process import InProcessRun
+from consenso.engine.run import run
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.noise import GammaNormNoise, Noise
@@ -115,10 +115,9 @@ def _measured(made: Plan, seed: int, *, carded: bool) -> dict[str, Any]:
     if isinstance(made.algorithm, DPSGD):
         model = run(made, shards).model
     else:
-        engine = InProcessEngine()
-        at = engine.start(made.algorithm, made.spec, shards)
+        at = InProcessRun(made, shards)
         model = np.zeros(made.problem.dim)
-        for done in engine.rounds(made.algorithm, made.spec, shards, at, coins_of(made, at)):
+        for done in at.rounds():
             model = made.algorithm.models(made.spec.facts.at(done - 1), at.state).mean(axis=0)
             risks.append(adult_peers.measure(rows, labels, model)[0])
     risk, accuracy = adult_peers.measure(rows, labels, model)

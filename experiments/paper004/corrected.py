@@ -9,8 +9,7 @@ from consenso import theory
 from consenso.algorithms.networked import NetworkedADMM
 from consenso.algorithms.padmm import PADMM
 from consenso.algorithms.subgradient import DistributedSubgradient
-from consenso.engine.in_process import InProcessEngine
-from consenso.engine.run import coins_of
+from consenso.engine.in_process import InProcessRun
 from consenso.planning.plan import plan
 from consenso.privacy.noise import GaussianNoise, Geometric, Polynomial
 from consenso.privacy.observers import Eavesdropper
@@ -45,11 +44,9 @@ def train(*, task: str, method: str, epsilon: float, seed: int, carded: bool) ->
         topology=here.topology,
         sampler=Seeded(seed),
     )
-    engine = InProcessEngine()
-    at = engine.start(made.algorithm, made.spec, here.shards)
+    at = InProcessRun(made, here.shards)
     errors = [
-        error(made.algorithm.models(made.spec.facts.at(done - 1), at.state), here.solution)
-        for done in engine.rounds(made.algorithm, made.spec, here.shards, at, coins_of(made, at))
+        error(made.algorithm.models(made.spec.facts.at(done - 1), at.state), here.solution) for done in at.rounds()
     ]
     card = {"card": checked(made.card(DELTA))} if carded else {}
     return {

@@ -15,7 +15,7 @@ from tests.algorithms.transcription import (
 )
 
 from consenso.algorithms.consensus import ConsensusADMM
-from consenso.engine.coins import DrawnCoins
+from consenso.engine.coins import make_coins
 from consenso.errors import InputError
 from consenso.losses import Logistic, Squared
 from consenso.planning.plan import plan
@@ -57,7 +57,7 @@ def test_iterates_follow_the_paper(relaxation, schedule, strength, multiplier) -
     )
     model, progress = execute(made, shards)
 
-    coins, before = DrawnCoins(sampler=Seeded(SEED), kept={}), None
+    coins, before = make_coins(Seeded(SEED)), None
     u, z = np.zeros((n, 3)), np.zeros(3)
     for k in range(rounds):
         before = schedule.active(k, before, n, coins)

@@ -16,7 +16,7 @@ from tests.algorithms.transcription import (
 )
 
 from consenso.algorithms.dual_consensus import DualConsensusADMM
-from consenso.engine.coins import DrawnCoins
+from consenso.engine.coins import make_coins
 from consenso.losses import Logistic
 from consenso.planning.plan import plan
 from consenso.privacy.samplers import Seeded
@@ -53,7 +53,7 @@ def test_iterates_follow_the_paper(form, multiplier) -> None:
     made = planned(problem, multiplier, schedule, level="party", clip=clip, **released)
     model, _ = execute(made, shards)
 
-    coins, active, n = DrawnCoins(sampler=Seeded(SEED), kept={}), None, len(SIZES)
+    coins, active, n = make_coins(Seeded(SEED)), None, len(SIZES)
     p, centre, dual, z = np.zeros((n, 3)), np.zeros(3), np.zeros(3), np.zeros(3)
     for k in range(ROUNDS):
         total = drawn_on_sum(k, 3, multiplier * 2 * (clip or STEP + TOLERANCE))

@@ -14,7 +14,7 @@ from tests.algorithms.transcription import (
 )
 
 from consenso.algorithms.stateless_walk import StatelessWalk
-from consenso.engine.coins import DrawnCoins
+from consenso.engine.coins import make_coins
 from consenso.losses import Logistic
 from consenso.planning.plan import plan
 from consenso.privacy.samplers import Seeded
@@ -39,7 +39,7 @@ def test_iterates_follow_the_paper(multiplier) -> None:
     )
     model, _ = execute(made, shards)
 
-    coins, visited = DrawnCoins(sampler=Seeded(SEED), kept={}), None
+    coins, visited = make_coins(Seeded(SEED)), None
     z, t = np.zeros(3), 2 * relaxation * step / n
     for k in range(rounds):
         visited = RandomWalk().active(k, visited, n, coins)

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.engine.compiled import compile_rounds
-from consenso.engine.in_process import InProcessEngine
-from consenso.engine.run import coins_of, run
+from consenso.engine.in_process import InProcessRun
+from consenso.engine.run import run
 from consenso.errors import ConsensoError, UndeclaredReleaseError
 from consenso.losses import Logistic, SmoothedHinge, Softmax, Squared
 from consenso.planning.plan import Plan, plan
@@ -65,9 +65,8 @@ def made(
 
 
 def finished(planned: Plan, shards: Shards, **engine):
-    engine = InProcessEngine(**engine)
-    progress = engine.start(planned.algorithm, planned.spec, shards)
-    for _ in engine.rounds(planned.algorithm, planned.spec, shards, progress, coins_of(planned, progress)):
+    progress = InProcessRun(planned, shards, **engine)
+    for _ in progress.rounds():
         pass
     return progress
 
@@ -238,14 +237,14 @@ class Subclass(ConsensusADMM):
 )
 def test_what_is_not_compiled_is_left_to_the_general_engine(change) -> None:
     planned, shards = made(**change)
-    assert compile_rounds(planned.algorithm, planned.spec, shards).cohort is None
+    assert compile_rounds(planned, shards).cohort is None
 
 
 def test_a_probe_is_left_to_the_general_engine() -> None:
     planned, shards = made()
-    assert compile_rounds(planned.algorithm, planned.spec, shards).cohort is not None
+    assert compile_rounds(planned, shards).cohort is not None
     probed = replace(planned, probe=lambda *seen: None)
-    assert compile_rounds(planned.algorithm, probed, shards).cohort is None
+    assert compile_rounds(probed, shards).cohort is None
 
 
 @pytest.mark.parametrize("change", [{"times": 2}, {"at": "sum"}, {"adaptive": True}, {"parts": True}, {"norm": 1}])
@@ -253,10 +252,10 @@ def test_a_passage_is_refused_to_what_a_compiled_step_cannot_release(change) -> 
     planned, _ = made()
     spec, releases = planned.spec, planned.algorithm.releases(planned.spec.facts)
     largest = largest_bounds(spec, planned.algorithm.releases, 0)
-    assert prepare_compiled(spec.policy, spec.facts, releases, largest=largest).entry.name == "residual"
+    assert prepare_compiled(spec, spec.facts, releases, largest=largest).entry.name == "residual"
     for wrong in ((replace(releases[0], **change),), releases * 2):
         with pytest.raises(UndeclaredReleaseError, match="through its releaser"):
-            prepare_compiled(spec.policy, spec.facts, wrong, largest=largest)
-    trusting = replace(spec.policy, trust="curator")
+            prepare_compiled(spec, spec.facts, wrong, largest=largest)
+    trusting = replace(spec, trust="curator")
     with pytest.raises(UndeclaredReleaseError, match="through its releaser"):
         prepare_compiled(trusting, spec.facts, releases, largest=largest)

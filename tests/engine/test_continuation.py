@@ -66,7 +66,7 @@ class Engine:
         """The process is gone."""
 
     def guard(self) -> Any:
-        if not self.made.spec.policy.sampler.private:
+        if not self.made.spec.sampler.private:
             return NoBudget(self.made)
         return LedgerAllowance(self.made, LedgerCharge(ledger=ledger_in(self.root, self.made.problem.unit), run_id="r"))
 
@@ -82,7 +82,7 @@ class OneProcess(Engine):
     """Everybody in this process, charged to a ledger."""
 
     def charge(self) -> LedgerCharge | None:
-        if not self.made.spec.policy.sampler.private:
+        if not self.made.spec.sampler.private:
             return None
         return LedgerCharge(ledger=ledger_in(self.root), run_id="r")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from consenso.algorithms.consensus import ConsensusADMM, Down
-from consenso.engine.step import NoRecorder, RoundContext, take_step
+from consenso.engine.step import take_step
 from consenso.errors import StepError
 from consenso.schedules import Everyone
 from consenso.shards import Shards
@@ -51,13 +51,7 @@ def test_a_cohort_that_fails_records_nothing() -> None:
     made = plan_failing()
     _, shards = make_worlds(made, 1)
     entries = []
-
-    class Recorder(NoRecorder):
-        def record(self, entry, *, in_parts):
-            entries.append(entry)
-
-    context = RoundContext(made.algorithm, made.spec, made.spec.facts, Recorder())
     state = made.algorithm.enroll(made.spec.facts, shards.cohort())
     with pytest.raises(StepError):
-        take_step(context, made.spec.facts, shards.cohort(), state, Down(z=np.zeros(made.problem.dim)))
+        take_step(made, made.facts, shards.cohort(), state, Down(z=np.zeros(made.problem.dim)), record=entries.append)
     assert not entries

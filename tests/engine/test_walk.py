@@ -13,11 +13,12 @@ from scipy import sparse, stats
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.stateless_walk import StatelessWalk
 from consenso.engine import in_process
+from consenso.engine.coins import make_coins
 from consenso.engine.compiled import compile_rounds
-from consenso.engine.in_process import InProcessEngine
+from consenso.engine.in_process import InProcessRun
 from consenso.engine.release_records import ReleaseRecords, VisitRecords
-from consenso.engine.run import coins_of, run
-from consenso.engine.walk import CompiledWalk, can_walk
+from consenso.engine.run import run
+from consenso.engine.walk import CompiledWalk
 from consenso.engine.walk_draws import draw_noise
 from consenso.errors import ConsensoError
 from consenso.losses import Absolute, Hinge, Logistic, SmoothedHinge, Softmax, Squared
@@ -70,9 +71,8 @@ def made(
 
 
 def finished(planned: Plan, shards: Shards, **engine):
-    engine = InProcessEngine(**engine)
-    progress = engine.start(planned.algorithm, planned.spec, shards)
-    for _ in engine.rounds(planned.algorithm, planned.spec, shards, progress, coins_of(planned, progress)):
+    progress = InProcessRun(planned, shards, **engine)
+    for _ in progress.rounds():
         pass
     return progress
 
@@ -104,13 +104,13 @@ class TestTheSameRounds:
     @pytest.fixture(autouse=True)
     def _only_compiled(self, monkeypatch) -> None:
         """A general step of a run that is not asked to go party by party is a failure."""
-        general = in_process._Parties._take_steps
+        general = in_process.InProcessRun._take_steps
 
         def tripwire(self, *arguments):
-            assert self._split.__self__.one_by_one
+            assert self._one_by_one
             return general(self, *arguments)
 
-        monkeypatch.setattr(in_process._Parties, "_take_steps", tripwire)
+        monkeypatch.setattr(in_process.InProcessRun, "_take_steps", tripwire)
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=name_of)
     def test_with_other_parameters(self, algorithm) -> None:
@@ -200,14 +200,14 @@ def test_a_round_that_is_not_certified_is_left_to_the_general_engine() -> None:
     # At such a step the closed form loses digits of the slope in some rounds, and Newton's method gets them back.
     algorithm, noise = ConsensusADMM(step=1000.0, tolerance=3e-12), GaussianNoise(multiplier=1e-4)
     planned, shards = made(algorithm, SmoothedHinge(smoothing=0.1), noise=noise, rounds=60)
-    general, calls = in_process._Parties._take_steps, []
+    general, calls = in_process.InProcessRun._take_steps, []
 
     def counted(self, *rest):
         calls.append(rest)
         return general(self, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(in_process._Parties, "_take_steps", counted)
+        patch.setattr(in_process.InProcessRun, "_take_steps", counted)
         mixed = finished(planned, shards)
     assert 0 < len(calls) < 60
     alone = finished(planned, shards, one_by_one=True)
@@ -218,10 +218,10 @@ def test_a_round_that_is_not_certified_is_left_to_the_general_engine() -> None:
         run(strict, shards)
 
 
-def walk_of(planned: Plan, shards: Shards, coins) -> CompiledWalk | None:
-    rounds = compile_rounds(planned.algorithm, planned.spec, shards).walk
-    possible = rounds is not None and can_walk(planned.spec, coins)
-    return CompiledWalk(planned.algorithm, planned.spec, coins, rounds) if possible else None
+def walk_of(planned: Plan, shards: Shards) -> CompiledWalk | None:
+    rounds = compile_rounds(planned, shards).walk
+    possible = rounds is not None and isinstance(planned.schedule, RandomWalk)
+    return CompiledWalk(planned, rounds) if possible else None
 
 
 class Subclass(ConsensusADMM):
@@ -251,26 +251,21 @@ class Subclass(ConsensusADMM):
 )
 def test_what_is_not_compiled_is_left_to_the_general_engine(change) -> None:
     planned, shards = made(**change)
-    progress = InProcessEngine().start(planned.algorithm, planned.spec, shards)
-    assert walk_of(planned, shards, coins_of(planned, progress)) is None
+    assert walk_of(planned, shards) is None
 
 
-def test_a_probe_and_strange_coins_are_left_to_the_general_engine() -> None:
+def test_a_probe_is_left_to_the_general_engine() -> None:
     planned, shards = made()
-    coins = coins_of(planned, InProcessEngine().start(planned.algorithm, planned.spec, shards))
-    assert walk_of(planned, shards, coins) is not None
-    assert walk_of(planned, shards, lambda *which: np.array([0.5])) is None
+    assert walk_of(planned, shards) is not None
     probed = replace(planned, probe=lambda *seen: None)
-    assert walk_of(probed, shards, coins) is None
+    assert walk_of(probed, shards) is None
 
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=name_of)
 def test_the_path_is_the_schedules(graph) -> None:
     schedule = RandomWalk(graph)
     planned, shards = made(schedule=schedule, sampler=Seeded(2**64 - 1))
-    progress = InProcessEngine().start(planned.algorithm, planned.spec, shards)
-    coins = coins_of(planned, progress)
-    walk = walk_of(planned, shards, coins)
+    coins, walk = make_coins(planned.sampler), walk_of(planned, shards)
     previous, expected = None, []
     for round_ in range(300):
         previous = schedule.active(round_, previous, PARTIES, coins)

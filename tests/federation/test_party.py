@@ -16,7 +16,7 @@ from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.algorithms.gradient_admm import GradientADMM
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.engine.codec import MessageError, encode
-from consenso.engine.coins import DrawnCoins
+from consenso.engine.coins import make_coins
 from consenso.engine.ledger_charge import LedgerCharge
 from consenso.errors import BudgetError, InputError, PrivacyError
 from consenso.federation.attendance import Attendance
@@ -259,7 +259,7 @@ def test_parties_draw_the_coins_that_the_local_engine_draws(tmp_path):
     for made in (consensus(schedule=PoissonSubset(0.5)), consensus(schedule=PoissonSubset(1e-9))):
         star = Star(made, tmp_path / str(made.spec.schedule.rate))
         assert np.array_equal(star.run(), star.local())
-        coins = DrawnCoins(sampler=Seeded(7), kept={})
+        coins = make_coins(Seeded(7))
         for round_ in range(ROUNDS):
             expected = set(made.spec.schedule.active(round_, None, 6, coins).tolist())
             assert {index for index in range(6) if round_ in star.steps(index)} == expected
@@ -286,7 +286,7 @@ def test_a_party_whose_answer_was_lost_counts_as_not_sampled(tmp_path):
     u = {i: _state(star.party(i)) for i in range(6)}
     assert np.allclose(star.hub._hub.mean, np.mean(list(u.values()), axis=0), atol=1e-12)
     # What left stays in the journal.
-    coins = DrawnCoins(sampler=Seeded(7), kept={})
+    coins = make_coins(Seeded(7))
     for index in range(6):
         sampled = [r for r in range(ROUNDS) if index in made.spec.schedule.active(r, None, 6, coins)]
         assert star.steps(index) == sampled

@@ -31,7 +31,7 @@ from consenso.privacy.noise import (
 )
 from consenso.privacy.observers import Coalition, Peer, Public, Server
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import PendingSums, open_releaser
+from consenso.privacy.releaser import open_releaser
 from consenso.privacy.run_spec import PrivacyQuery
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
@@ -194,9 +194,7 @@ def test_records_have_a_coin_of_their_own_for_each_use_of_each_release():
     spec = sampled_world(rounds=1, multiplier=1.0)
     declared = (release("a", 2, rate=0.5), release("b", 1, rate=0.5))
     facts = spec.facts.only(np.array([0], dtype=np.int64))
-    releaser, _ = open_releaser(
-        spec.policy, facts, declared, largest={"a": 1.0, "b": 1.0}, pending=PendingSums(), record=lambda entry: None
-    )
+    releaser, _ = open_releaser(spec, facts, declared, largest={"a": 1.0, "b": 1.0}, record=lambda entry: None)
     count, value = np.array([4000]), np.zeros((1, 1))
     first, again, other = releaser.coins("a", count), releaser.coins("a", count), releaser.coins("b", count)
     releaser("a", value)

@@ -9,11 +9,13 @@ from consenso.errors import InputError, PrivacyError, UndeclaredReleaseError
 from consenso.losses import Logistic
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import PendingSums, ReleasePolicy, SumToken, open_releaser, open_sum, silent_share
+from consenso.privacy.releaser import SumTerm, open_releaser, open_sum, silent_share
+from consenso.privacy.run_spec import RunSpec
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import NoPenalty
+from consenso.schedules import Everyone
 
 PROBLEM = Problem(
     loss=Logistic(), regularizer=NoPenalty(), features=4, sizes=np.array([3, 5, 2]), row_bound=1.0, unit="party"
@@ -31,28 +33,29 @@ def release(**changes) -> Release:
     return Release(**(settings | changes))
 
 
-def policy(noise=None, trust="local", **changes) -> ReleasePolicy:
+def policy(noise=None, trust="local", **changes) -> RunSpec:
     settings = {
         "noise": {"value": noise or GaussianNoise(multiplier=1.5)},
         "sampler": Seeded(3),
         "trust": trust,
         "shares": 2,
         "equal_noise": False,
+        "facts": FACTS,
+        "schedule": Everyone(),
+        "shape": "hub",
     }
-    return ReleasePolicy(**(settings | changes))
+    return RunSpec(**(settings | changes))
 
 
-def opened(*releases: Release, way: ReleasePolicy | None = None, facts: PublicFacts = FACTS):
-    pending, entries = PendingSums(), []
+def opened(*releases: Release, way: RunSpec | None = None, facts: PublicFacts = FACTS):
+    entries = []
     largest = {each.name: float(np.max(each.bounds.at("party", "replace-one"))) for each in releases}
-    releaser, close = open_releaser(
-        way or policy(), facts, releases, largest=largest, pending=pending, record=entries.append
-    )
-    return releaser, close, pending, entries, largest
+    releaser, close = open_releaser(way or policy(), facts, releases, largest=largest, record=entries.append)
+    return releaser, close, entries, largest
 
 
 def test_a_release_is_clipped_perturbed_and_recorded() -> None:
-    releaser, close, _, entries, _ = opened(release(clip=1.0), way=policy(NoNoise()))
+    releaser, close, entries, _ = opened(release(clip=1.0), way=policy(NoNoise()))
     value = np.array([[3.0, 4.0, 0, 0], [0.3, 0, 0, 0], [0, 0, 0, 0]])
     np.testing.assert_allclose(releaser("value", value), [[0.6, 0.8, 0, 0], [0.3, 0, 0, 0], [0, 0, 0, 0]])
     close()
@@ -67,7 +70,7 @@ def test_the_door_hides_nothing_from_an_algorithm_and_says_so() -> None:
 
 
 def test_the_recorded_scale_is_the_multiplier_times_the_bound_of_the_problem() -> None:
-    releaser, _, _, entries, _ = opened(release())
+    releaser, _, entries, _ = opened(release())
     releaser("value", np.zeros((3, 4)))
     assert entries[0].scale == 1.5 * 4.0  # replace-one, user: two contributions of 2
 
@@ -75,7 +78,7 @@ def test_the_recorded_scale_is_the_multiplier_times_the_bound_of_the_problem() -
 def test_parties_with_different_bounds_draw_different_noise_unless_told_otherwise() -> None:
     each = release(bounds=Bounds(party_replace_one=np.array([1.0, 2.0, 4.0])))
     for equal, scales in ((False, [1.5, 3.0, 6.0]), (True, [6.0, 6.0, 6.0])):
-        releaser, _, _, entries, _ = opened(each, way=policy(equal_noise=equal))
+        releaser, _, entries, _ = opened(each, way=policy(equal_noise=equal))
         releaser("value", np.zeros((3, 4)))
         np.testing.assert_allclose(np.broadcast_to(entries[0].scale, 3), scales)
 
@@ -93,26 +96,26 @@ def test_parties_with_different_bounds_draw_different_noise_unless_told_otherwis
     ],
 )
 def test_what_was_not_declared_is_refused(act, message: str) -> None:
-    releaser, _, _, _, _ = opened(release())
+    releaser, _, _, _ = opened(release())
     with pytest.raises(UndeclaredReleaseError, match=message):
         act(releaser)
 
 
 def test_a_missing_release_is_refused_at_the_end_of_the_step() -> None:
-    _, close, _, _, _ = opened(release())
+    _, close, _, _ = opened(release())
     with pytest.raises(UndeclaredReleaseError, match="made 0 time"):
         close()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_values_that_are_not_finite_never_leave(bad: float) -> None:
-    releaser, _, _, _, _ = opened(release())
+    releaser, _, _, _ = opened(release())
     with pytest.raises(PrivacyError, match="not finite"):
         releaser("value", np.full((3, 4), bad))
 
 
 def test_nothing_behind_the_door_can_be_reached_or_replaced() -> None:
-    releaser, _, _, _, _ = opened(release())
+    releaser, _, _, _ = opened(release())
     assert not hasattr(releaser, "__dict__")
     assert [name for name in dir(releaser) if not name.startswith("__")] == ["coins", "perturb"]
     with pytest.raises(AttributeError):
@@ -121,17 +124,15 @@ def test_nothing_behind_the_door_can_be_reached_or_replaced() -> None:
 
 def test_a_sum_is_sealed_until_it_is_opened_with_noise() -> None:
     each, way = release(at="sum"), policy(trust="curator")
-    releaser, close, pending, entries, largest = opened(each, way=way)
+    releaser, close, entries, largest = opened(each, way=way)
     token = releaser("value", np.arange(12.0).reshape(3, 4))
     close()
-    assert isinstance(token, SumToken)
-    assert not hasattr(token, "__dict__")
+    assert isinstance(token, SumTerm)
+    assert "21" not in repr(token)
     assert not entries  # nothing has left yet
-    total = open_sum(way, FACTS, pending.take(token), largest=largest, record=entries.append)
+    total = open_sum(way, FACTS, token, largest=largest, record=entries.append)
     assert entries[0].scale == 6.0
     assert not np.allclose(total, [12, 15, 18, 21])
-    with pytest.raises(KeyError):
-        pending.take(token)
 
 
 def test_noise_on_a_sum_does_not_tell_who_is_in_it() -> None:
@@ -139,12 +140,10 @@ def test_noise_on_a_sum_does_not_tell_who_is_in_it() -> None:
     for cohort in ([0], [0, 1], [0, 1, 2]):
         here = FACTS.only(np.array(cohort))
         declared = release(at="sum", bounds=Bounds(party_replace_one=np.array([1.0, 2.0, 8.0])[cohort]))
-        pending, entries = PendingSums(), []
-        releaser, _ = open_releaser(
-            way, here, [declared], largest={"value": 8.0}, pending=pending, record=entries.append
-        )
+        entries = []
+        releaser, _ = open_releaser(way, here, [declared], largest={"value": 8.0}, record=entries.append)
         token = releaser("value", np.zeros((len(cohort), 4)))
-        open_sum(way, here, pending.take(token), largest={"value": 8.0}, record=entries.append)
+        open_sum(way, here, token, largest={"value": 8.0}, record=entries.append)
         scales.append(float(entries[0].scale))
     assert scales == [12.0] * 3
 
@@ -156,21 +155,21 @@ def test_shares_of_a_secure_sum_add_up_to_the_noise_whoever_was_sampled() -> Non
     for seed in range(4000):
         way = policy(trust="secure-sum", sampler=Seeded(seed))
         here, rest = FACTS.only(np.array([1])), FACTS.only(np.array([0, 2]))
-        releaser, _, pending, _, largest = opened(each, way=way, facts=here)
-        part = pending.take(releaser("value", np.zeros((1, 4))))
+        releaser, _, _, largest = opened(each, way=way, facts=here)
+        part = releaser("value", np.zeros((1, 4)))
         draws.append(part.value.sum(axis=0) + silent_share(way, rest, part, largest).sum(axis=0))
     assert np.var(draws) == pytest.approx(1.5 * 6.0**2, rel=0.056)
 
 
 def test_parts_share_one_cost() -> None:
-    releaser, _, _, entries, _ = opened(release(parts=True, adaptive=True))
+    releaser, _, entries, _ = opened(release(parts=True, adaptive=True))
     releaser("value", np.zeros((3, 4)), bound=2.0, share=0.25)
     assert float(entries[0].scale) == pytest.approx(1.5 * 4.0 * 2.0 / 0.5)
 
 
 def test_objective_perturbation_hands_over_the_noise_and_returns_the_minimiser() -> None:
     each = release(perturbs_objective=True)
-    releaser, close, _, entries, _ = opened(each)
+    releaser, close, entries, _ = opened(each)
     out = releaser.perturb("value", lambda noise: noise * 0 + 7.0)
     close()
     np.testing.assert_array_equal(out, np.full((3, 4), 7.0))
@@ -180,7 +179,7 @@ def test_objective_perturbation_hands_over_the_noise_and_returns_the_minimiser()
 def test_coins_are_one_per_row_with_the_declared_rate() -> None:
     each, flips = release(rate=0.25), []
     for seed in range(2000):
-        releaser, _, _, _, _ = opened(each, way=policy(sampler=Seeded(seed)))
+        releaser, _, _, _ = opened(each, way=policy(sampler=Seeded(seed)))
         flips.append(releaser.coins("value", PROBLEM.sizes))
     # 20,000 flips: 5 sigma is 0.0153; false alarm below 1e-6.
     assert flips[0].shape == (10,)
@@ -196,7 +195,7 @@ def test_bounds_by_unit_and_adjacency() -> None:
 
 
 def test_laplace_noise_cannot_be_shared() -> None:
-    releaser, _, _, _, _ = opened(release(at="sum"), way=policy(LaplaceNoise(multiplier=1.0), trust="secure-sum"))
+    releaser, _, _, _ = opened(release(at="sum"), way=policy(LaplaceNoise(multiplier=1.0), trust="secure-sum"))
     with pytest.raises(PrivacyError, match="Laplace"):
         releaser("value", np.zeros((3, 4)))
 

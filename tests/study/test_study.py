@@ -136,7 +136,7 @@ def test_the_target_is_for_whoever_is_not_trusted() -> None:
 
 
 def test_without_a_seed_the_noise_is_safe() -> None:
-    assert isinstance(digits(privacy__seed=None).plan().spec.policy.sampler, Safe)
+    assert isinstance(digits(privacy__seed=None).plan().spec.sampler, Safe)
     assert not digits(privacy__seed=None).simulation
 
 
@@ -161,7 +161,7 @@ def test_noise_may_be_stated(privacy: dict[str, Any], noise: Any) -> None:
     made = digits(
         privacy={"seed": 0, **privacy}, setting={"kind": "central", "algorithm": "dp_sgd", "rounds": 5}
     ).plan()
-    assert dict(made.spec.policy.noise) == {"gradient": noise}
+    assert dict(made.spec.noise) == {"gradient": noise}
 
 
 @pytest.mark.parametrize(

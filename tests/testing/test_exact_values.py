@@ -151,7 +151,7 @@ def claim(event, view) -> Composition:
 
 def noise_scale(setting, declaration, name, round_=0):
     """The noise of a release in a round, where all parties draw the same."""
-    return float(setting.policy.noise_for(name).scale(largest_bounds(setting, declaration, round_)[name], round_))
+    return float(setting.noise_for(name).scale(largest_bounds(setting, declaration, round_)[name], round_))
 
 
 def first_noise(algorithm, setting, view):
@@ -174,7 +174,7 @@ def first_noise(algorithm, setting, view):
 def sampled_for_everybody(algorithm, setting, view):
     """Amplification by sampling parties, for parties too, who know their own draw."""
     participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
-    if not isinstance(setting.schedule, FixedSubset) or setting.policy.trust != "curator" or view.unit != "party":
+    if not isinstance(setting.schedule, FixedSubset) or setting.trust != "curator" or view.unit != "party":
         return None
     if not members(view.observer) or not hasattr(participation, "rate"):
         return None
@@ -187,7 +187,7 @@ def sampled_for_everybody(algorithm, setting, view):
 def coin_for_each_release(algorithm, setting, view):
     """Theorem P with a coin for each release of a round."""
     participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
-    if not isinstance(setting.schedule, PoissonSubset) or setting.policy.trust != "curator" or view.unit != "party":
+    if not isinstance(setting.schedule, PoissonSubset) or setting.trust != "curator" or view.unit != "party":
         return None
     if not isinstance(view.observer, Public) or not hasattr(participation, "rate"):
         return None
@@ -208,7 +208,7 @@ class ForgetsARound(DPSGD):
     """Claims one round less than are run."""
 
     def theorems(self, setting, view):
-        if setting.rounds > 1 and isinstance(setting.schedule, Everyone) and setting.policy.trust == "curator":
+        if setting.rounds > 1 and isinstance(setting.schedule, Everyone) and setting.trust == "curator":
             (release,) = self.releases(setting.facts)
             seen = float(np.max(release.bounds.at(view.unit, view.adjacency)))
             if isinstance(view.observer, Public):

@@ -175,7 +175,7 @@ class DistributedADMM(ExactNode):
     def check(self, spec: RunSpec) -> None:
         """Noise would suggest a guarantee that this definition does not have."""
         check_local_problem(self, spec)
-        if any(not isinstance(noise, NoNoise) for noise in spec.policy.noise.values()):
+        if any(not isinstance(noise, NoNoise) for noise in spec.noise.values()):
             raise PreconditionError(
                 "DistributedADMM(noise=...): this is the method without privacy and takes NoNoise() only; use "
                 "PrimalPerturbation for noise on the models."

@@ -110,7 +110,7 @@ class DPADMM:
             require_lipschitz(problem.loss, problem.row_bound, "DPADMM without clip")
         if not isinstance(spec.schedule, Everyone):
             raise InputError(f"DPADMM(schedule={spec.schedule!r}): the consensus is over all parties; use Everyone().")
-        if isinstance(spec.policy.noise_for("copy"), LaplaceNoise):
+        if isinstance(spec.noise_for("copy"), LaplaceNoise):
             raise InputError(
                 "DPADMM: copies are bounded in the 2-norm; use GaussianNoise, or InexactADMM for Laplace noise."
             )

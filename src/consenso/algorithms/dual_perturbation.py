@@ -131,7 +131,7 @@ def check_perturbation(owner: Perturbed, spec: RunSpec, noisy: Sequence[int]) ->
             f"{name}: one record's Hessian must have rank one, and {problem.loss!r} has {problem.outputs} scores per "
             "record; use PrimalPerturbation."
         )
-    if all(isinstance(spec.policy.noise_for(each), NoNoise) for each in (OBJECTIVE, OUTPUT)):
+    if all(isinstance(spec.noise_for(each), NoNoise) for each in (OBJECTIVE, OUTPUT)):
         return  # a run that promises nothing
     for party in spec.facts.classes():
         everything = PrivacyQuery(
@@ -178,12 +178,12 @@ def prove_perturbed_rounds(
     draws.
     """
     own = spec.facts.only(np.array([query.party], dtype=np.int64))
-    problem, sampler, law = own.problem, spec.policy.sampler, _law(owner, spec)
+    problem, sampler, law = own.problem, spec.sampler, _law(owner, spec)
     curvature = float(curvatures(owner.penalty, own)[0])
     # Bounds are those of every noisy round; multipliers may change from round to round.
     gap, cover = (_find_sensitivity(owner, spec, own.at(noisy[0]), name) for name in (OBJECTIVE, OUTPUT))
-    scales = [float(spec.policy.noise_for(OBJECTIVE).scale(gap, round_)) for round_ in noisy]
-    outputs = [float(spec.policy.noise_for(OUTPUT).scale(cover, round_)) for round_ in noisy]
+    scales = [float(spec.noise_for(OBJECTIVE).scale(gap, round_)) for round_ in noisy]
+    outputs = [float(spec.noise_for(OUTPUT).scale(cover, round_)) for round_ in noisy]
     wrong, excess = 0.0, 0.0
     for scale, output in set(zip(scales, outputs, strict=True)):
         # Discrete noise in a linear term is continuous noise with an error, over the curvature on the minimiser.
@@ -209,7 +209,7 @@ def prove_perturbed_rounds(
 
 
 def _law(owner: object, spec: RunSpec) -> Literal["gamma-norm", "gaussian"]:
-    kinds = {type(spec.policy.noise_for(name)) for name in (OBJECTIVE, OUTPUT)}
+    kinds = {type(spec.noise_for(name)) for name in (OBJECTIVE, OUTPUT)}
     if kinds == {GammaNormNoise}:
         return "gamma-norm"
     if kinds == {GaussianNoise}:
@@ -224,7 +224,7 @@ def _find_sensitivity(owner: Perturbed, spec: RunSpec, own: PublicFacts, name: s
     """The sensitivity that a node's noise is scaled with."""
     (release,) = (each for each in spec.remember(owner.releases)(own) if each.name == name)
     largest = largest_bounds(spec, owner.releases, own.round)[name]
-    return float(np.max(spec.policy.sensitivity(release, own, largest)))
+    return float(np.max(spec.sensitivity(release, own, largest)))
 
 
 def _one_or_all(values: list[float]) -> float | tuple[float, ...]:

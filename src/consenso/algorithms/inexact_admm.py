@@ -208,7 +208,7 @@ class InexactADMM:
             raise InputError(
                 f"InexactADMM(schedule={spec.schedule!r}): the consensus is over all parties; use Everyone()."
             )
-        noise = spec.policy.noise_for("gradient")
+        noise = spec.noise_for("gradient")
         if self.norm == 2 and isinstance(noise, LaplaceNoise):
             raise InputError(
                 "InexactADMM(norm=2): Laplace noise protects the 1-norm only; use norm=1, or GaussianNoise."

@@ -165,7 +165,7 @@ class ObjectivePerturbation:
             )
         require_lipschitz(problem.loss, problem.row_bound, "ObjectivePerturbation")
         smoothness = require_smooth(problem.loss, problem.row_bound, "ObjectivePerturbation")
-        noisy = not isinstance(spec.policy.noise_for("objective"), NoNoise)
+        noisy = not isinstance(spec.noise_for("objective"), NoNoise)
         least = smoothness if noisy else 0.0
         if not self.convexity(problem) > least:
             raise PreconditionError(
@@ -202,7 +202,7 @@ class ObjectivePerturbation:
             yield lambda: self._theorem(spec, query)
 
     def _theorem(self, spec: RunSpec, query: PrivacyQuery) -> Theorem:
-        problem, sampler = spec.facts.problem, spec.policy.sampler
+        problem, sampler = spec.facts.problem, spec.sampler
         lipschitz, convexity = problem.loss.lipschitz(problem.row_bound), self.convexity(problem)
         std, output_std = (gaussian_draws(spec, self.releases, name).std for name in ("objective", "output"))
         off = 2 * self.tolerance

@@ -68,7 +68,7 @@ def without_memory(
     everyone, declaration = spec.representatives(), spec.remember(declaration)
     rounds = [(round_, declared) for round_ in range(spec.rounds) if (declared := declaration(everyone.at(round_)))]
     releases = [release for _, declared in rounds for release in declared]
-    if not spec.policy.mode.noise_at_hub or not releases:
+    if not spec.mode.noise_at_hub or not releases:
         return
     if any((r.rate, r.at, sight(spec, query, r)) != (1, "sum", "sum") for r in releases):
         return
@@ -101,7 +101,7 @@ def _ratio(spec: RunSpec, releases: tuple[Release, ...], round_: int) -> float:
     """
     problem, total = spec.facts.problem, 0.0
     for release in releases:
-        noise = spec.policy.noise_for(release.name)
+        noise = spec.noise_for(release.name)
         std = float(noise.scale(float(np.max(release.bounds.at(problem.unit, problem.adjacency))), round_))
         total += release.times * (float(np.max(release.bounds.at("party", "add-remove"))) / std) ** 2
     return math.sqrt(total)

@@ -16,7 +16,7 @@ from consenso.audit.releasers import Echo, Guess, ReleaseCall
 from consenso.audit.trials import Scene, Trials, hubs_of
 from consenso.engine.states import own, put, take
 from consenso.errors import PrivacyError
-from consenso.privacy.releaser import SumToken
+from consenso.privacy.releaser import SumTerm
 from consenso.shards import Shards
 
 # Messages that differ by more than this, relative to their size, differ.
@@ -58,7 +58,7 @@ class Shadow:
         here = scene.facts.only(rows)
         places = scene.place_of(self._party, self._run.parties)[trials]
         releases = algorithm.releases(here)
-        releaser = Echo(scene.calls, places, coins, self._run.policy, here, releases, scene.largest)
+        releaser = Echo(scene.calls, places, coins, self._run.seeded, here, releases, scene.largest)
         before = take(self._state, trials, self._offsets)
         cohort = self._all if len(trials) == self._run.count else self._shards.cohort(rows)
         if self._run.plan.spec.shape == "hub":
@@ -96,7 +96,7 @@ def differs(mine: Any, theirs: Any, places: IntArray) -> NDArray[np.bool_]:
     wrong = np.zeros(len(places), dtype=np.bool_)
     for each in dataclasses.fields(mine):
         own_value, sent = getattr(mine, each.name), getattr(theirs, each.name)
-        if isinstance(own_value, SumToken) or isinstance(sent, SumToken):
+        if isinstance(own_value, SumTerm) or isinstance(sent, SumTerm):
             continue
         sent = sent[places].reshape(len(places), -1)
         own_value = own_value.reshape(len(places), -1)
@@ -131,7 +131,7 @@ class Filter:
             scene.copies,
             known,
             self._deviations,
-            self._run.policy,
+            self._run.seeded,
             here,
             algorithm.releases(here),
             scene.largest,

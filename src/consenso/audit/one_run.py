@@ -28,8 +28,7 @@ from consenso.arrays import Array, IntArray
 from consenso.audit.guesses import bound_pair, bound_within, plan_guesses
 from consenso.audit.neighbours import LONGEST, extremes, make_shards, silence
 from consenso.conventions import LARGEST_DELTA
-from consenso.engine.in_process import InProcessEngine
-from consenso.engine.run import coins_of, get_model
+from consenso.engine.in_process import InProcessRun
 from consenso.errors import InputError
 from consenso.planning.plan import Plan
 from consenso.privacy.accountants import gaussian
@@ -252,19 +251,18 @@ def _scores(plan: Plan, shards: Shards, chosen: Canaries, *, seed: int, every_ro
     with the difference of the two versions' gradients is, for gradient methods, what the likelihood ratio is made of.
     """
     simulated = replace(plan, sampler=Seeded(seed))
-    engine = InProcessEngine(stride=1)
-    progress = engine.start(simulated.algorithm, simulated.spec, shards)
+    run = InProcessRun(simulated, shards, stride=1)
     watched = every_round and isinstance(simulated.algorithm, HubAlgorithm)
-    before, total = get_model(simulated, progress), np.zeros(len(chosen))
+    before, total = run.model, np.zeros(len(chosen))
     start = before
-    for _ in engine.rounds(simulated.algorithm, simulated.spec, shards, progress, coins_of(simulated, progress)):
+    for _ in run.rounds():
         if watched:
-            now = get_model(simulated, progress)
+            now = run.model
             total += _pull(plan.problem, chosen, before, before - now)
             before = now
     if watched:
         return total
-    end = get_model(simulated, progress)
+    end = run.model
     return _pull(plan.problem, chosen, end, start - end)
 
 

@@ -18,7 +18,8 @@ from consenso.arrays import Array, IntArray
 from consenso.audit.copies import Copied
 from consenso.errors import PrivacyError
 from consenso.privacy.release import Amount, Release
-from consenso.privacy.releaser import Released, ReleasePolicy, Releaser, SumToken, check_value
+from consenso.privacy.releaser import Released, Releaser, SumTerm, check_value
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
 
 
@@ -38,18 +39,18 @@ class _Noting:
     """What the three releasers have in common: the declarations, and the list of calls."""
 
     def __init__(
-        self, policy: ReleasePolicy, facts: PublicFacts, releases: tuple[Release, ...], largest: dict[str, float]
+        self, spec: RunSpec, facts: PublicFacts, releases: tuple[Release, ...], largest: dict[str, float]
     ) -> None:
         self.calls: list[ReleaseCall] = []
-        self._doorway, self._facts, self._largest = policy, facts, largest
+        self._spec, self._facts, self._largest = spec, facts, largest
         self._declared = {release.name: release for release in releases}
 
     def _enter(self, name: str) -> tuple[Release, int]:
         return self._declared[name], sum(call.release.name == name for call in self.calls)
 
     def _scale(self, release: Release, bound: float, share: float) -> Array:
-        sensitivity: Amount = self._doorway.sensitivity(release, self._facts, self._largest[release.name])
-        scale = self._doorway.noise_for(release.name).scale(sensitivity * bound / np.sqrt(share), self._facts.round)
+        sensitivity: Amount = self._spec.sensitivity(release, self._facts, self._largest[release.name])
+        scale = self._spec.noise_for(release.name).scale(sensitivity * bound / np.sqrt(share), self._facts.round)
         return np.array(np.broadcast_to(scale, (len(self._facts.cohort),)))
 
 
@@ -59,12 +60,12 @@ class RecordingReleaser(_Noting):
     def __init__(
         self,
         inner: Releaser,
-        policy: ReleasePolicy,
+        spec: RunSpec,
         facts: PublicFacts,
         releases: tuple[Release, ...],
         largest: dict[str, float],
     ) -> None:
-        super().__init__(policy, facts, releases, largest)
+        super().__init__(spec, facts, releases, largest)
         self.coins_drawn: dict[str, list[NDArray[np.bool_]]] = {}
         self._inner = inner
 
@@ -73,9 +74,9 @@ class RecordingReleaser(_Noting):
         if name not in self._declared:
             return self._inner(name, value, bound=bound, share=share)  # which refuses
         release, repetition = self._enter(name)
-        exact = np.array(check_value(release, value, self._facts, bound, share))
+        exact = np.array(check_value(release, value, len(self._facts.cohort), bound, share))
         answer = self._inner(name, value, bound=bound, share=share)
-        heard = None if isinstance(answer, SumToken) else np.array(answer)
+        heard = None if isinstance(answer, SumTerm) else np.array(answer)
         self.calls.append(ReleaseCall(release, repetition, exact, self._scale(release, bound, share), heard))
         return answer
 
@@ -106,22 +107,23 @@ class Echo(_Noting):
         heard: list[ReleaseCall],
         rows: IntArray,
         coins: Callable[[str, int, IntArray], NDArray[np.bool_]],
-        policy: ReleasePolicy,
+        spec: RunSpec,
         facts: PublicFacts,
         releases: tuple[Release, ...],
         largest: dict[str, float],
     ) -> None:
-        super().__init__(policy, facts, releases, largest)
+        super().__init__(spec, facts, releases, largest)
         self._heard, self._rows, self._coins = heard, rows, coins
         self._tosses = 0
 
     def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Released:
         """What was heard; the value is noted."""
         release, repetition = self._enter(name)
-        exact = np.array(check_value(release, value, self._facts, bound, share))
+        exact = np.array(check_value(release, value, len(self._facts.cohort), bound, share))
         answer = self._answer(name)
         self.calls.append(ReleaseCall(release, repetition, exact, self._scale(release, bound, share), answer))
-        return SumToken() if answer is None else answer.copy()  # type: ignore[return-value]
+        sealed = SumTerm(release, 0, repetition, exact, bound, share)
+        return sealed if answer is None else answer.copy()  # type: ignore[return-value]
 
     def perturb(self, name: str, solve: Callable[[Array], Array]) -> Array:
         """The minimiser of the run; noted are the one without noise and how stiff the objective is around it."""
@@ -169,19 +171,19 @@ class Guess(_Noting):
         copies: Copied,
         known: NDArray[np.bool_],
         deviations: bool,
-        policy: ReleasePolicy,
+        spec: RunSpec,
         facts: PublicFacts,
         releases: tuple[Release, ...],
         largest: dict[str, float],
     ) -> None:
-        super().__init__(policy, facts, releases, largest)
+        super().__init__(spec, facts, releases, largest)
         self.implied: list[tuple[Array, Array]] = []  # by call: the noise on the sum and its variance, (trials, ...)
         self._heard, self._copies, self._known, self._deviations = heard, copies, known, deviations
 
     def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Array:
         """The value plus the noise that it must have had."""
         release, repetition = self._enter(name)
-        exact = np.array(check_value(release, value, self._facts, bound, share))
+        exact = np.array(check_value(release, value, len(self._facts.cohort), bound, share))
         run = self._heard[len(self.calls)]
         assert run.answer is not None
         scale = self._scale(release, bound, share)

@@ -29,7 +29,7 @@ class Attacked:
     def spec(self) -> str:
         """Schedule and trust in words."""
         spec = self.plan.spec
-        return f"{type(spec.schedule).__name__}, {spec.policy.trust}"
+        return f"{type(spec.schedule).__name__}, {spec.trust}"
 
 
 def markdown(attacked: Iterable[Attacked], page: Path | None = None) -> str:

@@ -101,7 +101,7 @@ def _rests_on_hidden_sample(plan: Plan, query: PrivacyQuery, event: Event) -> bo
     return (
         isinstance(participation, Independent)
         and not knows_sample(spec, query)
-        and not spec.policy.mode.noise_on_messages
+        and not spec.mode.noise_on_messages
         and not any(isinstance(part, Mixture) for part in _parts(event))
     )
 

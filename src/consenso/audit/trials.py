@@ -21,11 +21,12 @@ from consenso.audit.releasers import RecordingReleaser, ReleaseCall
 from consenso.engine.coins import SCHEDULE_STREAM
 from consenso.engine.round import add_messages, take_hub_round, take_peer_round
 from consenso.engine.states import own, put, take
-from consenso.engine.step import RoundContext, take_step
+from consenso.engine.step import take_step
 from consenso.engine.sums import RoundSum
 from consenso.planning.plan import Plan
 from consenso.privacy.release import HUB, Release
-from consenso.privacy.releaser import ReleasePolicy, Releaser, SumTerm
+from consenso.privacy.releaser import Releaser, SumTerm
+from consenso.privacy.run_spec import largest_bounds
 from consenso.privacy.samplers import Key, Seeded
 from consenso.public_facts import PublicFacts
 from consenso.schedules import Everyone, RandomStopping
@@ -66,8 +67,7 @@ class Trials:
         self.plan, self.shards, self.count, self.first, self.stacking = plan, shards, count, first, stacking
         self.parties = spec.parties
         # Of all rounds, so that what is computed from public facts is computed once.
-        self.seeded = replace(spec, sampler=Seeded(seed), probe=None)
-        self.policy: ReleasePolicy = self.seeded.policy
+        self.seeded = replace(plan, sampler=Seeded(seed), probe=None)
         self.party_of_row = np.tile(np.arange(self.parties, dtype=np.int64), count)
         self._everyone = shards.cohort(self.party_of_row)
         sizes = np.tile(np.diff(shards.offsets), count)
@@ -124,7 +124,7 @@ class Trials:
     def _hub_round(self, facts: PublicFacts, alive: IntArray) -> Scene:
         assert self.hubs is not None
         step = _Step(self, facts, self._active(facts.round, alive))
-        total = _TrialSum(step.context, self, step.rows)
+        total = _TrialSum(self, facts, step.rows)
         down: list[Any] = []
 
         def add_up(sent: Any) -> Any:
@@ -133,7 +133,7 @@ class Trials:
 
         take_hub_round(_Alive(self.hubs, alive), facts, self.hubs, add_up)
         shares = {}
-        if self.policy.mode.sums_in_steps:
+        if self.seeded.mode.sums_in_steps:
             shares = {key: part - step.find_exact(key, part) for key, part in total.parts.items()}
         return step.scene(down[0], alive, total.heard, shares)
 
@@ -160,7 +160,7 @@ class Trials:
                 # The coins of all trials at once: trial after trial asks for the same draw.
                 hubs = HUB + self.first + np.arange(self.count, dtype=np.int64)
                 key = Key(parties=hubs, round=round_, release=stream, repetition=0, stream=SCHEDULE_STREAM)
-                self._tossed = (wanted, self.policy.sampler.uniform(key, count))
+                self._tossed = (wanted, self.seeded.sampler.uniform(key, count))
             drawn: Array = self._tossed[1][trial]
             return drawn
 
@@ -195,8 +195,8 @@ class _Alive:
 class _TrialSum(RoundSum):
     """A sum for each trial, with the noise of its own hub."""
 
-    def __init__(self, context: RoundContext, run: Trials, rows: IntArray) -> None:
-        super().__init__(context, on_grid=True)
+    def __init__(self, run: Trials, facts: PublicFacts, rows: IntArray) -> None:
+        super().__init__(run.seeded, facts, on_grid=True)
         self._run, self._rows = run, rows
         self.heard: dict[tuple[str, int], Array] = {}
         self.parts: dict[tuple[str, int], Array] = {}
@@ -213,22 +213,22 @@ class _TrialSum(RoundSum):
         return self.heard[key]
 
     def _add_noise(self, part: SumTerm, total: Array) -> Array:
-        policy, facts, run = self._run.policy, self.context.facts, self._run
-        if not policy.mode.noise_at_hub:
+        plan, facts, run = self.plan, self.facts, self._run
+        if not plan.mode.noise_at_hub:
             return total
-        sensitivity = policy.sensitivity(part.release, facts, self.context.largest[part.release.name])
+        sensitivity = plan.sensitivity(part.release, facts, self.largest[part.release.name])
         hubs = HUB + run.first + np.arange(run.count, dtype=np.int64)
         key = Key(parties=hubs, round=facts.round, release=part.index, repetition=part.repetition)
         scaled = sensitivity * part.bound / np.sqrt(part.share)
-        return policy.noise_for(part.release.name).sample(total, scaled, facts.round, key, policy.sampler)
+        return plan.noise_for(part.release.name).sample(total, scaled, facts.round, key, plan.sampler)
 
 
 class _Step:
     """All rows of one round as one cohort, and what is noted of their step."""
 
     def __init__(self, run: Trials, facts: PublicFacts, rows: IntArray) -> None:
-        self._run, self.rows = run, rows
-        self.context = RoundContext(run.plan.algorithm, run.seeded, facts)
+        self._run, self.rows, self._facts = run, rows, facts
+        self._largest = largest_bounds(run.seeded, run.plan.algorithm.releases, facts.round)
         self._releaser: RecordingReleaser | None = None
         self._up: Any = None
 
@@ -238,7 +238,7 @@ class _Step:
     def silent(self) -> list[IntArray]:
         everyone = np.arange(self._run.count * self._run.parties, dtype=np.int64)
         silent = np.setdiff1d(everyone, self.rows)
-        return [silent] if len(silent) and self._run.policy.mode.sums_in_steps else []
+        return [silent] if len(silent) and self._run.seeded.mode.sums_in_steps else []
 
     def send(self, cohort: IntArray, down: Any) -> list[Any]:
         run = self._run
@@ -269,17 +269,17 @@ class _Step:
         run, topology = self._run, self._run.plan.spec.topology
         assert topology is not None
         heard = CopiedNeighbourhood(said, run.count, topology.adjacency, topology.metropolis)
-        run.state = run.plan.algorithm.absorb(self.context.facts.only(run.party_of_row), run.state, heard)
+        run.state = run.plan.algorithm.absorb(self._facts.only(run.party_of_row), run.state, heard)
 
     def scene(
         self, down: Any, alive: IntArray, sums: dict[tuple[str, int], Array], shares: dict[tuple[str, int], Array]
     ) -> Scene:
         """What was noted."""
-        context, rows, releaser = self.context, self.rows, self._releaser
+        rows, releaser = self.rows, self._releaser
         assert releaser is not None
         copies = Copied(self._run.count, rows // self._run.parties)
         calls, coins = releaser.calls, releaser.coins_drawn
-        return Scene(context.facts, down, rows, copies, alive, context.largest, calls, coins, self._up, sums, shares)
+        return Scene(self._facts, down, rows, copies, alive, self._largest, calls, coins, self._up, sums, shares)
 
     def find_exact(self, key: tuple[str, int], like: Array) -> Array:
         """What a row put under its noise."""
@@ -290,15 +290,14 @@ class _Step:
         return np.zeros_like(like)
 
     def _take(self, rows: IntArray, *heard: Any) -> tuple[Any, Any]:
-        run, context = self._run, self.context
-        here = context.facts.only(run.party_of_row[rows])
+        run, here = self._run, self._facts.only(self._run.party_of_row[rows])
 
         def note(inner: Releaser, releases: tuple[Release, ...]) -> Releaser:
-            self._releaser = RecordingReleaser(inner, run.policy, here, releases, context.largest)
+            self._releaser = RecordingReleaser(inner, run.seeded, here, releases, self._largest)
             return self._releaser
 
-        before = take(run.state, rows, run.offsets)
-        return take_step(context, here, run.cohort_at(rows), before, *heard, draws_as=run.draws_as(rows), watch=note)
+        before, drawn = take(run.state, rows, run.offsets), run.draws_as(rows)
+        return take_step(run.seeded, here, run.cohort_at(rows), before, *heard, draws_as=drawn, watch=note)
 
 
 def _without_rows(call: ReleaseCall) -> ReleaseCall:

@@ -31,7 +31,7 @@ from consenso.privacy.graph_views import find_hiding
 from consenso.privacy.noise import Noise
 from consenso.privacy.noise.none import CERTAIN
 from consenso.privacy.observers import members
-from consenso.privacy.releaser import SumToken
+from consenso.privacy.releaser import SumTerm
 from consenso.privacy.run_spec import PrivacyQuery
 from consenso.schedules import Independent
 
@@ -72,7 +72,7 @@ class LikelihoodRatio:
 
     def see(self, scene: Scene, steps: tuple[Steps, Steps]) -> None:
         """One round, with the steps of the attacked party in world zero and in world one."""
-        if self._setting.policy.mode.on_graph:
+        if self._setting.mode.on_graph:
             hiding = find_hiding(self._setting, self._view, scene.facts.round)
             self._insiders = frozenset(range(self._setting.parties)) - hiding
         trials = steps[0].inside.trials
@@ -91,7 +91,7 @@ class LikelihoodRatio:
 
     def _each(self, index: int, scene: Scene, steps: tuple[Steps, Steps], trials: IntArray, place: IntArray) -> None:
         call, active = scene.calls[index], place >= 0
-        noise = self._run.policy.noise_for(call.release.name)
+        noise = self._run.seeded.noise_for(call.release.name)
         heard = _read_call(scene.calls, index)[place[active]]
 
         def density(option: Step) -> Array:
@@ -142,7 +142,7 @@ class LikelihoodRatio:
         if self.moved is not None:
             zero, one = (step.inside.calls[index] for step in steps)
             std = np.sqrt(self._variance(scene, one)[trials])
-            noise = self._run.policy.noise_for(call.release.name)
+            noise = self._run.seeded.noise_for(call.release.name)
             self.moved.append(Moved(call.release.name, noise, (one.exact - zero.exact) / std[:, None]))
 
     def _expect_others(self, others: Array, active: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -170,19 +170,19 @@ class LikelihoodRatio:
 
     def _variance(self, scene: Scene, own: ReleaseCall) -> Array:
         """Variance of the noise on a coordinate of the sum that nobody of the observers knows, (trials,)."""
-        policy, one = self._run.policy, np.zeros(self._run.count)
+        plan, one = self._run.seeded, np.zeros(self._run.count)
         one[:] = own.scale[0] ** 2 if len(own.scale) else 0.0
-        if policy.mode.noise_at_hub and own.answer is None:
+        if plan.mode.noise_at_hub and own.answer is None:
             return one
         mine = np.isin(self._run.party_of_row[scene.rows], list(self._insiders))
         known = scene.copies.sums(mine[:, None].astype(np.float64))[:, 0]
         if own.answer is None:
-            return one * (self._run.parties - known) / policy.shares
+            return one * (self._run.parties - known) / plan.shares
         return one * (scene.copies.sums(np.ones((len(scene.rows), 1)))[:, 0] - known)
 
     def _density(self, call: ReleaseCall, gap: Array, variance: Array) -> Array:
-        noise = self._run.policy.noise_for(call.release.name)
-        if call.answer is None and self._run.policy.mode.noise_at_hub:
+        noise = self._run.seeded.noise_for(call.release.name)
+        if call.answer is None and self._run.seeded.mode.noise_at_hub:
             return noise.log_density(gap, np.sqrt(variance))
         return log_gaussian(gap, variance * noise.variance(gap.shape[1]))
 
@@ -191,7 +191,7 @@ class LikelihoodRatio:
         shown = np.zeros(len(place), dtype=np.bool_)
         for each in dataclasses.fields(step.up):
             value = getattr(scene.up, each.name)
-            if isinstance(value, SumToken) or not len(scene.rows):
+            if isinstance(value, SumTerm) or not len(scene.rows):
                 continue
             own = np.asarray(getattr(step.up, each.name)).reshape(len(place), -1)
             total = scene.copies.sums(value[: len(scene.rows)].reshape(len(scene.rows), -1))[step.trials]
@@ -213,7 +213,7 @@ class FilteredRatio:
         for index, call in enumerate(scene.calls):
             if not len(scene.rows):
                 break
-            wide = self._run.policy.noise_for(call.release.name).variance(call.release.size)
+            wide = self._run.seeded.noise_for(call.release.name).variance(call.release.size)
             there = np.unique(scene.copies.trial_of_row)
             zero, one = (log_gaussian(world[index][0][there], world[index][1][there] * wide) for world in implied)
             self.score[there] += one - zero
@@ -228,7 +228,7 @@ def _posterior(rate: float, inside: Array, mixed: Array) -> Array:
 def _part(step: Step, which: NDArray[np.bool_]) -> object:
     """The message of some of a step's trials."""
     changes = {
-        each.name: value if isinstance(value := getattr(step.up, each.name), SumToken) else np.asarray(value)[which]
+        each.name: value if isinstance(value := getattr(step.up, each.name), SumTerm) else np.asarray(value)[which]
         for each in dataclasses.fields(step.up)
     }
     return dataclasses.replace(step.up, **changes)

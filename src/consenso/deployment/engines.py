@@ -23,7 +23,7 @@ def server_parts(plan: Plan, signatures: Signatures | None = None) -> Parts:
 
 def peer_kind(plan: Plan) -> type[Node] | type[Walker] | type[TreePeer]:
     """What a peer is in this run: a neighbour, a stop of a walk, or a node of sums; refuses what peers cannot run."""
-    if plan.spec.policy.mode.on_graph:
+    if plan.spec.mode.on_graph:
         check_tree(plan)
         return TreePeer
     if isinstance(plan.spec.schedule, RandomWalk):
@@ -66,7 +66,7 @@ def table(plans: Iterable[Plan]) -> str:
                 notes.setdefault(reason, len(notes) + 1)
             cells.append("yes" if reason is None else f"no ({notes[reason]})")
         name, schedule = type(plan.algorithm).__name__, type(plan.spec.schedule).__name__
-        lines.setdefault((name, schedule, tuple(cells)), []).append(plan.spec.policy.trust)
+        lines.setdefault((name, schedule, tuple(cells)), []).append(plan.spec.trust)
     rows = [
         f"| {name} | {schedule} | {', '.join(trusts)} | {' | '.join(cells)} |"
         for (name, schedule, cells), trusts in lines.items()

@@ -28,7 +28,7 @@ def parts_of(plan: Plan, signatures: Signatures | None = None) -> Parts:
     signatures: of a party that has certificates; it then believes no keys of a secure sum but signed ones.
     """
     largest = HubMessageSchemas(plan).largest()
-    if not plan.spec.policy.mode.has_secure_sum:
+    if not plan.spec.mode.has_secure_sum:
         summation, contributor = plain_parts(plan)
         return Parts(summation=summation, contributor=contributor, limit=largest)
     from consenso.secure_sum import secure_parts

@@ -9,7 +9,6 @@ it, goes on: see `consenso.engine.continuation`.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -21,7 +20,7 @@ import numpy as np
 
 from consenso.engine.codec import decode, encode
 from consenso.engine.continuation import LIVE, Continuation, Held, Tokens, UserTokens, draws_private_noise
-from consenso.engine.in_process import Progress
+from consenso.engine.in_process import InProcessRun
 from consenso.engine.ledger_charge import LedgerCharge
 from consenso.engine.release_records import ReleaseRecords
 from consenso.engine.row_binding import ROWS, bind_rows, check_rows
@@ -45,9 +44,9 @@ def fingerprint(plan: Plan) -> str:
         "unit": [problem.unit, problem.adjacency, problem.weighting],
         "rounds": spec.rounds,
         "schedule": repr(spec.schedule),
-        "noise": repr(sorted(spec.policy.noise.items())),
-        "sampler": [spec.policy.sampler.name, getattr(spec.policy.sampler, "seed", None)],
-        "trust": [spec.policy.trust, spec.policy.shares, spec.policy.equal_noise],
+        "noise": repr(sorted(spec.noise.items())),
+        "sampler": [spec.sampler.name, getattr(spec.sampler, "seed", None)],
+        "trust": [spec.trust, spec.shares, spec.equal_noise],
         "graph": spec.topology.digest if spec.topology else None,
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -81,17 +80,17 @@ class Checkpoint:
             journal.flush()
             os.fsync(journal.fileno())
 
-    def open(self, progress: Progress) -> None:
+    def open(self, run: InProcessRun) -> None:
         """Become the one continuation of the run, before the first draw; PrivacyError where another copy went on."""
-        self._live.open(lambda held: self._write(progress, held))
+        self._live.open(lambda held: self._write(run, held))
 
-    def save(self, progress: Progress) -> None:
+    def save(self, run: InProcessRun) -> None:
         """Write a complete round; atomic. What follows from it may be shown when the call returns."""
         held = self._live.draw_tokens()
-        self._write(progress, held)
+        self._write(run, held)
         self._live.confirm(held)
 
-    def _write(self, progress: Progress, held: Held) -> None:
+    def _write(self, run: InProcessRun, held: Held) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         if self._rows is None:
             self._rows = bind_rows(self._cohort)
@@ -100,18 +99,18 @@ class Checkpoint:
             "name": self._name,
             LIVE: dict(held),
             ROWS: self._rows,
-            "round": progress.round,
-            "previous": None if progress.previous is None else progress.previous.tolist(),
-            "shares": progress.shares,
-            "coins": progress.coins,
+            "round": run.round,
+            "previous": None if run.previous is None else run.previous.tolist(),
+            "shares": run.shares,
+            "coins": run.coins,
             "entries": [
                 [e.round, e.name, np.asarray(e.scale).tolist(), e.bound, e.share, _cohort(e, self.plan)]
-                for e in progress.entries
+                for e in run.entries
             ],
         }
-        parts = {"state": encode(progress.state), "meta": json.dumps(meta).encode()}
-        if progress.hub is not None:
-            parts["hub"] = encode(progress.hub)
+        parts = {"state": encode(run.state), "meta": json.dumps(meta).encode()}
+        if run.hub is not None:
+            parts["hub"] = encode(run.hub)
         temporary = self._file.with_suffix(".tmp")
         # States of parties are exact and private: nobody but the owner may read the file.
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
@@ -123,11 +122,17 @@ class Checkpoint:
         sync_folder(self.folder)
         self._journal.unlink(missing_ok=True)
 
-    def load(self, empty: Progress) -> Progress | None:
-        """The progress to go on from, or None where nothing was saved. `empty` gives the kinds of state and hub."""
+    def load(self, run: InProcessRun) -> None:
+        """Put a run where it was saved; it stays at its start where nothing was."""
+        if self._meta:
+            self._load(run)
+        # Rounds whose noise cannot be drawn again: what they released is charged and is not released anew.
+        begun = [int(line) for line in self._journal.read_text().split()] if self._journal.exists() else []
+        if begun and self.plan.sampler.private:
+            run.round = max(run.round, max(begun) + 1)
+
+    def _load(self, run: InProcessRun) -> None:
         meta = self._meta
-        if not meta:
-            return self._without_lost_rounds(empty) if self._journal.exists() else None
         if meta["fingerprint"] != self.fingerprint:
             raise InputError(
                 f"checkpoint {str(self._file)!r}: it belongs to another problem, algorithm, graph, noise or version; "
@@ -135,8 +140,8 @@ class Checkpoint:
             )
         if self._rows is not None:
             check_rows(self._rows, self._cohort, self.folder)
-        everyone = np.arange(self.plan.spec.parties, dtype=np.int64)
-        entries = [
+        everyone = np.arange(self.plan.parties, dtype=np.int64)
+        run.entries = ReleaseRecords(
             ReleaseRecord(
                 round=round_,
                 name=name,
@@ -146,28 +151,15 @@ class Checkpoint:
                 share=share,
             )
             for round_, name, scale, bound, share, cohort in meta["entries"]
-        ]
-        progress = Progress(
-            state=decode(type(empty.state), self._read("state")),
-            hub=None if empty.hub is None else decode(type(empty.hub), self._read("hub")),
-            round=meta["round"],
-            previous=None if meta["previous"] is None else np.array(meta["previous"], dtype=np.int64),
-            entries=ReleaseRecords(entries),
-            coins=meta["coins"],
-            shares={name: {int(at): share for at, share in spent.items()} for name, spent in meta["shares"].items()},
         )
-        return self._without_lost_rounds(progress)
+        run.state = decode(type(run.state), self._read("state"))
+        run.hub = None if run.hub is None else decode(type(run.hub), self._read("hub"))
+        run.round, run.coins, run.shares = meta["round"], meta["coins"], meta["shares"]
+        run.previous = None if meta["previous"] is None else np.array(meta["previous"], dtype=np.int64)
 
     def _read(self, part: str) -> bytes:
         with np.load(self._file, allow_pickle=False) as parts:
             return bytes(parts[part].tobytes())
-
-    def _without_lost_rounds(self, progress: Progress) -> Progress:
-        """Skip rounds whose noise cannot be drawn again: what they released is charged and is not released anew."""
-        begun = [int(line) for line in self._journal.read_text().split()] if self._journal.exists() else []
-        if not begun or not self.plan.spec.policy.sampler.private:
-            return progress
-        return dataclasses.replace(progress, round=max(progress.round, max(begun) + 1))
 
 
 def continuation_of(plan: Plan, charge: LedgerCharge | None, name: str, held: Held | None) -> Continuation:

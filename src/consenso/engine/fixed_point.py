@@ -141,7 +141,7 @@ def grids_of(spec: RunSpec, declaration: Declaration, round_: int) -> Grids | No
 
     None too for a plan whose sums may go over: those who mask refuse it, and in one process it is simulated as it is.
     """
-    if not spec.policy.mode.sums_in_steps:
+    if not spec.mode.sums_in_steps:
         return None
     grids = Grids(spec, declaration, round_)
     try:
@@ -156,7 +156,7 @@ def check(spec: RunSpec, declaration: Declaration) -> None:
     seen, declaration = set(), spec.remember(declaration)
     for round_ in range(spec.rounds):
         releases = declaration(spec.representatives().at(round_))
-        scales = tuple(spec.policy.noise_for(release.name).scale(1.0, round_) for release in releases)
+        scales = tuple(spec.noise_for(release.name).scale(1.0, round_) for release in releases)
         if (releases, scales) in seen:
             continue
         seen.add((releases, scales))
@@ -183,7 +183,7 @@ def _sum_grid(
 ) -> float:
     """The grid of the noise shares, or the finest on which the largest sum fits."""
     scale, sensitivity = _share(spec, release, largest, round_, bound, share)
-    grid = spec.policy.sampler.grid(scale, sensitivity, release.size)
+    grid = spec.sampler.grid(scale, sensitivity, release.size)
     return grid or _finest(_reach(spec, release, largest, round_, bound, share))
 
 
@@ -191,7 +191,7 @@ def _own_grid(spec: RunSpec, declaration: Declaration, largest: Mapping[str, flo
     """The fine grid of what parties perturbed themselves and worked on: far below the last bits of its noise."""
     reach = 0.0
     for release in declaration(spec.representatives().at(round_)):
-        scale = float(np.max(spec.policy.noise_for(release.name).scale(largest[release.name], round_)))
+        scale = float(np.max(spec.noise_for(release.name).scale(largest[release.name], round_)))
         reach += largest[release.name] + scale
     return _finest(spec.parties * _HEADROOM * reach) / _FINE
 
@@ -201,7 +201,7 @@ def _share(
 ) -> tuple[float, float]:
     """Scale and sensitivity of a noise share, as the releaser draws it."""
     sensitivity = float(largest[release.name] * bound / np.sqrt(share))
-    noise = spec.policy.noise_for(release.name).split(spec.policy.shares)
+    noise = spec.noise_for(release.name).split(spec.shares)
     return float(noise.scale(sensitivity, round_)), sensitivity
 
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from consenso.engine.in_process import Progress
+from consenso.engine.in_process import InProcessRun
 from consenso.errors import PrivacyError
-from consenso.planning.plan import Plan
 from consenso.privacy.events import Event
 from consenso.privacy.ledger import Ledger, Scope, charges_of
 
@@ -26,7 +25,7 @@ class LedgerCharge:
 
 @contextmanager
 def charge_run(
-    plan: Plan, charge: LedgerCharge | None, progress: Progress, *, open_: Callable[[], None], fresh: bool
+    run: InProcessRun, charge: LedgerCharge | None, *, open_: Callable[[], None], fresh: bool
 ) -> Iterator[None]:
     """Reserve all that the plan may cost; commit it when the block ends.
 
@@ -38,12 +37,13 @@ def charge_run(
         open_()
         yield
         return
-    if not plan.spec.policy.sampler.private:
+    plan = run.plan
+    if not plan.sampler.private:
         raise PrivacyError(
             "run(charge=...): seeded noise protects nobody, whatever a ledger says; plan with sampler=Safe(), or "
             "simulate without a ledger."
         )
-    if any(run.run_id == charge.run_id and run.state == "committed" for run in charge.ledger.runs()):
+    if any(each.run_id == charge.run_id and each.state == "committed" for each in charge.ledger.runs()):
         open_()  # it was charged in full, and what is left to do is paid for
         yield
         return
@@ -51,9 +51,7 @@ def charge_run(
     guarantees = [promise.guarantee for promise in plan.prove_all(min(deltas))]
     what = f"{type(plan.algorithm).__name__}, {plan.spec.rounds} rounds"
     is_continuation = False
-    with reserve(
-        charge, charges_of(guarantees), what, lambda: not (fresh and is_continuation) or len(progress.entries) > 0
-    ):
+    with reserve(charge, charges_of(guarantees), what, lambda: not (fresh and is_continuation) or len(run.entries) > 0):
         # A copy that is refused here leaves what was charged as it is: it is the charge of the run that went on.
         open_()
         is_continuation = True

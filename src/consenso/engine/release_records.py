@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from consenso.arrays import Array, IntArray
+from consenso.errors import PrivacyError
 from consenso.privacy.releaser import ReleaseRecord
 
 
@@ -34,6 +35,22 @@ class VisitRecords(Sequence[ReleaseRecord]):
             return [self[k] for k in range(*index.indices(len(self)))]
         k = range(len(self))[index]
         return ReleaseRecord(self.round + k, self.name, self.path[k : k + 1], self.scales[k], 1.0, 1.0)
+
+
+Spent = dict[str, dict[str, float]]  # shares of costs that are paid in parts: by release, by round
+
+
+def add_part(spent: Spent, entry: ReleaseRecord) -> None:
+    """Note a use of the releaser that is a part of one cost; all parts of a run may not exceed the whole."""
+    if not entry.in_parts:
+        return
+    # Every party of a round makes the same part.
+    rounds, at = spent.setdefault(entry.name, {}), str(entry.round)
+    rounds[at] = max(entry.share, rounds.get(at, 0.0))
+    if sum(rounds.values()) > 1 + 1e-9:
+        raise PrivacyError(
+            f"Release {entry.name!r}: its parts add up to {sum(rounds.values()):.6g} of the declared cost."
+        )
 
 
 class ReleaseRecords(Sequence[ReleaseRecord]):

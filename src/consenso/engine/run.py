@@ -13,8 +13,7 @@ from consenso.algorithms.evidence import Evidence
 from consenso.algorithms.shape import Diagnoses, Finds, GivesEvidence, PeerAlgorithm
 from consenso.arrays import Array
 from consenso.engine.checkpoint import Checkpoint, continuation_of
-from consenso.engine.coins import DrawnCoins
-from consenso.engine.in_process import InProcessEngine, Progress
+from consenso.engine.in_process import InProcessRun
 from consenso.engine.ledger_charge import LedgerCharge, charge_run
 from consenso.engine.trace import Trace
 from consenso.errors import InputError, PrivacyError
@@ -22,7 +21,6 @@ from consenso.planning.plan import Plan
 from consenso.privacy.card import Card
 from consenso.privacy.noise import NoNoise
 from consenso.privacy.releaser import ReleaseRecord
-from consenso.schedules import Coins
 from consenso.shards import Shards
 from consenso.shards.stored import require_adding_up
 
@@ -77,46 +75,45 @@ def run(
     """
     _check(plan, shards)
     stride = 1 if trace or diagnostics else every if checkpoint is not None else None
-    engine = InProcessEngine(one_by_one=one_by_one, stride=stride)
-    at = engine.start(plan.algorithm, plan.spec, shards)
+    at = InProcessRun(plan, shards, one_by_one=one_by_one, stride=stride)
     if start is not None:
         at.hub = _start_from(at.hub, start)
     saved = Checkpoint(checkpoint, plan, shards.cohort(), charge) if checkpoint is not None else None
     if saved is not None:
-        at = saved.load(at) or at
-    history, before = Trace() if history is None else history, get_model(plan, at)
-    rounds = engine.rounds(plan.algorithm, plan.spec, shards, at, coins_of(plan, at))
+        saved.load(at)
+    history, before = Trace() if history is None else history, at.model
+    rounds = at.rounds()
     unsaved, fresh = Trace(), saved is None or saved.fresh
-    with charge_run(plan, charge, at, open_=_opener(plan, charge, saved, at), fresh=fresh):
+    with charge_run(at, charge, open_=_opener(at, charge, saved), fresh=fresh):
         while True:
-            if saved is not None and at.round < plan.spec.rounds:
+            if saved is not None and at.round < plan.rounds:
                 saved.begin(at.round)
             if next(rounds, None) is None:
                 break
             if trace or diagnostics:
-                now = get_model(plan, at)
+                now = at.model
                 unsaved.add("model movement", float(np.linalg.norm(now - before)), "hub")
                 before = now
             if diagnostics:
-                _diagnose(plan, shards, at, unsaved)
+                _diagnose(at, shards, unsaved)
             if saved is not None and at.round % every == 0:
                 saved.save(at)
             if saved is None or at.round % every == 0:
                 unsaved.move_to(history)
             if progress is not None:
-                progress(at.round, plan.spec.rounds)
+                progress(at.round, plan.rounds)
         if saved is not None:
             saved.save(at)
         unsaved.move_to(history)
-    facts, algorithm = plan.spec.facts.at(at.round), plan.algorithm
+    facts, algorithm = plan.facts.at(at.round), plan.algorithm
     return Result(
         plan=plan,
-        model=get_model(plan, at),
+        model=at.model,
         rounds=at.round,
         entries=at.entries,
         trace=history,
         findings=algorithm.findings(facts, at.hub) if isinstance(algorithm, Finds) else {},
-        evidence=_get_evidence(plan, at),
+        evidence=algorithm.evidence(facts, at.hub) if isinstance(algorithm, GivesEvidence) else None,
     )
 
 
@@ -129,37 +126,15 @@ def _start_from(hub: Any, model: Array) -> Any:
     return replace(hub, x=model.copy(), origin=model.copy())
 
 
-def _opener(plan: Plan, charge: LedgerCharge | None, saved: Checkpoint | None, at: Progress) -> Callable[[], None]:
+def _opener(at: InProcessRun, charge: LedgerCharge | None, saved: Checkpoint | None) -> Callable[[], None]:
     """What makes this process the one continuation of the run."""
     if saved is not None:
         return lambda: saved.open(at)
     if charge is None:
         return lambda: None
     # Without a checkpoint nothing is kept: whoever comes with the same name again is refused.
-    live = continuation_of(plan, charge, charge.run_id, None)
+    live = continuation_of(at.plan, charge, charge.run_id, None)
     return lambda: live.open(lambda held: None)
-
-
-def get_model(plan: Plan, progress: Progress) -> Array:
-    """The model of a run as it stands: the hub's, or the mean over nodes."""
-    facts = plan.spec.facts.at(progress.round)
-    if plan.spec.shape == "hub":
-        model: Array = plan.algorithm.model(facts, progress.hub)
-        return model
-    models: Array = plan.algorithm.models(facts, progress.state)
-    mean: Array = models.mean(axis=0)
-    return mean
-
-
-def _get_evidence(plan: Plan, progress: Progress) -> Evidence | None:
-    if not isinstance(plan.algorithm, GivesEvidence):
-        return None
-    return plan.algorithm.evidence(plan.spec.facts.at(progress.round), progress.hub)
-
-
-def coins_of(plan: Plan, progress: Progress) -> Coins:
-    """The coins of the schedule; what several rounds share of them is kept with the progress."""
-    return DrawnCoins(sampler=plan.spec.policy.sampler, kept=progress.coins)
 
 
 def objective(plan: Plan, shards: Shards, model: Array) -> float:
@@ -167,14 +142,14 @@ def objective(plan: Plan, shards: Shards, model: Array) -> float:
     return float(shards.cohort().value(model).mean() + plan.problem.regularizer.value(model))
 
 
-def _diagnose(plan: Plan, shards: Shards, progress: Progress, history: Trace) -> None:
-    history.add("objective", objective(plan, shards, get_model(plan, progress)), "private")
-    facts, algorithm = plan.spec.facts.at(progress.round), plan.algorithm
+def _diagnose(at: InProcessRun, shards: Shards, history: Trace) -> None:
+    history.add("objective", objective(at.plan, shards, at.model), "private")
+    facts, algorithm = at.plan.facts.at(at.round), at.plan.algorithm
     if isinstance(algorithm, Diagnoses):
-        for name, value in algorithm.diagnose(facts, progress.hub, progress.state, shards.cohort()).items():
+        for name, value in algorithm.diagnose(facts, at.hub, at.state, shards.cohort()).items():
             history.add(name, value, "private")
     if isinstance(algorithm, PeerAlgorithm):
-        models = algorithm.models(facts, progress.state)
+        models = algorithm.models(facts, at.state)
         history.add("consensus violation", float(np.linalg.norm(models - models.mean(axis=0))), "private")
 
 
@@ -182,14 +157,14 @@ def _check(plan: Plan, shards: Shards) -> None:
     """Rows are scaled, and targets clipped, to the bounds of the problem that the shards were built for."""
     if shards.problem != plan.problem:
         raise InputError("run(shards=...): the shards belong to another problem; build them for the plan's problem.")
-    if not plan.sampler_chosen and not all(isinstance(n, NoNoise) for n in plan.spec.policy.noise.values()):
+    if not plan.sampler_chosen and not all(isinstance(n, NoNoise) for n in plan.noise.values()):
         raise PrivacyError(
             "run(plan=...): no source of noise was chosen; plan with sampler=Safe() for noise that protects, or with "
             "sampler=Seeded(seed) for a simulation."
         )
     require_adding_up(plan.algorithm, shards)
-    if len(shards.parties) != plan.spec.parties:
+    if len(shards.parties) != plan.parties:
         raise InputError(
-            f"run(shards=...): rows of {len(shards.parties)} parties are here and the plan has {plan.spec.parties}; "
+            f"run(shards=...): rows of {len(shards.parties)} parties are here and the plan has {plan.parties}; "
             "all of them run in one process."
         )

@@ -10,8 +10,11 @@ import numpy as np
 
 from consenso.arrays import Array, IntArray
 from consenso.engine.fixed_point import GridColumn, decode, encode_rows, grids_of
-from consenso.engine.step import RoundContext
-from consenso.privacy.releaser import ReleaseRecord, SumTerm, SumToken, open_sum, silent_share
+from consenso.engine.step import forget
+from consenso.planning.plan import Plan
+from consenso.privacy.releaser import Record, SumTerm, open_sum, silent_share
+from consenso.privacy.run_spec import largest_bounds
+from consenso.public_facts import PublicFacts
 
 
 class RoundSum:
@@ -22,22 +25,20 @@ class RoundSum:
     is rounded; a seeded simulation is rounded as its deployment rounds it.
     """
 
-    def __init__(self, context: RoundContext, *, on_grid: bool = False) -> None:
-        self.context = context
+    def __init__(self, plan: Plan, facts: PublicFacts, record: Record = forget, *, on_grid: bool = False) -> None:
+        self.plan, self.facts, self._record = plan, facts, record  # facts of everyone, at this round
         self.sealed: dict[str, SumTerm] = {}  # by field, as it was last added
         self._kind: type[Any] | None = None
         self._fields: dict[str, _Total] = {}
-        releases = context.algorithm.releases
-        self._grids = grids_of(context.spec, releases, context.facts.round) if on_grid else None
+        self._grids = grids_of(plan, plan.algorithm.releases, facts.round) if on_grid else None
 
     def add(self, up: Any, cohort: IntArray, weight: float = 1.0) -> None:
         """The message of a cohort."""
         self._kind = type(up)
         for each in dataclasses.fields(up):
             value = getattr(up, each.name)
-            if isinstance(value, SumToken):
-                part = self.sealed[each.name] = self.context.pending.take(value)
-                value = part.value
+            if isinstance(value, SumTerm):
+                self.sealed[each.name], value = value, value.value
             self.add_row_values(each.name, value, cohort, weight)
 
     def add_row_values(self, name: str, values: Array, cohort: IntArray, weight: float = 1.0) -> None:
@@ -48,10 +49,9 @@ class RoundSum:
 
     def add_silence(self, cohort: IntArray) -> None:
         """The noise shares of parties that were not sampled."""
-        context = self.context
-        facts = dataclasses.replace(context.facts, cohort=self.draws_as(cohort), degrees=None)
+        facts = dataclasses.replace(self.facts, cohort=self.draws_as(cohort), degrees=None)
         for name, part in self.sealed.items():
-            self.add_row_values(name, silent_share(context.spec.policy, facts, part, context.largest), cohort)
+            self.add_row_values(name, silent_share(self.plan, facts, part, self.largest), cohort)
 
     def open(self) -> Any:
         """The summed message, each sealed sum opened."""
@@ -71,22 +71,18 @@ class RoundSum:
 
     def open_part(self, part: SumTerm, total: Array) -> Array:
         """What is heard of a sealed sum."""
-        context, entries = self.context, list[ReleaseRecord]()
-        part = dataclasses.replace(part, value=total[None])
-        opened = open_sum(context.spec.policy, context.facts, part, largest=context.largest, record=entries.append)
-        context.record(entries, context.releases(context.facts) if entries else ())
-        return opened
+        return open_sum(self.plan, self.facts, part.change(total[None]), largest=self.largest, record=self._record)
+
+    @property
+    def largest(self) -> dict[str, float]:
+        """The largest bound of each release of the round over all parties."""
+        return largest_bounds(self.plan, self.plan.algorithm.releases, self.facts.round)
 
     def _column(self, name: str, value: Array) -> GridColumn | None:
         """How a field is summed in whole steps; None where it is summed as it is."""
         if self._grids is None or not np.issubdtype(value.dtype, np.floating):
             return None
         return self._grids.column(name, value, self.sealed.get(name))
-
-
-def add_on_grid(context: RoundContext) -> RoundSum:
-    """The sum of a round as a deployment takes it."""
-    return RoundSum(context, on_grid=True)
 
 
 class _Total:

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consenso.algorithms.shape import Algorithm, WalkRounds
+from consenso.algorithms.shape import WalkRounds
 from consenso.arrays import Array, IntArray
-from consenso.engine.coins import DrawnCoins
+from consenso.engine.coins import make_key
 from consenso.engine.release_records import VisitRecords
+from consenso.planning.plan import Plan
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.release import NOISE_STREAM
-from consenso.privacy.run_spec import RunSpec, largest_bounds
+from consenso.privacy.run_spec import largest_bounds
 from consenso.privacy.samplers import Key, Seeded
-from consenso.schedules import ROUND, Coins, RandomWalk
+from consenso.schedules import ROUND, RandomWalk
 
 if TYPE_CHECKING:
-    from consenso.engine.in_process import Progress
+    from consenso.engine.in_process import InProcessRun
 
 # Rounds after which a walk comes back to its caller, who may want to show how far it is.
 BLOCK = 50_000
@@ -32,61 +33,53 @@ BLOCK = 50_000
 AHEAD_NUMBERS = 1 << 17
 
 
-def can_walk(spec: RunSpec, coins: Coins) -> bool:
-    """Whether the hops of a run can be drawn ahead: a `RandomWalk` with the coins of a seeded run."""
-    return (
-        isinstance(spec.schedule, RandomWalk) and isinstance(coins, DrawnCoins) and coins.sampler == spec.policy.sampler
-    )
-
-
 class CompiledWalk:
     """The rounds of one run."""
 
-    def __init__(self, algorithm: Algorithm, spec: RunSpec, coins: Coins, rounds: WalkRounds) -> None:
-        assert isinstance(spec.schedule, RandomWalk)
-        assert isinstance(coins, DrawnCoins)
-        assert isinstance(spec.policy.sampler, Seeded)
-        self._rounds, self._setting = rounds, spec
-        self._seed = np.uint64(spec.policy.sampler.seed)
-        (release,) = spec.remember(algorithm.releases)(spec.facts)
+    def __init__(self, plan: Plan, rounds: WalkRounds) -> None:
+        assert isinstance(plan.schedule, RandomWalk)
+        assert isinstance(plan.sampler, Seeded)
+        self._rounds, self._plan = rounds, plan
+        self._seed = np.uint64(plan.sampler.seed)
+        declaration = plan.algorithm.releases
+        (release,) = plan.remember(declaration)(plan.facts)
         self._name = release.name
-        largest = largest_bounds(spec, algorithm.releases, 0)[release.name]
-        sensitivity = spec.policy.sensitivity(release, spec.facts, largest)
-        self._sensitivities = np.broadcast_to(np.asarray(sensitivity, dtype=np.float64), (spec.parties,))
-        topology = spec.schedule.topology
+        sensitivity = plan.sensitivity(release, plan.facts, largest_bounds(plan, declaration, 0)[release.name])
+        self._sensitivities = np.broadcast_to(np.asarray(sensitivity, dtype=np.float64), (plan.parties,))
+        topology = plan.schedule.topology
         graph = None if topology is None else topology.adjacency.sorted_indices()
         nowhere = np.empty(0, dtype=np.int64)
         self._pointers = nowhere if graph is None else graph.indptr.astype(np.int64)
         self._neighbors = nowhere if graph is None else graph.indices.astype(np.int64)
-        coin = coins.key(0, ROUND)
+        coin = make_key(0, ROUND)
         self._coin, self._coin_counter = int(coin.parties[0]), _upper(coin)
         self._noise_counter = _upper(Key(parties=coin.parties, round=0, release=0, repetition=0, stream=NOISE_STREAM))
         self._reach = BLOCK
 
-    def run(self, progress: Progress, stop: int) -> int:
+    def run(self, run: InProcessRun, stop: int) -> int:
         """Run rounds up to `stop`, and at most a block of them; how many were done before one that is not certified."""
-        first = progress.round
-        path = self._path(progress.previous, first, min(stop - first, self._reach))
+        first = run.round
+        path = self._path(run.previous, first, min(stop - first, self._reach))
         scales = self._scales(path, first)
-        done = self._follow(progress, path, scales)
+        done = self._follow(run, path, scales)
         # Noise beyond a round that is not certified was drawn for nothing, so the next attempt is a short one.
         self._reach = min(BLOCK, 2 * self._reach) if done == len(path) else 1
         if done:
-            progress.entries.extend(VisitRecords(first, self._name, path[:done], scales[:done]))
-            progress.previous = path[done - 1 : done].copy()
-            progress.round = first + done
+            run.entries.extend(VisitRecords(first, self._name, path[:done], scales[:done]))
+            run.previous = path[done - 1 : done].copy()
+            run.round = first + done
         return done
 
-    def _follow(self, progress: Progress, path: IntArray, scales: Array) -> int:
+    def _follow(self, run: InProcessRun, path: IntArray, scales: Array) -> int:
         here, ahead = self._buffers
-        length, first, done = len(here), progress.round, 0
+        length, first, done = len(here), run.round, 0
         self._draw(path[:length], first, here)
         while done < len(path):
             piece, following = slice(done, done + length), path[done + length : done + 2 * length]
             # While the rounds of one piece run, another thread draws the noise of the next.
             beyond = following, first + done + length, ahead
             drawn = self._pool.submit(self._draw, *beyond) if len(following) else None
-            progress.hub, count = self._rounds(progress.hub, progress.state, path[piece], scales[piece], here)
+            run.hub, count = self._rounds(run.hub, run.state, path[piece], scales[piece], here)
             done += count
             if drawn is None:
                 break
@@ -106,13 +99,13 @@ class CompiledWalk:
 
         path = np.empty(count, dtype=np.int64)
         here = -1 if previous is None else int(previous[0])
-        graph = self._pointers, self._neighbors, self._setting.parties
+        graph = self._pointers, self._neighbors, self._plan.parties
         hop(self._seed, self._coin, self._coin_counter, *graph, here, first, path)
         return path
 
     def _scales(self, path: IntArray, first: int) -> Array:
         """Noise scales as the releaser would draw them, (rounds,)."""
-        noise = self._setting.policy.noise_for(self._name)
+        noise = self._plan.noise_for(self._name)
         if isinstance(noise, NoNoise):
             return np.zeros(len(path))
         assert isinstance(noise, GaussianNoise)
@@ -125,7 +118,7 @@ class CompiledWalk:
         """Write the normals of a path into the first rows of `out`."""
         from consenso.engine.walk_draws import draw_noise
 
-        if not isinstance(self._setting.policy.noise_for(self._name), NoNoise):
+        if not isinstance(self._plan.noise_for(self._name), NoNoise):
             draw_noise(self._seed, self._noise_counter, path, first, out)
 
     @cached_property
@@ -135,7 +128,7 @@ class CompiledWalk:
 
     @cached_property
     def _buffers(self) -> tuple[Array, Array]:
-        shape = min(BLOCK, max(1, AHEAD_NUMBERS // self._setting.facts.dim)), self._setting.facts.dim
+        shape = min(BLOCK, max(1, AHEAD_NUMBERS // self._plan.facts.dim)), self._plan.facts.dim
         return np.zeros(shape), np.zeros(shape)
 
 

@@ -218,7 +218,7 @@ def _fit_after_count(
     with spending:
         begin()
         units = X.shape[0] if weights is None else weights.units
-        known = terms.after_count(release_count(units, mu, terms.excess, problem, terms.sampler, released.append))
+        known = terms.after_count(release_count(units, mu, terms.excess, terms.sampler, released.append))
         task = task_of(known)
         return _private(task, known, task.problem(known, X.shape[1]), X, targets, weights, None, start, begin)
 

@@ -21,7 +21,7 @@ from consenso.arrays import Array
 from consenso.estimators.fitting import bare_card
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import SIGNED_EDGES, count_exactly, search
-from consenso.estimators.stages import facts_of, prove_release
+from consenso.estimators.stages import prove_release
 from consenso.planning.proved import ProvedGuarantee
 from consenso.planning.replan import compare
 from consenso.privacy.calibrate import calibrate_noise
@@ -33,9 +33,8 @@ from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Eavesdropper, Observer, Public
 from consenso.privacy.relations import Relation, bounds_of, check_claim, claims_of
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import PendingSums, ReleasePolicy, ReleaseRecord, open_releaser
+from consenso.privacy.releaser import ReleaseRecord, release_alone
 from consenso.privacy.samplers import Safe, Sampler, Seeded
-from consenso.public_facts import PublicFacts
 
 _COUNTS = "counts"
 HISTOGRAMS = "histograms"  # what a card says the algorithm is
@@ -143,20 +142,9 @@ class Counter:
             why="a record adds one to one bin of each histogram",
             size=self.quantities * bins,
         )
-        facts = PublicFacts.everyone(facts_of(self.terms), rounds=self.stages).at(stage)
-        policy = ReleasePolicy(
-            noise={_COUNTS: self.noise}, sampler=self.sampler, trust="curator", shares=1, equal_noise=False
+        noisy = release_alone(
+            release, exact.reshape(1, -1), self.noise, self._own_bound(), stage, self.sampler, self._entries.append
         )
-        releaser, close = open_releaser(
-            policy,
-            facts,
-            (release,),
-            largest={_COUNTS: self._own_bound()},
-            pending=PendingSums(),
-            record=self._entries.append,
-        )
-        noisy = releaser(_COUNTS, exact.reshape(1, -1))
-        close()
         return noisy.reshape(self.quantities, bins)
 
     def _own_bound(self) -> float:

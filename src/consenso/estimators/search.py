@@ -30,7 +30,7 @@ from consenso.estimators.linear import PrivateLinearModel
 from consenso.estimators.privacy_params import EXCESS_SHARE, PrivacyParams, is_number, terms_of
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_records, without_warnings
-from consenso.estimators.stages import facts_of, prove_release
+from consenso.estimators.stages import prove_release
 from consenso.planning.proved import ProvedGuarantee
 from consenso.planning.replan import compare
 from consenso.privacy.accountants import epsilon as epsilon_of
@@ -213,7 +213,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             if cost is None or cost > plan.mu or MOST_MEAN * excess(model.guarantee_.event) > _EXCESS:
                 raise PrivacyError("PrivateSearchCV: a fit cost more than its share; this is a fault to report.")
             right = self._count_right(model, X[held], y[held])
-            noisy = scorer.release(number, np.array([right]), facts_of(terms), sampler, lambda record: None)
+            noisy = scorer.release(number, np.array([right]), terms.adjacency, sampler, lambda record: None)
             yield float(noisy[0]) / len(held), params, model
 
     def _count_right(self, model: Any, X: Any, y: Any) -> float:

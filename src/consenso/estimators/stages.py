@@ -9,11 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from consenso.arrays import Array
 from consenso.estimators.privacy_params import PrivacyParams
-from consenso.losses import Absolute
 from consenso.planning.proved import ProvedGuarantee
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.events import Event, Gaussian
@@ -22,8 +19,7 @@ from consenso.privacy.observers import Eavesdropper, Observer
 from consenso.privacy.relations import Relation, bounds_of
 from consenso.privacy.releaser import ReleaseRecord
 from consenso.privacy.theorems import Composition
-from consenso.problem import Problem, Unit
-from consenso.regularizers import NoPenalty
+from consenso.problem import Unit
 
 
 @dataclass(kw_only=True)
@@ -53,7 +49,7 @@ class Stages:
     def release(self, planned: Earlier, time: int, exact: Array) -> Array:
         """Counts with noise."""
         assert self.terms.sampler is not None
-        return planned.release(time, exact, facts_of(self.terms), self.terms.sampler, self.released.append)
+        return planned.release(time, exact, self.terms.adjacency, self.terms.sampler, self.released.append)
 
 
 @contextmanager
@@ -78,20 +74,6 @@ def open_stages(terms: PrivacyParams, share: float, what: str) -> Iterator[Stage
     charge = LedgerCharge(ledger=terms.ledger, run_id=f"{terms.owner}-{uuid.uuid4()}")
     with reserve(charge, charges, f"{terms.owner}: {what}", lambda: stages.begun or bool(stages.released)):
         yield stages
-
-
-def facts_of(terms: PrivacyParams) -> Problem:
-    """What the releaser asks for: who protects what. Nothing is learnt."""
-    return Problem(
-        loss=Absolute(),
-        regularizer=NoPenalty(),
-        features=1,
-        sizes=np.array([terms.records]),
-        row_bound=1.0,
-        target_bound=1.0,
-        unit=terms.unit,
-        adjacency=terms.adjacency,
-    )
 
 
 def prove_release(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from consenso.engine.codec import MessageError
-from consenso.engine.coins import DrawnCoins
+from consenso.engine.coins import make_coins
 from consenso.planning.plan import Plan
-from consenso.privacy.samplers import Sampler
 from consenso.schedules import Certain, Independent, OncePerPass, PoissonSubset, Visits
 
 # More participations than an honest schedule gives with this chance are refused.
@@ -34,8 +33,7 @@ class Attendance:
         schedule = self._setting.schedule
         if not isinstance(schedule, PoissonSubset):
             return True
-        sampler: Sampler = self._setting.policy.sampler
-        coins = DrawnCoins(sampler=sampler, kept={})
+        coins = make_coins(self._setting.sampler)
         return self._party in schedule.active(round_, None, self._setting.parties, coins)
 
     def check(self, round_: int, before: int) -> None:

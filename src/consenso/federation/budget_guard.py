@@ -33,7 +33,7 @@ class LedgerAllowance:
     """A ledger on the party's own disk, charged with the most that the plan can cost, as the party computes it."""
 
     def __init__(self, plan: Plan, charge: LedgerCharge) -> None:
-        if not plan.spec.policy.sampler.private:
+        if not plan.spec.sampler.private:
             raise PrivacyError(
                 "a seeded run is a simulation and protects nobody, whatever a ledger says; leave the ledger out, or "
                 "remove the seed."

@@ -21,7 +21,7 @@ import numpy as np
 from consenso.algorithms.shape import Finishes
 from consenso.arrays import Array, IntArray
 from consenso.engine.codec import decode, encode, encode_values
-from consenso.engine.coins import DrawnCoins
+from consenso.engine.coins import make_coins
 from consenso.engine.continuation import LIVE, Continuation, Tokens, UserTokens, draws_private_noise
 from consenso.engine.round import take_hub_round
 from consenso.errors import InputError
@@ -33,7 +33,7 @@ from consenso.federation.round_log import RoundLog
 from consenso.federation.single_party_step import require_sampler
 from consenso.federation.sum_protocol import Check, Gathered, HubTurn, Summation, own_coins, plain_parts
 from consenso.planning.plan import Plan
-from consenso.schedules import RandomWalk
+from consenso.schedules import Coins, RandomWalk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class HubRun:
         check_star(plan)
         require_sampler(plan)
         self.plan, self.disk = plan, disk
-        draws = plan.spec.policy.mode.noise_at_hub and draws_private_noise(plan)
+        draws = plan.spec.mode.noise_at_hub and draws_private_noise(plan)
         tokens: Tokens | None = UserTokens() if draws else None
         self._live = Continuation(tokens, f"{disk.run}/{disk.owner}", disk.read_json(LIVE))
         self._summation = summation or plain_parts(plan)[0]
@@ -166,7 +166,7 @@ class HubRun:
                 down_bytes=encode(down),
                 asked=asked,
                 rehearsal=self._rehearsal,
-                recorder=book,
+                record=book.record,
                 ask=ask,
                 memory=memory,
             )
@@ -187,8 +187,8 @@ class HubRun:
         self._live.confirm(held)
         return told
 
-    def _coins(self, place: dict[str, Any]) -> DrawnCoins:
-        return DrawnCoins(sampler=self.plan.spec.policy.sampler, kept=place["coins"])
+    def _coins(self, place: dict[str, Any]) -> Coins:
+        return make_coins(self.plan.sampler, place["coins"])
 
     def _active(self, place: dict[str, Any]) -> list[int]:
         """Whom the next round asks."""
@@ -219,14 +219,14 @@ def check_star(plan: Plan) -> None:
     name = type(plan.algorithm).__name__
     if spec.shape == "peer":
         raise InputError(f"{name}: it has no hub, its nodes talk to their neighbours; run it with `consenso peer`.")
-    if spec.policy.mode.on_graph:
+    if spec.mode.on_graph:
         raise InputError(f"{name}: its sums go from peer to peer, without a server; run it with `consenso peer`.")
     if isinstance(spec.schedule, RandomWalk):
         raise InputError(
             f"{name}: a walk goes from party to party, and a server would see every step of it; run it with "
             "`consenso peer`."
         )
-    if spec.parties == 1 and spec.policy.mode.noise_at_hub:
+    if spec.parties == 1 and spec.mode.noise_at_hub:
         raise InputError(
             f"{name}: its one party is its own curator, and a server would receive what only the curator may see; "
             "run it with `consenso train`, or set trust to 'local'."

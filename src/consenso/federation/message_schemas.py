@@ -20,12 +20,11 @@ from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array
 from consenso.engine.codec import MessageError, RecordSchema, decode_values, encode_values
 from consenso.engine.round import Neighbourhood, take_hub_round
-from consenso.engine.step import RoundContext, make_zero_rows, take_step
+from consenso.engine.step import make_zero_rows, take_step
 from consenso.engine.sums import RoundSum
 from consenso.planning.plan import Plan
 from consenso.privacy.noise import NoNoise
-from consenso.privacy.releaser import PendingSums, SumTerm, SumToken
-from consenso.privacy.run_spec import RunSpec
+from consenso.privacy.releaser import SumTerm
 from consenso.public_facts import PublicFacts
 
 BOUND, SHARE = ":bound", ":share"  # a sealed field travels as its value, its bound and its share
@@ -40,41 +39,39 @@ class MessageSchema:
     sealed: Mapping[str, SumTerm]
 
     @classmethod
-    def of(cls, message: Any, pending: PendingSums) -> tuple[MessageSchema, bytes]:
-        """The form of a message and the message itself; what was sealed is taken out of the pending."""
+    def of(cls, message: Any) -> tuple[MessageSchema, bytes]:
+        """The form of a message, and the message itself in bytes."""
         values: dict[str, Any] = {}
         sealed: dict[str, SumTerm] = {}
         for each in dataclasses.fields(message):
             value = getattr(message, each.name)
-            if isinstance(value, SumToken):
-                part = pending.take(value)
-                values[each.name], values[each.name + BOUND] = part.value, float(part.bound)
-                values[each.name + SHARE] = float(part.share)
-                sealed[each.name] = replace(part, value=np.zeros_like(part.value))
+            if isinstance(value, SumTerm):
+                values[each.name], values[each.name + BOUND] = value.value, float(value.bound)
+                values[each.name + SHARE] = float(value.share)
+                sealed[each.name] = value.change(np.zeros_like(value.value))
             else:
                 values[each.name] = value
         kind = type(message)
         form = cls(record=kind, schema=RecordSchema.of_values(kind.__name__, values), sealed=sealed)
         return form, encode_values(kind.__name__, values)
 
-    def read(self, blob: bytes, pending: PendingSums) -> Any:
-        """The message in bytes that came from outside, its contributions sealed in the pending."""
+    def read(self, blob: bytes) -> Any:
+        """The message in bytes that came from outside."""
         values = decode_values(blob, self.schema)
         for name, like in self.sealed.items():
             bound, share = values.pop(name + BOUND), values.pop(name + SHARE)
             if not (bound > 0 and 0 < share <= 1):
                 raise MessageError(f"{self.schema.record}: the bound or the share of {name!r} is out of range.")
-            values[name] = pending.add(replace(like, value=values[name], bound=bound, share=share))
+            values[name] = like.change(values[name], bound, share)
         return self.record(**values)
 
-    def silence(self, pending: PendingSums, costs: Mapping[str, tuple[float, float]]) -> Any:
+    def silence(self, costs: Mapping[str, tuple[float, float]]) -> Any:
         """A message that adds nothing to a sum, with the bound and share of each sealed field."""
         zeros: dict[str, Any] = {
             each.name: np.zeros(each.shape) for each in self.schema.fields if not each.name.endswith((BOUND, SHARE))
         }
         for name, like in self.sealed.items():
-            bound, share = costs[name]
-            zeros[name] = pending.add(replace(like, bound=bound, share=share))
+            zeros[name] = like.change(like.value, *costs[name])
         return self.record(**zeros)
 
     def __eq__(self, other: object) -> bool:
@@ -110,7 +107,7 @@ class _Rounds(Generic[Forms]):
     """Rehearses rounds one after the other, as far as somebody asks."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.spec = plan, _quiet(plan.spec)
+        self.plan, self.spec = plan, _quiet(plan)
         self._next, self._mutex = 0, threading.Lock()  # messages are checked in whatever thread they come in
         self._rounds: dict[int, Forms] = {}
         self._last: dict[Any, Forms] = {}  # by what is released
@@ -172,29 +169,27 @@ class HubMessageSchemas(_Rounds[HubRoundSchemas]):
     def contributions(self, facts: PublicFacts, down: Any) -> dict[str, SumTerm]:
         """Which fields of a message are parts of a sum, and of which: as if a curator added the noise."""
         if self._parts is None or self._parts[0] is not down:
-            spec, facts = replace(self.spec, trust="curator"), replace(facts, problem=self.spec.facts.problem)
-            context = RoundContext(self.plan.algorithm, spec, facts)
+            trusting, facts = replace(self.spec, trust="curator"), replace(facts, problem=self.spec.problem)
             # Its own state is kept, so that what took a party long to check once is not checked in every round.
-            self._asked, up = self._step(context, self._asked, down)
+            self._asked, up = self._step(trusting, facts, self._asked, down)
             parts = {each.name: getattr(up, each.name) for each in dataclasses.fields(up)}
-            sealed = {name: context.pending.take(part) for name, part in parts.items() if isinstance(part, SumToken)}
-            self._parts = (down, sealed)
+            self._parts = down, {name: part for name, part in parts.items() if isinstance(part, SumTerm)}
         return self._parts[1]
 
-    def _step(self, context: RoundContext, state: Any, down: Any) -> tuple[Any, Any]:
-        return take_step(context, context.facts.only(self._party), self._rows, state, down)
+    def _step(self, plan: Plan, facts: PublicFacts, state: Any, down: Any) -> tuple[Any, Any]:
+        return take_step(plan, facts.only(self._party), self._rows, state, down)
 
     def _rehearse(self, facts: PublicFacts) -> HubRoundSchemas:
-        context, before = RoundContext(self.plan.algorithm, self.spec, facts), self._hub
+        before = self._hub
         seen: list[HubRoundSchemas] = []
 
         def add_up(down: Any) -> Any:
-            self._state, up = self._step(context, self._state, down)
-            form, blob = MessageSchema.of(up, context.pending)
+            self._state, up = self._step(self.spec, facts, self._state, down)
+            form, blob = MessageSchema.of(up)
             hub = RecordSchema.of(before)
             seen.append(HubRoundSchemas(hub=hub, down=RecordSchema.of(down), down_record=type(down), up=form))
-            total = RoundSum(context)
-            total.add(form.read(blob, context.pending), self._party)
+            total = RoundSum(self.spec, facts)
+            total.add(form.read(blob), self._party)
             return total.open()
 
         self._hub = take_hub_round(self.plan.algorithm, facts, before, add_up)
@@ -219,7 +214,7 @@ class PeerMessageSchemas(_Rounds[PeerRoundSchemas]):
     def _rehearse(self, facts: PublicFacts) -> PeerRoundSchemas:
         algorithm, spec, here = self.plan.algorithm, self.spec, facts.only(self._party)
         assert spec.topology is not None
-        state, said = take_step(RoundContext(algorithm, spec, facts), here, self._rows, self._state)
+        state, said = take_step(spec, here, self._rows, self._state)
         heard = Neighbourhood(spread_messages({0: said}, spec.parties), self._party, spec.topology)
         self._state = algorithm.absorb(here, state, heard)
         model: Array = algorithm.models(here, self._state)
@@ -240,8 +235,8 @@ def spread_messages(said: Mapping[int, Any], parties: int) -> Any:
     return type(first)(**values)
 
 
-def _quiet(spec: RunSpec) -> RunSpec:
-    """The spec with one record for every party, without noise; what is public and heard of the noise stays."""
-    problem = replace(spec.facts.problem, sizes=np.ones(spec.parties, dtype=np.int64))
-    silent = dict.fromkeys(spec.policy.noise, NoNoise())
-    return replace(spec, facts=replace(spec.facts, problem=problem), noise=silent, probe=None)
+def _quiet(plan: Plan) -> Plan:
+    """The plan with one record for every party, without noise; what is public and heard of the noise stays."""
+    problem = replace(plan.problem, sizes=np.ones(plan.parties, dtype=np.int64))
+    silent = dict.fromkeys(plan.noise, NoNoise())
+    return replace(plan, facts=replace(plan.facts, problem=problem), noise=silent, probe=None)

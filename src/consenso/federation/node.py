@@ -203,5 +203,5 @@ def check_graph(plan: Plan) -> None:
     spec, name = plan.spec, type(plan.algorithm).__name__
     if spec.shape != "peer" or spec.topology is None:
         raise InputError(f"{name}: it has a hub; run it with `consenso serve` and `consenso join`.")
-    if not spec.policy.mode.noise_on_messages:
+    if not spec.mode.noise_on_messages:
         raise InputError(f"{name}: nobody on a graph adds noise for others; set trust to 'local'.")

@@ -256,7 +256,7 @@ _PLACE: dict[str, Any] = {
 
 
 def _message(taken: Taken, expected: MessageSchema) -> bytes:
-    form, message = MessageSchema.of(taken.message, taken.pending)
+    form, message = MessageSchema.of(taken.message)
     if form != expected:
         raise InputError(f"{form.schema.record}: the step made another message than public facts tell; report this.")
     return message

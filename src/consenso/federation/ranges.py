@@ -63,9 +63,9 @@ def largest_contribution(
     if release.clip is not None:
         length = min(length, release.clip)
     length *= bound
-    if spec.policy.mode.noise_on_messages:
-        noise = spec.policy.noise_for(release.name)
-        sensitivity = spec.policy.sensitivity(release, facts, largest) * bound / np.sqrt(share)
+    if spec.mode.noise_on_messages:
+        noise = spec.noise_for(release.name)
+        sensitivity = spec.sensitivity(release, facts, largest) * bound / np.sqrt(share)
         length += noise.tail(release.size) * float(np.max(noise.scale(sensitivity, facts.round)))
     return min(length * (1 + 1e-9), largest_number(facts.problem) * max(1.0, float(facts.sizes.max())))
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from consenso.errors import PrivacyError
+from consenso.engine.release_records import Spent, add_part
 from consenso.privacy.releaser import ReleaseRecord
-
-Spent = dict[str, dict[str, float]]  # shares of costs that are paid in parts: by release, by round
 
 
 class RoundLog:
@@ -20,14 +18,8 @@ class RoundLog:
         self.releases: list[dict[str, Any]] = []
         self.spent: Spent = {name: dict(rounds) for name, rounds in spent.items()}
 
-    def record(self, entry: ReleaseRecord, *, in_parts: bool) -> None:
+    def record(self, entry: ReleaseRecord) -> None:
         """Keep one use of the releaser."""
-        if in_parts:
-            rounds = self.spent.setdefault(entry.name, {})
-            rounds[str(entry.round)] = max(entry.share, rounds.get(str(entry.round), 0.0))
-            if sum(rounds.values()) > 1 + 1e-9:
-                raise PrivacyError(
-                    f"Release {entry.name!r}: its parts add up to {sum(rounds.values()):.6g} of the declared cost."
-                )
+        add_part(self.spent, entry)
         scale, bound, share = float(np.max(entry.scale)), float(entry.bound), float(entry.share)
         self.releases.append({"name": entry.name, "scale": scale, "bound": bound, "share": share})

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import IntArray
-from consenso.engine.step import RoundContext, take_step
+from consenso.engine.release_records import Spent
+from consenso.engine.step import take_step
 from consenso.errors import InputError, MessageError, PrivacyError, StepError
 from consenso.federation.ranges import check_numbers, largest_number
-from consenso.federation.round_log import RoundLog, Spent
+from consenso.federation.round_log import RoundLog
 from consenso.planning.plan import Plan
 from consenso.privacy.noise import NoNoise
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import PendingSums, SumToken
+from consenso.privacy.releaser import SumTerm
 from consenso.public_facts import PublicFacts
 from consenso.shards import Cohort, Shards
 from consenso.shards.stored import require_adding_up
@@ -25,11 +26,10 @@ from consenso.trust import mode_of
 
 @dataclass(frozen=True, kw_only=True)
 class Taken:
-    """What a step leaves: the next state, the message with its sealed parts in the pending, and what it released."""
+    """What a step leaves: the next state, the message, and what it released."""
 
     state: Any
     message: Any
-    pending: PendingSums
     releases: tuple[dict[str, Any], ...]  # public numbers, for the journal
     spent: Spent
 
@@ -58,31 +58,25 @@ class SinglePartyStep:
 
     def take(self, round_: int, state: Any, spent: Spent, *down: Any, silent: bool = False) -> Taken:
         """One step. `silent` answers every release with its noise alone and leaves the state as it is."""
-        spec, algorithm, here = self.plan.spec, self.plan.algorithm, self.facts(round_)
+        plan, here = self.plan, self.facts(round_)
         if silent:
-            spec = replace(spec, probe=_ignore_value)
+            plan = replace(plan, probe=_ignore_value)
         for heard in down:
-            check_numbers(heard, largest_number(spec.facts.problem))
+            check_numbers(heard, largest_number(plan.problem))
         book = RoundLog(spent)
-        context = RoundContext(algorithm, spec, spec.facts.at(round_), book)
         try:
-            after, message = take_step(context, here, self.cohort, state, *down)
+            after, message = take_step(plan, here, self.cohort, state, *down, record=book.record)
         except StepError as error:
             # No rows are in it: what was heard is to blame.
             raise MessageError("what came cannot be worked with, whatever the rows; send smaller numbers.") from error
-        releases = (*book.releases, *_list_handed_over(spec.policy.trust, context.releases(here), message))
-        return Taken(
-            state=state if silent else after,
-            message=message,
-            pending=context.pending,
-            releases=releases,
-            spent=book.spent,
-        )
+        declared = plan.remember(plan.algorithm.releases)(here)
+        releases = (*book.releases, *_list_handed_over(plan.trust, declared, message))
+        return Taken(state=state if silent else after, message=message, releases=releases, spent=book.spent)
 
 
 def _list_handed_over(trust: str, releases: tuple[Release, ...], message: Any) -> list[dict[str, Any]]:
     """What leaves without noise because the hub is trusted to add it: no scale of its own."""
-    if not mode_of(trust).noise_at_hub or not any(isinstance(value, SumToken) for value in vars(message).values()):
+    if not mode_of(trust).noise_at_hub or not any(isinstance(value, SumTerm) for value in vars(message).values()):
         return []
     return [{"name": each.name, "scale": None} for each in releases if each.at == "sum"]
 
@@ -102,7 +96,7 @@ def _check(plan: Plan, shards: Shards, party: int) -> None:
 
 def require_sampler(plan: Plan) -> None:
     """Refuse a plan that was made without saying where its noise comes from."""
-    if not plan.sampler_chosen and not all(isinstance(n, NoNoise) for n in plan.spec.policy.noise.values()):
+    if not plan.sampler_chosen and not all(isinstance(n, NoNoise) for n in plan.spec.noise.values()):
         raise PrivacyError(
             f"{type(plan.algorithm).__name__}: no source of noise was chosen; plan with sampler=Safe() for noise that "
             "protects, or with sampler=Seeded(seed) for a simulation."

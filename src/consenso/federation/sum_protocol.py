@@ -16,13 +16,12 @@ import numpy as np
 from consenso.arrays import IntArray
 from consenso.engine.codec import MessageError, decode_values
 from consenso.engine.round import add_messages
-from consenso.engine.step import Recorder, RoundContext
 from consenso.engine.sums import RoundSum
 from consenso.errors import InputError
 from consenso.federation.message_schemas import BOUND, SHARE, HubMessageSchemas, MessageSchema
 from consenso.federation.ranges import largest_contribution, largest_number
 from consenso.planning.plan import Plan
-from consenso.privacy.releaser import PendingSums, SumTerm
+from consenso.privacy.releaser import Record, SumTerm
 from consenso.privacy.run_spec import largest_bounds
 from consenso.public_facts import PublicFacts
 from consenso.schedules import PoissonSubset
@@ -57,7 +56,7 @@ class HubTurn:
     down_bytes: bytes
     asked: IntArray  # the parties of this round, or everybody where parties draw their own coins
     rehearsal: HubMessageSchemas
-    recorder: Recorder
+    record: Record
     ask: Asking
     memory: dict[str, bytes]  # what the summation keeps between rounds; saved with the round
 
@@ -120,9 +119,9 @@ class PlainSum:
 
         answers = turn.ask(STEP, dict.fromkeys((int(party) for party in turn.asked), turn.down_bytes), check)
         counted = tuple(party for party in sorted(answers) if answers[party])
-        context = RoundContext(turn.plan.algorithm, turn.plan.spec, turn.facts, turn.recorder)
-        parties = _Answers(form, {party: answers[party] for party in counted}, expected, context.pending)
-        return Gathered(total=add_messages(parties, turn.down, RoundSum(context)), counted=counted)
+        parties = _Answers(form, {party: answers[party] for party in counted}, expected)
+        total = RoundSum(turn.plan, turn.facts, turn.record)
+        return Gathered(total=add_messages(parties, turn.down, total), counted=counted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +131,6 @@ class _Answers:
     form: MessageSchema
     answers: Mapping[int, bytes]  # in the order of the parties
     costs: Mapping[str, tuple[float, float]]
-    pending: PendingSums
 
     def active(self) -> list[IntArray]:
         """Those who took part, each by itself."""
@@ -140,11 +138,11 @@ class _Answers:
 
     def send(self, cohort: IntArray, down: Any) -> list[Any]:
         """What a party has answered."""
-        return [self.form.read(self.answers[int(cohort[0])], self.pending)]
+        return [self.form.read(self.answers[int(cohort[0])])]
 
     def stand_in(self, down: Any) -> Any:
         """Nothing: a trusted hub adds its noise to it."""
-        return self.form.silence(self.pending, self.costs)
+        return self.form.silence(self.costs)
 
     def silent(self) -> list[IntArray]:
         """Nobody: without a secure sum, no party adds a share of noise for others."""
@@ -171,10 +169,9 @@ def expect_costs(turn: HubTurn, form: MessageSchema) -> dict[str, tuple[float, f
 
 def check_message(form: MessageSchema, blob: bytes, expected: Mapping[str, tuple[float, float]]) -> None:
     """Refuse a message that does not have the form, or that claims another cost than everybody's."""
-    pending = PendingSums()
-    message = form.read(blob, pending)
+    message = form.read(blob)
     for name, (bound, share) in expected.items():
-        part = pending.take(getattr(message, name))
+        part = getattr(message, name)
         if (part.bound, part.share) != (bound, share):
             raise MessageError(f"{form.schema.record}: the bound or the share of {name!r} is not everybody's.")
 
@@ -204,7 +201,7 @@ def check_contribution(
 
 def plain_parts(plan: Plan) -> tuple[Summation, Contributor]:
     """The plain sum, for the trusts that it serves."""
-    if plan.spec.policy.mode.has_secure_sum:
+    if plan.spec.mode.has_secure_sum:
         raise InputError("trust='secure-sum': a plain sum shows the hub every message; use the secure sum.")
     return PlainSum(), PlainContributor()
 

@@ -18,10 +18,9 @@ import numpy as np
 from consenso.algorithms.shape import Finishes
 from consenso.arrays import Array
 from consenso.engine.codec import MessageError, decode, decode_values, encode, encode_values
-from consenso.engine.coins import DrawnCoins
+from consenso.engine.coins import make_coins
 from consenso.engine.continuation import LIVE
 from consenso.engine.round import take_hub_round
-from consenso.engine.step import RoundContext
 from consenso.engine.sums import RoundSum
 from consenso.errors import InputError
 from consenso.federation.attendance import Attendance
@@ -171,7 +170,7 @@ class Walker:
         def add_up(down: Any) -> Any:
             taken = self._step.take(number, state, place["spent"], down)
             made.append(taken)
-            total = RoundSum(RoundContext(algorithm, spec, facts, pending=taken.pending))
+            total = RoundSum(self.plan, facts)
             total.add(taken.message, np.array([self.index], dtype=np.int64))
             return total.open()
 
@@ -201,9 +200,8 @@ class Walker:
     def _draw(self, round_: int, here: int | None) -> int:
         """Who has the token in a round, by this party's own coin."""
         spec = self.plan.spec
-        coins = DrawnCoins(sampler=spec.policy.sampler, kept={})
         previous = None if here is None else np.array([here], dtype=np.int64)
-        return int(spec.schedule.active(round_, previous, spec.parties, coins)[0])
+        return int(spec.schedule.active(round_, previous, spec.parties, make_coins(spec.sampler))[0])
 
 
 def check_walk(plan: Plan) -> None:
@@ -214,7 +212,7 @@ def check_walk(plan: Plan) -> None:
             f"{name}: on a graph run algorithms of neighbours, and hub algorithms that walk; set the schedule to "
             "'random-walk', or use `consenso serve`."
         )
-    if not spec.policy.mode.noise_on_messages:
+    if not spec.mode.noise_on_messages:
         raise InputError(
             f"{name}: on a walk everybody adds its own noise, there is no curator and no sum; set trust to 'local'."
         )

@@ -49,7 +49,7 @@ def check_bounded(algorithm: Any, spec: RunSpec) -> None:
         for release in spec.remember(algorithm.releases)(everyone.at(round_)):
             if release.perturbs_objective or np.isfinite(release.bounds.at(problem.unit, problem.adjacency)).all():
                 continue
-            if isinstance(spec.policy.noise_for(release.name), NoNoise):
+            if isinstance(spec.noise_for(release.name), NoNoise):
                 continue  # nothing is scaled, and nothing is promised
             known = [
                 f"unit={unit!r} with adjacency={adjacency!r}"

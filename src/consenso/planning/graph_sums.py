@@ -13,7 +13,7 @@ from consenso.trust import mode_of
 
 def check_graph_sums(algorithm: Any, spec: RunSpec) -> None:
     """Refuse what cannot be summed along a tree with the guarantees of docs/privacy.md#sums-on-a-graph."""
-    trust, name = spec.policy.trust, type(algorithm).__name__
+    trust, name = spec.trust, type(algorithm).__name__
     if not mode_of(trust).on_graph:
         if spec.trees != "one" or spec.masks is not None:
             raise InputError(
@@ -62,9 +62,9 @@ def _check_masks(spec: RunSpec) -> None:
 
 def describe(spec: RunSpec) -> dict[str, Any]:
     """What a card says of the trees and masks of a plan; nothing where there are none."""
-    if not spec.policy.mode.on_graph:
+    if not spec.mode.on_graph:
         return {}
     told: dict[str, Any] = {"trees": spec.trees}
-    if spec.policy.mode.has_masks:
+    if spec.mode.has_masks:
         told["masks"] = [list(edge) for edge in spec.mask_graph.edges]
     return told

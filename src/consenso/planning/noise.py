@@ -25,9 +25,7 @@ def with_calibrated_noise(planned: Plan, target: Target, observer: Observer) -> 
     weights: Mapping[str, float] = getattr(planned.algorithm, "noise_weights", {})
 
     def at(multiplier: float) -> Plan:
-        noise = {
-            name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0)) for name in planned.spec.policy.noise
-        }
+        noise = {name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0)) for name in planned.spec.noise}
         return replace(planned, noise=noise)
 
     delta = getattr(target, "delta", default_delta())
@@ -37,7 +35,7 @@ def with_calibrated_noise(planned: Plan, target: Target, observer: Observer) -> 
 def with_noise_levels(planned: Plan) -> Plan:
     """The plan whose facts say how loud each release will be: public, and what step rules are made from."""
     spec = planned.spec
-    heard = {name: _noise_level(spec, planned.algorithm.releases, name) for name in spec.policy.noise}
+    heard = {name: _noise_level(spec, planned.algorithm.releases, name) for name in spec.noise}
     return replace(planned, facts=replace(spec.facts, noise=heard))
 
 
@@ -49,11 +47,11 @@ def _noise_level(spec: RunSpec, declaration: Declaration, name: str) -> float:
         for release in declared.releases:
             if release.name == name:
                 largest = largest_bounds(spec, declaration, round_)[name]
-                sensitivity = spec.policy.sensitivity(release, everyone, largest)
-                scale = float(np.max(spec.policy.noise_for(name).scale(sensitivity, round_)))
-                if release.at == "party" or spec.policy.mode.noise_at_hub:
+                sensitivity = spec.sensitivity(release, everyone, largest)
+                scale = float(np.max(spec.noise_for(name).scale(sensitivity, round_)))
+                if release.at == "party" or spec.mode.noise_at_hub:
                     return scale
                 # Under a secure sum every party adds a share, under local trust the whole noise.
-                shares = spec.policy.shares if spec.policy.mode.sums_in_steps else 1
+                shares = spec.shares if spec.mode.sums_in_steps else 1
                 return scale * float(np.sqrt(spec.parties / shares))
     raise InputError(f"plan(noise=...): the algorithm makes no release {name!r}; drop that noise.")

@@ -75,7 +75,7 @@ def pair_costs(plan: Plan, delta: float) -> PairCosts:
 def _profile(plan: Plan, query: PrivacyQuery) -> tuple[int, ...]:
     """What the cost of a pair depends on besides the kind of its node."""
     spec = plan.spec
-    if not spec.policy.mode.has_open_tree:
+    if not spec.mode.has_open_tree:
         return ()
     if spec.trees == "one":
         return (count_hiding(spec, query, 0),)

@@ -13,7 +13,7 @@ from consenso.schedules import Cyclic, RandomStopping, is_fair
 def find_representatives(spec: RunSpec, declaration: Declaration) -> IntArray:
     """Parties such that whatever holds for all of these holds for everybody."""
     schedule = spec.schedule
-    if spec.policy.mode.has_open_tree:
+    if spec.mode.has_open_tree:
         return spec.facts.cohort  # how many hide a node depends on its place in the tree
     if isinstance(schedule, Cyclic | RandomStopping):
         return _find_in_turn(spec, declaration)

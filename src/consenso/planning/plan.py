@@ -76,7 +76,7 @@ class Plan(RunSpec):
         """Who can look, in this spec."""
         if self.spec.parties == 1:
             return (Eavesdropper(), Public())
-        if self.spec.policy.mode.on_graph:
+        if self.spec.mode.on_graph:
             return (Eavesdropper(), Peer(party=self.spec.tree(0).root), Public())
         if self.spec.shape == "peer":
             return (Eavesdropper(), Peer(party=0), Public())
@@ -97,7 +97,7 @@ class Plan(RunSpec):
         query = PrivacyQuery(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
         spec, declaration = self.spec, self.algorithm.releases
         candidates: list[Callable[[], Theorem]] = []
-        if not spec.policy.mode.on_graph:  # what they prove is for whoever sees all sums, or all messages
+        if not spec.mode.on_graph:  # what they prove is for whoever sees all sums, or all messages
             candidates += self.algorithm.theorems(spec, query)
         participation = spec.schedule.participation(party, spec.rounds, spec.parties)
         if isinstance(participation, Independent):
@@ -112,7 +112,7 @@ class Plan(RunSpec):
             observer=observer,
             adjacency=relation,
             unit=unit,
-            simulation=self.sampler_chosen and not self.spec.policy.sampler.private,
+            simulation=self.sampler_chosen and not self.spec.sampler.private,
             party=party,
             refusals=tuple(refusals),
         )
@@ -120,7 +120,7 @@ class Plan(RunSpec):
     def _after_count(self, count: Count, theorem: Theorem) -> Theorem:
         """What holds for every count, of the count and of the run together."""
         if theorem.unit != "party" and theorem.adjacency == "add-remove":
-            together = compose(count.event(self.spec.policy.sampler), theorem.event())
+            together = compose(count.event(self.spec.sampler), theorem.event())
             mu = gdp(together)
             if mu is None or mu > count.mu or excess(together) > count.excess:
                 raise PreconditionError(
@@ -136,7 +136,7 @@ class Plan(RunSpec):
 
     def _after_others(self, theorem: Theorem) -> Theorem:
         """The run and what was released before it, composed."""
-        sampler, run = self.spec.policy.sampler, self.problem.adjacency
+        sampler, run = self.spec.sampler, self.problem.adjacency
         before = [each.event(sampler, run, theorem.unit, theorem.adjacency) for each in self.earlier]
         names = ", ".join(each.name for each in self.earlier)
         return Composition(
@@ -212,8 +212,8 @@ class Plan(RunSpec):
                 "algorithm": self.algorithm,
                 "rounds": spec.rounds,
                 "schedule": spec.schedule,
-                "noise": dict(spec.policy.noise),
-                "equal": "noise" if spec.policy.equal_noise else "epsilon",
+                "noise": dict(spec.noise),
+                "equal": "noise" if spec.equal_noise else "epsilon",
                 "colluders": spec.colluders,
                 **({} if self.count is None else {"count": self.count}),
                 **({"earlier": list(self.earlier)} if self.earlier else {}),
@@ -234,8 +234,8 @@ class Plan(RunSpec):
                 **({"weight_bound": problem.weight_bound} if problem.weight_bound != 1 else {}),
                 **({"rows_per_unit": problem.rows_per_unit} if problem.rows_per_unit != 1 else {}),
             },
-            trust=spec.policy.trust,
-            sampler=spec.policy.sampler,
+            trust=spec.trust,
+            sampler=spec.sampler,
             delta=delta,
             promises=promises,
             kinds=self._kinds(promises),

@@ -46,7 +46,7 @@ def sight(spec: RunSpec, query: PrivacyQuery, release: Release) -> Sight:
     if spec.shape == "peer":
         return "each"
     on_the_wire = query.observer.reads_messages
-    mode = spec.policy.mode
+    mode = spec.mode
     if release.at == "party":
         return "each" if on_the_wire and not mode.has_secure_sum else "sum"
     if mode.noise_at_hub and on_the_wire and spec.parties > 1:
@@ -61,7 +61,7 @@ def knows_sample(spec: RunSpec, query: PrivacyQuery) -> bool:
     """
     if spec.shape == "peer":
         return True
-    return query.observer.reads_messages and not spec.policy.mode.sums_in_steps
+    return query.observer.reads_messages and not spec.mode.sums_in_steps
 
 
 def compose_all(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> Composition | SumsOnGraph:
@@ -74,13 +74,13 @@ def compose_all(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) ->
 
 def _state(spec: RunSpec, query: PrivacyQuery, released: Event, why: str) -> Composition | SumsOnGraph:
     """The theorem that an observer's events were composed by."""
-    if not spec.policy.mode.on_graph:
+    if not spec.mode.on_graph:
         return Composition(released=released, unit=query.unit, adjacency=query.adjacency, why=why)
     return SumsOnGraph(
         released=released,
         hiding=min(count_hiding(spec, query, round_) for round_ in range(spec.rounds)),
         nodes=spec.parties,
-        masked=spec.policy.mode.has_masks,
+        masked=spec.mode.has_masks,
         unit=query.unit,
         adjacency=query.adjacency,
     )
@@ -103,7 +103,7 @@ class Uses:
         return [(stretch, self._of(stretch)) for stretch in found]
 
     def _of(self, stretch: Stretch) -> Event:
-        on_tree = self._setting.policy.mode.has_open_tree
+        on_tree = self._setting.mode.has_open_tree
         hiding = count_hiding(self._setting, self._view, stretch.first) if on_tree else 0
         key = (stretch.releases, stretch.multipliers, hiding)
         if key not in self._cache:
@@ -209,7 +209,7 @@ def _add_noise_of_sum(
     spec: RunSpec, query: PrivacyQuery, declaration: Declaration, release: Release, round_: int
 ) -> Event:
     """One use, all records of the party in it; the noise of the others counts where only the sum is seen."""
-    policy = spec.policy
+    policy = spec
     largest = largest_bounds(spec, declaration, round_)[release.name]
     drawn = float(np.max(policy.sensitivity(release, spec.facts, largest)))
     seen = float(np.max(release.bounds.at(query.unit, query.adjacency)))
@@ -304,7 +304,7 @@ def _count_entered(
             f"Theorem P: the noise of {release.name!r} is kept by the parties, so a sampled party can be "
             "recognised later; use an algorithm whose noise is on the sum."
         )
-    if spec.policy.mode.noise_on_messages:
+    if spec.mode.noise_on_messages:
         raise PreconditionError(
             f"Theorem P: the noise on the sum of {release.name!r} depends on how many took part; use a "
             "curator or a secure sum, whose noise does not."

@@ -11,7 +11,6 @@ no bound on n, in either direction.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,18 +21,16 @@ from consenso.privacy.calibrate import Mu, calibrate_noise
 from consenso.privacy.events import Event, Gaussian, Unbounded
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import PendingSums, ReleasePolicy, ReleaseRecord, open_releaser
+from consenso.privacy.releaser import Record, release_alone
 from consenso.privacy.samplers import Sampler
-from consenso.problem import LARGEST_COUNTED, Adjacency, Problem, Unit
-from consenso.public_facts import PublicFacts
+from consenso.problem import LARGEST_COUNTED, Adjacency, Unit
 
 # Of the squared budget: at epsilon 1 and delta 1e-5 the count then has a standard deviation of 37 records.
 SHARE = 0.01
-_NAME = "count"
 # Simulated noise is keyed by the round: no run has so many, so that no release of the fit has the noise of the count.
 _ROUND = 2**31
 _RELEASE = Release(
-    name=_NAME,
+    name="count",
     size=1,
     bounds=Bounds(record_add_remove=1.0, record_replace_one=0.0),
     why="a record adds one to the number of records (docs/privacy.md#noisy-count)",
@@ -103,18 +100,10 @@ def noise_of_count(mu: float, sampler: Sampler) -> GaussianNoise:
     return GaussianNoise(multiplier=found)
 
 
-def release_count(
-    rows: int, mu: float, excess: float, problem: Problem, sampler: Sampler, record: Callable[[ReleaseRecord], None]
-) -> Count:
-    """Release a number of rows within its share of a budget; `problem` says whose rows they are."""
+def release_count(rows: int, mu: float, excess: float, sampler: Sampler, record: Record) -> Count:
+    """Release a number of rows within its share of a budget."""
     noise = noise_of_count(mu, sampler)
-    policy = ReleasePolicy(noise={_NAME: noise}, sampler=sampler, trust="curator", shares=1, equal_noise=False)
-    facts = PublicFacts.everyone(problem, rounds=1).at(_ROUND)
-    releaser, close = open_releaser(
-        policy, facts, (_RELEASE,), largest={_NAME: 1.0}, pending=PendingSums(), record=record
-    )
-    noisy = releaser(_NAME, np.array([[float(rows)]]))
-    close()
+    noisy = release_alone(_RELEASE, np.array([[float(rows)]]), noise, 1.0, _ROUND, sampler, record)
     count = Count(noise=noise, noisy=float(noisy[0, 0]), mu=mu, excess=excess)
     if count.high > LARGEST_COUNTED:
         raise InputError(

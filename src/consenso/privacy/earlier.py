@@ -8,7 +8,6 @@ share of its square, the fit keeps to the rest whatever they said, and the squar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +18,9 @@ from consenso.privacy.calibrate import Mu, calibrate_noise
 from consenso.privacy.events import Event, Gaussian, Unbounded, compose, repeat
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release
-from consenso.privacy.releaser import PendingSums, ReleasePolicy, ReleaseRecord, open_releaser
+from consenso.privacy.releaser import Record, release_alone
 from consenso.privacy.samplers import Sampler
-from consenso.problem import Adjacency, Problem, Unit
-from consenso.public_facts import PublicFacts
+from consenso.problem import Adjacency, Unit
 
 # Simulated noise is keyed by the round and the place of a number: no run has so many rounds, and a noisy count of the
 # records has a round of its own below these.
@@ -80,30 +78,16 @@ class Earlier:
         own, seen = self._bound(run), self._bound(adjacency)
         return repeat(self.noise.event(own, seen, _ROUND, sampler, self.size), self.times)
 
-    def release(
-        self, time: int, exact: Array, problem: Problem, sampler: Sampler, record: Callable[[ReleaseRecord], None]
-    ) -> Array:
-        """The numbers with noise; `problem` says whose records they are counted over."""
+    def release(self, time: int, exact: Array, adjacency: Adjacency, sampler: Sampler, record: Record) -> Array:
+        """The numbers with noise, in a run for this adjacency."""
         declared = Release(
             name=self.name,
             size=exact.size,
             bounds=Bounds(record_add_remove=self.add_remove, record_replace_one=self.replace_one),
             why="a unit moves few counts (docs/privacy.md#releases-before-a-fit)",
         )
-        policy = ReleasePolicy(
-            noise={self.name: self.noise}, sampler=sampler, trust="curator", shares=1, equal_noise=False
-        )
-        facts = PublicFacts.everyone(problem, rounds=self.times).at(_ROUND + 16 * self.place + time)
-        releaser, close = open_releaser(
-            policy,
-            facts,
-            (declared,),
-            largest={self.name: self._bound(problem.adjacency)},
-            pending=PendingSums(),
-            record=record,
-        )
-        noisy = releaser(self.name, exact.reshape(1, -1).astype(np.float64))
-        close()
+        value, bound = exact.reshape(1, -1).astype(np.float64), self._bound(adjacency)
+        noisy = release_alone(declared, value, self.noise, bound, _ROUND + 16 * self.place + time, sampler, record)
         return noisy.reshape(exact.shape)
 
     def _bound(self, adjacency: Adjacency) -> float:

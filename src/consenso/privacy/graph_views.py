@@ -18,7 +18,7 @@ def find_coalition(spec: RunSpec, query: PrivacyQuery, round_: int) -> frozenset
     whoever they are, the mask graph holds together without so many.
     """
     inside = members(query.observer)
-    if spec.policy.mode.has_open_tree:
+    if spec.mode.has_open_tree:
         tree = spec.tree(round_)
         cut = tree.branches(query.party, inside)[: spec.colluders]
         nearest = {node for branch in cut for node in branch if node in tree.neighbours[query.party]}
@@ -30,7 +30,7 @@ def find_coalition(spec: RunSpec, query: PrivacyQuery, round_: int) -> frozenset
 def find_hiding(spec: RunSpec, query: PrivacyQuery, round_: int) -> frozenset[int]:
     """The nodes, the party among them, of which the observer sees no more than the sum, noise included."""
     gone = find_coalition(spec, query, round_)
-    if spec.policy.mode.has_open_tree:
+    if spec.mode.has_open_tree:
         if query.observer.reads_messages:
             return frozenset((query.party,))
         return spec.tree(round_).component(query.party, gone)
@@ -51,7 +51,7 @@ def count_hiding(spec: RunSpec, query: PrivacyQuery, round_: int) -> int:
 def seen_stretches(spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> Iterator[Stretch]:
     """The rounds of a run as stretches of equal ones, for one observer: on another tree others hide the party."""
     for stretch in stretches(spec, query.party, declaration):
-        if spec.trees == "one" or not spec.policy.mode.has_open_tree:
+        if spec.trees == "one" or not spec.mode.has_open_tree:
             yield stretch
             continue
         first, end = stretch.first, stretch.first + stretch.count

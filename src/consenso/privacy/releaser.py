@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NewType, Protocol
 
 import numpy as np
@@ -26,12 +25,12 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.clipping import shorten
-from consenso.errors import InputError, StepError, UndeclaredReleaseError, write_count
+from consenso.errors import StepError, UndeclaredReleaseError, write_count
 from consenso.privacy.noise import Noise
 from consenso.privacy.release import COIN_STREAM, HUB, NOISE_STREAM, Amount, Release
+from consenso.privacy.run_spec import RunSpec
 from consenso.privacy.samplers import Key, Sampler
 from consenso.public_facts import PublicFacts
-from consenso.trust import Trust, TrustMode, mode_of
 
 # Values that may be sent: they went through a releaser, or depend on rows through such values only.
 Released = NewType("Released", NDArray[np.float64])
@@ -61,24 +60,28 @@ class ReleaseRecord:
     scale: Amount  # noise scale that was drawn
     bound: float  # 1, or the bound that an adaptive release named
     share: float  # 1, or the part of the cost that this use is
+    in_parts: bool = field(default=False, compare=False)  # whether it is one of the parts of a cost
 
 
-class SumToken:
-    """An exact or share-noised contribution on its way to a sum. It has no value until the sum is opened."""
-
-    __slots__ = ()
+Record = Callable[[ReleaseRecord], None]  # who keeps the ledger of a run
 
 
-@dataclass(frozen=True, eq=False)
 class SumTerm:
-    """What a cohort (parties, size) adds to a sum, with its declaration."""
+    """What a cohort adds to a sum, (parties, size), on its way there in a message, with its declaration.
 
-    release: Release
-    index: int
-    repetition: int
-    value: Array
-    bound: float
-    share: float
+    It is exact, or has a share of the noise, until the engine opens the sum: nothing here prints or compares the value.
+    """
+
+    __slots__ = ("bound", "index", "release", "repetition", "share", "value")
+
+    def __init__(self, release: Release, index: int, repetition: int, value: Array, bound: float, share: float) -> None:
+        self.release, self.index, self.repetition = release, index, repetition
+        self.value, self.bound, self.share = value, bound, share
+
+    def change(self, value: Array, bound: float | None = None, share: float | None = None) -> SumTerm:
+        """The same part of a sum with another value, bound and share."""
+        bound, share = self.bound if bound is None else bound, self.share if share is None else share
+        return SumTerm(self.release, self.index, self.repetition, value, bound, share)
 
 
 class Releaser(Protocol):
@@ -87,7 +90,7 @@ class Releaser(Protocol):
     def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Released:
         """Release `value` (parties, size): clipped, perturbed, recorded.
 
-        A release whose noise belongs on the sum may come back as a `SumToken` token: put it into the message as it is.
+        A release whose noise belongs on the sum may come back as a `SumTerm`: put it into the message as it is.
         """
         ...
 
@@ -100,72 +103,13 @@ class Releaser(Protocol):
         ...
 
 
-class PendingSums:
-    """Holds what is sealed until the engine opens the sum. Engines have it, algorithms never do."""
-
-    def __init__(self) -> None:
-        self._contents: dict[SumToken, SumTerm] = {}
-
-    def add(self, contribution: SumTerm) -> SumToken:
-        token = SumToken()
-        self._contents[token] = contribution
-        return token
-
-    def take(self, token: SumToken) -> SumTerm:
-        """What is behind a token; only once."""
-        return self._contents.pop(token)
-
-
-class Probe(Protocol):
-    """For the laws of `consenso.testing`: sees exact values, and every release is answered with noise alone.
-
-    A run with a probe learns nothing, which is what makes non-interference and sensitivities measurable.
-    """
-
-    def __call__(self, round_: int, release: Release, cohort: IntArray, value: Array, bound: float) -> None: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleasePolicy:
-    """What a releaser is built from: everything public about how values leave in this run."""
-
-    noise: Mapping[str, Noise]
-    sampler: Sampler
-    trust: Trust
-    shares: int  # parties whose noise shares make up the whole noise of a secure or masked sum; 1 on a plain tree
-    equal_noise: bool  # one scale for all parties (that of the largest bound), instead of each its own
-    probe: Probe | None = None
-
-    @cached_property
-    def mode(self) -> TrustMode:
-        """What the trust means."""
-        return mode_of(self.trust)
-
-    def noise_for(self, name: str) -> Noise:
-        """The noise of a release."""
-        if name not in self.noise:
-            raise InputError(f"noise: there is none for release {name!r}; there is for {sorted(self.noise)}.")
-        return self.noise[name]
-
-    def sensitivity(self, release: Release, facts: PublicFacts, largest: float) -> Amount:
-        """The bound that the noise of a release is scaled with: that of the problem's own unit and adjacency.
-
-        `largest` is the largest over all parties. Noise on a sum always uses it: its scale must not tell who is in
-        the sum.
-        """
-        if self.equal_noise or release.at == "sum":
-            return largest
-        return release.bounds.at(facts.problem.unit, facts.problem.adjacency)
-
-
 def open_releaser(
-    policy: ReleasePolicy,
+    spec: RunSpec,
     facts: PublicFacts,
     releases: Sequence[Release],
     *,
     largest: Mapping[str, float],
-    pending: PendingSums,
-    record: Callable[[ReleaseRecord], None],
+    record: Record,
 ) -> tuple[Releaser, Callable[[], None]]:
     """A releaser for one step of one cohort, and the function that closes it and checks that nothing is missing."""
     declared = {release.name: (index, release) for index, release in enumerate(releases)}
@@ -190,25 +134,25 @@ def open_releaser(
         return Key(parties=facts.cohort, round=facts.round, release=index, repetition=repetition, stream=stream)
 
     def add_noise(release: Release, value: Array, bound: float, share: float, at: Key, *, split: int = 1) -> Array:
-        noise = policy.noise_for(release.name)
-        sensitivity, entry = _price(policy, facts, release, largest[release.name], bound, share)
+        noise = spec.noise_for(release.name)
+        sensitivity, entry = _price(spec, facts, release, largest[release.name], bound, share)
         record(entry)
-        return (noise if split == 1 else noise.split(split)).sample(value, sensitivity, facts.round, at, policy.sampler)
+        return (noise if split == 1 else noise.split(split)).sample(value, sensitivity, facts.round, at, spec.sampler)
 
     class _Door:
         __slots__ = ()
 
-        def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Released | SumToken:
+        def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Released | SumTerm:
             index, release, repetition = enter(name)
-            value = check_value(release, value, facts, bound, share)
-            if policy.probe is not None:
-                policy.probe(facts.round, release, facts.cohort, value, bound)
+            value = check_value(release, value, len(facts.cohort), bound, share)
+            if spec.probe is not None:
+                spec.probe(facts.round, release, facts.cohort, value, bound)
                 value = np.zeros_like(value)
-            if release.at == "party" or policy.mode.noise_on_messages:
+            if release.at == "party" or spec.mode.noise_on_messages:
                 return Released(add_noise(release, value, bound, share, key(index, repetition)))
-            if policy.mode.sums_in_steps:
-                value = add_noise(release, value, bound, share, key(index, repetition), split=policy.shares)
-            return pending.add(SumTerm(release, index, repetition, value, bound, share))
+            if spec.mode.sums_in_steps:
+                value = add_noise(release, value, bound, share, key(index, repetition), split=spec.shares)
+            return SumTerm(release, index, repetition, value, bound, share)
 
         def perturb(self, name: str, solve: Callable[[Array], Array]) -> Array:
             index, release, repetition = enter(name)
@@ -218,11 +162,11 @@ def open_releaser(
                 )
             zero = np.zeros((len(facts.cohort), release.size))
             noise = add_noise(release, zero, 1.0, 1.0, key(index, repetition))
-            return solve(noise) if policy.probe is None else noise
+            return solve(noise) if spec.probe is None else noise
 
         def coins(self, name: str, counts: IntArray) -> NDArray[np.bool_]:
             index, release = declared[name]
-            uniform = policy.sampler.uniform(key(index, used[name], COIN_STREAM), int(counts.max(initial=0)))
+            uniform = spec.sampler.uniform(key(index, used[name], COIN_STREAM), int(counts.max(initial=0)))
             inside = np.arange(uniform.shape[1])[None, :] < counts[:, None]
             # Rounded down to the 53 bits of the coins: a theorem on sampling at a rate covers smaller rates only.
             heads: NDArray[np.bool_] = uniform[inside] < np.floor(release.rate * 2.0**53) * 2.0**-53
@@ -240,13 +184,23 @@ def open_releaser(
     return _Door(), close  # type: ignore[return-value]
 
 
+def release_alone(
+    release: Release, value: Array, noise: Noise, bound: Amount, round_: int, sampler: Sampler, record: Record
+) -> Released:
+    """A release that is no part of a run, (1, size), by whoever holds all records; noise is scaled with the bound."""
+    value, alone = check_value(release, value, 1, 1.0, 1.0), np.zeros(1, dtype=np.int64)
+    record(ReleaseRecord(round_, release.name, alone, noise.scale(bound, round_), 1.0, 1.0))
+    key = Key(parties=alone, round=round_, release=0, repetition=0, stream=NOISE_STREAM)
+    return Released(noise.sample(value, bound, round_, key, sampler))
+
+
 def _price(
-    policy: ReleasePolicy, facts: PublicFacts, release: Release, largest: float, bound: float, share: float
+    spec: RunSpec, facts: PublicFacts, release: Release, largest: float, bound: float, share: float
 ) -> tuple[Amount, ReleaseRecord]:
     """The sensitivity that the noise of a use of the releaser is scaled with, and the entry that says so."""
-    sensitivity = policy.sensitivity(release, facts, largest) * bound / np.sqrt(share)
-    scale = policy.noise_for(release.name).scale(sensitivity, facts.round)
-    return sensitivity, ReleaseRecord(facts.round, release.name, facts.cohort, scale, bound, share)
+    sensitivity = spec.sensitivity(release, facts, largest) * bound / np.sqrt(share)
+    scale = spec.noise_for(release.name).scale(sensitivity, facts.round)
+    return sensitivity, ReleaseRecord(facts.round, release.name, facts.cohort, scale, bound, share, release.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +217,7 @@ class CompiledRelease:
 
 
 def prepare_compiled(
-    policy: ReleasePolicy, facts: PublicFacts, releases: Sequence[Release], *, largest: Mapping[str, float]
+    spec: RunSpec, facts: PublicFacts, releases: Sequence[Release], *, largest: Mapping[str, float]
 ) -> CompiledRelease:
     """What the releaser would do in a step that makes one release of one vector; refuses what a compiled step cannot
     do.
@@ -275,23 +229,23 @@ def prepare_compiled(
         or release.adaptive
         or release.parts
         or release.perturbs_objective
-        or not policy.mode.noise_on_messages
-        or policy.probe is not None
+        or not spec.mode.noise_on_messages
+        or spec.probe is not None
     ):
         raise UndeclaredReleaseError(
             f"Release {release.name!r}: a compiled step makes one plain release a round, under local trust; "
             "take the step through its releaser."
         )
-    _, entry = _price(policy, facts, release, largest[release.name], 1.0, 1.0)
+    _, entry = _price(spec, facts, release, largest[release.name], 1.0, 1.0)
     key = Key(parties=facts.cohort, round=facts.round, release=0, repetition=0, stream=NOISE_STREAM)
     return CompiledRelease(key, np.inf if release.clip is None else float(release.clip), entry)
 
 
-def check_value(release: Release, value: Array, facts: PublicFacts, bound: float, share: float) -> Array:
+def check_value(release: Release, value: Array, parties: int, bound: float, share: float) -> Array:
     """The value as it may enter the noise: of the declared shape, finite, clipped."""
-    if value.shape != (len(facts.cohort), release.size):
+    if value.shape != (parties, release.size):
         raise UndeclaredReleaseError(
-            f"release({release.name!r}): declared as {release.size} numbers for each of {len(facts.cohort)} parties, "
+            f"release({release.name!r}): declared as {release.size} numbers for each of {parties} parties, "
             f"got shape {value.shape}."
         )
     if not release.adaptive and bound != 1.0:
@@ -315,20 +269,20 @@ def clip(value: Array, bound: float, norm: int) -> Array:
 
 
 def open_sum(
-    policy: ReleasePolicy,
+    spec: RunSpec,
     facts: PublicFacts,
     contribution: SumTerm,
     *,
     largest: Mapping[str, float],
-    record: Callable[[ReleaseRecord], None],
+    record: Record,
 ) -> Array:
     """The sum of all contributions, (size,). Under a trusted curator this is where its noise is added."""
     release, bound, share = contribution.release, contribution.bound, contribution.share
     total: Array = contribution.value.sum(axis=0)
-    if not policy.mode.noise_at_hub:
+    if not spec.mode.noise_at_hub:
         return total
-    noise = policy.noise_for(release.name)
-    sensitivity, entry = _price(policy, facts, release, largest[release.name], bound, share)
+    noise = spec.noise_for(release.name)
+    sensitivity, entry = _price(spec, facts, release, largest[release.name], bound, share)
     record(entry)
     at = Key(
         parties=np.array([HUB], dtype=np.int64),
@@ -336,17 +290,17 @@ def open_sum(
         release=contribution.index,
         repetition=contribution.repetition,
     )
-    heard: Array = noise.sample(total[None, :], sensitivity, facts.round, at, policy.sampler)[0]
+    heard: Array = noise.sample(total[None, :], sensitivity, facts.round, at, spec.sampler)[0]
     return heard
 
 
-def silent_share(policy: ReleasePolicy, facts: PublicFacts, like: SumTerm, largest: Mapping[str, float]) -> Array:
+def silent_share(spec: RunSpec, facts: PublicFacts, like: SumTerm, largest: Mapping[str, float]) -> Array:
     """What parties that were not sampled add to a secure sum: zero plus their noise share, (parties, size).
 
     Without it the variance of the sum would tell how many were sampled.
     """
-    sensitivity = policy.sensitivity(like.release, facts, largest[like.release.name])
+    sensitivity = spec.sensitivity(like.release, facts, largest[like.release.name])
     at = Key(parties=facts.cohort, round=facts.round, release=like.index, repetition=like.repetition)
-    share = policy.noise_for(like.release.name).split(policy.shares)
+    share = spec.noise_for(like.release.name).split(spec.shares)
     zero = np.zeros((len(facts.cohort), like.release.size))
-    return share.sample(zero, sensitivity * like.bound / np.sqrt(like.share), facts.round, at, policy.sampler)
+    return share.sample(zero, sensitivity * like.bound / np.sqrt(like.share), facts.round, at, spec.sampler)

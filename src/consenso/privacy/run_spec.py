@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from consenso.errors import PreconditionError
+from consenso.arrays import Array, IntArray
+from consenso.errors import InputError, PreconditionError
 from consenso.graph_sum import Tree, add_mask_edges, spanning_tree
 from consenso.privacy.declarations import Declaration, Declarations, Declared
 from consenso.privacy.noise import GaussianNoise, Noise
 from consenso.privacy.observers import Observer, members
-from consenso.privacy.release import Release
-from consenso.privacy.releaser import ReleasePolicy
+from consenso.privacy.release import Amount, Release
+from consenso.privacy.samplers import Sampler
 from consenso.problem import Adjacency, Unit
 from consenso.public_facts import PublicFacts
 from consenso.schedules import Schedule
 from consenso.topology import Topology
+from consenso.trust import Trust, TrustMode, mode_of
 
 Trees = Literal["one", "each-round"]
 
 
+class Probe(Protocol):
+    """For the laws of `consenso.testing`: sees exact values, and every release is answered with noise alone.
+
+    A run with a probe learns nothing, which is what makes non-interference and sensitivities measurable.
+    """
+
+    def __call__(self, round_: int, release: Release, cohort: IntArray, value: Array, bound: float) -> None: ...
+
+
 @dataclass(frozen=True, kw_only=True)
-class RunSpec(ReleasePolicy):
+class RunSpec:
     """A run before it starts: how values leave, and who takes part in which round."""
 
+    noise: Mapping[str, Noise]
+    sampler: Sampler
+    trust: Trust
+    shares: int  # parties whose noise shares make up the whole noise of a secure or masked sum; 1 on a plain tree
+    equal_noise: bool  # one scale for all parties (that of the largest bound), instead of each its own
+    probe: Probe | None = None
     facts: PublicFacts  # of everyone, in round 0
     schedule: Schedule
     shape: Literal["hub", "peer"]
@@ -39,10 +56,26 @@ class RunSpec(ReleasePolicy):
     masks: Topology | None = None  # who shares masks with whom in a masked sum, where it was stated
     _computed: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    @property
-    def policy(self) -> ReleasePolicy:
-        """How values leave: what a releaser may see of the run."""
-        return self
+    @cached_property
+    def mode(self) -> TrustMode:
+        """What the trust means."""
+        return mode_of(self.trust)
+
+    def noise_for(self, name: str) -> Noise:
+        """The noise of a release."""
+        if name not in self.noise:
+            raise InputError(f"noise: there is none for release {name!r}; there is for {sorted(self.noise)}.")
+        return self.noise[name]
+
+    def sensitivity(self, release: Release, facts: PublicFacts, largest: float) -> Amount:
+        """The bound that the noise of a release is scaled with: that of the problem's own unit and adjacency.
+
+        `largest` is the largest over all parties. Noise on a sum always uses it: its scale must not tell who is in
+        the sum.
+        """
+        if self.equal_noise or release.at == "sum":
+            return largest
+        return release.bounds.at(facts.problem.unit, facts.problem.adjacency)
 
     @property
     def rounds(self) -> int:
@@ -123,7 +156,7 @@ def _stretches(spec: RunSpec, party: int, declaration: Declaration) -> Iterator[
     own = spec.facts.only(np.array([party], dtype=np.int64))
     first, before = 0, None
     for declared in spec.remember(declaration).over_rounds(own):
-        noises = [spec.policy.noise_for(release.name) for release in declared.releases]
+        noises = [spec.noise_for(release.name) for release in declared.releases]
         for round_ in _rounds_of_noise(noises, declared):
             now = declared.releases, tuple(noise.scale(1.0, round_) for noise in noises)
             if before is not None and now != before:
@@ -142,11 +175,16 @@ def _rounds_of_noise(noises: Sequence[Noise], declared: Declared) -> range:
 
 def largest_bounds(spec: RunSpec, declaration: Declaration, round_: int) -> dict[str, float]:
     """The largest bound of each release of a round over all parties, for the problem's own unit and adjacency."""
-    problem = spec.facts.problem
-    return {
-        release.name: float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
-        for release in spec.remember(declaration)(spec.representatives().at(round_))
-    }
+    kept = spec._computed.get(largest_bounds)
+    if kept is None or kept[0] != (declaration, round_):  # the steps of a round ask one after the other
+        problem = spec.facts.problem
+        found = {
+            release.name: float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
+            for release in spec.remember(declaration)(spec.representatives().at(round_))
+        }
+        kept = spec._computed[largest_bounds] = (declaration, round_), found
+    largest: dict[str, float] = kept[1]
+    return largest
 
 
 @dataclass(frozen=True)
@@ -165,7 +203,7 @@ class GaussianDraws:
 
 def gaussian_draws(spec: RunSpec, declaration: Declaration, name: str) -> GaussianDraws:
     """The smallest noise of a release and the largest errors of its sampler. Refuses noise that is not Gaussian."""
-    noise, sampler = spec.policy.noise_for(name), spec.policy.sampler
+    noise, sampler = spec.noise_for(name), spec.sampler
     if not isinstance(noise, GaussianNoise):
         raise PreconditionError(
             f"The theorem is about Gaussian noise, and {name!r} has {noise!r}; plan with GaussianNoise(multiplier=...)."
@@ -189,11 +227,11 @@ def gaussian_draws(spec: RunSpec, declaration: Declaration, name: str) -> Gaussi
 
 def _find_scales(spec: RunSpec, declaration: Declaration, name: str) -> Iterator[tuple[float, float, int]]:
     """Scale, sensitivity and size of every draw for a release, over the rounds and the kinds of parties."""
-    problem, everyone, noise = spec.facts.problem, spec.representatives(), spec.policy.noise_for(name)
+    problem, everyone, noise = spec.facts.problem, spec.representatives(), spec.noise_for(name)
     for declared in spec.remember(declaration).over_rounds(everyone):
         for release in (each for each in declared.releases if each.name == name):
             largest = float(np.max(release.bounds.at(problem.unit, problem.adjacency)))
-            sensitivity = np.atleast_1d(spec.policy.sensitivity(release, everyone, largest))
+            sensitivity = np.atleast_1d(spec.sensitivity(release, everyone, largest))
             for round_ in _rounds_of_noise([noise], declared):
                 scales = noise.scale(sensitivity, round_)
                 yield from zip(scales.tolist(), sensitivity.tolist(), [release.size] * len(scales), strict=True)

@@ -33,12 +33,12 @@ def pairs_section(run: RunFiles) -> str:
 
 def is_on_graph(plan: Plan) -> bool:
     """Whether parties see each other's messages, so that pairs of them matter."""
-    return plan.spec.topology is not None and (plan.spec.shape == "peer" or plan.spec.policy.mode.on_graph)
+    return plan.spec.topology is not None and (plan.spec.shape == "peer" or plan.spec.mode.on_graph)
 
 
 def reason_of(plan: Plan) -> str:
     """What the guarantee of a pair rests on."""
-    return plan.spec.policy.mode.pairs
+    return plan.spec.mode.pairs
 
 
 def pairs_table(costs: PairCosts) -> str:
@@ -68,7 +68,7 @@ def nearest_observer(costs: PairCosts, node: int) -> int:
 
 def _choose_observers(plan: Plan, costs: PairCosts) -> list[int]:
     """Whose view is drawn: everybody's, where views differ and nodes are few; else that of some."""
-    if not plan.spec.policy.mode.has_open_tree:
+    if not plan.spec.mode.has_open_tree:
         return [0]
     if len(costs.observers) <= DRAWN:
         return list(range(len(costs.observers)))

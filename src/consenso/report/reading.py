@@ -73,11 +73,11 @@ class RunFiles:
             largest = largest_bounds(spec, algorithm.releases, round_)
             facts = spec.representatives().at(round_)
             for release in spec.remember(algorithm.releases)(facts):
-                noise = spec.policy.noise_for(release.name)
+                noise = spec.noise_for(release.name)
                 bound = largest[release.name]
                 if isinstance(noise, NoNoise) or not math.isfinite(bound):
                     continue
-                sensitivity = spec.policy.sensitivity(release, facts, bound)
+                sensitivity = spec.sensitivity(release, facts, bound)
                 scale = float(np.max(noise.scale(sensitivity, round_)))
                 found.setdefault(release.name, []).append((round_ + 1, scale, bound))
         return [

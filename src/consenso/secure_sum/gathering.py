@@ -60,9 +60,9 @@ def secure_parts(
 def terms_of(plan: Plan) -> SumTerms:
     """The terms that a plan implies: its colluders are those who may be absent, by colluding or by dropping out."""
     spec = plan.spec
-    if not spec.policy.mode.has_secure_sum or spec.shape != "hub":
+    if not spec.mode.has_secure_sum or spec.shape != "hub":
         raise InputError(
-            f"secure sum: the plan has trust={spec.policy.trust!r} and shape {spec.shape!r}; it is for a hub "
+            f"secure sum: the plan has trust={spec.trust!r} and shape {spec.shape!r}; it is for a hub "
             "with trust='secure-sum'."
         )
     if not isinstance(spec.schedule, Everyone | PoissonSubset):

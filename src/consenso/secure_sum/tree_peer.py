@@ -68,7 +68,7 @@ class TreePeer:
         self.plan, self.index, self.disk = plan, party, disk
         self.neighbours = tuple(int(other) for other in spec.topology.neighbors(party))
         self._signatures, self._mutex = signatures, threading.RLock()
-        masked = spec.policy.mode.has_masks
+        masked = spec.mode.has_masks
         self._partners = tuple(int(other) for other in spec.mask_graph.neighbors(party)) if masked else ()
         run = hashlib.sha256(f"{fingerprint(plan)} {disk.run}".encode()).digest()
         contributor = EdgeContributor(plan, run, self._read_keys if masked else None)
@@ -332,9 +332,9 @@ def _total(round_: int) -> str:
 def check_tree(plan: Plan) -> None:
     """Refuse what peers cannot sum along a tree, before anything starts."""
     spec = plan.spec
-    if not spec.policy.mode.on_graph:
+    if not spec.mode.on_graph:
         raise InputError(
-            f"{type(plan.algorithm).__name__}: trust={spec.policy.trust!r} is not for sums on a graph; set trust to "
+            f"{type(plan.algorithm).__name__}: trust={spec.trust!r} is not for sums on a graph; set trust to "
             "'tree' or 'masked-sum'."
         )
     check(spec, plan.algorithm.releases)

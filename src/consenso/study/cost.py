@@ -95,7 +95,7 @@ def estimate_cost(plan: Plan, where: Where = "memory") -> CostEstimate:
     touched = rate * problem.records * problem.dim
     multiplications = rounds * touched * _passes(plan.algorithm) + _once(plan)
     drawn = rounds * _numbers_per_round(plan)
-    draw = SAFE_DRAW if setting.policy.sampler.private else SEEDED_DRAW
+    draw = SAFE_DRAW if setting.sampler.private else SEEDED_DRAW
     messages = rounds * rate * problem.parties * problem.dim
     seconds = START + rounds * ROUND + (multiplications + 4 * messages) / _speed() + drawn * draw
     rows = problem.records * problem.features
@@ -107,7 +107,7 @@ def estimate_cost(plan: Plan, where: Where = "memory") -> CostEstimate:
     else:
         held = BATCH_COPIES * min(BATCH_NUMBERS, rows) + 2 * problem.parties * problem.dim
         seconds += reading.passes * reading.size / DECODED
-    if "second moment" in setting.policy.noise:
+    if "second moment" in setting.noise:
         spoken += MESSAGE_COPIES * problem.features**2
     return CostEstimate(seconds=seconds, memory=NUMBER * (held + spoken), reading=reading)
 
@@ -120,11 +120,7 @@ def _passes(algorithm: Any) -> int:
 def _once(plan: Plan) -> float:
     """Multiplications of a second moment, where the algorithm releases one."""
     features = plan.problem.features
-    return (
-        float(plan.problem.records * features**2 + 10 * features**3)
-        if "second moment" in plan.spec.policy.noise
-        else 0.0
-    )
+    return float(plan.problem.records * features**2 + 10 * features**3) if "second moment" in plan.spec.noise else 0.0
 
 
 def _numbers_per_round(plan: Plan) -> float:
@@ -133,7 +129,7 @@ def _numbers_per_round(plan: Plan) -> float:
     rounds = {0, setting.rounds - 1}
     for round_ in rounds:
         for release in setting.remember(plan.algorithm.releases)(everyone.at(round_)):
-            speakers = 1 if release.at == "sum" and setting.policy.mode.noise_at_hub else setting.parties
+            speakers = 1 if release.at == "sum" and setting.mode.noise_at_hub else setting.parties
             total += release.size * max(1.0, setting.facts.rate * speakers)
     return total / len(rounds)
 

@@ -145,7 +145,7 @@ def _by_rules(study: Study, exact: float, simplest: float) -> float | None:
     plan = study.plan()
     if study.setting.algorithm is not None or plan.spec.shape != "hub":
         return None
-    trust = without_graph(plan.spec.policy.trust)
+    trust = without_graph(plan.spec.trust)
     target = study.privacy.target
     assert target is not None
     share = expected_excess(study.problem(), target, trust=trust, schedule=study.setting.schedule).share_lost

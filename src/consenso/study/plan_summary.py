@@ -118,7 +118,6 @@ def outlook(study: Study, *, on_cluster: bool = False) -> Outlook:
     """
     planned = study.planned
     made = planned.plan
-    policy = made.spec.policy
     return Outlook(
         study=study.digest,
         algorithm=type(made.algorithm).__name__,
@@ -127,9 +126,9 @@ def outlook(study: Study, *, on_cluster: bool = False) -> Outlook:
         parties=made.problem.parties,
         records=made.problem.records,
         features=made.problem.features,
-        trust=policy.trust,
-        sampler=policy.sampler.name,
-        simulation=not policy.sampler.private,
+        trust=made.trust,
+        sampler=made.sampler.name,
+        simulation=not made.sampler.private,
         observer=observer_of(study.privacy, study.setting, study.parties).key,
         delta=study.privacy.delta,
         noise=dict(made.spec.facts.noise),
@@ -188,7 +187,7 @@ def _price(made: Plan, step: float, slope: float) -> float:
     many = int(problem.sizes.max()) if problem.unit == "party" else 1
     sensitivity = many * slope * (2 if problem.adjacency == "replace-one" else 1)
     once = theory.price_of_sum(step=step, sensitivity=sensitivity, units=problem.records)
-    return once * (problem.parties if made.spec.policy.mode.noise_on_messages else 1)
+    return once * (problem.parties if made.spec.mode.noise_on_messages else 1)
 
 
 def _value_at_zero(problem: Problem) -> float:

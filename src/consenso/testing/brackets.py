@@ -179,10 +179,10 @@ def shrink(made: Plan) -> Plan:
         replace(made.problem, sizes=made.problem.sizes[:parties]),
         made.algorithm,
         rounds=rounds,
-        noise=dict(spec.policy.noise),
+        noise=dict(spec.noise),
         schedule=schedule,
-        trust=spec.policy.trust,
-        sampler=spec.policy.sampler,
+        trust=spec.trust,
+        sampler=spec.sampler,
         colluders=min(spec.colluders, max(0, parties - 2)),
     )
 

@@ -11,14 +11,12 @@ import numpy as np
 from consenso import registry
 from consenso.algorithms.shape import CompilesRounds, Example
 from consenso.engine.compiled import compile_rounds
-from consenso.engine.in_process import InProcessEngine, Progress
-from consenso.engine.run import coins_of
+from consenso.engine.in_process import InProcessRun
 from consenso.errors import InputError, PreconditionError
 from consenso.planning.plan import Plan
 from consenso.privacy.noise import GaussianNoise
 from consenso.problem import Problem
 from consenso.schedules import RandomWalk
-from consenso.shards import Shards
 from consenso.testing.plans import plan_example, shards_of
 
 PARTIES = 7
@@ -62,10 +60,13 @@ def make_examples(family: str) -> Iterator[Any]:
 
 def _check(made: Plan, single: Example) -> None:
     shards, who = shards_of(single), f"{made.spec.facts.problem.loss!r}, {made.spec.facts.problem.regularizer!r}"
-    compiled = compile_rounds(made.algorithm, made.spec, shards)
+    compiled = compile_rounds(made, shards)
     if compiled.walk is None and compiled.cohort is None:
         return
-    fast, plain = (_run(made, shards, engine) for engine in (InProcessEngine(), InProcessEngine(plain=True)))
+    fast, plain = InProcessRun(made, shards), InProcessRun(made, shards, plain=True)
+    for each in (fast, plain):
+        for _ in each.rounds():
+            pass
     for name in ("hub", "state"):
         for key, value in vars(getattr(plain, name)).items():
             got = getattr(getattr(fast, name), key)
@@ -74,10 +75,3 @@ def _check(made: Plan, single: Example) -> None:
     for mine, other in zip(fast.entries, plain.entries, strict=True):
         assert (mine.round, mine.name) == (other.round, other.name), who
         np.testing.assert_array_equal(np.asarray(mine.scale), np.asarray(other.scale), err_msg=who)
-
-
-def _run(made: Plan, shards: Shards, engine: InProcessEngine) -> Progress:
-    progress = engine.start(made.algorithm, made.spec, shards)
-    for _ in engine.rounds(made.algorithm, made.spec, shards, progress, coins_of(made, progress)):
-        pass
-    return progress

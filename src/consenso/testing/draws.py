@@ -13,7 +13,7 @@ from consenso.algorithms.shape import Example
 from consenso.arrays import Array
 from consenso.planning.plan import Plan
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, Noise, NoNoise
-from consenso.privacy.releaser import PendingSums, SumToken, open_releaser, open_sum
+from consenso.privacy.releaser import SumTerm, open_releaser, open_sum
 from consenso.privacy.run_spec import largest_bounds
 from consenso.privacy.samplers import Seeded
 from consenso.testing.plans import plan_example, silent
@@ -48,20 +48,16 @@ def _answers(made: Plan, example: Example) -> Iterator[tuple[str, Noise, Array, 
     spec, facts = made.spec, made.spec.facts.at(0)
     largest = largest_bounds(spec, made.algorithm.releases, 0)
     entries: list[Any] = []
-    pending = PendingSums()
-    releaser, _ = open_releaser(
-        spec.policy, facts, made.algorithm.releases(facts), largest=largest, pending=pending, record=entries.append
-    )
+    releaser, _ = open_releaser(spec, facts, made.algorithm.releases(facts), largest=largest, record=entries.append)
     for release in made.algorithm.releases(facts):
         if release.perturbs_objective:
             drawn: Any = releaser.perturb(release.name, lambda noise: noise)
         else:
             drawn = releaser(release.name, np.zeros((len(facts.cohort), release.size)))
-        if isinstance(drawn, SumToken):
-            shares = pending.take(drawn)
-            drawn = open_sum(spec.policy, facts, shares, largest=largest, record=entries.append)[None, :]
-            if spec.policy.mode.sums_in_steps:
+        if isinstance(drawn, SumTerm):
+            drawn = open_sum(spec, facts, drawn, largest=largest, record=entries.append)[None, :]
+            if spec.mode.sums_in_steps:
                 # n shares of V/(n - c - 1) each make up a little more than the recorded V.
-                drawn = drawn * np.sqrt(spec.policy.shares / spec.parties)
+                drawn = drawn * np.sqrt(spec.shares / spec.parties)
         scale = np.broadcast_to(entries[-1].scale, (len(drawn),))[:, None]
-        yield release.name, spec.policy.noise_for(release.name), drawn, scale
+        yield release.name, spec.noise_for(release.name), drawn, scale

@@ -12,7 +12,7 @@ import numpy as np
 
 from consenso.algorithms.shape import Example
 from consenso.planning.plan import Plan
-from consenso.privacy.releaser import SumToken
+from consenso.privacy.releaser import SumTerm
 from consenso.shards import Shards
 from consenso.testing.plans import (
     ADJACENCIES,
@@ -85,7 +85,7 @@ def messages_are_releases(example: Example) -> None:
     for made in settings_of(example):
         spec, algorithm = made.spec, made.algorithm
         declared = [r for round_ in range(spec.rounds) for r in algorithm.releases(spec.facts.at(round_))]
-        if spec.shape == "peer" or spec.policy.mode.noise_on_messages or any(r.at == "party" for r in declared):
+        if spec.shape == "peer" or spec.mode.noise_on_messages or any(r.at == "party" for r in declared):
             continue
         execute(replace(made, algorithm=_spy_on(algorithm)), shards_of(example))
 
@@ -97,7 +97,7 @@ def _spy_on(algorithm: Any) -> Any:
     def local(self: Any, *arguments: Any) -> Any:
         state, up = kind.local(self, *arguments)
         for each in dataclasses.fields(up):
-            assert isinstance(getattr(up, each.name), SumToken), f"field {each.name!r} of a message is not a release"
+            assert isinstance(getattr(up, each.name), SumTerm), f"field {each.name!r} of a message is not a release"
         return state, up
 
     spy: Any = object.__new__(type(kind.__name__, (kind,), {"local": local}))

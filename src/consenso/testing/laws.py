@@ -94,8 +94,8 @@ def ledger_equals_plan(example: Example) -> None:
             facts = everyone.only(entry.cohort).at(entry.round)
             (release,) = (r for r in made.algorithm.releases(facts) if r.name == entry.name)
             largest = largest_bounds(spec, made.algorithm.releases, entry.round)[entry.name]
-            sensitivity = spec.policy.sensitivity(release, facts, largest) * entry.bound / np.sqrt(entry.share)
-            scale = spec.policy.noise_for(entry.name).scale(sensitivity, entry.round)
+            sensitivity = spec.sensitivity(release, facts, largest) * entry.bound / np.sqrt(entry.share)
+            scale = spec.noise_for(entry.name).scale(sensitivity, entry.round)
             np.testing.assert_array_equal(
                 np.asarray(entry.scale), np.asarray(scale), err_msg=f"scale of {entry.name!r}"
             )

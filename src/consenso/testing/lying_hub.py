@@ -18,11 +18,11 @@ import numpy as np
 
 from consenso.algorithms.shape import Example, HubAlgorithm
 from consenso.arrays import Array, IntArray
+from consenso.engine.release_records import Spent
 from consenso.engine.round import Neighbourhood
 from consenso.errors import ConsensoError, MessageError
 from consenso.federation.message_schemas import spread_messages
 from consenso.federation.ranges import check_numbers, cut_numbers, largest_number
-from consenso.federation.round_log import Spent
 from consenso.federation.single_party_step import SinglePartyStep
 from consenso.planning.plan import Plan
 from consenso.privacy.release import Release

@@ -12,8 +12,7 @@ from consenso.algorithms.shape import Example
 from consenso.arrays import Array, IntArray
 from consenso.conventions import ADJACENCIES as ADJACENCIES
 from consenso.conventions import UNITS as UNITS
-from consenso.engine.in_process import InProcessEngine, Progress
-from consenso.engine.run import coins_of, get_model
+from consenso.engine.in_process import InProcessRun
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.noise import Noise, ScaledNoise
 from consenso.privacy.release import Release
@@ -47,20 +46,17 @@ def settings_of(example: Example) -> Iterator[Plan]:
 
 def execute(
     made: Plan, shards: Shards, *, one_by_one: bool = False, watch: Callable[[int, Any, Any], None] | None = None
-) -> tuple[Array, Progress]:
-    """Run a plan to its end; the model and all that the run leaves behind."""
-    engine = InProcessEngine(one_by_one=one_by_one)
-    progress = engine.start(made.algorithm, made.spec, shards)
-    for _ in engine.rounds(
-        made.algorithm, made.spec, shards, progress, coins_of(made, progress), watch or (lambda *seen: None)
-    ):
+) -> tuple[Array, InProcessRun]:
+    """Run a plan to its end, without the compiled walks; the model and all that the run leaves behind."""
+    run = InProcessRun(made, shards, one_by_one=one_by_one, watch=watch or (lambda *seen: None))
+    for _ in run.rounds():
         pass
-    return get_model(made, progress), progress
+    return run.model, run
 
 
 def plan_with_noise_scaled(made: Plan, factor: float) -> Plan:
     """The same plan with every noise multiplier scaled."""
-    noise = {name: _scale(each, factor) for name, each in made.spec.policy.noise.items()}
+    noise = {name: _scale(each, factor) for name, each in made.spec.noise.items()}
     return replace(made, noise=noise)
 
 

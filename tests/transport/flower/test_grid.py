@@ -144,7 +144,7 @@ def of_example(name: str, **changes: Any) -> Plan:
 # Three rounds have all that a message can be, and parties are built anew for each; some algorithms need more.
 ROUNDS = {"PreconditionedFixedPoint": PreconditionedFixedPoint.example().rounds, "ObjectivePerturbation": 1}
 PLANS = [
-    pytest.param(made, id=f"{name}-{type(made.spec.schedule).__name__}-{made.spec.policy.trust}")
+    pytest.param(made, id=f"{name}-{type(made.spec.schedule).__name__}-{made.spec.trust}")
     for name, definition in discover().items()
     for made in settings_of(replace(definition.example(), rounds=ROUNDS.get(name, 3)))
 ]
@@ -158,7 +158,7 @@ def some_of(params: list[Any]) -> list[Any]:
     kept, seen = [], set()
     for each in params:
         spec = each.values[0].spec
-        new = {type(each.values[0].algorithm), (type(spec.schedule), spec.policy.trust)} - seen
+        new = {type(each.values[0].algorithm), (type(spec.schedule), spec.trust)} - seen
         kept += [each] if new else []
         seen |= new
     return kept

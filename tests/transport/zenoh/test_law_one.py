@@ -19,7 +19,7 @@ from consenso.topology import Topology
 
 STAR, GRAPH, FLOWER = ENGINES
 PLANS = [
-    pytest.param(made, id=f"{name}-{type(made.spec.schedule).__name__}-{made.spec.policy.trust}")
+    pytest.param(made, id=f"{name}-{type(made.spec.schedule).__name__}-{made.spec.trust}")
     for name, definition in discover().items()
     for made in settings_of(definition.example())
 ]
@@ -36,14 +36,14 @@ def test_what_an_engine_cannot_run_is_refused_before_anything_starts(made):
     assert reasons[STAR] == reasons[FLOWER]  # they run the same hub and the same parties
     assert [reasons[STAR], reasons[GRAPH]].count(None) == (0 if _nobody_runs(made) else 1)
     for reason in filter(None, reasons.values()):
-        named = type(made.algorithm).__name__ in reason or (made.spec.policy.trust == "secure-sum")
+        named = type(made.algorithm).__name__ in reason or (made.spec.trust == "secure-sum")
         assert named
         assert ";" in reason
 
 
 def _nobody_runs(made) -> bool:
     """A curator alone has nobody to send to, a walk has no curator and no sum, a masked sum must hide its sample."""
-    trust, schedule = made.spec.policy.trust, made.spec.schedule
+    trust, schedule = made.spec.trust, made.spec.schedule
     if isinstance(schedule, RandomWalk):
         return trust != "local"
     return (trust == "curator" and made.spec.parties == 1) or (

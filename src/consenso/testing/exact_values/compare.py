@@ -130,7 +130,7 @@ def observers_of(plan: Plan, attacked: int) -> list[Observer]:
     outside = [observer for observer in plan.observers() if not members(observer)]
     if only_places_matter(plan.spec.schedule, plan.spec.parties):
         return outside
-    on_graph = plan.spec.policy.mode.on_graph  # where every node is another observer
+    on_graph = plan.spec.mode.on_graph  # where every node is another observer
     inside: list[Observer] = [Peer(party=party) for party in (others if on_graph else others[:1])]
     if len(others) > 1:
         inside.append(Coalition(parties=tuple(others[:2])))

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.engine.in_process import InProcessEngine
-from consenso.engine.run import coins_of, get_model
-from consenso.engine.step import RoundContext
+from consenso.engine.in_process import InProcessRun
 from consenso.engine.sums import RoundSum
 from consenso.planning.plan import Plan
 from consenso.privacy.graph_views import find_coalition
 from consenso.privacy.observers import Eavesdropper, Observer, Public, Server, members
-from consenso.privacy.releaser import SumToken
+from consenso.privacy.releaser import Record, SumTerm
 from consenso.privacy.run_spec import PrivacyQuery
+from consenso.public_facts import PublicFacts
 from consenso.shards import Shards
 
 Active = tuple[frozenset[int], ...]  # who took part, by round
@@ -68,19 +67,19 @@ def observe(plan: Plan, shards: Shards) -> Observed:
     log: list[Seen] = plan.algorithm.log
     log.clear()
     active: list[frozenset[int]] = []
-    on_tree = plan.spec.policy.mode.has_open_tree
-    engine = InProcessEngine(make_sum=partial(_LinkSums, log)) if on_tree else InProcessEngine()
-    progress = engine.start(plan.algorithm, plan.spec, shards)
+    on_tree = plan.spec.mode.has_open_tree
 
     def watch(round_: int, total: Any, hub: Any) -> None:
         everyone = range(plan.spec.parties)
-        active.append(frozenset(everyone if progress.previous is None else map(int, progress.previous)))
+        active.append(frozenset(everyone if run.previous is None else map(int, run.previous)))
         if hub is not None:
             log.extend(Seen("total", round_, -1, value) for value in _numbers(total))
 
-    for _ in engine.rounds(plan.algorithm, plan.spec, shards, progress, coins_of(plan, progress), watch):
+    linked: dict[str, Any] = {"make_sum": partial(_LinkSums, log)} if on_tree else {}
+    run = InProcessRun(plan, shards, watch=watch, **linked)
+    for _ in run.rounds():
         pass
-    log.append(Seen("model", progress.round, -1, np.ravel(get_model(plan, progress))))
+    log.append(Seen("model", run.round, -1, np.ravel(run.model)))
     # Where nobody was sampled the engine lets party 0 take a step that is not sent.
     sent = [seen for seen in log if seen.kind != "up" or seen.party in active[seen.round]]
     return Observed(tuple(sent), tuple(active))
@@ -89,8 +88,8 @@ def observe(plan: Plan, shards: Shards) -> Observed:
 class _LinkSums(RoundSum):
     """The sum of a round, writing down what each node of a tree sends to its parent."""
 
-    def __init__(self, log: list[Seen], context: RoundContext) -> None:
-        super().__init__(context, on_grid=True)
+    def __init__(self, log: list[Seen], plan: Plan, facts: PublicFacts, record: Record) -> None:
+        super().__init__(plan, facts, record, on_grid=True)
         self._log, self._rows = log, dict[str, dict[int, Array]]()
 
     def add_row_values(self, name: str, values: Array, cohort: IntArray, weight: float = 1.0) -> None:
@@ -101,8 +100,8 @@ class _LinkSums(RoundSum):
 
     def open(self) -> Any:
         """The total, once every link is written down."""
-        round_ = self.context.facts.round
-        tree = self.context.spec.tree(round_)
+        round_ = self.facts.round
+        tree = self.plan.tree(round_)
         for rows in self._rows.values():
             for node in tree.upwards[:-1]:
                 rows[tree.parents[node]] = rows[tree.parents[node]] + rows[node]
@@ -119,13 +118,13 @@ def _record(algorithm: Any) -> Any:
 
 @cache
 def _make_recording_class(kind: Any) -> Any:
-    """A subclass that notes in `log` what passes. SumToken messages have no value."""
+    """A subclass that notes in `log` what passes. Parts of sums have no value yet."""
 
     def local(self: Any, facts: Any, *rest: Any) -> Any:
         state, up = kind.local(self, facts, *rest)
         for each in dataclasses.fields(up):
             value = getattr(up, each.name)
-            if not isinstance(value, SumToken):
+            if not isinstance(value, SumTerm):
                 rows = zip(facts.cohort, value, strict=True)
                 self.log.extend(Seen("up", facts.round, int(party), np.array(row).ravel()) for party, row in rows)
         return state, up
@@ -144,7 +143,7 @@ def _numbers(message: Any) -> list[Array]:
 
 
 def _sees(plan: Plan, observer: Observer, inside: frozenset[int], seen: Seen, active: Active) -> bool:
-    trust = plan.spec.policy.mode
+    trust = plan.spec.mode
     if seen.kind == "link":
         # Planned colluders tell whoever looks what is on their own links, the public, too.
         ends = {seen.party, plan.spec.tree(seen.round).parents[seen.party]}
@@ -170,7 +169,7 @@ def known_coins(plan: Plan, observer: Observer, active: Active) -> Hashable:
     were), its own rounds for a party, nothing for the public.
     """
     if observer.reads_messages:
-        return len(active) if plan.spec.policy.mode.sums_in_steps else active
+        return len(active) if plan.spec.mode.sums_in_steps else active
     insiders = members(observer)
     return tuple((round_, insiders & there) for round_, there in enumerate(active) if insiders & there)
 
@@ -180,7 +179,7 @@ def noise_owners_known(plan: Plan, observer: Observer, attacked: int) -> frozens
 
     On a graph the planned colluders are with every observer.
     """
-    if plan.spec.policy.mode.on_graph:
+    if plan.spec.mode.on_graph:
         unit, adjacency = plan.problem.unit, plan.problem.adjacency
         query = PrivacyQuery(observer=observer, unit=unit, adjacency=adjacency, party=attacked)
         return find_coalition(plan.spec, query, 0)
