@@ -66,11 +66,11 @@ def measure_all(table: Development, seeds: int) -> dict[str, list[float]]:
 
 
 def collect(names: list[str], seeds: int, path: Path) -> dict[str, dict[str, list[float]]]:
-    """What was measured, by set; sets of earlier runs with as many seeds are taken from the file."""
+    """What was measured, by set; sets of earlier runs with as many seeds or more are taken from the file."""
     done: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     path.parent.mkdir(parents=True, exist_ok=True)
     for name in names:
-        if name in done and len(done[name][FOUND]) == seeds:
+        if name in done and len(done[name][FOUND]) >= seeds:
             continue
         done[name] = measure_all(SETS[name](), seeds)
         path.write_text(json.dumps(done, indent=0))
@@ -85,16 +85,17 @@ def describe(name: str, fits: dict[str, list[float]]) -> tuple[str, float]:
     found, public = np.array(fits[FOUND]) - exact, np.array(fits[best][:seeds]) - exact
     ratio = float(found.mean() / public.mean()) if public.mean() > 0 else math.nan
     cells = [f"{part.mean():.3g} +- {part.std(ddof=1) / math.sqrt(seeds):.1g}" for part in (found, public)]
-    shown = "-" if math.isnan(ratio) else "below 0.01" if ratio < 0.01 else f"{ratio:.2f}"
+    spread = math.hypot(*(float(part.std(ddof=1) / math.sqrt(seeds) / part.mean()) for part in (found, public)))
+    shown = "-" if math.isnan(ratio) else "below 0.01" if ratio < 0.01 else f"{ratio:.2f} +- {ratio * spread:.2f}"
     rows, columns = fits["shape"]
-    return f"| {name}, {rows:.0f} x {columns:.0f} | {cells[0]} | {cells[1]} ({best}) | {shown} |", ratio
+    return f"| {name}, {rows:.0f} x {columns:.0f} | {seeds} | {cells[0]} | {cells[1]} ({best}) | {shown} |", ratio
 
 
 def tabulate(names: list[str], done: dict[str, dict[str, list[float]]]) -> list[str]:
     """The table, and a sentence that counts."""
     lines = [
-        "| table | bounds that are found | best public bound (its quantile) | ratio |",
-        "| --- | --- | --- | --- |",
+        "| table | seeds | bounds that are found | best public bound (its quantile) | ratio |",
+        "| --- | --- | --- | --- | --- |",
     ]
     told = [describe(name, done[name]) for name in names]
     ratios = [ratio for _, ratio in told if not math.isnan(ratio)]

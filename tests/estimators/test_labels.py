@@ -36,10 +36,12 @@ def made(**rest):
         (np.where(SCORES > 0, 1.0, -1.0), [-1.0, 1.0]),
         ((SCORES > 3.5).astype(int), [0, 1]),  # twenty records of the rare class
         (np.where(SCORES > -2.3, 1, -1), [-1, 1]),
+        (np.where(SCORES > 3.5, "Yes", "No"), ["No", "Yes"]),
+        (np.where(SCORES > 3.5, "positive", "negative").astype(object), ["negative", "positive"]),
         (THREE, ["a", "b", "c"]),
         (np.digitize(SCORES, [-1.0, 1.0]) + 4, [4, 5, 6]),
     ],
-    ids=["truth values", "0 and 1", "-1 and 1", "rare", "rare -1", "texts", "numbers"],
+    ids=["truth values", "0 and 1", "-1 and 1", "rare", "rare -1", "rare yes", "rare positive", "texts", "numbers"],
 )
 def test_a_raw_table_needs_no_list_of_labels(labels, expected) -> None:
     model = made().fit(X, labels)

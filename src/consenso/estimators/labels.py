@@ -1,12 +1,12 @@
 """Which labels there are: public where the type says so or they were declared, else released (docs/privacy.md#labels).
 
     truth values     False and True, by their type
-    whole numbers    -1, 0 and 1 are public candidates: only their noisy numbers of records are released
+    public pairs     0 and 1, -1 and 1, "no" and "yes", ...: only noisy numbers of their records are released
     all others       a label is told if its noisy number of records is above a level that a label of one unit alone
                      passes with a probability of `Earlier.tells`
 
-Numbers that all look like 0 and 1, or like -1 and 1, are taken for the two: a rare class is not lost in noise. Records
-whose label is not told count as records of the most frequent class.
+Where only one label is told, and it is of a public pair, both of the pair are classes: a rare class is not lost in
+noise. Records whose label is not told count as records of the most frequent class.
 """
 
 from __future__ import annotations
@@ -31,8 +31,16 @@ LABELS_SHARE = 0.05
 TELLS_SHARE = 0.01
 # More labels than any table has rows. A smaller limit would have to be checked, and whether labels pass it is private.
 MOST_LABELS = 2**31
-# What a candidate has to be clear of, in standard deviations: chance alone passes that once in 700 times.
-CLEAR = 3.0
+# Labels that everybody can think of, by two: numbers, and texts.
+NUMBERS: tuple[tuple[Any, Any], ...] = ((0, 1), (-1, 1))
+_WORDS = (("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"), ("negative", "positive"), ("neg", "pos"))
+TEXTS = (
+    *((write(one), write(other)) for one, other in _WORDS for write in (str.lower, str.capitalize, str.upper)),
+    ("0", "1"),
+    ("-1", "1"),
+)
+# How often chance alone tells a candidate that no record has.
+FALSE_ALARM = 1 / 250
 # The tail of a discrete law is that of the continuous one a step of its grid further in, which is far less than this.
 _ROOM = 1e-3
 _NAME = "numbers of records of labels"
@@ -99,8 +107,9 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
     """
     terms = stages.terms
     seen, codes = np.unique(y, return_inverse=True)
-    candidates = [] if y.dtype.kind not in "iuf" else [v for v in (-1, 0, 1) if v >= 0 or y.dtype.kind != "u"]
-    names = np.union1d(seen, np.array(candidates, dtype=seen.dtype)) if candidates else seen
+    pairs = _public_pairs(seen)
+    candidates = np.unique(pairs)
+    names = np.union1d(seen, candidates)
     place = np.searchsorted(names, seen)[codes.reshape(-1)]
     counts = np.bincount(place, own, minlength=len(names)).astype(np.float64)
     planned = stages.plan(
@@ -114,9 +123,10 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
     noisy = stages.release(planned, 0, counts)
     scale = planned.scale(terms.adjacency)
     is_candidate = np.isin(names, candidates)
-    level = np.where(is_candidate, CLEAR * scale, telling_count(scale, terms.tells, terms.rows_per_unit))
+    clear = -float(special.ndtri(FALSE_ALARM / len(candidates))) * scale
+    level = np.where(is_candidate, clear, telling_count(scale, terms.tells, terms.rows_per_unit))
     told = noisy > level
-    classes = _forget_lengths(_complete(names, noisy, told, candidates))
+    classes = _forget_lengths(_complete(names, noisy, told, pairs))
     if len(classes) < 2:
         raise InputError(
             f"{terms.owner}.fit(y=...): fewer than two labels have so many records, about {level.max():.0f} each, that "
@@ -145,16 +155,24 @@ def telling_count(scale: float, tells: float, most: int) -> float:
     return 1.0 + scale * (_ROOM - float(special.ndtri(tells / most)))
 
 
-def _complete(names: NDArray[Any], noisy: Array, told: NDArray[np.bool_], candidates: list[int]) -> NDArray[Any]:
-    """The labels that were told; 0 and 1, or -1 and 1, where no other is."""
+def _public_pairs(seen: NDArray[Any]) -> NDArray[Any]:
+    """The pairs of labels that everybody can think of, in the type of the labels, (pairs, 2)."""
+    kind = seen.dtype.kind
+    if kind in "iuf":
+        return np.array([pair for pair in NUMBERS if kind != "u" or min(pair) >= 0], dtype=seen.dtype)
+    return np.array(TEXTS) if kind == "U" else np.array(TEXTS, dtype=seen.dtype)
+
+
+def _complete(names: NDArray[Any], noisy: Array, told: NDArray[np.bool_], pairs: NDArray[Any]) -> NDArray[Any]:
+    """The labels that were told; both of a public pair where only one of it is.
+
+    Where no number is told they are the most frequent candidate and its partner; texts may be any.
+    """
     found = names[told]
-    if not candidates or len(found) > 1 or not np.isin(found, candidates).all():
+    counts = dict(zip(names.tolist(), noisy.tolist(), strict=True))
+    if not len(found) and pairs.dtype.kind in "iuf":
+        found = np.array([max(pairs.ravel(), key=lambda one: counts[one])])
+    if len(found) != 1 or found[0] not in pairs:
         return found
-    if not len(found):
-        found = names[[int(np.argmax(np.where(np.isin(names, candidates), noisy, -np.inf)))]]
-    if found[0] == 1:
-        rest = np.array([value for value in candidates if value != 1], dtype=names.dtype)
-        other = rest[int(np.argmax([noisy[names == value][0] for value in rest]))]
-    else:
-        other = names.dtype.type(1)
-    return np.unique(np.array([found[0], other], dtype=names.dtype))
+    others = [other for pair in pairs.tolist() if found[0] in pair for other in pair if other != found[0]]
+    return np.unique(np.array([found[0], max(others, key=lambda one: counts[one])], dtype=names.dtype))
