@@ -109,6 +109,15 @@ def test_a_rare_text_is_not_told_and_its_records_count_with_the_most_frequent() 
     assert "ill" not in str(caught.value)
 
 
+def test_an_error_does_not_say_whether_labels_are_of_a_public_pair() -> None:
+    said = set()
+    for label in ("no", "z secret"):
+        with pytest.raises(InputError, match="fewer than two labels") as caught:
+            made().fit(X[:6], np.array([label] * 6))
+        said.add(str(caught.value))
+    assert len(said) == 1
+
+
 def test_how_many_labels_there_are_decides_nothing() -> None:
     common = np.where(SCORES > 0, "ill", "well").astype(object)
     for rare in (999, 1000, 1001, 2000):

@@ -124,12 +124,12 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
     scale = planned.scale(terms.adjacency)
     is_candidate = np.isin(names, candidates)
     clear = -float(special.ndtri(FALSE_ALARM / len(candidates))) * scale
-    level = np.where(is_candidate, clear, telling_count(scale, terms.tells, terms.rows_per_unit))
-    told = noisy > level
+    enough = telling_count(scale, terms.tells, terms.rows_per_unit)
+    told = noisy > np.where(is_candidate, clear, enough)
     classes = _forget_lengths(_complete(names, noisy, told, pairs))
     if len(classes) < 2:
         raise InputError(
-            f"{terms.owner}.fit(y=...): fewer than two labels have so many records, about {level.max():.0f} each, that "
+            f"{terms.owner}.fit(y=...): fewer than two labels have so many records, about {enough:.0f} each, that "
             "they can be told within this budget, which is spent; pass classes=[...], all labels there can be, or take "
             "a regressor if these are measurements."
         )
