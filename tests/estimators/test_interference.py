@@ -116,3 +116,42 @@ def test_a_planted_leak_is_seen(nothing_but_noise, monkeypatch) -> None:
     count_shortened = learning.count_shortened
     monkeypatch.setattr(learning, "count_shortened", count)
     assert "_shortened" in differ("PrivateLogisticRegression", "public bounds")
+
+
+def _scale(X, positive):
+    return consenso.PrivateScaler(epsilon=1.0, random_state=SEED).fit(X)
+
+
+def _bound(X, positive):
+    return consenso.private_bounds(X, X[:, 0], epsilon=1.0, random_state=SEED)
+
+
+def _tell(X, positive):
+    wards = np.where(positive, "north", "a ward that few know" if X[0, 0] > 10 else "south")
+    return consenso.private_categories({"ward": wards}, epsilon=1.0, random_state=SEED)
+
+
+def _search(X, positive):
+    model = consenso.PrivateLogisticRegression(classes=[False, True])
+    grid = {"alpha": [1e-3, 1.0], "row_bound": [None, 2.0]}
+    return consenso.PrivateSearchCV(model, grid, epsilon=1.0, draws=3, random_state=SEED).fit(X, positive)
+
+
+# What tells clones apart, and what holds it.
+_WITH_LINEAGE = ("_lineage", "estimator", "best_estimator_")
+
+
+@pytest.mark.parametrize("release", [_scale, _bound, _tell, _search])
+def test_given_the_releases_what_stands_by_itself_does_not_depend_on_its_table(release, nothing_but_noise) -> None:
+    shown = []
+    for world in (0, 1):
+        X, positive, _ = table(world, grows=False, users=False)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = release(X, positive)
+        card = found.card if hasattr(found, "card") else found.card_
+        kept = {name: pickle.dumps(value) for name, value in vars(found).items() if name not in _WITH_LINEAGE}
+        kept |= {"card": json.dumps(card.to_json()), "warnings": str([str(each.message) for each in told])}
+        shown.append(kept | {"best": str(show(found.best_estimator_)) if release is _search else ""})
+    assert shown[0].keys() == shown[1].keys()
+    assert [part for part in shown[0] if shown[0][part] != shown[1][part]] == []

@@ -10,7 +10,7 @@ import typer
 
 from consenso.cli.cluster import Engine, EngineOption
 from consenso.cli.completing import complete_studies
-from consenso.cli.reading import EpsilonOption, count_parties, read_study
+from consenso.cli.reading import EpsilonOption, count_parties, count_units, read_study
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,7 +84,11 @@ def _facts(found: Outlook) -> list[tuple[str, str]]:
     rows = [
         ("why", found.reason),
         ("rounds paid for", f"{found.rounds}"),
-        ("data", f"{found.records} records of {count_parties(found.parties)}, {found.features} features"),
+        (
+            "data",
+            f"{count_units(found.records, found.card.data['unit'])} of {count_parties(found.parties)}, "
+            f"{found.features} features",
+        ),
         ("trust", f"{found.trust}; the budget is for: {found.observer}"),
         ("promise", cost_text(found.epsilon, found.delta)),
         ("noise", "; ".join(f"{name}: {number_text(scale)}" for name, scale in found.noise.items()) or "none"),

@@ -71,6 +71,11 @@ def count_parties(number: int) -> str:
     return "1 party" if number == 1 else f"{number} parties"
 
 
+def count_units(number: int, unit: str) -> str:
+    """How many records there are, or people, where these are what is counted."""
+    return f"{number} {'people' if unit == 'person' else 'records'}"
+
+
 def read_numbers(text: str) -> list[float]:
     """Budgets as they are written after --epsilon: 0.5,1,3."""
     try:

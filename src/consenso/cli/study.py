@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from consenso.cli.completing import complete_data_sets, complete_studies
-from consenso.cli.reading import count_parties, read_study
+from consenso.cli.reading import count_parties, count_units, read_study
 from consenso.conventions import default_delta
 from consenso.errors import InputError
 from consenso.registry import nearest
@@ -59,7 +59,7 @@ def check(
     else:
         typer.echo(f"{file}: a sound study, {facts['digest'][:16]}")
         typer.echo(
-            f"  {facts['setting']}, {count_parties(facts['parties'])}, {facts['records']} records, "
+            f"  {facts['setting']}, {count_parties(facts['parties'])}, {count_units(facts['records'], facts['unit'])}, "
             f"{facts['features']} features"
         )
         typer.echo(f"  {facts['algorithm']}, {facts['rounds']} rounds; see consenso plan {file}")
@@ -77,6 +77,7 @@ def _facts(study: Study) -> dict[str, Any]:
         "setting": study.setting.kind,
         "parties": plan.problem.parties,
         "records": plan.problem.records,
+        "unit": plan.problem.unit,
         "features": plan.problem.features,
         "algorithm": type(plan.algorithm).__name__,
         "reason": study.planned.reason,

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from consenso.arrays import Array
 from consenso.errors import InputError, name_row
 from consenso.estimators.privacy_params import PrivacyParams, is_number
+from consenso.estimators.reading import say_more
 from consenso.estimators.stages import Stages
 from consenso.shards.cluster import sum_batches
 from consenso.shards.stored import RowBatch, RowBatches
@@ -99,7 +100,8 @@ def read_weights(
     long = np.flatnonzero(found > bound)
     if len(long):
         raise InputError(
-            f"{owner}.fit(sample_weight=...): {name_row(long[0])} has a weight above weight_bound={weight_bound:g}; "
+            f"{owner}.fit(sample_weight=...): {name_row(long[0])}{say_more(len(long))} has a weight above "
+            f"weight_bound={weight_bound:g}; "
             "declare the largest weight that there can be, from public knowledge, or divide the weights."
         )
     return replace(terms, weight_bound=_ABOVE_ONE if bound == 1.0 else bound), found
@@ -119,7 +121,8 @@ def _read_weights(owner: str, given: Any, count: int) -> Array:
     wrong = np.flatnonzero(~((found >= 0) & np.isfinite(found)))
     if len(wrong):
         raise InputError(
-            f"{where}: {name_row(wrong[0])} has none that is finite and at least 0; give it one, or drop it."
+            f"{where}: {name_row(wrong[0])}{say_more(len(wrong))} has none that is finite and at least 0; give it one, "
+            "or drop it."
         )
     return found
 

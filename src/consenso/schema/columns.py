@@ -228,7 +228,7 @@ class TargetColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class User:
-    """Whose record it is, where a user rather than a record is protected."""
+    """Whose record it is, where a person rather than a record is protected."""
 
     kind: ClassVar[str] = "user"
     rules: ClassVar[tuple[str, ...]] = ("error", "drop-row")

@@ -1,4 +1,4 @@
-"""Gaussian noise on a sum to which a unit adds several sampled records (docs/privacy.md#sampled-records-of-a-user).
+"""Gaussian noise on a sum to which a unit adds several sampled records (docs/privacy.md#sampled-records-of-a-party).
 
 How many of them enter is binomial. The pair that dominates has one coordinate: j records that entered have moved the
 mean by j contributions, all in one direction, under replace-one in opposite directions in the two worlds. Its loss
