@@ -1,4 +1,6 @@
-"""Given what was released, nothing else that a fit keeps, says or writes depends on the table."""
+"""Given what was released, nothing else that a fit keeps, says or writes depends on the table; and between neighbours
+what is released moves by no more than is stated for the whole fit, releases before and after it included.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,11 @@ import pytest
 from scipy import sparse
 
 import consenso
+from consenso.privacy.accountants import gdp
 from consenso.privacy.noise import GaussianNoise
 
 COLUMNS, PEOPLE = 3, 40
+Table = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 LABELLED = ("PrivateLogisticRegression", "PrivateLinearSVC")
 SEED = 3
 # Options of the estimator, of the table, and whether the number of rows may differ.
@@ -42,17 +46,17 @@ def nothing_but_noise(monkeypatch) -> None:
     monkeypatch.setattr(GaussianNoise, "sample", lambda self, value, *rest: sample(self, np.zeros_like(value), *rest))
 
 
-def table(world: int, *, grows: bool, users: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, whether they are positive, and whose they are: of very different tables."""
+def table(world: int, *, grows: bool, users: bool) -> Table:
+    """Rows, whether they are positive, whose they are, and weights: of very different tables."""
     rng = np.random.default_rng(world)
     rows = 80 + 7 * world * grows
     X = rng.normal(size=(rows, COLUMNS)) * (1.0, 1e3)[world] + (0.0, 50.0)[world]
     ids = rng.permutation(np.arange(rows) % PEOPLE) if users else np.arange(rows)
-    return X, rng.random(rows) < (0.5, 0.95)[world], ids
+    return X, rng.random(rows) < (0.5, 0.95)[world], ids, np.linspace(0, 1 + world, rows)
 
 
-def fit(name: str, options: dict, asked: dict, world: int, *, grows: bool):
-    X, positive, ids = table(world, grows=grows, users="users" in asked)
+def fit(name: str, options: dict, asked: dict, given: Table, world: int = 0):
+    X, positive, ids, weights = given
     own = {key: value for key, value in options.items() if key in getattr(consenso, name)().get_params()}
     if name in LABELLED:
         own = {"classes": ["no", "yes"]} | own
@@ -64,7 +68,7 @@ def fit(name: str, options: dict, asked: dict, world: int, *, grows: bool):
     if "users" in asked:
         extra["users"] = ids
     if "weights" in asked:
-        extra |= {"sample_weight": np.linspace(0, 1 + world, len(y)), "weight_bound": 2.0}
+        extra |= {"sample_weight": weights, "weight_bound": 2.0}
     rows = sparse.csr_array(X) if "sparse" in asked else X
     for _ in range(asked.get("calls", 1)):
         (model.partial_fit if "calls" in asked else model.fit)(rows, y, **extra)
@@ -93,7 +97,7 @@ def differ(name: str, options: str) -> list[str]:
     for world in (0, 1):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            model = fit(name, own, asked, world, grows=grows)
+            model = fit(name, own, asked, table(world, grows=grows, users="users" in asked), world)
         said = [str(each.message) for each in told if issubclass(each.category, UserWarning | RuntimeWarning)]
         shown.append(show(model) | {"warnings": str(said)})
     assert shown[0].keys() == shown[1].keys()
@@ -145,7 +149,7 @@ _WITH_LINEAGE = ("_lineage", "estimator", "best_estimator_")
 def test_given_the_releases_what_stands_by_itself_does_not_depend_on_its_table(release, nothing_but_noise) -> None:
     shown = []
     for world in (0, 1):
-        X, positive, _ = table(world, grows=False, users=False)
+        X, positive, *_ = table(world, grows=False, users=False)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             found = release(X, positive)
@@ -155,3 +159,74 @@ def test_given_the_releases_what_stands_by_itself_does_not_depend_on_its_table(r
         shown.append(kept | {"best": str(show(found.best_estimator_)) if release is _search else ""})
     assert shown[0].keys() == shown[1].keys()
     assert [part for part in shown[0] if shown[0][part] != shown[1][part]] == []
+
+
+class Tape:
+    """All that a fit released, for another fit to be answered with; and what telling the two apart costs."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.heard, self.place, self.cost = [], None, 0.0
+        sample = GaussianNoise.sample
+
+        def answer(noise, values, sensitivity, round_, key, sampler):
+            scale = np.asarray(noise.scale(sensitivity, round_))
+            if self.place is None:
+                self.heard.append((values.copy(), scale, sample(noise, values, sensitivity, round_, key, sampler)))
+                return self.heard[-1][2].copy()
+            exact, before, told = self.heard[self.place]
+            self.place += 1
+            assert (scale == before).all()
+            assert values.shape == exact.shape
+            self.cost += float(np.sum(np.sum((values - exact) ** 2, axis=-1) / scale**2))
+            return told.copy()
+
+        monkeypatch.setattr(GaussianNoise, "sample", answer)
+
+
+def list_neighbours(given: Table, adjacency: str, asked: dict) -> list[Table]:
+    """A unit that is taken away, or is as far from the others as one can be, with one row and with many."""
+    _, positive, ids, _ = given
+    others = ids != ids[5]
+    if adjacency == "add-remove":
+        return [tuple(part[others] for part in given)]
+    found = []
+    for row, many in ((np.zeros(COLUMNS), 1), (np.full(COLUMNS, -1e9), 1), (np.eye(COLUMNS)[0] * 3, 90)):
+        count = many if "users" in asked else 1
+        new = np.tile(row, (count, 1)), np.full(count, not positive[5]), np.full(count, ids[5]), np.full(count, 2.0)
+        where = np.flatnonzero(~others)[0]
+        found.append(
+            tuple(np.concatenate([a[others][:where], b, a[others][where:]]) for a, b in zip(given, new, strict=True))
+        )
+    return found
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_neighbours_are_told_apart_by_no_more_than_is_stated(name, options, monkeypatch) -> None:
+    own, asked, _ = OPTIONS[options]
+    given = table(0, grows=False, users="users" in asked)
+    given[0][5], given[3][5] = 40.0, 2.0  # the unit that is taken away: long, and of most weight
+    tape = Tape(monkeypatch)
+    warnings.simplefilter("ignore")
+    model = fit(name, own, asked, given)
+    stated = gdp(model.guarantee_.event) ** 2
+    shown, worst = show(model), 0.0
+    for other in list_neighbours(given, own.get("adjacency", "replace-one"), asked):
+        tape.place, tape.cost = 0, 0.0
+        again = show(fit(name, own, asked, other))
+        assert tape.place == len(tape.heard)
+        assert [part for part in shown if shown[part] != again[part] and part != "_claims"] == []
+        assert tape.cost <= stated * (1 + 1e-9)
+        worst = max(worst, tape.cost)
+    assert worst > 0.2 * stated  # so that the search is worth something
+
+
+def test_a_release_before_a_fit_with_too_little_noise_is_seen(monkeypatch) -> None:
+    from consenso.estimators.stages import Stages
+
+    plan = Stages.plan
+    halve = {"add_remove": 0.2, "replace_one": 0.2}
+    monkeypatch.setattr(Stages, "plan", lambda self, share, **told: plan(self, share, **(told | halve)))
+    with pytest.raises(AssertionError):
+        test_neighbours_are_told_apart_by_no_more_than_is_stated(
+            "PrivateLogisticRegression", "bounds that are found", monkeypatch
+        )

@@ -98,3 +98,24 @@ def test_starts_that_cannot_be() -> None:
         made(solver="dp-sgd").fit(X[:300], LABELS[:300], start=released)
     with pytest.raises(ValueError, match="features"):
         released.partial_fit(X[:, :3], LABELS)
+
+
+def test_a_label_that_was_not_told_counts_as_the_most_frequent_one_later_too() -> None:
+    """Refusing the record would tell that it is there."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(600, 2))
+    y = np.where(rows[:, 0] + rng.normal(size=600) > -1, "often", "seldom")
+    rare = y.copy()
+    rare[7] = "alone"
+
+    def fit(labels, **options):
+        return made(epsilon=3.0, row_bound=2.0).fit(rows, labels, **options)
+
+    first = fit(y)
+    assert first.classes_.tolist() == ["often", "seldom"]
+    for go_on in (lambda labels: fit(labels, start=first), lambda labels: fit(y).partial_fit(rows, labels)):
+        other, known = (go_on(np.where(np.arange(600) == 7, label, y)) for label in ("alone", "often"))
+        assert (other.coef_ == known.coef_).all()
+    declared = made(row_bound=2.0, classes=["often", "seldom"])
+    with pytest.raises(InputError, match="not among classes"):
+        declared.fit(rows, y).partial_fit(rows, rare)

@@ -31,7 +31,7 @@ class Step:
 
     trials: IntArray  # of which trials
     calls: list[ReleaseCall]
-    up: Any
+    up: Any  # the message; None for the one that was sent
     after: Any
 
 
@@ -39,13 +39,15 @@ class Shadow:
     """The attacked party in one world, in every trial, told what was heard of it.
 
     Everything else that the run has heard is the same in both worlds: that is what makes the likelihood ratio of
-    adaptive releases a sum.
+    adaptive releases a sum. is_run: the steps of this world are those of the run itself, and are not taken again.
     """
 
-    def __init__(self, run: Trials, shards: Shards, party: int) -> None:
-        self._run, self._shards, self._party = run, shards, party
+    def __init__(self, run: Trials, shards: Shards, party: int, *, is_run: bool = False) -> None:
+        self._run, self._shards, self._party, self._is_run = run, shards, party, is_run
         size = int(shards.offsets[party + 1] - shards.offsets[party])
         self.records = size
+        if is_run:
+            return
         self._offsets = np.arange(run.count + 1, dtype=np.int64) * size
         facts = run.plan.spec.facts.only(self._rows(run.count))
         self._all = shards.cohort(self._rows(run.count))
@@ -53,11 +55,13 @@ class Shadow:
 
     def step(self, scene: Scene, trials: IntArray, coins: Coins) -> Step:
         """The party's step in some trials, as if it took part in them."""
+        places = scene.place_of(self._party, self._run.parties)[trials]
+        if self._is_run:
+            return Step(trials, [call.at(places) for call in scene.calls], None, None)
         algorithm = self._run.plan.algorithm
         rows = self._rows(len(trials))
         here = scene.facts.only(rows)
-        places = scene.place_of(self._party, self._run.parties)[trials]
-        releases = algorithm.releases(here)
+        releases = self._run.seeded.remember(algorithm.releases)(here)
         releaser = Echo(scene.calls, places, coins, self._run.seeded, here, releases, scene.largest)
         before = take(self._state, trials, self._offsets)
         cohort = self._all if len(trials) == self._run.count else self._shards.cohort(rows)
@@ -69,6 +73,8 @@ class Shadow:
 
     def keep(self, step: Step, which: NDArray[np.bool_] | None = None) -> None:
         """Take the step, in all of its trials or in those for which `which` is true."""
+        if self._is_run:
+            return
         if which is not None and not which.all():
             kept = np.flatnonzero(which)
             if not len(kept):
@@ -80,7 +86,7 @@ class Shadow:
     def hear(self, scene: Scene) -> None:
         """On a graph: what the neighbours said."""
         topology = self._run.plan.spec.topology
-        if scene.down is None and topology is not None:
+        if scene.down is None and topology is not None and not self._is_run:
             heard = CopiedNeighbourhood(
                 scene.up, self._run.count, topology.adjacency, topology.metropolis, node=self._party
             )
@@ -133,7 +139,7 @@ class Filter:
             self._deviations,
             self._run.seeded,
             here,
-            algorithm.releases(here),
+            self._run.seeded.remember(algorithm.releases)(here),
             scene.largest,
         )
         before = take(self._state, rows, self._offsets)

@@ -9,7 +9,7 @@ noise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,11 @@ class ReleaseCall:
     scale: Array  # (rows,)
     answer: Array | None  # (rows, size); None where the value was sealed for a sum
     curvature: Array | None = None  # of a perturbed objective as a follower sees it, (rows,)
+
+    def at(self, rows: IntArray | slice) -> ReleaseCall:
+        """The same of some rows."""
+        answer = None if self.answer is None else self.answer[rows]
+        return replace(self, exact=self.exact[rows], scale=self.scale[rows], answer=answer)
 
 
 class _Noting:

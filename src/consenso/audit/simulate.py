@@ -77,7 +77,8 @@ def simulate(
     starts = range(first, first + trials, length)
     # The worlds in turn, so that the share that is done grows evenly.
     tasks = [_Runs(world, start, min(length, first + trials - start)) for start in starts for world in (0, 1)]
-    stage = _Players(plan, pair, [[watches[index] for index in group] for group in groups], seed, stacking)
+    seen = [[watches[index] for index in group] for group in groups]
+    stage = _Players(plan, pair, seen, seed, stacking, _are_runs_told(plan))
     played = (
         map(stage.play, tasks)
         if workers == 1 or stacking is not Stacking.NOTHING
@@ -110,6 +111,7 @@ class _Players:
     groups: list[list[Watch]]
     seed: int
     stacking: Stacking
+    told: bool  # whether a follower of the world that is run would compute what the run did
 
     def play(self, runs: _Runs) -> list[Array]:
         """The scores of every watch, group by group; each group watches the same runs."""
@@ -118,7 +120,7 @@ class _Players:
         for group in self.groups:
             seed = 2 * self.seed + runs.world
             run = Trials(self.plan, shards, count=runs.count, first=runs.first, seed=seed, stacking=self.stacking)
-            scores += _Stage(run, self.pair, group).play()
+            scores += _Stage(run, self.pair, group, world=runs.world if self.told else None).play()
         return scores
 
 
@@ -140,15 +142,23 @@ def follow(plan: Plan, pair: Neighbours, watch: Watch, *, runs: int, seed: int =
     One list for each chunk of runs that are taken together.
     """
     stacking = stacking_of(plan, pair.zero)
-    length = chunk_length(plan, pair.zero, stacking, runs)
+    length, world = chunk_length(plan, pair.zero, stacking, runs), 0 if _are_runs_told(plan) else None
     return [
         _Stage(
             Trials(plan, pair.zero, count=min(length, runs - first), first=first, seed=seed, stacking=stacking),
             pair,
             [watch],
+            world=world,
         ).follow()
         for first in range(0, runs, length)
     ]
+
+
+def _are_runs_told(plan: Plan) -> bool:
+    """Whether what a party has computed follows from what was released: no hidden coins, no noise inside a solver."""
+    everyone, declaration = plan.spec.representatives(), plan.spec.remember(plan.algorithm.releases)
+    releases = itertools.chain(*(declaration(everyone.at(round_)) for round_ in range(plan.spec.rounds)))
+    return not any(release.rate < 1 or release.perturbs_objective for release in releases)
 
 
 def chunk_length(plan: Plan, shards: Shards, stacking: Stacking, trials: int) -> int:
@@ -188,9 +198,9 @@ def _play(plan: Plan, shards: Shards, stacking: Stacking, first: int, count: int
 
 
 class _Stage:
-    """One chunk of runs with everybody who watches them."""
+    """One chunk of runs with everybody who watches them. world: that of the runs, where its steps need no follower."""
 
-    def __init__(self, run: Trials, pair: Neighbours, watches: Sequence[Watch]) -> None:
+    def __init__(self, run: Trials, pair: Neighbours, watches: Sequence[Watch], *, world: int | None) -> None:
         self._run, self._pair, self._watches = run, pair, watches
         worlds = (pair.zero, pair.one)
         self._hidden = any(watch.hidden for watch in watches)
@@ -212,7 +222,9 @@ class _Stage:
                     TokenPrediction(run, worlds[0], insiders),
                     TokenPrediction(run, worlds[1], insiders),
                 )
-        self._shadows = tuple(Shadow(run, world, pair.party) for world in worlds) if self._ratios else ()
+        own = None if self._hidden else world
+        shadows = [Shadow(run, each, pair.party, is_run=place == own) for place, each in enumerate(worlds)]
+        self._shadows = tuple(shadows) if self._ratios else ()
 
     def play(self) -> list[Array]:
         """Run to the end; the score of each watch."""
@@ -287,11 +299,11 @@ class _Stage:
         self, scene: Scene, trials: IntArray, place: IntArray, records: int, inside: bool
     ) -> Callable[[str, int, IntArray], NDArray[np.bool_]]:
         """Hidden coins that the attacker supposes: those of the run, and for the attacked record the one asked for."""
-        sizes = np.diff(self._run.offsets)[scene.rows]
-        starts = np.cumsum(sizes) - sizes
-        common = min(self._pair.records) - (self._pair.unit == "record" and len(set(self._pair.records)) == 1)
 
         def coins(name: str, toss: int, counts: IntArray) -> NDArray[np.bool_]:
+            sizes = np.diff(self._run.offsets)[scene.rows]
+            starts = np.cumsum(sizes) - sizes
+            common = min(self._pair.records) - (self._pair.unit == "record" and len(set(self._pair.records)) == 1)
             drawn = scene.coins.get(name, [])
             supposed = np.full((len(trials), records), inside, dtype=np.bool_)
             if toss < len(drawn):

@@ -236,9 +236,10 @@ class _Step:
         return [self.rows] if len(self.rows) else []
 
     def silent(self) -> list[IntArray]:
-        everyone = np.arange(self._run.count * self._run.parties, dtype=np.int64)
-        silent = np.setdiff1d(everyone, self.rows)
-        return [silent] if len(silent) and self._run.seeded.mode.sums_in_steps else []
+        many = self._run.count * self._run.parties
+        if len(self.rows) == many or not self._run.seeded.mode.sums_in_steps:
+            return []
+        return [np.setdiff1d(np.arange(many, dtype=np.int64), self.rows)]
 
     def send(self, cohort: IntArray, down: Any) -> list[Any]:
         run = self._run
@@ -251,7 +252,7 @@ class _Step:
         first = np.zeros(1, dtype=np.int64)
         _, self._up = self._take(first, self._run.repeat_per_row(down, first))
         assert self._releaser is not None
-        self._releaser.calls = [_without_rows(call) for call in self._releaser.calls]
+        self._releaser.calls = [call.at(slice(0)) for call in self._releaser.calls]
         return self._up
 
     def cohorts(self) -> list[IntArray]:
@@ -298,8 +299,3 @@ class _Step:
 
         before, drawn = take(run.state, rows, run.offsets), run.draws_as(rows)
         return take_step(run.seeded, here, run.cohort_at(rows), before, *heard, draws_as=drawn, watch=note)
-
-
-def _without_rows(call: ReleaseCall) -> ReleaseCall:
-    answer = None if call.answer is None else call.answer[:0]
-    return replace(call, exact=call.exact[:0], scale=call.scale[:0], answer=answer)

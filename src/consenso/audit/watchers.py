@@ -79,8 +79,10 @@ class LikelihoodRatio:
         place = scene.place_of(self._view.party, self._run.parties)[trials]
         active = place >= 0
         for world, step in enumerate(steps):
+            if step.inside.up is None or not active.any():
+                continue
             wrong = np.zeros(len(trials), dtype=np.bool_)
-            wrong[active] = differs(_part(step.inside, active), scene.up, place[active]) if active.any() else False
+            wrong[active] = differs(_part(step.inside, active), scene.up, place[active])
             self.score[trials] += (-CERTAIN if world == 1 else CERTAIN) * wrong
         for index, call in enumerate(scene.calls):
             seen = sight(self._setting, self._view, call.release)

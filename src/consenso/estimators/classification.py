@@ -105,7 +105,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         else:
             bound = bound_of(X)
             X, y = read_records(self, X, y, real=False, reset=not options.goes_on)
-            labels = self._read_labels(y, options.start.classes_ if hasattr(options.start, "classes_") else known)
+            found = options.start if hasattr(options.start, "classes_") else self if options.goes_on else None
+            labels = self._read_labels(y, known if found is None else found.classes_, getattr(found, "_others", None))
             request = self._request(
                 lambda known, many: self._task(known, X.shape[1], self._check_count(many)),
                 X,
@@ -121,7 +122,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             texts = (*fitted.guarantee.assumptions, _LABELS_ARE_PUBLIC)
             self.guarantee_ = dataclasses.replace(fitted.guarantee, assumptions=texts)
         self.classes_ = classes if learnt.classes is None else learnt.classes
-        self.threshold_ = learnt.threshold
+        self.threshold_, self._others = learnt.threshold, learnt.others
         self._set_model(fitted.coefficients, fitted.intercepts)
 
     def partial_fit(
@@ -152,14 +153,14 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         self._check_classes()
         public = np.unique(classes) if classes is not None and self.classes is None else None
         with without_warnings(math.isfinite(self.epsilon)):
-            return self._go_on(lambda: self._fit(X, y, options, self.classes_ if goes_on else public))
+            return self._go_on(lambda: self._fit(X, y, options, public))
 
     def _set_model(self, coefficients: Array, intercepts: Array) -> None:
         self.coef_ = np.ascontiguousarray(coefficients.T)
         self.intercept_ = intercepts
 
-    def _read_labels(self, y: NDArray[Any], known: Any) -> Labels | NDArray[Any]:
-        """Labels among the public ones; as they are where it is not known which there are."""
+    def _read_labels(self, y: NDArray[Any], known: Any, others: Any) -> Labels | NDArray[Any]:
+        """Labels among the known ones; as they are where it is not known which there are."""
         owner, declared = type(self).__name__, None
         if known is not None:
             declared = known
@@ -169,7 +170,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             if not are_public(y):
                 return y
             return read_by_type(y)
-        labels = encode_labels(owner, y, declared)
+        labels = encode_labels(owner, y, declared, others)
         self._check_count(len(labels.classes))
         return labels
 

@@ -6,7 +6,8 @@
                      passes with a probability of `Earlier.tells`
 
 Where only one label is told, and it is of a public pair, both of the pair are classes: a rare class is not lost in
-noise. Records whose label is not told count as records of the most frequent class.
+noise. Records whose label is not told count as records of the most frequent class, in later fits that keep the labels,
+too: refusing such a record would tell that it is there.
 """
 
 from __future__ import annotations
@@ -48,10 +49,14 @@ _NAME = "numbers of records of labels"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Labels:
-    """The classes in the order of scores, (classes,), and the place of each row's label among them, (rows,)."""
+    """The classes in the order of scores, (classes,), and the place of each row's label among them, (rows,).
+
+    others: the class as which all other labels count; None where those are refused.
+    """
 
     classes: NDArray[Any]
     codes: IntArray
+    others: Any = None
 
     @property
     def targets(self) -> NDArray[Any]:
@@ -63,8 +68,8 @@ class Labels:
         return replace(self, codes=self.codes[rows])
 
 
-def encode_labels(owner: str, y: NDArray[Any], declared: NDArray[Any] | None) -> Labels:
-    """Labels among the declared ones; among those that occur where nothing is declared."""
+def encode_labels(owner: str, y: NDArray[Any], declared: NDArray[Any] | None, others: Any = None) -> Labels:
+    """Labels among the declared ones; among those that occur where nothing is declared. others: as in Labels."""
     seen, codes = np.unique(y, return_inverse=True)
     classes = seen if declared is None else np.unique(declared)
     if len(classes) < 2:
@@ -75,14 +80,14 @@ def encode_labels(owner: str, y: NDArray[Any], declared: NDArray[Any] | None) ->
     if declared is not None:
         place = {label: position for position, label in enumerate(classes.tolist())}
         strange = [label not in place for label in seen.tolist()]
-        if any(strange):
+        if any(strange) and others is None:
             row = int(np.argmax(np.isin(codes.reshape(-1), np.flatnonzero(strange))))
             raise InputError(
                 f"{owner}.fit(y=...): y has labels that are not among classes={classes.tolist()}, the first in "
                 f"{name_row(row)}; declare every label that may occur."
             )
-        codes = np.array([place[label] for label in seen.tolist()])[codes]
-    return Labels(classes=classes, codes=codes.reshape(-1))
+        codes = np.array([place.get(label, place.get(others)) for label in seen.tolist()])[codes]
+    return Labels(classes=classes, codes=codes.reshape(-1), others=others)
 
 
 def are_public(y: NDArray[Any]) -> bool:
@@ -139,7 +144,7 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
         f"No classes were given: {len(classes)} labels were found for {LABELS_SHARE:.0%} of the squared budget; "
         "records with others count as records of the most frequent one."
     )
-    return Labels(classes=classes, codes=found[place]), note
+    return Labels(classes=classes, codes=found[place], others=names.tolist()[common]), note
 
 
 def _forget_lengths(classes: NDArray[Any]) -> NDArray[Any]:

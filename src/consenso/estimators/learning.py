@@ -135,6 +135,7 @@ class Learnt:
     classes: NDArray[Any] | None
     threshold: float
     cap: int | None
+    others: Any = None  # as in Labels
 
 
 def gather(request: FitRequest, stages: Stages, notes: list[str]) -> FitRequest:
@@ -230,6 +231,7 @@ def _learn(request: FitRequest, stages: Stages) -> Learnt:
         classes=labels.classes if isinstance(labels, Labels) else None,
         threshold=threshold,
         cap=gathered.cap,
+        others=labels.others if isinstance(labels, Labels) else None,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from consenso.errors import ConsensoError, write_count
 from consenso.pages import table
-from consenso.privacy.accountants import best, tradeoff
+from consenso.privacy.accountants import tradeoff
 from consenso.privacy.card import Card
 from consenso.privacy.card.depths import Overview, observer_name
 from consenso.privacy.card.entry import Entry, round_down
@@ -17,7 +17,7 @@ from consenso.privacy.card.odds import event_of
 from consenso.privacy.card.text import figures_text, spread_text
 from consenso.privacy.guarantee import is_useful
 from consenso.privacy.ledger import Balance, Ledger
-from consenso.privacy.ledger.costs import together
+from consenso.privacy.ledger.costs import add_up
 from consenso.privacy.ledger.history import Run
 from consenso.report.charts import Axis, Series, line_chart, number_text
 from consenso.report.reading import RunFiles
@@ -153,12 +153,8 @@ def ledger_html(run: RunFiles) -> str:
 
 def _add_up_costs(balance: Balance, runs: tuple[Run, ...]) -> list[float]:
     """What the first runs cost together, for every number of them."""
-    found = [0.0]
-    for last in range(1, len(runs) + 1):
-        charged = [each.charged for each in runs[:last] if each.state != "released"]
-        event = together(charged, balance.budget)
-        found.append(best(event, balance.budget.delta).epsilon if charged else 0.0)
-    return found
+    charged = [[each.charged for each in runs[:last] if each.state != "released"] for last in range(len(runs) + 1)]
+    return [add_up(each, balance.budget).epsilon for each in charged]
 
 
 def _balances(path: Path) -> tuple[tuple[Balance, ...], tuple[Run, ...]] | None:

@@ -15,7 +15,7 @@ from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import store
 from consenso.privacy.ledger.budgets import Budget, Charges, Scope, charges_json
 from consenso.privacy.ledger.chain import Anchor, ChainFault, ChainRow, check_pin
-from consenso.privacy.ledger.costs import find_exceeded, refuse_overspending, together
+from consenso.privacy.ledger.costs import add_up, find_exceeded, refuse_overspending
 from consenso.privacy.ledger.history import History, Run, replay
 from consenso.privacy.ledger.lease import check_host, this_host
 from consenso.privacy.serial import from_json
@@ -204,18 +204,16 @@ class Ledger:
 
     def balances(self) -> tuple[Balance, ...]:
         """What is spent and left of every budget, open reservations included."""
-        from consenso.privacy.accountants import best
-
         history = self._history()
         period, found = history.period_at(_now()), []
         for budget in history.budgets:
-            overall = best(together(history.list_charges(), budget), budget.delta)
+            overall = add_up(history.list_charges(), budget)
             if budget.renews is None:
                 found.append(
                     Balance(budget=budget, spent=overall.epsilon, method=overall.method, overall=overall.epsilon)
                 )
                 continue
-            cost = best(together(history.list_charges(budget, period), budget), budget.delta)
+            cost = add_up(history.list_charges(budget, period), budget)
             found.append(
                 Balance(budget=budget, spent=cost.epsilon, method=cost.method, period=period, overall=overall.epsilon)
             )

@@ -1,17 +1,34 @@
-"""What runs cost a budget together: their curves are composed, never their epsilons added."""
+"""What runs cost a budget together: their curves are composed, never their epsilons added.
+
+Whoever asks for a run has seen what earlier runs released, and may have chosen it by that. Of two curves each of which
+fits into a budget, none may fit where results choose between them. So the runs after the first one are either all
+Gaussian, which are ordered by one number, or their Renyi divergences are added up at one order that the budget decides;
+and the two share delta (docs/privacy.md#runs-that-are-chosen-by-results).
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from consenso.errors import BudgetError
 from consenso.privacy.events import Event, compose, repeat
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger.budgets import Budget, Charges, Scope, explain_uncovered, find_covering
 
+if TYPE_CHECKING:
+    from consenso.privacy.accountants import Cost
+
 # Deltas at which the costs of different parties are compared.
 _LOOKS = (1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-12)
+# Of the delta of a budget, what histories have in which a run after the first is not Gaussian; and of that, what is
+# kept for samplers that miss their laws.
+OTHER_SHARE, MISSED_SHARE = 0.01, 0.1
 
 
 def charge(charges: Charges, budget: Budget) -> Event:
@@ -23,10 +40,49 @@ def charge(charges: Charges, budget: Budget) -> Event:
     return found[0] if len(found) == 1 else min(found, key=lambda event: (epsilon(event, budget.delta), repr(event)))
 
 
-def together(runs: Iterable[Charges], budget: Budget) -> Event:
-    """What many runs charge to a budget, as one event; equal runs become one repeat, whatever stood between them."""
-    counts = Counter(charge(charges, budget) for charges in runs)
-    return compose(*(repeat(event, counts[event]) for event in sorted(counts, key=repr)))
+def add_up(runs: Iterable[Charges], budget: Budget) -> Cost:
+    """What runs cost a budget together, in the order in which they were reserved, however each was chosen."""
+    from consenso.privacy.accountants import Cost, best, gdp, pure
+
+    events = [charge(charges, budget) for charges in runs]
+    counts = Counter(events)  # equal runs become one repeat, whatever stood between them
+    composed = compose(*(repeat(event, counts[event]) for event in sorted(counts, key=repr)))
+    if len(events) < 2 or budget.delta == 0:
+        return best(composed, budget.delta)
+    found = [_add_divergences(events, budget)]
+    if all(gdp(event) is not None for event in events[1:]):
+        found.append(best(composed, (1 - OTHER_SHARE) * budget.delta))
+    added = pure(composed)
+    if added is not None:
+        found.append(Cost(added, "pure"))
+    return min(found, key=lambda cost: cost.epsilon)
+
+
+def _add_divergences(events: Sequence[Event], budget: Budget) -> Cost:
+    """The epsilon of Renyi divergences that are added up at the order of a budget."""
+    from consenso.privacy.accountants import Cost, excess, rdp
+
+    share, missed = OTHER_SHARE * budget.delta, math.fsum(map(excess, events))
+    if (1 + math.exp(min(budget.epsilon, 700.0))) * missed > MISSED_SHARE * share:
+        return Cost(math.inf, "RDP")
+    order, _ = choose_order(budget.epsilon, (1 - MISSED_SHARE) * share)
+    total = math.fsum(rdp(event, order) for event in events)
+    return Cost(max(total + _convert(order, (1 - MISSED_SHARE) * share), 0.0), f"RDP of order {order:.4g}")
+
+
+@lru_cache(maxsize=64)
+def choose_order(epsilon: float, delta: float) -> tuple[float, float]:
+    """The order at which a budget lets zCDP runs spend most, whole where that is cheaper; and what it lets them."""
+    orders = 1 + np.geomspace(0.01, 1e4, 2000)
+    orders = np.where(orders > 4, np.rint(orders), orders)
+    left = np.array([epsilon - _convert(float(order), delta) for order in orders])
+    best = int(np.argmax(left / orders))
+    return float(orders[best]), float(left[best])
+
+
+def _convert(order: float, delta: float) -> float:
+    """What is added to a Renyi divergence to make an epsilon of it."""
+    return math.log1p(-1 / order) - (math.log(delta) + math.log(order)) / (order - 1)
 
 
 def refuse_overspending(run_id: str, before: list[Charges], asked: Charges, budget: Budget) -> None:
@@ -37,10 +93,10 @@ def refuse_overspending(run_id: str, before: list[Charges], asked: Charges, budg
         raise BudgetError(
             f"Ledger.reserve(run_id={run_id!r}): the budget {budget} applies and {explain_uncovered(asked, budget)}."
         )
-    total = epsilon(together([*before, asked], budget), budget.delta)
+    total = add_up([*before, asked], budget).epsilon
     if total <= budget.epsilon:
         return
-    spent = epsilon(together(before, budget), budget.delta)
+    spent = add_up(before, budget).epsilon
     alone = epsilon(charge(asked, budget), budget.delta)
     raise BudgetError(
         f"Ledger.reserve(run_id={run_id!r}): of the budget {budget}, {spent:.6g} is spent and "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from consenso.privacy.ledger.book import Ledger
 from consenso.privacy.ledger.budgets import Budget
 from consenso.privacy.ledger.chain import ChainFault
-from consenso.privacy.ledger.costs import together
+from consenso.privacy.ledger.costs import add_up
 from consenso.privacy.ledger.history import replay
 
 # Rows between which nothing is computed when there are more of them: every point costs an accounting.
@@ -25,8 +25,6 @@ class Spending:
 
 def follow_spending(ledger: Ledger) -> tuple[Spending, ...]:
     """Every budget of a ledger over time; of a long ledger some of the rows, the last one among them."""
-    from consenso.privacy.accountants import epsilon
-
     rows = ledger.rows()
     stride = -(-len(rows) // MOST_POINTS)
     shown = sorted({*range(0, len(rows), stride), len(rows) - 1})
@@ -39,5 +37,5 @@ def follow_spending(ledger: Ledger) -> tuple[Spending, ...]:
         times.append(time)
         for budget, values in spent.items():
             charged = history.list_charges(budget, history.period_at(time))
-            values.append(epsilon(together(charged, budget), budget.delta))
+            values.append(add_up(charged, budget).epsilon)
     return tuple(Spending(budget=budget, times=tuple(times), spent=tuple(values)) for budget, values in spent.items())
