@@ -105,7 +105,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         else:
             bound = bound_of(X)
             X, y = read_records(self, X, y, real=False, reset=not options.goes_on)
-            found = options.start if hasattr(options.start, "classes_") else self if options.goes_on else None
+            found: Any = options.start if hasattr(options.start, "classes_") else self if options.goes_on else None
             labels = self._read_labels(y, known if found is None else found.classes_, getattr(found, "_others", None))
             request = self._request(
                 lambda known, many: self._task(known, X.shape[1], self._check_count(many)),
