@@ -165,7 +165,8 @@ def _public_pairs(seen: NDArray[Any]) -> NDArray[Any]:
     kind = seen.dtype.kind
     if kind in "iuf":
         return np.array([pair for pair in NUMBERS if kind != "u" or min(pair) >= 0], dtype=seen.dtype)
-    return np.array(TEXTS) if kind == "U" else np.array(TEXTS, dtype=seen.dtype)
+    # Not in the type of the labels itself, which is as long as the longest label of the table.
+    return np.array(TEXTS, dtype=kind)
 
 
 def _complete(names: NDArray[Any], noisy: Array, told: NDArray[np.bool_], pairs: NDArray[Any]) -> NDArray[Any]:
