@@ -103,8 +103,7 @@ class AveragedSteps:
     directions: int = 0
 
     def __post_init__(self) -> None:
-        if self.clip is not None:
-            require_positive(self, clip=self.clip)
+        require_positive(self, clip=self.clip)
         if self.width is not None and not NARROWEST_WIDTH <= self.width <= 1:
             raise InputError(f"DualAveraging(width={self.width}): a width lies in [{NARROWEST_WIDTH:g}, 1].")
         if not 0 <= self.scaling <= 1:

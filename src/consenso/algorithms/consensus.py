@@ -33,19 +33,25 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from consenso.algorithms.shape import CompiledRounds, Example, NoiseDraw, SingleRecords, Source, require_positive
+from consenso.algorithms.shape import (
+    PENALTIES,
+    CompiledRounds,
+    Example,
+    NoiseDraw,
+    SingleRecords,
+    Source,
+    require_positive,
+    small_problem,
+)
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
-from consenso.losses import Logistic, require_lipschitz
+from consenso.losses import require_lipschitz
 from consenso.privacy.composition import sight
-from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
 from consenso.privacy.theorems import MeanOfNoisyStates, Theorem
-from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.regularizers.formulas import compile_prox
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset, RandomWalk
 from consenso.shards import Cohort
@@ -102,11 +108,9 @@ class ConsensusADMM:
     tolerance: float = 1e-10
 
     def __post_init__(self) -> None:
-        require_positive(self, step=self.step, tolerance=self.tolerance)
+        require_positive(self, step=self.step, tolerance=self.tolerance, clip=self.clip)
         if not 0 < self.relaxation <= 1:
             raise InputError(f"ConsensusADMM(relaxation={self.relaxation}): the relaxation lies in (0, 1]; try 0.5.")
-        if self.clip is not None:
-            require_positive(self, clip=self.clip)
 
     def check(self, spec: RunSpec) -> None:
         """Without a clip the residual is bounded by the Lipschitz constant only."""
@@ -231,26 +235,12 @@ class ConsensusADMM:
         """Six parties of five records, logistic loss."""
         return Example(
             algorithm=cls(step=0.5),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=L1(strength=0.02),
-                features=3,
-                sizes=np.full(6, 5),
-                row_bound=1.0,
-                unit="party",
-            ),
-            noise=GaussianNoise(multiplier=1.0),
+            problem=small_problem(unit="party"),
             schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2), RandomWalk()),
             trusts=("local", "secure-sum", "curator"),
             exact=cls(step=8.0),
             exact_rounds=150,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-            ),
+            regularizers=PENALTIES,
         ).vary(
             {"clip": 0.1, "step": 3.0, "tolerance": 1e-9},
             {"relaxation": 0.3},

@@ -21,29 +21,24 @@ sent as they are: this is the reference for the noisy methods of this package, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from consenso.algorithms.networked import Message, degrees_of
-from consenso.algorithms.shape import Example, Heard, Source, require_positive
+from consenso.algorithms.networked import Message, degrees_of, running_average
+from consenso.algorithms.shape import RING_WITH_CHORD, Example, Heard, Source, require_positive, small_problem
 from consenso.arrays import Array
 from consenso.errors import PreconditionError
-from consenso.losses import Logistic
 from consenso.privacy.noise import Noise, NoNoise
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
 from consenso.subproblems import Prox, certify
 from consenso.subproblems.batch import ROUNDING, lengths
-from consenso.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -104,14 +99,39 @@ def at_zero(facts: PublicFacts) -> State:
     return State(w=zero, heard=zero, dual=zero)
 
 
+@dataclass(frozen=True)
+class AveragedState(State):
+    """A node's state with the average of its late models."""
+
+    model: Array  # the last one, before the rounds that are averaged
+
+
+class AveragingNode:
+    """A node whose model is the average of its late ones; a method says what a node does in `local`."""
+
+    penalty: float
+    averaging: float
+
+    def enroll(self, facts: PublicFacts, f: Cohort) -> AveragedState:
+        start = at_zero(facts)
+        return AveragedState(w=start.w, heard=start.heard, dual=start.dual, model=start.w)
+
+    def follow(self, facts: PublicFacts, state: AveragedState, w: Array) -> AveragedState:
+        """The state with the model of one more round."""
+        return replace(state, w=w, model=running_average(facts, self.averaging, state.model, w))
+
+    def absorb(self, facts: PublicFacts, state: AveragedState, heard: Heard) -> AveragedState:
+        return listen(self.penalty, facts, state, heard)
+
+    def models(self, facts: PublicFacts, state: AveragedState) -> Array:
+        return state.model
+
+
 class ExactNode:
     """The node of distributed ADMM. A method says what it declares, and by `leave` how a minimiser gets its noise."""
 
     penalty: float
     tolerance: float
-
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        return ()
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         return at_zero(facts)
@@ -138,17 +158,10 @@ def give_example(algorithm: Any, noise: Noise, *, exact_rounds: int = 150) -> Ex
     """Six nodes of unequal sizes and degrees, logistic loss."""
     return Example(
         algorithm=algorithm,
-        problem=Problem(
-            loss=Logistic(),
-            regularizer=L2(strength=0.1),
-            features=3,
-            sizes=np.array([4, 5, 6, 5, 4, 6]),
-            row_bound=1.0,
-            weighting="party",
-        ),
+        problem=small_problem(L2(strength=0.1), sizes=np.array([4, 5, 6, 5, 4, 6]), weighting="party"),
         noise=noise,
         rounds=4,
-        topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+        topology=RING_WITH_CHORD,
         exact_rounds=exact_rounds,
         regularizers=(NoPenalty(), L2(strength=0.1)),
     )

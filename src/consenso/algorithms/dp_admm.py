@@ -10,7 +10,7 @@
     paper        code         what it is
     w_i tilde    state.x      a party's noisy copy, the only thing of it that is released; gradients are taken at it
     gamma_i      state.dual   follows from noisy copies
-    w            hub.w
+    w            hub.u
     rho          penalty      Huang et al. have P times this, because their f_i is P times f_p
     eta_i^k      proximity    falls like 1/sqrt(k), and with it the noise
     c_1          clip         2-norm to which each record's gradient is shortened; without it, the Lipschitz constant
@@ -25,45 +25,26 @@ loss, is in the hub's prox. Noise on a copy is noise on its gradient divided by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms.dp_sgd import check_averaging, is_late
-from consenso.algorithms.inexact_admm import GrowingPenalty, Sequence, gradient_gaps, penalty_at
+from consenso.algorithms.dp_sgd import Down, Hub, check_averaging, is_late
+from consenso.algorithms.inexact_admm import GrowingPenalty, Sequence, Up, gradient_gaps, penalty_at
 from consenso.algorithms.record_sums import value_at
-from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.algorithms.shape import PENALTIES, Example, Source, require_positive, small_problem
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import Logistic, require_lipschitz
-from consenso.privacy.noise import Constant, GaussianNoise, LaplaceNoise, PerRound, Polynomial
+from consenso.losses import require_lipschitz
+from consenso.privacy.noise import Constant, LaplaceNoise, Polynomial
 from consenso.privacy.release import Release
-from consenso.privacy.releaser import Released, Releaser, postprocess
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
+from consenso.privacy.releaser import Releaser, postprocess
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
+from consenso.regularizers import L2
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
-
-
-@dataclass(frozen=True)
-class Hub:
-    """The consensus, and the sum of the late ones."""
-
-    w: Array
-    total: Array
-    late: int
-
-
-@dataclass(frozen=True)
-class Down:
-    """What every party hears."""
-
-    w: Array
 
 
 @dataclass(frozen=True)
@@ -72,13 +53,6 @@ class State:
 
     x: Array
     dual: Array
-
-
-@dataclass(frozen=True)
-class Up:
-    """x - dual / penalty, of which the hub takes the mean."""
-
-    point: Released
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,12 +69,7 @@ class DPADMM:
     averaging: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.penalty, GrowingPenalty):
-            require_positive(self, penalty=self.penalty)
-        if not isinstance(self.proximity, Constant | Polynomial | PerRound):
-            require_positive(self, proximity=self.proximity)
-        if self.clip is not None:
-            require_positive(self, clip=self.clip)
+        require_positive(self, penalty=self.penalty, proximity=self.proximity, clip=self.clip)
         check_averaging(self, self.averaging)
 
     def check(self, spec: RunSpec) -> None:
@@ -127,13 +96,9 @@ class DPADMM:
             ),
         )
 
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None beyond composing Gaussian releases."""
-        return ()
-
     def start(self, facts: PublicFacts) -> Hub:
         """The regularizer's prox of zero."""
-        return Hub(w=self._consensus(facts, np.zeros(facts.dim), 0), total=np.zeros(facts.dim), late=0)
+        return Hub.start(self._consensus(facts, np.zeros(facts.dim), 0))
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Copies at the first consensus, duals at zero."""
@@ -141,26 +106,24 @@ class DPADMM:
         return State(x=x, dual=np.zeros_like(x))
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
-        return Down(w=hub.w)
+        return Down(u=hub.u)
 
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """The dual of the last round, then a noisy linearised step."""
-        dual = state.dual - penalty_at(self.penalty, max(0, facts.round - 1)) * (state.x - down.w)
+        dual = state.dual - penalty_at(self.penalty, max(0, facts.round - 1)) * (state.x - down.u)
         penalty, near = penalty_at(self.penalty, facts.round), 1 / value_at(self.proximity, facts.round)
         gradient = f.gradient(state.x) if self.clip is None else f.clipped_gradient(state.x, self.clip)
-        step = penalty * down.w + dual + near * state.x - gradient / facts.parties
+        step = penalty * down.u + dual + near * state.x - gradient / facts.parties
         x = release("copy", step / self._denominator(facts))
         return State(x=x, dual=dual), Up(point=postprocess(x - dual / penalty, x))
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The mean, then the regularizer."""
         w = self._consensus(facts, total.point / facts.parties, facts.round)
-        late = is_late(facts, self.averaging)
-        return Hub(w=w, total=hub.total + late * w, late=hub.late + late)
+        return hub.follow(w, is_late(facts, self.averaging))
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The last consensus, or the average of the late ones."""
-        return hub.total / hub.late if hub.late else hub.w
+        return hub.model
 
     def _denominator(self, facts: PublicFacts) -> float:
         # The number of the round is not read where it plays no part: equal rounds are then declared together.
@@ -176,20 +139,11 @@ class DPADMM:
         """Six parties of five records, logistic loss."""
         return Example(
             algorithm=cls(penalty=0.5, clip=0.7),
-            problem=Problem(
-                loss=Logistic(), regularizer=L2(strength=0.1), features=3, sizes=np.full(6, 5), row_bound=1.0
-            ),
-            noise=GaussianNoise(multiplier=1.0),
+            problem=small_problem(L2(strength=0.1)),
             trusts=("local", "curator"),
             exact=cls(penalty=0.02, proximity=40.0),
             exact_rounds=300,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-            ),
+            regularizers=PENALTIES,
         ).vary(
             {"clip": None, "averaging": 0.5},
             {"penalty": 1.0, "proximity": 0.5},

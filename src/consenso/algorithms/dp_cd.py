@@ -31,19 +31,17 @@ import numpy as np
 
 from consenso.algorithms.dp_sgd import Down, Hub, Up, check_averaging, is_late
 from consenso.algorithms.record_sums import Forgetful, check_rate, sample_records, sum_bounds, without_memory
-from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.algorithms.shape import PENALTIES, Example, Source, require_positive
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
-from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.losses import require_lipschitz, require_smooth
 from consenso.operators import Activation, AllBlocks, CyclicBlocks, RandomBlock, is_separable, shorten_slopes
-from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Releaser, declare_public
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.shards import Cohort
 
@@ -66,11 +64,9 @@ class DPCD:
     averaging: float = 0.0
 
     def __post_init__(self) -> None:
-        require_positive(self, step=self.step)
+        require_positive(self, step=self.step, slope_clip=self.slope_clip)
         check_rate(self, self.rate)
         check_averaging(self, self.averaging)
-        if self.slope_clip is not None:
-            require_positive(self, slope_clip=self.slope_clip)
         for bound in self.column_bounds or ():
             require_positive(self, column_bounds=bound)
 
@@ -125,8 +121,7 @@ class DPCD:
         return without_memory(spec, query, self.releases)
 
     def start(self, facts: PublicFacts) -> Hub:
-        zero = np.zeros(facts.dim)
-        return Hub(u=zero, total=zero, late=0)
+        return Hub.start(np.zeros(facts.dim))
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
         return Forgetful()
@@ -159,12 +154,10 @@ class DPCD:
             own, moved = slice(j * outputs, (j + 1) * outputs), hub.u.copy()
             moved[own] -= step * bounds[j] * mean
             u[own] = problem.regularizer.prox(moved, step)[own]
-        late = is_late(facts, self.averaging)
-        return Hub(u=u, total=hub.total + late * u, late=hub.late + late)
+        return hub.follow(u, is_late(facts, self.averaging))
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The last iterate, or the average of the late ones."""
-        return hub.total / hub.late if hub.late else hub.u
+        return hub.model
 
     def _slope_bound(self, problem: Problem) -> float:
         longest = problem.loss.slope_bound
@@ -175,21 +168,11 @@ class DPCD:
         """Six parties of five records, logistic loss, columns of different sizes."""
         return Example(
             algorithm=cls(column_bounds=(1.0, 0.5, 0.25), slope_clip=0.8, rate=0.5),
-            problem=Problem(
-                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0
-            ),
-            noise=GaussianNoise(multiplier=1.0),
             schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2)),
             trusts=("curator", "secure-sum", "local"),
             exact=cls(),
             exact_rounds=600,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-            ),
+            regularizers=PENALTIES,
         ).vary(
             {"rate": 1.0, "slope_clip": None, "averaging": 0.5},
             {"rate": 1.0, "column_bounds": None, "step": 0.5, "activation": RandomBlock()},

@@ -29,19 +29,18 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.algorithms.record_sums import Forgetful, check_rate, sample_records, sum_bounds, value_at, without_memory
-from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.algorithms.shape import PENALTIES, Example, Source, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import Logistic, require_lipschitz
+from consenso.losses import require_lipschitz
 from consenso.operators import gradient_bound, shorten_slopes
-from consenso.privacy.noise import Constant, GaussianNoise, PerRound, Polynomial
+from consenso.privacy.noise import Constant, PerRound, Polynomial
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, GroupL1, NoPenalty
+from consenso.regularizers import Ball, GroupL1
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.shards import Cohort
 
@@ -53,6 +52,19 @@ class Hub:
     u: Array
     total: Array
     late: int  # how many there are in the sum
+
+    @classmethod
+    def start(cls, u: Array) -> Hub:
+        return cls(u=u, total=np.zeros_like(u), late=0)
+
+    def follow(self, u: Array, late: bool) -> Hub:
+        """The hub with the iterate of one more round."""
+        return Hub(u=u, total=self.total + late * u, late=self.late + late)
+
+    @property
+    def model(self) -> Array:
+        """The last iterate, or the average of the late ones."""
+        return self.total / self.late if self.late else self.u
 
 
 @dataclass(frozen=True)
@@ -88,10 +100,7 @@ class DPSGD:
 
     def __post_init__(self) -> None:
         check_rate(self, self.rate)
-        if self.clip is not None:
-            require_positive(self, clip=self.clip)
-        if not isinstance(self.step, Constant | Polynomial | PerRound):
-            require_positive(self, step=self.step)
+        require_positive(self, clip=self.clip, step=self.step)
         check_averaging(self, self.averaging)
 
     @property
@@ -123,8 +132,7 @@ class DPSGD:
         return without_memory(spec, query, self.releases)
 
     def start(self, facts: PublicFacts) -> Hub:
-        zero = np.zeros(facts.dim)
-        return Hub(u=zero, total=zero, late=0)
+        return Hub.start(np.zeros(facts.dim))
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
         return Forgetful()
@@ -147,35 +155,21 @@ class DPSGD:
         step = value_at(self.step, facts.round)
         mean = total.gradient / (self.rate * facts.expected_parties)
         u = facts.problem.regularizer.prox(hub.u - step * mean, step)
-        late = is_late(facts, self.averaging)
-        return Hub(u=u, total=hub.total + late * u, late=hub.late + late)
+        return hub.follow(u, is_late(facts, self.averaging))
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The last iterate, or the average of the late ones."""
-        return hub.total / hub.late if hub.late else hub.u
+        return hub.model
 
     @classmethod
     def example(cls) -> Example:
         """Six parties of five records, logistic loss, half of the records a round."""
         return Example(
             algorithm=cls(step=1.0, clip=0.6, rate=0.5, averaging=0.5),
-            problem=Problem(
-                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0
-            ),
-            noise=GaussianNoise(multiplier=1.0),
             schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2)),
             trusts=("curator", "secure-sum", "local"),
             exact=cls(step=4.0),
             exact_rounds=300,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-                Ball(radius=0.7),
-                GroupL1(strength=0.02, groups=3),
-            ),
+            regularizers=(*PENALTIES, Ball(radius=0.7), GroupL1(strength=0.02, groups=3)),
         ).vary(
             {"rate": 1.0, "clip": None, "averaging": 0.0},
             {"rate": 1.0, "step": 0.3},

@@ -33,7 +33,6 @@ be constant there. Sums over rows are exact: neither their order nor the batches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -66,8 +65,7 @@ from consenso.losses import Logistic, require_lipschitz, require_smooth
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
+from consenso.privacy.run_spec import RunSpec
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Unpenalized
@@ -136,10 +134,6 @@ class DualAveraging(AveragedSteps):
             return ((mean_release if kind == "mean" else squares_release)(facts),)
         kinds = {"lengths": lengths_release, "range": range_release, "gradient": gradient_release}
         return (kinds[kind](facts, count),)
-
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None beyond composing Gaussian sums."""
-        return ()
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
         """Nothing to keep."""

@@ -25,24 +25,20 @@ records are spread over parties.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from consenso.algorithms.shape import Example, Source, per_row, require_positive
+from consenso.algorithms.record_sums import check_rate
+from consenso.algorithms.shape import PENALTIES, Example, Source, per_row, require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import Logistic, require_lipschitz
-from consenso.privacy.noise import GaussianNoise
+from consenso.losses import require_lipschitz
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.privacy.releaser import Released, Releaser, clip
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.shards import Cohort
 from consenso.subproblems import certify
@@ -106,17 +102,14 @@ class DualConsensusADMM:
     tolerance: float = 1e-10
 
     def __post_init__(self) -> None:
-        require_positive(self, step=self.step, tolerance=self.tolerance)
+        require_positive(self, step=self.step, tolerance=self.tolerance, clip=self.clip)
         for name, value in (
             ("relaxation", self.relaxation),
             ("hub_relaxation", self.hub_relaxation or self.relaxation),
         ):
             if not 0 < value < 1:
                 raise InputError(f"DualConsensusADMM({name}={value}): a relaxation lies in (0, 1); try 0.5.")
-        if not 0 < self.rate <= 1:
-            raise InputError(f"DualConsensusADMM(rate={self.rate}): a rate lies in (0, 1]; 1 takes every record.")
-        if self.clip is not None:
-            require_positive(self, clip=self.clip)
+        check_rate(self, self.rate)
         if self.level == "record" and self.clip is not None:
             raise InputError(
                 "DualConsensusADMM(level='record', clip=...): records are bounded by their loss; drop clip."
@@ -179,10 +172,6 @@ class DualConsensusADMM:
         return Bounds(
             party_add_remove=user, party_replace_one=2 * user, record_replace_one=np.minimum(record, 2 * user)
         )
-
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None beyond what holds for every noisy sum (composition, Theorem P)."""
-        return ()
 
     def start(self, facts: PublicFacts) -> Hub:
         zero = np.zeros(facts.dim)
@@ -253,21 +242,11 @@ class DualConsensusADMM:
         """Six parties of five records, logistic loss, records as units of consensus."""
         return Example(
             algorithm=cls(step=0.5),
-            problem=Problem(
-                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0
-            ),
-            noise=GaussianNoise(multiplier=1.0),
             schedules=(Everyone(),),
             trusts=("curator", "secure-sum", "local"),
             exact=cls(step=8.0),
             exact_rounds=150,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-            ),
+            regularizers=PENALTIES,
         ).vary(
             {"level": "party"},
             {"level": "party", "released": "state"},

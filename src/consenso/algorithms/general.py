@@ -21,31 +21,27 @@ the x that A x = c - B z has, computed from the public z.
 
 Remarks. A must be injective: otherwise one record moves A x without bound. The sensitivity of A x is 2 L step/(n w), w
 the smallest singular value of A; the printed Theorem 7 multiplies by the norm of A, which is too small when that norm
-is below 1. B must be injective as well, so that z is determined. Everything is done for the mean over all records at
-once, so the data are one party's.
+is below 1; composing the releases is its corrected form, tolerance included. B must be injective as well, so that z is
+determined. Everything is done for the mean over all records at once, so the data are one party's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.algorithms.shape import PENALTIES, Example, Source, require_positive, small_problem
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.losses import require_lipschitz, require_smooth
 from consenso.operators import LinearMap, certify_argmin, require_injective
-from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty, Regularizer
+from consenso.regularizers import L2, Ball, NoPenalty, Regularizer
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
 
@@ -173,10 +169,6 @@ class GeneralADMM:
         moved: Array = self.step * gap / require_injective(self.left, "GeneralADMM(left=...)") + 2 * self.tolerance
         return moved
 
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None: composing the releases is the corrected Theorem 7, tolerance included."""
-        return ()
-
     def start(self, facts: PublicFacts) -> Hub:
         zero = np.zeros(self.left.rows)
         return Hub(u=zero, z=self._z(facts, zero))
@@ -232,21 +224,11 @@ class GeneralADMM:
         left = np.array([[0.5, 0.1, 0.0], [0.0, 0.4, -0.1], [0.1, 0.0, 0.6], [0.1, 0.1, 0.1]])
         return Example(
             algorithm=cls(left=left, step=0.2),
-            problem=Problem(
-                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.array([30]), row_bound=1.0
-            ),
-            noise=GaussianNoise(multiplier=1.0),
+            problem=small_problem(sizes=np.array([30])),
             trusts=("curator", "local"),
             exact=cls(left=left, step=2.0),
             exact_rounds=150,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-                Ball(radius=0.7),
-            ),
+            regularizers=(*PENALTIES, Ball(radius=0.7)),
         ).vary(
             {"relaxation": 0.3, "step": 1.0, "tolerance": 1e-8},
             {

@@ -39,12 +39,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from consenso.algorithms.inexact_admm import gradient_gaps
-from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.algorithms.record_sums import Forgetful
+from consenso.algorithms.shape import PENALTIES, Example, Source, require_positive, small_problem
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
-from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.losses import require_lipschitz, require_smooth
 from consenso.operators.constraint import Constraint
-from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Public
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
@@ -58,7 +58,7 @@ from consenso.privacy.theorems import (
 )
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Sum
+from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Sum
 from consenso.schedules import Cyclic, RandomOrder, RandomStopping
 from consenso.shards import Cohort
 
@@ -69,11 +69,6 @@ class Hub:
 
     x: Array
     dual: Array
-
-
-@dataclass(frozen=True)
-class State:
-    """Nothing: a party remembers nothing of its turn."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +99,7 @@ class GradientADMM:
     square: Literal["f", "g"] = "g"
 
     def __post_init__(self) -> None:
-        require_positive(self, penalty=self.penalty)
-        if self.step is not None:
-            require_positive(self, step=self.step)
+        require_positive(self, penalty=self.penalty, step=self.step)
         if self.square not in ("f", "g"):
             raise InputError(f"GradientADMM(square={self.square!r}): the squared part goes to 'f' or to 'g'.")
         if self.constraint.is_copy != (self.g is None):
@@ -286,14 +279,16 @@ class GradientADMM:
     def start(self, facts: PublicFacts) -> Hub:
         return Hub(x=np.zeros(facts.dim), dual=np.zeros(self.constraint.rows(facts.dim)))
 
-    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        return State()
+    def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
+        return Forgetful()
 
     def down(self, facts: PublicFacts, hub: Hub) -> Hub:
         """The iterate and its dual."""
         return hub
 
-    def local(self, facts: PublicFacts, down: Hub, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
+    def local(
+        self, facts: PublicFacts, down: Hub, state: Forgetful, f: Cohort, release: Releaser
+    ) -> tuple[Forgetful, Up]:
         """A gradient step in x."""
         x, _ = self.advance(facts.problem, down, f.gradient(down.x))
         return state, Up(x=release("x", x))
@@ -328,27 +323,13 @@ class GradientADMM:
         """Six parties of five records, logistic loss, one after the other."""
         return Example(
             algorithm=cls(penalty=0.5),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=L1(strength=0.02),
-                features=3,
-                sizes=np.full(6, 5),
-                row_bound=1.0,
-                unit="party",
-            ),
-            noise=GaussianNoise(multiplier=1.0),
+            problem=small_problem(unit="party"),
             schedules=(Cyclic(), RandomOrder(), RandomStopping()),
             trusts=("local", "curator"),
             exact=cls(penalty=0.1, step=0.2),
             exact_rounds=800,
             exact_tolerance=1e-4,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-            ),
+            regularizers=PENALTIES,
         ).vary(
             {"rounds": 6},  # one turn each: random orders and random stopping have theorems of their own
             {"penalty": 0.1, "step": 0.3},

@@ -32,13 +32,12 @@ the share of the last rounds whose models are averaged, 1 for the paper's ergodi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms.distributed_admm import State, listen, pulls
+from consenso.algorithms.distributed_admm import AveragedState, AveragingNode, pulls
 from consenso.algorithms.dp_sgd import check_averaging
 from consenso.algorithms.networked import (
     Message,
@@ -46,33 +45,29 @@ from consenso.algorithms.networked import (
     gradient_release,
     noisy_gradient,
     prox_each,
-    running_average,
 )
-from consenso.algorithms.shape import Example, Heard, Source, require_positive
+from consenso.algorithms.shape import (
+    PENALTIES,
+    RING_WITH_CHORD,
+    Example,
+    Source,
+    require_positive,
+    small_problem,
+)
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import Logistic, require_lipschitz
+from consenso.losses import require_lipschitz
 from consenso.privacy.noise import GaussianNoise, Polynomial
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Releaser, postprocess
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty
+from consenso.regularizers import L2, Ball
 from consenso.shards import Cohort
-from consenso.topology import Topology
-
-
-@dataclass(frozen=True)
-class AveragedState(State):
-    """A node's state with the average of its late models."""
-
-    model: Array
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphDPADMM:
+class GraphDPADMM(AveragingNode):
     """First-order ADMM on a graph with growing proximity, for smooth and nonsmooth losses.
 
     clip: 2-norm to which each record's gradient is shortened.
@@ -89,11 +84,9 @@ class GraphDPADMM:
     averaging: float = 0.0
 
     def __post_init__(self) -> None:
-        require_positive(self, penalty=self.penalty, proximity=self.proximity)
+        require_positive(self, penalty=self.penalty, proximity=self.proximity, clip=self.clip)
         if not 0 <= self.growth < np.inf:
             raise InputError(f"GraphDPADMM(growth={self.growth}): the growth is an exponent of at least 0; try 0.5.")
-        if self.clip is not None:
-            require_positive(self, clip=self.clip)
         check_averaging(self, self.averaging)
 
     def check(self, spec: RunSpec) -> None:
@@ -103,10 +96,6 @@ class GraphDPADMM:
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         return (gradient_release(facts, self.clip, None, 1.0),)
 
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None: composing the rounds is exact, since all history is noisy."""
-        return ()
-
     def proximity_at(self, round_: int) -> float:
         """Weight of the distance to the last model in round 0, 1, ..."""
         return float(self.proximity * (round_ + 1.0) ** self.growth)
@@ -114,10 +103,6 @@ class GraphDPADMM:
     def denominator(self, facts: PublicFacts) -> Array:
         """D of each node in this round; the noise on a model is that of the gradient over D."""
         return 2 * self.penalty * degrees_of(facts) + self.proximity_at(facts.round)
-
-    def enroll(self, facts: PublicFacts, f: Cohort) -> AveragedState:
-        zero = np.zeros((len(facts.cohort), facts.dim))
-        return AveragedState(w=zero, heard=zero, dual=zero, model=zero)
 
     def local(
         self, facts: PublicFacts, state: AveragedState, f: Cohort, release: Releaser
@@ -127,36 +112,19 @@ class GraphDPADMM:
         bottom = self.denominator(facts)
         pull = self.proximity_at(facts.round) * state.w + pulls(self.penalty, facts, state) - gradient
         w = prox_each(facts.problem.regularizer, pull / bottom[:, None], 1 / bottom)
-        model = running_average(facts, self.averaging, state.model, w)
-        return replace(state, w=w, model=model), Message(w=postprocess(w, gradient))
-
-    def absorb(self, facts: PublicFacts, state: AveragedState, heard: Heard) -> AveragedState:
-        return listen(self.penalty, facts, state, heard)
-
-    def models(self, facts: PublicFacts, state: AveragedState) -> Array:
-        """Each node's model, or the average of its late ones."""
-        return state.model
+        return self.follow(facts, state, w), Message(w=postprocess(w, gradient))
 
     @classmethod
     def example(cls) -> Example:
         """Six nodes of five records on a ring with a chord, logistic loss."""
         return Example(
             algorithm=cls(penalty=0.2, proximity=0.5, clip=0.6, averaging=0.5),
-            problem=Problem(
-                loss=Logistic(), regularizer=L2(strength=0.05), features=3, sizes=np.full(6, 5), row_bound=1.0
-            ),
+            problem=small_problem(L2(strength=0.05)),
             noise=GaussianNoise(multiplier=Polynomial(first=2.0, power=-0.1)),
-            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+            topology=RING_WITH_CHORD,
             exact=cls(penalty=0.02, proximity=0.1, growth=0.0),
             exact_rounds=200,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-                Ball(radius=0.7),
-            ),
+            regularizers=(*PENALTIES, Ball(radius=0.7)),
         ).vary(
             {"clip": None, "penalty": 0.5, "averaging": 0.0},
             {"growth": 0.0, "proximity": 2.0},

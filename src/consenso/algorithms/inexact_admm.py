@@ -30,27 +30,25 @@ squared penalty, which the paper linearises with the loss, is in r here, whose p
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from consenso.algorithms.dp_sgd import check_averaging, is_late
+from consenso.algorithms.dp_sgd import Down, Hub, check_averaging, is_late
 from consenso.algorithms.record_sums import value_at
-from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.algorithms.shape import PENALTIES, Example, Source, require_positive, small_problem
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError
-from consenso.losses import Logistic, require_lipschitz
+from consenso.losses import require_lipschitz
 from consenso.operators.projections import into_box_and_ball, into_two_balls
 from consenso.privacy.noise import Constant, GammaNormNoise, GaussianNoise, LaplaceNoise, PerRound, Polynomial
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser, postprocess
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
-from consenso.problem import Adjacency, Problem
+from consenso.privacy.run_spec import RunSpec
+from consenso.problem import Adjacency
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty
+from consenso.regularizers import L2, Ball, Box
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
 
@@ -127,22 +125,6 @@ class TrustRegion:
 
 
 @dataclass(frozen=True)
-class Hub:
-    """The consensus, and the sum of the late ones."""
-
-    w: Array
-    total: Array
-    late: int
-
-
-@dataclass(frozen=True)
-class Down:
-    """What every party hears."""
-
-    w: Array
-
-
-@dataclass(frozen=True)
 class State:
     """A party's copy and its dual; both follow from its noisy gradients."""
 
@@ -152,7 +134,7 @@ class State:
 
 @dataclass(frozen=True)
 class Up:
-    """z - dual / penalty, of which the hub takes the mean."""
+    """A party's copy less its dual / penalty, of which the hub takes the mean."""
 
     point: Released
 
@@ -179,16 +161,13 @@ class InexactADMM:
     linearised: bool = False  # each party its share of the regularizer's gradient at z, in place of the hub's prox
 
     def __post_init__(self) -> None:
-        if not isinstance(self.penalty, GrowingPenalty):
-            require_positive(self, penalty=self.penalty)
+        require_positive(self, penalty=self.penalty, row_bound_1=self.row_bound_1)
         if isinstance(self.region, Box) and not np.isfinite([self.region.low, self.region.high]).all():
             raise InputError(
                 f"InexactADMM(region={self.region!r}): the region is bounded on all sides; give both ends."
             )
         if self.norm not in (1, 2):
             raise InputError(f"InexactADMM(norm={self.norm!r}): gradients are bounded in norm 1 or 2.")
-        if self.row_bound_1 is not None:
-            require_positive(self, row_bound_1=self.row_bound_1)
         if self.row_bound_1 is not None and self.norm == 2:
             raise InputError(
                 "InexactADMM(row_bound_1=..., norm=2): the 2-norm needs no bound on 1-norms; leave it out."
@@ -237,14 +216,9 @@ class InexactADMM:
             ),
         )
 
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None: composing the releases is exact (docs/privacy.md#laplace-iterations)."""
-        return ()
-
     def start(self, facts: PublicFacts) -> Hub:
         """The consensus of copies at the point of the region that is closest to zero."""
-        w = self._consensus(facts, self._first(facts), 0)
-        return Hub(w=w, total=np.zeros(facts.dim), late=0)
+        return Hub.start(self._consensus(facts, self._first(facts), 0))
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Copies where the consensus starts from, duals at zero."""
@@ -252,7 +226,7 @@ class InexactADMM:
         return State(z=z, dual=np.zeros_like(z))
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
-        return Down(w=hub.w)
+        return Down(u=hub.u)
 
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """One noisy gradient; the rest follows from it."""
@@ -261,20 +235,18 @@ class InexactADMM:
         if self.linearised:
             gradient = released + facts.problem.regularizer.subgradient(state.z) / facts.parties
         penalty = penalty_at(self.penalty, facts.round)
-        z = self.subproblem.solve(down.w, state.z, state.dual, gradient, penalty, facts.round, self.region)
-        dual = state.dual + penalty * (down.w - z)
+        z = self.subproblem.solve(down.u, state.z, state.dual, gradient, penalty, facts.round, self.region)
+        dual = state.dual + penalty * (down.u - z)
         point = z - dual / penalty_at(self.penalty, facts.round + 1)
         return State(z=z, dual=dual), Up(point=postprocess(point, released))
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The mean, then the regularizer."""
         w = self._consensus(facts, total.point / facts.parties, facts.round + 1)
-        late = is_late(facts, self.averaging)
-        return Hub(w=w, total=hub.total + late * w, late=hub.late + late)
+        return hub.follow(w, is_late(facts, self.averaging))
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The last consensus, or the average of the late ones."""
-        return hub.total / hub.late if hub.late else hub.w
+        return hub.model
 
     def _gradient(self, z: Array, f: Cohort) -> Array:
         if self.row_bound_1 is None:
@@ -300,20 +272,12 @@ class InexactADMM:
         """Six parties of five records, logistic loss."""
         return Example(
             algorithm=cls(penalty=0.5, row_bound_1=1.2),
-            problem=Problem(
-                loss=Logistic(), regularizer=L2(strength=0.1), features=3, sizes=np.full(6, 5), row_bound=1.0
-            ),
+            problem=small_problem(L2(strength=0.1)),
             noise=LaplaceNoise(multiplier=1.0),
             trusts=("local", "curator"),
             exact=cls(penalty=0.02, subproblem=Proximal(proximity=40.0)),
             exact_rounds=300,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-            ),
+            regularizers=PENALTIES,
         ).vary(
             {"norm": 2, "row_bound_1": None, "region": Box(low=-1e9, high=1e9), "noise": GaussianNoise(multiplier=1.0)},
             {"penalty": 1.0, "linearised": True, "averaging": 0.5, "subproblem": Proximal(proximity=0.5)},

@@ -39,7 +39,6 @@ average of the late iterates. Both are post-processing of noisy iterates, hence 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -58,20 +57,24 @@ from consenso.algorithms.networked import (
     within,
 )
 from consenso.algorithms.record_sums import value_at
-from consenso.algorithms.shape import Example, Heard, Source, require_positive
+from consenso.algorithms.shape import (
+    PENALTIES,
+    RING_WITH_CHORD,
+    Example,
+    Heard,
+    Source,
+    require_positive,
+    small_problem,
+)
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import Logistic
-from consenso.privacy.noise import Constant, GaussianNoise, PerRound, Polynomial
+from consenso.privacy.noise import Constant, PerRound, Polynomial
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser, postprocess
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty
+from consenso.regularizers import L2, Ball
 from consenso.shards import Cohort
-from consenso.topology import Topology
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,10 +145,6 @@ class IPADMM:
         """A node's gradient, once per inner step."""
         return (gradient_release(facts, self.clip, self.radius, self.rate, times=self.inner_steps),)
 
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None: composing the inner steps is exact, since all history is noisy."""
-        return ()
-
     def proximity_at(self, round_: int, inner: int) -> float:
         """The proximity of inner step 1, 2, ... of round 0, 1, ..."""
         if isinstance(self.proximity, RootGrowth):
@@ -196,26 +195,11 @@ class IPADMM:
         """Six nodes of unequal sizes and degrees, logistic loss, three inner steps."""
         return Example(
             algorithm=cls(penalty=0.2, proximity=RootGrowth(first=0.5), inner_steps=3, at_average=True, averaging=0.5),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=L2(strength=0.05),
-                features=3,
-                sizes=np.array([4, 5, 6, 5, 4, 6]),
-                row_bound=1.0,
-                weighting="party",
-            ),
-            noise=GaussianNoise(multiplier=1.0),
-            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+            problem=small_problem(L2(strength=0.05), sizes=np.array([4, 5, 6, 5, 4, 6]), weighting="party"),
+            topology=RING_WITH_CHORD,
             exact=cls(penalty=0.05, proximity=0.25, inner_steps=2),
             exact_rounds=500,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-                Ball(radius=0.7),
-            ),
+            regularizers=(*PENALTIES, Ball(radius=0.7)),
         ).vary(
             {"inner_steps": 2, "clip": 0.6, "at_average": False, "averaging": 0.0},
             {"penalty": 0.5, "proximity": 1.0, "inner_steps": 1, "radius": 1.0},

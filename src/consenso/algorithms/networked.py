@@ -34,7 +34,6 @@ place of its subgradient at c_k: with it constant steps reach the optimum, and c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -42,21 +41,27 @@ import numpy as np
 
 from consenso.algorithms.dp_sgd import check_averaging
 from consenso.algorithms.record_sums import check_rate, sample_records, sum_bounds, value_at
-from consenso.algorithms.shape import Example, Heard, Source, require_positive
+from consenso.algorithms.shape import (
+    PENALTIES,
+    RING_WITH_CHORD,
+    Example,
+    Heard,
+    Source,
+    require_positive,
+    small_problem,
+)
 from consenso.arrays import Array
 from consenso.errors import PreconditionError
-from consenso.losses import Logistic, Squared
+from consenso.losses import Squared
 from consenso.operators import gradient_bound, shorten_slopes
 from consenso.privacy.noise import Constant, GaussianNoise, Geometric, PerRound, Polynomial
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser, postprocess
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
+from consenso.privacy.run_spec import RunSpec
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, NoPenalty, Regularizer
+from consenso.regularizers import Ball, ElasticNet, Regularizer
 from consenso.shards import Cohort
-from consenso.topology import Topology
 
 GRADIENT = "gradient"
 
@@ -107,9 +112,7 @@ class NetworkedADMM:
     averaging: float = 0.0
 
     def __post_init__(self) -> None:
-        require_positive(self, penalty=self.penalty)
-        if not isinstance(self.step, Constant | Polynomial | PerRound):
-            require_positive(self, step=self.step)
+        require_positive(self, penalty=self.penalty, step=self.step)
         check_node(self, self.clip, self.radius, self.rate, self.averaging)
 
     def check(self, spec: RunSpec) -> None:
@@ -120,10 +123,6 @@ class NetworkedADMM:
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         return (gradient_release(facts, self.clip, self.radius, self.rate),)
-
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None: composing the rounds is exact, since all history is noisy."""
-        return ()
 
     def denominator(self, facts: PublicFacts) -> Array:
         """D of each node in this round; the noise on an iterate is that of the gradient over D."""
@@ -166,25 +165,12 @@ class NetworkedADMM:
             algorithm=cls(
                 penalty=0.2, step=Polynomial(first=2.0, power=-0.25), clip=0.6, at_average=True, averaging=0.5
             ),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=ElasticNet(l1=0.01, l2=0.05),
-                features=3,
-                sizes=np.full(6, 5),
-                row_bound=1.0,
-            ),
+            problem=small_problem(ElasticNet(l1=0.01, l2=0.05)),
             noise=GaussianNoise(multiplier=Geometric(first=2.0, ratio=0.9)),
-            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+            topology=RING_WITH_CHORD,
             exact=cls(penalty=0.05, step=4.0, proximal=True),
             exact_rounds=500,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-                Ball(radius=0.7),
-            ),
+            regularizers=(*PENALTIES, Ball(radius=0.7)),
         ).vary(
             {"clip": None, "step": 1.0, "at_average": False, "averaging": 0.0},
             {"penalty": 0.5, "proximal": True, "radius": 1.0},
@@ -197,10 +183,7 @@ class NetworkedADMM:
 
 def check_node(owner: object, clip: float | None, radius: float | None, rate: float, averaging: float) -> None:
     """Refuse hyperparameters that no node can work with."""
-    if clip is not None:
-        require_positive(owner, clip=clip)
-    if radius is not None:
-        require_positive(owner, radius=radius)
+    require_positive(owner, clip=clip, radius=radius)
     check_rate(owner, rate)
     check_averaging(owner, averaging)
 

@@ -33,10 +33,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from consenso.algorithms.record_sums import Forgetful, check_rate, sample_records, sum_bounds, value_at, without_memory
-from consenso.algorithms.shape import Example, Source
+from consenso.algorithms.shape import PENALTIES, Example, Source
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, PreconditionError
-from consenso.losses import Logistic
 from consenso.operators import (
     Activation,
     AllBlocks,
@@ -51,14 +50,12 @@ from consenso.operators import (
 )
 from consenso.privacy.composition import compose_all
 from consenso.privacy.events import Composed, Gaussian, Repeated
-from consenso.privacy.noise import Constant, GaussianNoise, PerRound, Polynomial
+from consenso.privacy.noise import Constant, PerRound, Polynomial
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser, declare_public
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import BlocksInTurn, Theorem
-from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.shards import Cohort
 
@@ -256,21 +253,11 @@ class NoisyFixedPoint:
             algorithm=cls(
                 operator=MeanGradient(step=2.0, clip=0.6), blocks=3, activation=CyclicBlocks(), relaxation=0.8
             ),
-            problem=Problem(
-                loss=Logistic(), regularizer=L1(strength=0.02), features=3, sizes=np.full(6, 5), row_bound=1.0
-            ),
-            noise=GaussianNoise(multiplier=1.0),
             schedules=(Everyone(), PoissonSubset(0.5), FixedSubset(2)),
             trusts=("curator", "secure-sum", "local"),
             exact=cls(operator=MeanGradient(step=4.0), blocks=3, activation=CyclicBlocks()),
             exact_rounds=600,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-            ),
+            regularizers=PENALTIES,
         ).vary(
             {"operator": MeanGradient(step=0.5), "blocks": 1, "relaxation": 1.0},
             {"activation": RandomBlock(), "errors": RandomErrors(size=0.1)},

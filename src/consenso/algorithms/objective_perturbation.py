@@ -32,10 +32,11 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.algorithms.gradient_admm import split_squared_term
-from consenso.algorithms.shape import Example, Source, require_positive
+from consenso.algorithms.record_sums import Forgetful
+from consenso.algorithms.shape import PENALTIES, Example, Source, require_positive, small_problem
 from consenso.arrays import Array
 from consenso.errors import InputError, PreconditionError, StepError
-from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.losses import require_lipschitz, require_smooth
 from consenso.privacy import events
 from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.release import Bounds, Release
@@ -44,7 +45,7 @@ from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws
 from consenso.privacy.theorems import PerturbedObjective, Theorem
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer
+from consenso.regularizers import L2, NoPenalty, Regularizer
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
 from consenso.subproblems import certify
@@ -65,11 +66,6 @@ class Hub:
 @dataclass(frozen=True)
 class Down:
     """Nothing: the curator is not told anything."""
-
-
-@dataclass(frozen=True)
-class State:
-    """Nothing: there is one round."""
 
 
 @dataclass(frozen=True)
@@ -224,13 +220,15 @@ class ObjectivePerturbation:
     def start(self, facts: PublicFacts) -> Hub:
         return Hub(w=np.zeros(facts.dim))
 
-    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        return State()
+    def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
+        return Forgetful()
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
         return Down()
 
-    def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
+    def local(
+        self, facts: PublicFacts, down: Down, state: Forgetful, f: Cohort, release: Releaser
+    ) -> tuple[Forgetful, Up]:
         minimiser = release.perturb("objective", lambda noise: self._minimise(facts.problem, f, noise[0])[None])
         return state, Up(w=release("output", minimiser))
 
@@ -255,26 +253,13 @@ class ObjectivePerturbation:
         """Thirty records of one curator, logistic loss."""
         return Example(
             algorithm=cls(quadratic=2.0),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=L2(strength=0.1),
-                features=3,
-                sizes=np.array([30]),
-                row_bound=1.0,
-                adjacency="add-remove",
-            ),
+            problem=small_problem(L2(strength=0.1), sizes=np.array([30]), adjacency="add-remove"),
             noise={"objective": GaussianNoise(multiplier=2.0), "output": GaussianNoise(multiplier=1000.0)},
             rounds=1,
             trusts=("curator", "local"),
             exact=cls(quadratic=1e-4, tolerance=1e-5),
             exact_rounds=1,
-            regularizers=(
-                NoPenalty(),
-                L1(strength=0.02),
-                L2(strength=0.1),
-                ElasticNet(l1=0.01, l2=0.05),
-                Box(low=-0.5, high=0.3),
-            ),
+            regularizers=PENALTIES,
         ).vary(
             {"quadratic": 10.0, "tolerance": 1e-7},
         )

@@ -30,43 +30,29 @@ problem: none or a square, since the exact prox of a loss plus anything else is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from consenso.algorithms.distributed_admm import AveragedState, AveragingNode, curvatures, pulls
 from consenso.algorithms.dp_sgd import check_averaging
-from consenso.algorithms.networked import Message, degrees_of, running_average, within
-from consenso.algorithms.shape import Example, Heard, Source, require_positive
-from consenso.arrays import Array
+from consenso.algorithms.networked import Message, degrees_of, within
+from consenso.algorithms.shape import RING_WITH_CHORD, Example, Source, require_positive, small_problem
 from consenso.errors import InputError, PreconditionError
-from consenso.losses import Logistic, Squared
+from consenso.losses import Squared
 from consenso.privacy.noise import GaussianNoise, Geometric
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Releaser
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, NoPenalty
 from consenso.shards import Cohort
 from consenso.subproblems import certify
-from consenso.topology import Topology
-
-
-@dataclass(frozen=True)
-class State:
-    """What a node keeps: functions of noisy iterates, all of it."""
-
-    w: Array  # what it last said
-    heard: Array  # sum of what its neighbours last said
-    dual: Array
-    model: Array  # the last iterate, or the average of the late ones
 
 
 @dataclass(frozen=True, kw_only=True)
-class PADMM:
+class PADMM(AveragingNode):
     """Exact decentralized ADMM, noise on what is said. `radius`: of the ball in which the points of the proxes stay."""
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -79,9 +65,7 @@ class PADMM:
     tolerance: float = 1e-10
 
     def __post_init__(self) -> None:
-        require_positive(self, penalty=self.penalty, tolerance=self.tolerance)
-        if self.radius is not None:
-            require_positive(self, radius=self.radius)
+        require_positive(self, penalty=self.penalty, tolerance=self.tolerance, radius=self.radius)
         check_averaging(self, self.averaging)
 
     def check(self, spec: RunSpec) -> None:
@@ -114,7 +98,7 @@ class PADMM:
     def _bounds(self, facts: PublicFacts) -> Bounds:
         problem, slack = facts.problem, 2 * self.tolerance
         with np.errstate(divide="ignore"):  # a node without neighbours has no bound, and `check` says so
-            gain = 1 / self.denominator(facts)
+            gain = 1 / curvatures(self.penalty, facts)
         if isinstance(problem.loss, Squared) and self.radius is not None:
             assert problem.target_bound is not None
             longest = self.radius + np.sqrt(gain * facts.scales * facts.most) * problem.target_bound / 2
@@ -123,63 +107,29 @@ class PADMM:
                 record_replace_one=2 * gain * facts.scales * problem.row_bound * residual + slack,
                 party_replace_one=2 * longest + slack,
             )
-        one, all_of_them = gain * facts.record_prox_lipschitz, gain * facts.lipschitz
-        return Bounds(
-            record_add_remove=one + slack,
-            record_replace_one=2 * one + slack,
-            party_add_remove=all_of_them + slack,
-            party_replace_one=2 * all_of_them + slack,
+        return Bounds.of_contributions(
+            record=gain * facts.record_prox_lipschitz, party=gain * facts.lipschitz, rounding=slack
         )
 
-    def denominator(self, facts: PublicFacts) -> Array:
-        """Strong convexity of each node's local problem without its loss."""
-        return 2 * self.penalty * degrees_of(facts) + facts.problem.regularizer.strong_convexity
-
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None: composing the rounds is exact, since all history is noisy."""
-        return ()
-
-    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        """Everything at zero, and as if the neighbours had said so."""
-        zero = np.zeros((len(facts.cohort), facts.dim))
-        return State(w=zero, heard=zero, dual=zero, model=zero)
-
-    def local(self, facts: PublicFacts, state: State, f: Cohort, release: Releaser) -> tuple[State, Message]:
+    def local(
+        self, facts: PublicFacts, state: AveragedState, f: Cohort, release: Releaser
+    ) -> tuple[AveragedState, Message]:
         """An exact step on the augmented Lagrangian, then noise."""
-        bottom = self.denominator(facts)
-        pull = self.penalty * (degrees_of(facts)[:, None] * state.w + state.heard) - state.dual
-        point = within(pull / bottom[:, None], self.radius)
+        bottom = curvatures(self.penalty, facts)
+        point = within(pulls(self.penalty, facts, state) / bottom[:, None], self.radius)
         f.check_points(point, 1 / bottom, self.tolerance, "PADMM")
         x = certify(f.prox(point, 1 / bottom, self.tolerance), self.tolerance, "PADMM")
         w = release("primal", x)
-        return replace(state, w=w), Message(w=w)
-
-    def absorb(self, facts: PublicFacts, state: State, heard: Heard) -> State:
-        """The dual moves by the disagreement with the neighbours."""
-        said = heard.sum("w")
-        dual = state.dual + self.penalty * (degrees_of(facts)[:, None] * state.w - said)
-        model = running_average(facts, self.averaging, state.model, state.w)
-        return State(w=state.w, heard=said, dual=dual, model=model)
-
-    def models(self, facts: PublicFacts, state: State) -> Array:
-        """Each node's iterate, or the average of its late ones."""
-        return state.model
+        return self.follow(facts, state, w), Message(w=w)
 
     @classmethod
     def example(cls) -> Example:
         """Six nodes of unequal sizes and degrees, logistic loss."""
         return Example(
             algorithm=cls(penalty=0.2),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=L2(strength=0.05),
-                features=3,
-                sizes=np.array([4, 5, 6, 5, 4, 6]),
-                row_bound=1.0,
-                weighting="party",
-            ),
+            problem=small_problem(L2(strength=0.05), sizes=np.array([4, 5, 6, 5, 4, 6]), weighting="party"),
             noise=GaussianNoise(multiplier=Geometric(first=2.0, ratio=0.9)),
-            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+            topology=RING_WITH_CHORD,
             exact=cls(penalty=0.05, tolerance=1e-12),
             exact_rounds=250,
             regularizers=(NoPenalty(), L2(strength=0.1)),

@@ -26,7 +26,6 @@ Every release is a sum over records, so the model does not depend on how records
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -59,8 +58,7 @@ from consenso.metric import Metric, pack_symmetric
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
+from consenso.privacy.run_spec import RunSpec
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
@@ -147,10 +145,6 @@ class PreconditionedFixedPoint(WhitenedSteps):
         if kind == "second moment":
             return (moment_release(facts, several=self.looks > 1),)
         return (gradient_release(facts, lengths=self.scales),)
-
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None beyond composing Gaussian sums."""
-        return ()
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Nothing was heard yet."""

@@ -23,7 +23,7 @@ all nodes is that of one. This is for graphs on which no tree is wanted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -41,8 +41,7 @@ from consenso.metric import Metric, look, pack_symmetric, unpack_symmetric
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser, declare_public, postprocess
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
+from consenso.privacy.run_spec import RunSpec
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
@@ -151,10 +150,6 @@ class PreconditionedGossip:
         if facts.is_before(1 + self.mixing):
             return ()
         return (replace(gradient_release(facts), at="party", adaptive=False, parts=False),)
-
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None: composing the rounds is exact, since all history is noisy."""
-        return ()
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Everything at zero; all directions are alike."""

@@ -64,19 +64,14 @@ class PrimalPerturbation(ExactNode):
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The minimiser. A node without records keeps its place in the graph, and its minimiser is then public."""
-        curvature, slack = curvatures(self.penalty, facts), 2 * self.tolerance
+        curvature = curvatures(self.penalty, facts)
         with np.errstate(divide="ignore"):  # without neighbours and strong convexity nothing is bounded
             record, party = facts.record_prox_lipschitz / curvature, facts.lipschitz / curvature
         return (
             Release(
                 name="model",
                 size=facts.dim,
-                bounds=Bounds(
-                    record_add_remove=record + slack,
-                    record_replace_one=2 * record + slack,
-                    party_add_remove=party + slack,
-                    party_replace_one=2 * party + slack,
-                ),
+                bounds=Bounds.of_contributions(record=record, party=party, rounding=2 * self.tolerance),
                 why="a prox moves by at most the change of the gradient over the curvature "
                 "(docs/privacy.md#prox-sensitivity)",
             ),

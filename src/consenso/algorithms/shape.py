@@ -22,14 +22,15 @@ from numpy.typing import NDArray
 from consenso.algorithms.evidence import Evidence
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
-from consenso.privacy.noise import Noise
+from consenso.losses import Logistic
+from consenso.privacy.noise import GaussianNoise, Noise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
 from consenso.privacy.theorems import Theorem
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.regularizers import Regularizer
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer
 from consenso.schedules import Everyone, Schedule
 from consenso.shards import Cohort
 from consenso.topology import Topology
@@ -63,10 +64,6 @@ class Algorithm(Protocol):
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """What leaves the parties of this cohort in this round. Planning, running and accounting call this."""
-        ...
-
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """Guarantees for a query that are stronger than composing the releases; each refuses where it does not hold."""
         ...
 
 
@@ -130,6 +127,20 @@ class Heard(Protocol):
     def mix(self, name: str) -> Array:
         """Average of a field over the node and its neighbours with Metropolis weights, (parties, ...)."""
         ...
+
+
+@runtime_checkable
+class HasTheorems(Protocol):
+    """An algorithm of which more is proved than that its releases compose."""
+
+    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
+        """Guarantees for a query that are stronger than composing the releases; each refuses where it does not hold."""
+        ...
+
+
+def find_theorems(algorithm: Any, spec: RunSpec, query: PrivacyQuery) -> tuple[Callable[[], Theorem], ...]:
+    """The theorems of an algorithm for a query; none where composing its releases is all that is proved."""
+    return tuple(algorithm.theorems(spec, query)) if isinstance(algorithm, HasTheorems) else ()
 
 
 @runtime_checkable
@@ -215,11 +226,32 @@ class CompilesRounds(Protocol):
         ...
 
 
-def require_positive(owner: object, **values: float) -> None:
-    """Refuse hyperparameters that are not positive finite numbers."""
+def require_positive(owner: object, **values: Any) -> None:
+    """Refuse hyperparameters that are not positive finite numbers.
+
+    None, for an option that is not taken, and sequences over the rounds, which have checked themselves, pass.
+    """
     for name, value in values.items():
-        if not 0 < value < float("inf"):
+        if value is not None and not hasattr(value, "at") and not 0 < value < float("inf"):
             raise InputError(f"{type(owner).__name__}({name}={value}): {name} is a positive finite number.")
+
+
+# Regularizers with which a method that takes the prox of any of them converges.
+PENALTIES: tuple[Regularizer, ...] = (
+    NoPenalty(),
+    L1(strength=0.02),
+    L2(strength=0.1),
+    ElasticNet(l1=0.01, l2=0.05),
+    Box(low=-0.5, high=0.3),
+)
+# Six nodes, of which two have three neighbours.
+RING_WITH_CHORD = Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)])
+
+
+def small_problem(regularizer: Regularizer = PENALTIES[1], **facts: Any) -> Problem:
+    """Six parties of five records with three features, logistic loss; `facts` take the place of these."""
+    usual: dict[str, Any] = {"loss": Logistic(), "features": 3, "sizes": np.full(6, 5), "row_bound": 1.0}
+    return Problem(regularizer=regularizer, **usual | facts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,8 +263,8 @@ class Example:
     """
 
     algorithm: Any
-    problem: Problem
-    noise: Noise | Mapping[str, Noise]
+    problem: Problem = field(default_factory=small_problem)
+    noise: Noise | Mapping[str, Noise] = GaussianNoise(multiplier=1.0)  # noqa: RUF009 - frozen
     rounds: int = 8
     schedules: tuple[Schedule, ...] = (Everyone(),)
     trusts: tuple[Trust, ...] = ("local",)

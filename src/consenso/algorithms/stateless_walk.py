@@ -24,18 +24,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms.shape import CompiledRounds, Example, SingleRecords, Source, require_positive
+from consenso.algorithms.record_sums import Forgetful
+from consenso.algorithms.shape import CompiledRounds, Example, SingleRecords, Source, require_positive, small_problem
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, PreconditionError
-from consenso.losses import Logistic, require_lipschitz
+from consenso.losses import require_lipschitz
 from consenso.privacy import theorems
-from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.observers import Coalition, Peer, Public
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
 from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2
 from consenso.regularizers.formulas import compile_prox
@@ -49,11 +48,6 @@ class Token:
     """The model, which is all that travels."""
 
     z: Array
-
-
-@dataclass(frozen=True)
-class State:
-    """Nothing: a party remembers nothing of a visit."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +86,14 @@ class StatelessWalk:
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         """The residual of one prox."""
-        slack = 2 * self.tolerance
         return (
             Release(
                 name="residual",
                 size=facts.dim,
-                bounds=Bounds(
-                    record_add_remove=self.step * facts.record_prox_lipschitz + slack,
-                    record_replace_one=2 * self.step * facts.record_prox_lipschitz + slack,
-                    party_add_remove=self.step * facts.lipschitz + slack,
-                    party_replace_one=2 * self.step * facts.lipschitz + slack,
+                bounds=Bounds.of_contributions(
+                    record=self.step * facts.record_prox_lipschitz,
+                    party=self.step * facts.lipschitz,
+                    rounding=2 * self.tolerance,
                 ),
                 why="prox_{step f}(z) - z is step times a Lipschitz gradient (docs/privacy.md#prox-sensitivity)",
             ),
@@ -143,13 +135,15 @@ class StatelessWalk:
     def start(self, facts: PublicFacts) -> Token:
         return Token(z=np.zeros(facts.dim))
 
-    def enroll(self, facts: PublicFacts, f: Cohort) -> State:
-        return State()
+    def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
+        return Forgetful()
 
     def down(self, facts: PublicFacts, hub: Token) -> Token:
         return hub
 
-    def local(self, facts: PublicFacts, down: Token, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
+    def local(
+        self, facts: PublicFacts, down: Token, state: Forgetful, f: Cohort, release: Releaser
+    ) -> tuple[Forgetful, Up]:
         """One noisy prox residual."""
         start = np.broadcast_to(down.z, (len(facts.cohort), facts.dim))
         f.check_points(start, self.step, self.tolerance, "StatelessWalk")
@@ -173,7 +167,7 @@ class StatelessWalk:
             return CompiledRounds()
         constants = *taken, prox, float(self.tolerance), share
 
-        def walk(hub: Token, state: State, path: IntArray, scales: Array, noise: Array) -> tuple[Token, int]:
+        def walk(hub: Token, state: Forgetful, path: IntArray, scales: Array, noise: Array) -> tuple[Token, int]:
             z = hub.z.copy()
             done = visits(*constants, path, scales, noise, z)
             return Token(z=z), done
@@ -188,15 +182,7 @@ class StatelessWalk:
         """Six parties of five records, logistic loss. Its bias is of the order of the step, so the step is small."""
         return Example(
             algorithm=cls(step=0.5),
-            problem=Problem(
-                loss=Logistic(),
-                regularizer=L2(strength=0.5),
-                features=3,
-                sizes=np.full(6, 5),
-                row_bound=1.0,
-                unit="party",
-            ),
-            noise=GaussianNoise(multiplier=1.0),
+            problem=small_problem(L2(strength=0.5), unit="party"),
             schedules=(RandomWalk(),),
             trusts=("local",),
             exact=cls(step=0.05),

@@ -20,7 +20,6 @@ are those of `NetworkedADMM`; with `at_average` the gradient is taken at the mix
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -37,19 +36,15 @@ from consenso.algorithms.networked import (
     within,
 )
 from consenso.algorithms.record_sums import value_at
-from consenso.algorithms.shape import Example, Heard, Source, require_positive
+from consenso.algorithms.shape import RING_WITH_CHORD, Example, Heard, Source, require_positive, small_problem
 from consenso.arrays import Array
-from consenso.losses import Logistic
 from consenso.privacy.noise import Constant, GaussianNoise, Geometric, PerRound, Polynomial
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Releaser, postprocess
-from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import Theorem
-from consenso.problem import Problem
+from consenso.privacy.run_spec import RunSpec
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, ElasticNet
 from consenso.shards import Cohort
-from consenso.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -82,8 +77,7 @@ class DistributedSubgradient:
     averaging: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.step, Constant | Polynomial | PerRound):
-            require_positive(self, step=self.step)
+        require_positive(self, step=self.step)
         check_node(self, self.clip, self.radius, self.rate, self.averaging)
 
     def check(self, spec: RunSpec) -> None:
@@ -94,10 +88,6 @@ class DistributedSubgradient:
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
         return (gradient_release(facts, self.clip, self.radius, self.rate),)
-
-    def theorems(self, spec: RunSpec, query: PrivacyQuery) -> Iterable[Callable[[], Theorem]]:
-        """None: composing the rounds is exact, since all history is noisy."""
-        return ()
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         zero = np.zeros((len(facts.cohort), facts.dim))
@@ -130,11 +120,9 @@ class DistributedSubgradient:
         """Six nodes of five records on a ring with a chord, logistic loss."""
         return Example(
             algorithm=cls(step=Polynomial(first=2.0, power=-0.5), clip=0.6, averaging=0.5),
-            problem=Problem(
-                loss=Logistic(), regularizer=L2(strength=0.1), features=3, sizes=np.full(6, 5), row_bound=1.0
-            ),
+            problem=small_problem(L2(strength=0.1)),
             noise=GaussianNoise(multiplier=Geometric(first=2.0, ratio=0.9)),
-            topology=Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)]),
+            topology=RING_WITH_CHORD,
             # A falling step is what reaches the optimum, and how fast it falls is how fast it is reached.
             exact=cls(step=Polynomial(first=4.0, power=-0.75), proximal=True),
             exact_rounds=1000,

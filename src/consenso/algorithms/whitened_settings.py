@@ -40,8 +40,7 @@ class WhitenedSettings:
     averaging: bool = True
 
     def __post_init__(self) -> None:
-        if self.clip is not None:
-            require_positive(self, clip=self.clip)
+        require_positive(self, clip=self.clip)
         if self.looks not in (0, 1, 2):
             raise InputError(
                 f"PreconditionedFixedPoint(looks={self.looks}): the second moment is released 0 to 2 times."
@@ -57,8 +56,7 @@ class WhitenedSettings:
             raise InputError(f"PreconditionedFixedPoint(smoothing={self.smoothing}): a width is finite, 0 for none.")
         if (self.steps is not None and self.steps < 1) or self.fewest_steps < 1:
             raise InputError("PreconditionedFixedPoint(steps=..., fewest_steps=...): at least one step is taken.")
-        if self.threshold is not None:
-            require_positive(self, threshold=self.threshold)
+        require_positive(self, threshold=self.threshold)
         if not np.isfinite(self.constant):
             raise InputError(f"PreconditionedFixedPoint(constant={self.constant}): the value of a column is finite.")
         if not 0 <= self.pilot < (self.steps or self.fewest_steps):

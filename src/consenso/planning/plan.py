@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from consenso.algorithms.shape import find_theorems
 from consenso.arrays import IntArray
 from consenso.conventions import Unit
 from consenso.errors import InputError, PreconditionError
@@ -98,7 +99,7 @@ class Plan(RunSpec):
         spec, declaration = self.spec, self.algorithm.releases
         candidates: list[Callable[[], Theorem]] = []
         if not spec.mode.on_graph:  # what they prove is for whoever sees all sums, or all messages
-            candidates += self.algorithm.theorems(spec, query)
+            candidates += find_theorems(self.algorithm, spec, query)
         participation = spec.schedule.participation(party, spec.rounds, spec.parties)
         if isinstance(participation, Independent):
             candidates.append(lambda: amplify(spec, query, declaration))
@@ -159,7 +160,7 @@ class Plan(RunSpec):
                     for relation in claims_of(self.problem.adjacency, unit):
                         query = PrivacyQuery(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
                         Uses(self.spec, query, self.algorithm.releases).check()
-                        for candidate in self.algorithm.theorems(self.spec, query):
+                        for candidate in find_theorems(self.algorithm, self.spec, query):
                             try:
                                 excess(candidate().event())
                             except PreconditionError:
