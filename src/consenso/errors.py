@@ -5,6 +5,9 @@ Every message is one sentence that names the parameter, states what must hold, w
 
 from __future__ import annotations
 
+import math
+import numbers
+
 # How errors name places: by the line of a file that has lines, else by the number of the row, as NumPy and pandas do.
 COUNTED = "rows count from 0"
 
@@ -59,3 +62,14 @@ class TamperError(PrivacyError):
 def name_row(row: int) -> str:
     """A row of a table in memory, or of a file without lines, as every error names it."""
     return f"row {row} ({COUNTED})"
+
+
+def is_finite(value: object) -> bool:
+    """Whether a parameter is a finite number."""
+    return isinstance(value, numbers.Real) and math.isfinite(value)
+
+
+def check_positive(owner: str, parameter: str, value: float, advice: str) -> None:
+    """A parameter is a finite number above 0."""
+    if not (is_finite(value) and value > 0):
+        raise InputError(f"{owner}({parameter}={value!r}): a {parameter} is a finite number above 0; {advice}.")

@@ -56,7 +56,6 @@ def points_for(loss, records):
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_good_targets_pass(loss):
     loss.check_targets(targets_for(loss, 3))
-    loss.check_scores(points_for(loss, 3))
 
 
 @pytest.mark.parametrize("loss", SIGN, ids=repr)
@@ -109,15 +108,13 @@ def test_scores_and_points_are_finite(loss, bad):
     points[1] = bad
     message = r"scores must be finite, and some are NaN or infinite; check the rows"
     with pytest.raises(InputError, match=message):
-        loss.check_scores(points)
-    with pytest.raises(InputError, match=message):
         loss.prox_slope(points, 1.0, targets_for(loss, 2))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_shapes_fit(loss):
     with pytest.raises(InputError, match=r"scores must have shape \(records.*reshape"):
-        loss.check_scores(np.zeros((2, 2, 2)))
+        loss.prox_slope(np.zeros((2, 2, 2)), 1.0, targets_for(loss, 2))
     points = points_for(loss, 3)
     with pytest.raises(InputError, match=r"3 points need as many targets.*\(2,\) and \(\)"):
         loss.prox_slope(points, 1.0, targets_for(loss, 2))

@@ -6,11 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.losses.scalar_losses import SCALAR
 
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import (
-    Absolute,
-    EpsilonInsensitive,
     Hinge,
     Huber,
     Logistic,
@@ -21,17 +20,7 @@ from consenso.losses import (
     require_smooth,
 )
 
-LOSSES = [
-    Logistic(),
-    Squared(),
-    Huber(threshold=0.7),
-    Hinge(),
-    SmoothedHinge(smoothing=0.3),
-    Absolute(),
-    EpsilonInsensitive(width=0.4),
-    Softmax(classes=2),
-    Softmax(classes=6),
-]
+LOSSES = [*SCALAR, Softmax(classes=2), Softmax(classes=6)]
 LIPSCHITZ = [loss for loss in LOSSES if loss.slope_bound < np.inf]
 SMOOTH = [loss for loss in LOSSES if loss.curvature_bound < np.inf]
 FEATURES, BOUND, BOUND_1 = 4, 1.7, 2.3
@@ -161,8 +150,6 @@ def test_constants_by_hand():
     assert Squared().lipschitz(2.0) == np.inf
     assert Squared().gradient_gap(2.0, 2, "replace-one") == np.inf
     assert Hinge().smoothness(2.0) == np.inf
-    for loss in LOSSES:
-        assert loss.strong_convexity(2.0) == 0.0
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -189,7 +176,7 @@ def test_requirements_return_the_constant_or_name_the_loss(loss):
 @pytest.mark.parametrize("bound", [0.0, -1.0, np.nan, np.inf, None])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_a_row_bound_is_finite_and_positive(loss, bound):
-    for constant in (loss.lipschitz, loss.smoothness, loss.strong_convexity):
+    for constant in (loss.lipschitz, loss.smoothness):
         with pytest.raises(InputError, match=r"row_bound=.*finite number above 0; clip the rows"):
             constant(bound)
     with pytest.raises(InputError, match=r"row_bound_1=.*finite number above 0"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.losses.scalar_losses import SCALAR
 
 from consenso.losses import (
     Absolute,
@@ -18,15 +19,6 @@ from consenso.losses import (
     Squared,
 )
 
-SCALAR = [
-    Logistic(),
-    Squared(),
-    Huber(threshold=0.7),
-    Hinge(),
-    SmoothedHinge(smoothing=0.3),
-    Absolute(),
-    EpsilonInsensitive(width=0.4),
-]
 LOSSES = [*SCALAR, Softmax(classes=2), Softmax(classes=5)]
 RECORDS = 50
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import entr, xlogy
+from tests.losses.scalar_losses import SCALAR
 
 from consenso.losses import (
     Absolute,
@@ -24,15 +25,6 @@ from consenso.losses import (
     Squared,
 )
 
-SCALAR = [
-    Logistic(),
-    Squared(),
-    Huber(threshold=0.7),
-    Hinge(),
-    SmoothedHinge(smoothing=0.3),
-    Absolute(),
-    EpsilonInsensitive(width=0.4),
-]
 VECTOR = [Softmax(classes=2), Softmax(classes=3), Softmax(classes=11)]
 SMOOTH = [loss for loss in SCALAR + VECTOR if np.isfinite(loss.curvature_bound)]
 EPS = np.finfo(np.float64).eps

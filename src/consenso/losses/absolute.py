@@ -8,28 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.errors import InputError
-from consenso.losses.checks import is_finite, prox_arguments
+from consenso.errors import InputError, is_finite
+from consenso.losses.checks import prox_arguments
 from consenso.losses.formulas import Formulas
-from consenso.losses.loss import Kind, ScalarLoss, Targets
+from consenso.losses.loss import Kind, PiecewiseLinear, Targets
 from consenso.losses.ramp import ramp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Absolute(ScalarLoss):
+class Absolute(PiecewiseLinear):
     """|score - target|, targets real."""
 
     name: ClassVar[str] = "absolute"
     targets: ClassVar[Kind] = "real"
-
-    @property
-    def slope_bound(self) -> float:
-        return 1.0
-
-    @property
-    def curvature_bound(self) -> float:
-        """Infinite: the slope jumps at the target."""
-        return np.inf
 
     def to_sklearn(self, *, fit_intercept: bool) -> Any:
         """The same loss, as a tube without width."""
@@ -38,7 +29,6 @@ class Absolute(ScalarLoss):
         return LinearSVR(fit_intercept=fit_intercept, epsilon=0.0)
 
     def value(self, scores: Array, targets: Targets) -> Array:
-        """Losses (n,)."""
         losses: Array = np.abs(scores - targets)
         return losses
 
@@ -46,9 +36,6 @@ class Absolute(ScalarLoss):
         """The sign of the residual, 0 at 0."""
         slopes: Array = np.sign(scores - targets)
         return slopes
-
-    def curvature(self, scores: Array, targets: Targets) -> Array:
-        return np.zeros(np.shape(scores))
 
     def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
         """(point - target) / step, clipped to [-1, 1]."""
@@ -61,7 +48,7 @@ class Absolute(ScalarLoss):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonInsensitive(ScalarLoss):
+class EpsilonInsensitive(PiecewiseLinear):
     """max(0, |score - target| - width), targets real."""
 
     width: float
@@ -70,7 +57,6 @@ class EpsilonInsensitive(ScalarLoss):
     targets: ClassVar[Kind] = "real"
 
     def __post_init__(self) -> None:
-        """Refuse a negative width."""
         if not (is_finite(self.width) and self.width >= 0):
             raise InputError(
                 f"EpsilonInsensitive(width={self.width!r}): a width is a finite number of at least 0; "
@@ -79,18 +65,7 @@ class EpsilonInsensitive(ScalarLoss):
 
     @classmethod
     def example(cls) -> EpsilonInsensitive:
-        """One for the laws."""
         return cls(width=0.1)
-
-    @property
-    def slope_bound(self) -> float:
-        """One, outside the tube."""
-        return 1.0
-
-    @property
-    def curvature_bound(self) -> float:
-        """Infinite: the slope jumps at the edges of the tube."""
-        return np.inf
 
     def to_sklearn(self, *, fit_intercept: bool) -> Any:
         from sklearn.svm import LinearSVR
@@ -98,15 +73,11 @@ class EpsilonInsensitive(ScalarLoss):
         return LinearSVR(fit_intercept=fit_intercept, epsilon=self.width)
 
     def value(self, scores: Array, targets: Targets) -> Array:
-        """Losses (n,)."""
         return np.abs(self._excess(scores, targets))
 
     def slope(self, scores: Array, targets: Targets) -> Array:
         """The sign of the residual outside the tube, 0 on its edge and inside."""
         return np.sign(self._excess(scores, targets))
-
-    def curvature(self, scores: Array, targets: Targets) -> Array:
-        return np.zeros(np.shape(scores))
 
     def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
         """The signed distance to the tube over the step, clipped to [-1, 1]."""

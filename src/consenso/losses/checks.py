@@ -6,28 +6,16 @@ error may travel further than the data.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array
-from consenso.errors import InputError
+from consenso.errors import InputError, is_finite
 
 # Beyond this, point - step * slope has no digits left to solve for.
 LARGEST_STEP = 1e12
-
-
-def is_finite(value: object) -> bool:
-    """Whether a parameter is a finite number."""
-    return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)
-
-
-def check_positive(owner: str, parameter: str, value: float, advice: str) -> None:
-    """A parameter of a loss is a finite number above 0."""
-    if not (is_finite(value) and value > 0):
-        raise InputError(f"{owner}({parameter}={value!r}): a {parameter} is a finite number above 0; {advice}.")
 
 
 def check_bound(parameter: str, value: float) -> None:

@@ -8,39 +8,26 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.losses.checks import check_positive, prox_arguments
+from consenso.errors import check_positive
+from consenso.losses.checks import prox_arguments
 from consenso.losses.formulas import Formulas
-from consenso.losses.loss import Kind, ScalarLoss, Targets
+from consenso.losses.loss import Kind, PiecewiseLinear, ScalarLoss, Targets
 from consenso.losses.ramp import ramp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hinge(ScalarLoss):
+class Hinge(PiecewiseLinear):
     """max(0, 1 - target * score), targets -1 or +1."""
 
     name: ClassVar[str] = "hinge"
     targets: ClassVar[Kind] = "sign"
 
-    @property
-    def slope_bound(self) -> float:
-        """One, inside the margin."""
-        return 1.0
-
-    @property
-    def curvature_bound(self) -> float:
-        """Infinite: the slope jumps at the margin."""
-        return np.inf
-
     def value(self, scores: Array, targets: Targets) -> Array:
-        """Losses (n,)."""
         return np.maximum(0.0, 1.0 - targets * scores)
 
     def slope(self, scores: Array, targets: Targets) -> Array:
         """-target inside the margin, 0 on it and beyond."""
         return np.where(targets * scores < 1.0, -targets, 0.0)
-
-    def curvature(self, scores: Array, targets: Targets) -> Array:
-        return np.zeros(np.shape(scores))
 
     def prox_slope(self, points: Array, steps: float | Array, targets: Targets) -> Array:
         """-target * min(shortfall / step, 1), with shortfall = max(0, 1 - target * point)."""
@@ -64,20 +51,14 @@ class SmoothedHinge(ScalarLoss):
 
     name: ClassVar[str] = "smoothed hinge"
     targets: ClassVar[Kind] = "sign"
+    slope_bound = 1.0  # one, below the parabola
 
     def __post_init__(self) -> None:
-        """Refuse a smoothing that is not positive."""
         check_positive("SmoothedHinge", "smoothing", self.smoothing, "use Hinge() for the limit 0")
 
     @classmethod
     def example(cls) -> SmoothedHinge:
-        """One for the laws."""
         return cls(smoothing=0.5)
-
-    @property
-    def slope_bound(self) -> float:
-        """One, below the parabola."""
-        return 1.0
 
     @property
     def curvature_bound(self) -> float:
@@ -85,7 +66,6 @@ class SmoothedHinge(ScalarLoss):
         return 1.0 / self.smoothing
 
     def value(self, scores: Array, targets: Targets) -> Array:
-        """Losses (n,)."""
         shortfall = np.maximum(0.0, 1.0 - targets * scores)
         near = np.minimum(shortfall, self.smoothing)
         losses: Array = near / self.smoothing * (shortfall - 0.5 * near)

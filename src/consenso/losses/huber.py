@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.losses.checks import check_positive, prox_arguments
+from consenso.errors import check_positive
+from consenso.losses.checks import prox_arguments
 from consenso.losses.formulas import Formulas
 from consenso.losses.loss import Kind, ScalarLoss, Targets
 
@@ -24,9 +25,9 @@ class Huber(ScalarLoss):
 
     name: ClassVar[str] = "huber"
     targets: ClassVar[Kind] = "real"
+    curvature_bound = 1.0  # one, within the threshold
 
     def __post_init__(self) -> None:
-        """Refuse a threshold that is not positive."""
         check_positive(
             "Huber", "threshold", self.threshold, "use Absolute() for the limit 0 and Squared() for infinity"
         )
@@ -35,18 +36,12 @@ class Huber(ScalarLoss):
     def slope_bound(self) -> float:
         return float(self.threshold)
 
-    @property
-    def curvature_bound(self) -> float:
-        """One, within the threshold."""
-        return 1.0
-
     def to_sklearn(self, *, fit_intercept: bool) -> Any:
         from sklearn.linear_model import HuberRegressor
 
         return HuberRegressor(fit_intercept=fit_intercept)
 
     def value(self, scores: Array, targets: Targets) -> Array:
-        """Losses (n,)."""
         size = np.abs(scores - targets)
         near = np.minimum(size, self.threshold)
         losses: Array = near * (size - 0.5 * near)

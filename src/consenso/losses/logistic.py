@@ -21,19 +21,10 @@ class Logistic(ScalarLoss):
     name: ClassVar[str] = "logistic"
     targets: ClassVar[Kind] = "sign"
     is_likelihood: ClassVar[bool] = True
-
-    @property
-    def slope_bound(self) -> float:
-        """Approached by a record that is far on the wrong side."""
-        return 1.0
-
-    @property
-    def curvature_bound(self) -> float:
-        """Attained at score 0."""
-        return 0.25
+    slope_bound = 1.0  # approached by a record that is far on the wrong side
+    curvature_bound = 0.25  # attained at score 0
 
     def value(self, scores: Array, targets: Targets) -> Array:
-        """Losses (n,)."""
         losses: Array = np.logaddexp(0.0, -targets * scores)
         return losses
 

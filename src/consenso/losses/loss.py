@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from consenso.arrays import Array, IntArray
 from consenso.conventions import Adjacency as Adjacency
 from consenso.errors import InputError, PreconditionError
-from consenso.losses.checks import check_bound, check_reals, check_scores, check_signs
+from consenso.losses.checks import check_bound, check_reals, check_signs
 
 Kind = Literal["sign", "class", "real"]
 Targets: TypeAlias = Array | IntArray
@@ -88,10 +88,6 @@ class Loss(Protocol):
             return linear_model.LogisticRegression(fit_intercept=fit_intercept)
         return svm.LinearSVC(fit_intercept=fit_intercept)
 
-    def check_scores(self, scores: NDArray[Any]) -> None:
-        """Raise InputError unless the scores are finite and of this loss's shape."""
-        check_scores(repr(self), self.outputs, scores)
-
     def prox(self, points: Array, steps: float | Array, targets: Targets) -> Array:
         """The minimisers s of step * phi(s, target) + |s - point|^2 / 2, shaped like `points`."""
         scale = np.asarray(steps)
@@ -109,11 +105,6 @@ class Loss(Protocol):
         """The Lipschitz constant of a record's gradient, for rows with |a|_2 <= row_bound."""
         check_bound("row_bound", row_bound)
         return self.curvature_bound * row_bound**2
-
-    def strong_convexity(self, row_bound: float) -> float:
-        """Zero: a record says nothing about directions orthogonal to its row."""
-        check_bound("row_bound", row_bound)
-        return 0.0
 
     def gradient_gap(
         self, row_bound: float, norm: Literal[1, 2], adjacency: Adjacency, *, row_bound_1: float | None = None
@@ -172,6 +163,16 @@ class ScalarLoss(Loss, Protocol):
             check_signs(repr(self), targets)
         else:
             check_reals(repr(self), targets)
+
+
+class PiecewiseLinear(ScalarLoss):
+    """A loss whose slope jumps between -1 and 1 and is constant elsewhere; `subproblems.pieces` knows its kinks."""
+
+    slope_bound = 1.0
+    curvature_bound = np.inf
+
+    def curvature(self, scores: Array, targets: Targets) -> Array:
+        return np.zeros(np.shape(scores))
 
 
 def require_lipschitz(loss: Loss, row_bound: float, needed_by: str) -> float:

@@ -22,6 +22,7 @@ class Softmax(Loss):
 
     The slope is p - e_target with p the class probabilities. Its norms |p - e_target|_1 = 2 (1 - p_target) and
     |p - e_target|_2 <= sqrt 2 (1 - p_target) approach 2 and sqrt 2 when all weight is on one wrong class.
+    The largest eigenvalue of the curvature diag(p) - p p' is at most 1/2, which two classes of weight 1/2 attain.
     """
 
     classes: int
@@ -29,9 +30,11 @@ class Softmax(Loss):
     name: ClassVar[str] = "softmax"
     targets: ClassVar[Kind] = "class"
     is_likelihood: ClassVar[bool] = True
+    slope_bound = math.sqrt(2.0)
+    slope_bound_1 = 2.0
+    curvature_bound = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse fewer than two classes."""
         if isinstance(self.classes, bool) or not isinstance(self.classes, int | np.integer) or self.classes < 2:
             raise InputError(
                 f"Softmax(classes={self.classes!r}): the number of classes is an integer of at least 2; "
@@ -40,7 +43,6 @@ class Softmax(Loss):
 
     @classmethod
     def example(cls) -> Softmax:
-        """One for the laws."""
         return cls(classes=3)
 
     @property
@@ -48,22 +50,7 @@ class Softmax(Loss):
         """One score per class."""
         return int(self.classes)
 
-    @property
-    def slope_bound(self) -> float:
-        """The square root of 2."""
-        return math.sqrt(2.0)
-
-    @property
-    def slope_bound_1(self) -> float:
-        return 2.0
-
-    @property
-    def curvature_bound(self) -> float:
-        """The largest eigenvalue of diag(p) - p p' is at most 1/2, which two classes of weight 1/2 attain."""
-        return 0.5
-
     def value(self, scores: Array, targets: Targets) -> Array:
-        """Losses (n,)."""
         records = np.arange(len(scores))
         top = np.argmax(scores, axis=1)
         highest = scores[records, top]

@@ -19,17 +19,10 @@ class Squared(ScalarLoss):
 
     name: ClassVar[str] = "squared"
     targets: ClassVar[Kind] = "real"
-
-    @property
-    def slope_bound(self) -> float:
-        return np.inf
-
-    @property
-    def curvature_bound(self) -> float:
-        return 1.0
+    slope_bound = np.inf
+    curvature_bound = 1.0
 
     def value(self, scores: Array, targets: Targets) -> Array:
-        """Losses (n,)."""
         losses: Array = 0.5 * (scores - targets) ** 2
         return losses
 

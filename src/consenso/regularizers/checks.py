@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from consenso.errors import InputError
-
-
-def is_finite(value: object) -> bool:
-    """Whether a parameter is a finite number."""
-    return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)
+from consenso.errors import InputError, is_finite
 
 
 def is_count(value: object) -> bool:
@@ -25,12 +18,6 @@ def check_strength(owner: str, parameter: str, value: float) -> None:
         raise InputError(
             f"{owner}({parameter}={value!r}): a strength is a finite number of at least 0; use NoPenalty() for none."
         )
-
-
-def check_positive(owner: str, parameter: str, value: float, advice: str) -> None:
-    """A size is a finite number above 0."""
-    if not (is_finite(value) and value > 0):
-        raise InputError(f"{owner}({parameter}={value!r}): a {parameter} is a finite number above 0; {advice}.")
 
 
 def check_step(owner: object, step: float) -> None:

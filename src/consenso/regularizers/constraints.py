@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.errors import InputError
-from consenso.regularizers.checks import check_positive, check_step
+from consenso.errors import InputError, check_positive
+from consenso.regularizers.checks import check_step
 from consenso.regularizers.formulas import ProxFormula
-from consenso.regularizers.regularizer import Regularizer, no_subgradient
+from consenso.regularizers.regularizer import ConvexSet
 
 # A projected point is on the boundary up to rounding, and counts as inside.
 _ROUNDING = 1e-10
@@ -29,14 +29,13 @@ def _indicator(inside: Array) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Box(Regularizer):
+class Box(ConvexSet):
     """low <= x <= high in every coordinate; either bound may be infinite."""
 
     low: float
     high: float
 
     def __post_init__(self) -> None:
-        """Refuse an empty box."""
         if not (self.low <= self.high and self.low < math.inf and self.high > -math.inf):  # NaN compares false
             raise InputError(
                 f"Box(low={self.low!r}, high={self.high!r}): low is at most high and neither is NaN; "
@@ -45,17 +44,7 @@ class Box(Regularizer):
 
     @classmethod
     def example(cls) -> Box:
-        """One for the laws."""
         return cls(low=-0.05, high=0.1)
-
-    @property
-    def strong_convexity(self) -> float:
-        return 0.0
-
-    @property
-    def is_constraint(self) -> bool:
-        """Infinite outside the box."""
-        return True
 
     def value(self, x: Array) -> Array:
         """0 inside, infinite outside."""
@@ -68,33 +57,19 @@ class Box(Regularizer):
     def prox_formula(self, step: float) -> ProxFormula:
         return ProxFormula(parameters=(self.low, self.high), prox=_clip_entries)
 
-    def subgradient(self, x: Array) -> Array:
-        raise no_subgradient(self)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Ball(Regularizer):
+class Ball(ConvexSet):
     """|x|_2 <= radius."""
 
     radius: float
 
     def __post_init__(self) -> None:
-        """Refuse a radius that is not positive."""
         check_positive("Ball", "radius", self.radius, "use Box(low=0.0, high=0.0) for the single point 0")
 
     @classmethod
     def example(cls) -> Ball:
-        """One for the laws."""
         return cls(radius=0.2)
-
-    @property
-    def strong_convexity(self) -> float:
-        return 0.0
-
-    @property
-    def is_constraint(self) -> bool:
-        """Infinite outside the ball."""
-        return True
 
     def value(self, x: Array) -> Array:
         """0 inside and, up to rounding, on the sphere; infinite outside."""
@@ -107,28 +82,15 @@ class Ball(Regularizer):
         projected: Array = v * (self.radius / np.maximum(norms, self.radius))
         return projected
 
-    def subgradient(self, x: Array) -> Array:
-        raise no_subgradient(self)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Simplex(Regularizer):
+class Simplex(ConvexSet):
     """x >= 0 in every coordinate, and they add up to `total`."""
 
     total: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse a total that is not positive."""
         check_positive("Simplex", "total", self.total, "use Box(low=0.0, high=0.0) for the single point 0")
-
-    @property
-    def strong_convexity(self) -> float:
-        return 0.0
-
-    @property
-    def is_constraint(self) -> bool:
-        """Infinite outside the simplex."""
-        return True
 
     def value(self, x: Array) -> Array:
         """0 inside, with the sum up to rounding; infinite outside."""
@@ -149,6 +111,3 @@ class Simplex(Regularizer):
         level = np.take_along_axis(levels, support - 1, axis=-1)
         projected: Array = np.maximum(lowered - level, 0.0)
         return projected
-
-    def subgradient(self, x: Array) -> Array:
-        raise no_subgradient(self)

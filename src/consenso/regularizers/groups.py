@@ -24,7 +24,6 @@ class GroupL1(Regularizer):
     groups: int | tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Refuse a negative strength and groups without a size."""
         check_strength("GroupL1", "strength", self.strength)
         sizes = self.groups if isinstance(self.groups, tuple) else (self.groups,)
         if not sizes or not all(is_count(size) for size in sizes):
@@ -35,16 +34,7 @@ class GroupL1(Regularizer):
 
     @classmethod
     def example(cls) -> GroupL1:
-        """One for the laws."""
         return cls(strength=0.02, groups=1)
-
-    @property
-    def strong_convexity(self) -> float:
-        return 0.0
-
-    @property
-    def is_constraint(self) -> bool:
-        return False
 
     def value(self, x: Array) -> Array:
         """Strength times the sum of the norms of the groups."""

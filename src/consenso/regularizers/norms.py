@@ -31,14 +31,6 @@ class NoPenalty(Regularizer):
 
     alias = "none"
 
-    @property
-    def strong_convexity(self) -> float:
-        return 0.0
-
-    @property
-    def is_constraint(self) -> bool:
-        return False
-
     def value(self, x: Array) -> Array:
         return np.zeros(np.shape(x)[:-1])
 
@@ -61,21 +53,11 @@ class L1(Regularizer):
     strength: float
 
     def __post_init__(self) -> None:
-        """Refuse a negative strength."""
         check_strength("L1", "strength", self.strength)
 
     @classmethod
     def example(cls) -> L1:
-        """One for the laws."""
         return cls(strength=0.02)
-
-    @property
-    def strong_convexity(self) -> float:
-        return 0.0
-
-    @property
-    def is_constraint(self) -> bool:
-        return False
 
     def value(self, x: Array) -> Array:
         """Strength times the sum of absolute values."""
@@ -102,21 +84,15 @@ class L2(Regularizer):
     strength: float
 
     def __post_init__(self) -> None:
-        """Refuse a negative strength."""
         check_strength("L2", "strength", self.strength)
 
     @classmethod
     def example(cls) -> L2:
-        """One for the laws."""
         return cls(strength=0.1)
 
     @property
     def strong_convexity(self) -> float:
         return float(self.strength)
-
-    @property
-    def is_constraint(self) -> bool:
-        return False
 
     def value(self, x: Array) -> Array:
         """Half the strength times the sum of squares."""
@@ -142,23 +118,17 @@ class ElasticNet(Regularizer):
     l2: float
 
     def __post_init__(self) -> None:
-        """Refuse a negative strength."""
         check_strength("ElasticNet", "l1", self.l1)
         check_strength("ElasticNet", "l2", self.l2)
 
     @classmethod
     def example(cls) -> ElasticNet:
-        """One for the laws."""
         return cls(l1=0.02, l2=0.1)
 
     @property
     def strong_convexity(self) -> float:
         """That of the squares."""
         return float(self.l2)
-
-    @property
-    def is_constraint(self) -> bool:
-        return False
 
     def value(self, x: Array) -> Array:
         """The sum of both penalties."""

@@ -15,12 +15,12 @@ class Regularizer(Protocol):
     @property
     def strong_convexity(self) -> float:
         """The largest m for which r - m/2 |x|^2 is convex, as far as is known."""
-        ...
+        return 0.0
 
     @property
     def is_constraint(self) -> bool:
         """Whether r is infinite somewhere."""
-        ...
+        return False
 
     def value(self, x: Array) -> Array:
         """The values r(x), without the last axis; infinite outside a constraint."""
@@ -35,9 +35,15 @@ class Regularizer(Protocol):
         ...
 
 
-def no_subgradient(constraint: Regularizer) -> PreconditionError:
-    """A constraint has normal cones, not slopes."""
-    return PreconditionError(
-        f"{constraint!r} is a constraint and has no subgradient outside itself; use its prox, "
-        "or an algorithm that takes a prox of the regularizer."
-    )
+class ConvexSet(Regularizer, Protocol):
+    """A constraint: zero inside, infinite outside. It has normal cones, not slopes."""
+
+    @property
+    def is_constraint(self) -> bool:
+        return True
+
+    def subgradient(self, x: Array) -> Array:
+        raise PreconditionError(
+            f"{self!r} is a constraint and has no subgradient outside itself; use its prox, "
+            "or an algorithm that takes a prox of the regularizer."
+        )

@@ -42,7 +42,6 @@ class Sum(Regularizer):
     parts: tuple[Regularizer, ...]
 
     def __post_init__(self) -> None:
-        """Refuse pairs without a rule."""
         if not isinstance(self.parts, tuple) or not self.parts:
             raise InputError(
                 f"Sum(parts={self.parts!r}): parts is a tuple of at least one regularizer; use NoPenalty() for none."

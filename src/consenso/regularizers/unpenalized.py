@@ -22,7 +22,6 @@ class Unpenalized(Regularizer):
     last: int
 
     def __post_init__(self) -> None:
-        """Refuse to leave out no coordinate."""
         if not is_count(self.last):
             raise InputError(
                 f"Unpenalized(last={self.last!r}): last is a number of coordinates, an integer of at least 1; "
@@ -31,13 +30,7 @@ class Unpenalized(Regularizer):
 
     @classmethod
     def example(cls) -> Unpenalized:
-        """One for the laws."""
         return cls(inner=L1.example(), last=1)
-
-    @property
-    def strong_convexity(self) -> float:
-        """None, along the coordinates that are left alone."""
-        return 0.0
 
     @property
     def is_constraint(self) -> bool:
