@@ -78,8 +78,7 @@ def assumptions(results: Results) -> Objection:
         stands=not both,
         reading="The two theorems are about two kinds of steps, each with its own assumption.",
         survives=not (any(v["falls"] for v in found.values()) and any(v["summable"] for v in found.values())),
-        correction="With falling steps the average of the iterates is within O(1/sqrt(T)) "
-        "(consenso.theory.LinearisedADMM).",
+        correction="With falling steps the average of the iterates is within O(1/sqrt(T)) (experiments.linearised).",
     )
 
 

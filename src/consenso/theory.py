@@ -38,6 +38,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.errors import InputError
+from consenso.privacy.calibrate import EpsilonDelta, Mu, Rho, Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,21 +101,6 @@ def price_of_sum(*, step: float, sensitivity: float, units: int) -> float:
     return (step * sensitivity / units) ** 2 / 2
 
 
-def price_of_own_noise(*, step: float, sensitivity: float, units: int) -> float:
-    """Every unit perturbs its own part, and every message is seen; R moves by `step` times the mean of the parts."""
-    return (step * sensitivity) ** 2 / (2 * units)
-
-
-def price_of_states(*, step: float, lipschitz: float) -> float:
-    """Consensus ADMM with the noise kept in the states, every message seen."""
-    return 8 * (step * lipschitz) ** 2
-
-
-def price_of_seen_means(*, step: float, lipschitz: float, parties: int) -> float:
-    """The same at relaxation 1/2 and full participation, for an observer who sees the means only (Theorem F)."""
-    return 32 * parties * (step * lipschitz) ** 2 / (parties + 1) ** 2
-
-
 @dataclass(frozen=True, kw_only=True)
 class Tradeoff:
     """Error against privacy for a method whose noise has the stated price."""
@@ -127,10 +113,7 @@ class Tradeoff:
 
     def __post_init__(self) -> None:
         if not (0 < self.price < math.inf and 0 < self.distance < math.inf):
-            raise InputError(
-                f"Tradeoff(price={self.price}, distance={self.distance}): both are positive and finite; take a price "
-                "from one of the price_of functions."
-            )
+            raise InputError(f"Tradeoff(price={self.price}, distance={self.distance}): both are positive and finite.")
         _ = Utility(contraction=self.contraction, dim=self.dim, noise=0.0, chance=self.chance)
 
     def error(self, rho: float, rounds: int) -> float:
@@ -148,3 +131,37 @@ class Tradeoff:
         left = unit.factor**rounds
         errors: Array = left * self.distance + (1 - left) * unit.floor * self.price * rounds / rho
         return errors
+
+
+def budget(epsilon: float, delta: float) -> float:
+    """The rho for which Gaussian releases of rho-zCDP in all are exactly (epsilon, delta)-DP."""
+    from scipy.optimize import brentq
+
+    from consenso.privacy import accountants
+    from consenso.privacy.events import Bounded
+
+    if not (0 < epsilon < math.inf and 0 < delta < 1):
+        raise InputError(
+            f"budget(epsilon={epsilon}, delta={delta}): epsilon is positive and finite, delta lies in (0, 1)."
+        )
+
+    def excess(log_rho: float) -> float:
+        return math.log(max(accountants.epsilon(Bounded(math.exp(log_rho)), delta), 1e-300) / epsilon)
+
+    # rho-zCDP is at most (rho + 2 sqrt(rho log 1/delta))-DP, and is more than epsilon-DP once rho exceeds it by far.
+    root = math.sqrt(math.log(1 / delta) + epsilon) - math.sqrt(math.log(1 / delta))
+    low, high = 2 * math.log(root), math.log(4 * epsilon + 4)
+    while excess(high) < 0:
+        high += 1
+    return math.exp(brentq(excess, low, high, xtol=1e-13))
+
+
+def zcdp_of(target: Target) -> float:
+    """The budget of a target as that of Gaussian releases in zCDP."""
+    if isinstance(target, Rho):
+        return target.rho
+    if isinstance(target, Mu):
+        return target.mu**2 / 2
+    if not isinstance(target, EpsilonDelta):
+        raise InputError(f"zcdp_of({target}): Gaussian releases need a delta; state one.")
+    return budget(target.epsilon, target.delta)

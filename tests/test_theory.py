@@ -13,6 +13,21 @@ from consenso.privacy import accountants
 from consenso.privacy.events import Gaussian
 
 
+def price_of_own_noise(*, step: float, sensitivity: float, units: int) -> float:
+    """Every unit perturbs its own part, and every message is seen; R moves by `step` times the mean of the parts."""
+    return (step * sensitivity) ** 2 / (2 * units)
+
+
+def price_of_states(*, step: float, lipschitz: float) -> float:
+    """Consensus ADMM with the noise kept in the states, every message seen."""
+    return 8 * (step * lipschitz) ** 2
+
+
+def price_of_seen_means(*, step: float, lipschitz: float, parties: int) -> float:
+    """The same at relaxation 1/2 and full participation, for an observer who sees the means only (Theorem F)."""
+    return 32 * parties * (step * lipschitz) ** 2 / (parties + 1) ** 2
+
+
 def simulate(operator, *, start, fixed, noise, rounds, runs, chance=1.0, relaxation=1.0, error=None, seed=0):
     """Squared distances to the fixed point after `rounds`, one block per coordinate, (runs,)."""
     rng = np.random.default_rng(seed)
@@ -131,7 +146,7 @@ def test_a_tradeoff_is_the_utility_at_the_noise_that_the_budget_buys():
     traded = theory.Tradeoff(price=price, contraction=0.8, dim=10, distance=3.0)
     assert traded.error(rho, rounds) == pytest.approx(direct, rel=1e-12)
     own = theory.Utility(contraction=0.8, dim=10, noise=step * std / np.sqrt(n)).bound(rounds, 3.0)
-    local = theory.price_of_own_noise(step=step, sensitivity=sensitivity, units=n)
+    local = price_of_own_noise(step=step, sensitivity=sensitivity, units=n)
     assert theory.Tradeoff(price=local, contraction=0.8, dim=10, distance=3.0).error(rho, rounds) == pytest.approx(own)
 
 
@@ -155,9 +170,9 @@ def test_errors_scale_with_records_as_the_view_allows():
         return np.log10(many / few)
 
     assert -2.0 <= slope(lambda n: theory.price_of_sum(step=1.0, sensitivity=2.0, units=n)) <= -1.8
-    assert -1.0 <= slope(lambda n: theory.price_of_own_noise(step=1.0, sensitivity=2.0, units=n)) <= -0.8
-    assert -1.0 <= slope(lambda n: theory.price_of_seen_means(step=1.0, lipschitz=1.0, parties=n)) <= -0.8
-    assert slope(lambda n: theory.price_of_states(step=1.0, lipschitz=1.0)) == 0.0
+    assert -1.0 <= slope(lambda n: price_of_own_noise(step=1.0, sensitivity=2.0, units=n)) <= -0.8
+    assert -1.0 <= slope(lambda n: price_of_seen_means(step=1.0, lipschitz=1.0, parties=n)) <= -0.8
+    assert slope(lambda n: price_of_states(step=1.0, lipschitz=1.0)) == 0.0
 
 
 def test_prices_agree_with_the_theorems_they_come_from():
@@ -170,12 +185,12 @@ def test_prices_agree_with_the_theorems_they_come_from():
     rho = lambda event: accountants.rdp(event, 2.0) / 2
 
     # The noise of variance price * K / rho costs exactly rho.
-    price = theory.price_of_states(step=step, lipschitz=lipschitz)
+    price = price_of_states(step=step, lipschitz=lipschitz)
     std = np.sqrt(price * rounds / 0.9)
     each = LocalView(participations=rounds, std=std, step=step, lipschitz=lipschitz)
     assert rho(each.event()) == pytest.approx(0.9, rel=1e-9)
 
-    price = theory.price_of_seen_means(step=step, lipschitz=lipschitz, parties=n)
+    price = price_of_seen_means(step=step, lipschitz=lipschitz, parties=n)
     std = np.sqrt(price * rounds / 0.05)
     seen = MeanOfNoisyStates(
         parties=n, colluders=0, step=step, lipschitz=lipschitz, relaxation=0.5, std=std, rounds=rounds

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from experiments.linearised import LinearisedADMM
 
 from consenso import theory
 from consenso.errors import InputError
-from consenso.theory import LinearisedADMM
 
 TARGETS = np.array([-1.0, 0.2, 0.5, 2.0, 0.4])  # losses |x - b|, or Huber's: minimised by the median, 0.4
 BEST = 0.4
