@@ -152,11 +152,6 @@ class Topology:
         return np.sort(self.adjacency.indices[start:stop]).astype(np.int64)
 
     @cached_property
-    def laplacian(self) -> sparse.csr_array:
-        """Degree matrix minus adjacency."""
-        return (sparse.diags_array(self.degrees.astype(float)) - self.adjacency).tocsr()
-
-    @cached_property
     def metropolis(self) -> sparse.csr_array:
         """Doubly stochastic mixing matrix: 1/(1 + larger degree) on an edge, the rest on the diagonal."""
         edges = self.adjacency.tocoo()

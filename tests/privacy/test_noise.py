@@ -225,16 +225,6 @@ def test_multipliers_are_positive(make, multiplier):
         make(multiplier=multiplier)
 
 
-@pytest.mark.parametrize("make", [LaplaceNoise, GammaNormNoise])
-def test_noise_from_epsilon(make):
-    noise = make.from_epsilon(0.25)
-    assert noise.multiplier == 4.0
-    event = noise.event(2.0, 2.0, 0, Seeded(0), 1)
-    assert event.sensitivity / event.scale == 0.25
-    with pytest.raises(InputError, match="epsilon"):
-        make.from_epsilon(0.0)
-
-
 # --- schedules -------------------------------------------------------------------------------------------------------
 
 

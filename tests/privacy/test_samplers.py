@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from scipy import stats
 
 from consenso.errors import InputError, PreconditionError, PrivacyError
 from consenso.privacy import threefry
-from consenso.privacy.samplers import Key, Safe, Seeded, bernoulli, choice
+from consenso.privacy.samplers import Key, Safe, Seeded
 from consenso.privacy.samplers.safe import (
     SMOOTHING,
     _measurement,
@@ -274,23 +273,6 @@ def test_seeded_uniforms_fill_the_open_interval():
     assert uniforms.min() > 0.0
     assert uniforms.max() < 1.0
     assert stats.chisquare(np.histogram(uniforms, bins=200, range=(0.0, 1.0))[0]).pvalue > FALSE_ALARM
-
-
-@pytest.mark.parametrize("sampler", [Seeded(6), Safe()], ids=["seeded", "safe"])
-def test_bits_and_choices_for_schedules(sampler):
-    key = key_of(range(20_000))
-    taken = bernoulli(sampler, key, 0.3)
-    assert taken.shape == (20_000,)
-    assert abs(taken.mean() - 0.3) < stats.norm.isf(FALSE_ALARM / 2) * math.sqrt(0.21 / 20_000)
-    assert bernoulli(sampler, key, 1.0).all()
-    assert not bernoulli(sampler, key, 0.0).any()
-    chosen = choice(sampler, key_of(range(4000)), 6, 2)
-    assert chosen.shape == (4000, 2)
-    assert (chosen[:, 0] != chosen[:, 1]).all()
-    pairs = np.bincount(6 * chosen[:, 0] + chosen[:, 1], minlength=36)
-    expected = [4000 / 30 if i != j else 0.0 for i, j in itertools.product(range(6), repeat=2)]
-    assert pairs[np.equal(expected, 0.0)].sum() == 0
-    assert stats.chisquare(pairs[np.greater(expected, 0.0)]).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize(("kind", "law"), [("gaussian", "norm"), ("laplace", "laplace")])

@@ -160,12 +160,12 @@ def first_noise(algorithm, setting, view):
         return None
     if not isinstance(setting.schedule, Everyone):
         return None
-    return MeanOfNoisyStates.on_residual(
+    return MeanOfNoisyStates(
         parties=setting.parties,
         step=algorithm.step,
         lipschitz=float(setting.facts.problem.lipschitz[view.party]),
         relaxation=algorithm.relaxation,
-        residual_std=noise_scale(setting, algorithm.releases, "residual"),
+        std=2 * noise_scale(setting, algorithm.releases, "residual"),
         rounds=setting.rounds,
         unit=view.unit,
     )

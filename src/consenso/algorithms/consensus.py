@@ -150,13 +150,13 @@ class ConsensusADMM:
 
         def theorem_f() -> Theorem:
             drawn = gaussian_draws(spec, self.releases, "residual")
-            return MeanOfNoisyStates.on_residual(
+            return MeanOfNoisyStates(
                 parties=spec.parties,
                 colluders=insiders(spec, query),
                 step=self.step,
                 lipschitz=float(spec.facts.problem.lipschitz[query.party]),
                 relaxation=self.relaxation,
-                residual_std=drawn.std,
+                std=2 * drawn.std,  # noise on the residual enters doubled
                 rounds=spec.rounds,
                 tolerance=(self.tolerance if self.tolerance > MACHINE else 0.0) + drawn.rounding,
                 excess=spec.rounds * spec.parties * drawn.excess,

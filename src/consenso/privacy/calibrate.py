@@ -40,11 +40,11 @@ class Target(Protocol):
 
     def rough(self, event: Event) -> float:
         """A cheap cost that is never smaller."""
-        ...
+        return self.cost(event)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonDelta:
+class EpsilonDelta(Target):
     """(epsilon, delta)-differential privacy, by the tightest known curve."""
 
     epsilon: float
@@ -73,7 +73,7 @@ class EpsilonDelta:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rho:
+class Rho(Target):
     """rho-zCDP."""
 
     rho: float
@@ -89,12 +89,9 @@ class Rho:
         """The smallest known rho."""
         return _require_known(zcdp(event))
 
-    def rough(self, event: Event) -> float:
-        return self.cost(event)
-
 
 @dataclass(frozen=True, kw_only=True)
-class PureEpsilon:
+class PureEpsilon(Target):
     """epsilon-differential privacy, delta = 0."""
 
     epsilon: float
@@ -110,12 +107,9 @@ class PureEpsilon:
         """The sum of pure epsilons."""
         return _require_known(pure(event))
 
-    def rough(self, event: Event) -> float:
-        return self.cost(event)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Mu:
+class Mu(Target):
     """mu-GDP."""
 
     mu: float
@@ -130,9 +124,6 @@ class Mu:
     def cost(self, event: Event) -> float:
         """The exact mu of Gaussian releases."""
         return _require_known(gdp(event))
-
-    def rough(self, event: Event) -> float:
-        return self.cost(event)
 
 
 def calibrate_noise(build: Callable[[float], Event], target: Target) -> float:

@@ -47,18 +47,9 @@ class Eavesdropper(Observer):
     """Every message of the run, in both directions, and the final model; nobody's own data or noise."""
 
     reads_messages = True
-
-    @property
-    def key(self) -> str:
-        return "eavesdropper"
-
-    @property
-    def name(self) -> str:
-        return "who sees every message"
-
-    @property
-    def sentence(self) -> str:
-        return "whoever sees every message of the run"
+    key = "eavesdropper"
+    name = "who sees every message"
+    sentence = "whoever sees every message of the run"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,18 +57,9 @@ class Server(Observer):
     """Everything the hub receives, and all that follows from it; not a party itself."""
 
     reads_messages = True
-
-    @property
-    def key(self) -> str:
-        return "server"
-
-    @property
-    def name(self) -> str:
-        return "the server"
-
-    @property
-    def sentence(self) -> str:
-        return "whoever runs the server and sees everything that it receives"
+    key = "server"
+    name = "the server"
+    sentence = "whoever runs the server and sees everything that it receives"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,17 +127,9 @@ class Coalition(Observer):
 class Public(Observer):
     """The final model, and nothing else of the run."""
 
-    @property
-    def key(self) -> str:
-        return "public"
-
-    @property
-    def name(self) -> str:
-        return "readers of the model"
-
-    @property
-    def sentence(self) -> str:
-        return "whoever sees only the final model"
+    key = "public"
+    name = "readers of the model"
+    sentence = "whoever sees only the final model"
 
 
 _ALONE: dict[str, Observer] = {observer.key: observer for observer in (Eavesdropper(), Server(), Public())}

@@ -17,7 +17,7 @@ from consenso.privacy.card.depths import Overview, epsilon_text, observer_name
 from consenso.privacy.card.entry import Entry, round_up
 from consenso.privacy.card.odds import odds_text
 from consenso.privacy.card.text import facts_text, threat_text
-from consenso.privacy.guarantee import is_useful
+from consenso.privacy.guarantee import UNITS_IN_WORDS, is_useful
 from consenso.privacy.observers import parse
 from consenso.trust import mode_of
 
@@ -30,7 +30,6 @@ NEIGHBOURS = {
     "add-remove": "one is made from the other by adding or removing {unit}",
     "blanked": "one is made from the other by blanking {unit}; the number of records is public",
 }
-UNITS = {"record": "one record", "person": "all records of one person", "party": "all data of one party"}
 
 
 def registry_record(card: Card, *, name: str | None = None, published: datetime.date | None = None) -> dict[str, Any]:
@@ -42,31 +41,17 @@ def registry_record(card: Card, *, name: str | None = None, published: datetime.
         raise InputError(
             "--registry: the noise of this run was seeded, which protects nobody; deploy it without a seed."
         )
-    date = (published or datetime.date.today()).isoformat()
-    title = name or f"A model by {card.algorithm}"
-    basic = {
-        "name": title,
-        "data_curators": [OPEN],
-        "intended_use": OPEN,
-        "data_product_type": "Machine learning model",
-        "data_product_region": OPEN,
-        "description": f"A linear model, trained by {card.algorithm}. {card.sentence()}",
-        "publication_date": date,
-    }
-    return {
-        "url_slug": slug_of(title, date),
-        "status": "Draft",
-        "tier": 3,
-        "deployment": {
-            "basic": basic,
-            "dp_variant": _variant(card),
-            "privacy_loss": _loss(card, entry),
-            "deployment_model": _model(card),
-            "accounting": _describe_accounting(card, entry),
-            "implementation": _implementation(card),
-            "administrative": {"notes": f"Digest of the card: {card.to_json()['digest']}", "registry_authors": [OPEN]},
-        },
-    }
+    return draft_record(
+        title=name or f"A model by {card.algorithm}",
+        published=published,
+        description=f"A linear model, trained by {card.algorithm}. {card.sentence()}",
+        notes=f"Digest of the card: {card.to_json()['digest']}",
+        dp_variant=_variant(card),
+        privacy_loss=_loss(card, entry),
+        deployment_model=_model(card),
+        accounting=_describe_accounting(card, entry),
+        implementation=_implementation(card),
+    )
 
 
 def registry_yaml(card: Card, *, name: str | None = None, published: datetime.date | None = None) -> str:
@@ -74,9 +59,28 @@ def registry_yaml(card: Card, *, name: str | None = None, published: datetime.da
     return as_yaml(registry_record(card, name=name, published=published))
 
 
-def slug_of(title: str, date: str) -> str:
-    """The name of a record whose curator is still to be stated."""
-    return "-".join(_clean(part) for part in (title, OPEN, date.partition("-")[0]))
+def draft_record(
+    *, title: str, published: datetime.date | None, description: str, notes: str, **parts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A record whose curator and use are still to be stated; `parts` are sections of its deployment."""
+    date = (published or datetime.date.today()).isoformat()
+    basic = {
+        "name": title,
+        "data_curators": [OPEN],
+        "intended_use": OPEN,
+        "data_product_type": "Machine learning model",
+        "data_product_region": OPEN,
+        "description": description,
+        "publication_date": date,
+    }
+    slug = "-".join(_clean(part) for part in (title, OPEN, date.partition("-")[0]))
+    administrative = {"notes": notes, "registry_authors": [OPEN]}
+    return {
+        "url_slug": slug,
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {"basic": basic, **parts, "administrative": administrative},
+    }
 
 
 def as_yaml(record: dict[str, Any]) -> str:
@@ -84,9 +88,18 @@ def as_yaml(record: dict[str, Any]) -> str:
     return "\n".join(_yaml(record)) + "\n"
 
 
-def neighbours_text(entry: Entry) -> str:
+def state_loss(unit: str, adjacency: str, epsilon: float, delta: float) -> dict[str, Any]:
+    """Unit and parameters of a guarantee, in the words of the registry."""
+    return {
+        "privacy_unit": UNITS_IN_WORDS[unit],
+        "privacy_unit_details": f"Two data sets are adjacent if {describe_neighbours(unit, adjacency)}.",
+        "privacy_parameters": {"epsilon": float(round_up(epsilon)), "delta": delta},
+    }
+
+
+def describe_neighbours(unit: str, adjacency: str) -> str:
     """How two adjacent data sets differ."""
-    return NEIGHBOURS[entry.adjacency].format(unit=UNITS[entry.unit])
+    return NEIGHBOURS[adjacency].format(unit=UNITS_IN_WORDS[unit])
 
 
 def headline(card: Card) -> Entry:
@@ -112,9 +125,7 @@ def _loss(card: Card, entry: Entry) -> dict[str, Any]:
         if (each.unit, each.adjacency) == (entry.unit, entry.adjacency)
     )
     return {
-        "privacy_unit": UNITS[entry.unit],
-        "privacy_unit_details": f"Two data sets are adjacent if {neighbours_text(entry)}.",
-        "privacy_parameters": {"epsilon": float(round_up(entry.epsilon)), "delta": card.delta},
+        **state_loss(entry.unit, entry.adjacency, entry.epsilon, card.delta),
         "privacy_parameters_details": (
             f"For readers of the model: {odds_text(entry)}. Epsilon at delta {card.delta:g} by observer: {others}."
         ),

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from consenso.privacy.card.deployment import UNITS, headline, neighbours_text
+from consenso.privacy.card.deployment import describe_neighbours, headline
 from consenso.privacy.card.depths import Overview, observer_name
 from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.odds import ALARM, event_of, most_caught, odds_text
 from consenso.privacy.card.text import WARNING, cost_text, facts_text, threat_text
-from consenso.privacy.guarantee import is_useful
+from consenso.privacy.guarantee import UNITS_IN_WORDS, is_useful
 from consenso.trust import mode_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def questions(card: Card) -> list[tuple[str, str]]:
     return [
         ("What are epsilon and delta, and how strong is that?", strength),
         ("Which variant of differential privacy is it?", _variant(card)),
-        ("What is the unit of privacy?", f"{UNITS[entry.unit]}. {'; '.join(shown.notes)}".rstrip(". ") + "."),
+        ("What is the unit of privacy?", f"{UNITS_IN_WORDS[entry.unit]}. {'; '.join(shown.notes)}".rstrip(". ") + "."),
         ("Which data sets are neighbours (bounded or unbounded)?", _neighbours(card)),
         ("What holds for others who look?", f"Epsilon ({heads}): {by_observer}."),
         ("What is released without noise?", f"{released} Bounds, classes and parameters are public input.".strip()),
@@ -93,7 +93,7 @@ def _proof(entry: Entry) -> str:
 def _neighbours(card: Card) -> str:
     entry = headline(card)
     kind = "unbounded" if entry.adjacency == "add-remove" else "bounded"
-    return f"{entry.adjacency} ({kind}): {neighbours_text(entry)}."
+    return f"{entry.adjacency} ({kind}): {describe_neighbours(entry.unit, entry.adjacency)}."
 
 
 def _describe_accounting(card: Card) -> str:

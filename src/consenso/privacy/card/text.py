@@ -95,10 +95,6 @@ def _graph_threat(card: Card) -> str:
     )
 
 
-# What people read for a unit.
-UNIT_NAMES = {"record": "record", "person": "person", "party": "party"}
-
-
 def summary_text(card: Card) -> str:
     """The head of a card: what it is of, whether it protects anybody, one sentence, and one table."""
     return "\n".join(_head(card)) + "\n"
@@ -180,8 +176,6 @@ def _wrap(text: str, indent: str = "") -> list[str]:
 
 
 def _fact(name: str, value: Any) -> str:
-    if name == "unit":
-        return f"unit {UNIT_NAMES.get(value, value)}"
     # A run may have fewer rounds than it is charged for.
     return f"{'rounds paid for' if name == 'rounds' else name} {_value(value)}"
 

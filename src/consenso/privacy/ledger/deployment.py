@@ -11,64 +11,47 @@ from consenso.privacy.ledger.book import Balance, Ledger
 
 def spending_record(ledger: Ledger, *, published: datetime.date | None = None) -> dict[str, Any]:
     """The record as plain values; what a ledger cannot know is left open, so that it is a draft."""
-    from consenso.privacy.card.deployment import NEIGHBOURS, OPEN, UNITS, slug_of
-    from consenso.privacy.card.entry import round_up
+    from consenso.privacy.card.deployment import OPEN, draft_record, state_loss
 
     balances, runs = ledger.balances(), [run for run in ledger.runs() if run.state != "released"]
     if not runs:
         raise InputError("ledger export --registry: nothing was spent yet, so there is nothing to register.")
     first = next((each for each in balances if each.budget.observer == "public"), balances[0])
-    budget, date = first.budget, (published or datetime.date.today()).isoformat()
-    title = f"Releases from {ledger.dataset}"
-    return {
-        "url_slug": slug_of(title, date),
-        "status": "Draft",
-        "tier": 3,
-        "deployment": {
-            "basic": {
-                "name": title,
-                "data_curators": [OPEN],
-                "intended_use": OPEN,
-                "data_product_type": "Machine learning model",
-                "data_product_region": OPEN,
-                "description": f"{len(runs)} runs on the data set {ledger.dataset}, charged to one ledger.",
-                "publication_date": date,
-            },
-            "dp_variant": {
-                "variant_name": "Approximate DP",
-                "data_domain": OPEN,
-                "unprotected_quantities": "Public facts of the studies that were run: see their privacy cards.",
-            },
-            "privacy_loss": {
-                "privacy_unit": UNITS[budget.unit],
-                "privacy_unit_details": (
-                    f"Two data sets are adjacent if {NEIGHBOURS[budget.adjacency].format(unit=UNITS[budget.unit])}."
-                ),
-                "privacy_parameters": {"epsilon": float(round_up(first.overall)), "delta": budget.delta},
-                "privacy_parameters_details": "Of all runs together. " + "; ".join(map(_sentence, balances)) + ".",
-            },
-            "deployment_model": {
-                "model_name": "Varies",
-                "model_name_details": "Each run states its own: see its privacy card.",
-                "actors": "; ".join(dict.fromkeys(each.budget.observer for each in balances)),
-                "release_type": "Many releases",
-                "release_type_details": "Every run reserves its cost in the ledger before it touches the data.",
-                "data_source_type": "Static",
-                "access_type": "Non-interactive",
-                "access_type_details": "Models are published as they are.",
-            },
-            "accounting": {
-                "post_processing": "Whatever follows from the noisy values.",
-                "composition": f"The events of all runs are composed; epsilon from {first.method}.",
-            },
-            "implementation": {
-                "preprocessing_and_hyperparameter_tuning": "See the privacy cards of the runs.",
-                "mechanisms": "See the privacy cards of the runs.",
-                "justification": "Limits are enforced by the ledger: a run that would go over one is refused.",
-            },
-            "administrative": {"notes": f"Head of the ledger: {ledger.head().hash}", "registry_authors": [OPEN]},
+    budget, see_cards = first.budget, "See the privacy cards of the runs."
+    return draft_record(
+        title=f"Releases from {ledger.dataset}",
+        published=published,
+        description=f"{len(runs)} runs on the data set {ledger.dataset}, charged to one ledger.",
+        notes=f"Head of the ledger: {ledger.head().hash}",
+        dp_variant={
+            "variant_name": "Approximate DP",
+            "data_domain": OPEN,
+            "unprotected_quantities": "Public facts of the studies that were run: see their privacy cards.",
         },
-    }
+        privacy_loss={
+            **state_loss(budget.unit, budget.adjacency, first.overall, budget.delta),
+            "privacy_parameters_details": "Of all runs together. " + "; ".join(map(_sentence, balances)) + ".",
+        },
+        deployment_model={
+            "model_name": "Varies",
+            "model_name_details": "Each run states its own: see its privacy card.",
+            "actors": "; ".join(dict.fromkeys(each.budget.observer for each in balances)),
+            "release_type": "Many releases",
+            "release_type_details": "Every run reserves its cost in the ledger before it touches the data.",
+            "data_source_type": "Static",
+            "access_type": "Non-interactive",
+            "access_type_details": "Models are published as they are.",
+        },
+        accounting={
+            "post_processing": "Whatever follows from the noisy values.",
+            "composition": f"The events of all runs are composed; epsilon from {first.method}.",
+        },
+        implementation={
+            "preprocessing_and_hyperparameter_tuning": see_cards,
+            "mechanisms": see_cards,
+            "justification": "Limits are enforced by the ledger: a run that would go over one is refused.",
+        },
+    )
 
 
 def spending_yaml(ledger: Ledger, *, published: datetime.date | None = None) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -91,14 +91,6 @@ class ScaledNoise(Noise):
     def __post_init__(self) -> None:
         if not isinstance(self.multiplier, Constant | Geometric | Polynomial | PerRound):
             check_positive(type(self).__name__, "multiplier", self.multiplier)
-
-    @classmethod
-    def from_epsilon(cls, epsilon: float) -> Self:
-        """Noise that is epsilon-DP at every release, for the unit and adjacency of the sensitivity."""
-        if not cls.is_pure:
-            raise PreconditionError(f"{cls.__name__}.from_epsilon: this noise has no epsilon at delta = 0.")
-        check_positive(f"{cls.__name__}.from_epsilon", "epsilon", epsilon)
-        return cls(multiplier=1.0 / epsilon)
 
     @property
     def is_constant(self) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from consenso.privacy.samplers.contract import Key, Kind, Sampler, bernoulli, choice
+from consenso.privacy.samplers.contract import Key, Kind, Sampler
 from consenso.privacy.samplers.safe import Safe
 from consenso.privacy.samplers.seeded import Seeded
 
-__all__ = ["Key", "Kind", "Safe", "Sampler", "Seeded", "bernoulli", "choice"]
+__all__ = ["Key", "Kind", "Safe", "Sampler", "Seeded"]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
@@ -98,24 +96,6 @@ class Sampler(Protocol):
 
     def excess(self, scale: float, sensitivity: float, dim: int, kind: Kind) -> float:
         """Total variation, per release of a vector, between what is drawn and a post-processing of the stated law."""
-
-
-def bernoulli(sampler: Sampler, key: Key, rate: float) -> NDArray[np.bool_]:
-    """One bit for each party, (parties,), true with a probability that is `rate` rounded down to 53 bits."""
-    if not 0.0 <= rate <= 1.0:
-        raise InputError(f"bernoulli(rate={rate!r}): a rate lies in [0, 1]; give the probability of taking part.")
-    # Rounded down, since a theorem on sampling at `rate` covers smaller rates only.
-    return sampler.uniform(key, 1)[:, 0] < math.floor(rate * 2.0**53) * 2.0**-53
-
-
-def choice(sampler: Sampler, key: Key, population: int, size: int) -> IntArray:
-    """For each party of the key, `size` different numbers below `population` in random order, (parties, size)."""
-    if not 0 <= size <= population:
-        raise InputError(
-            f"choice(population={population!r}, size={size!r}): without replacement size is at most population; "
-            "ask for fewer."
-        )
-    return np.argsort(sampler.uniform(key, population), axis=1, kind="stable")[:, :size].astype(np.int64)
 
 
 def check_draw(values: Array, scale: Array | float, key: Key, name: str) -> tuple[Array, Array]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Bounded, Event
@@ -25,9 +25,9 @@ from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, with_exc
 class MeanOfNoisyStates:
     """Full participation, u_i <- u_i + 2 relaxation (x_i - z) + relaxation eta_i, observer sees every mean of the u_i.
 
-    eta_i ~ N(0, std^2 I) (`on_residual` converts noise on x - z). `rounds` counts the noisy updates that the last shown
+    eta_i ~ N(0, std^2 I): noise on x - z enters doubled. `rounds` counts the noisy updates that the last shown
     mean contains. `colluders` are parties that pool what they know; the server counts as outside when it is not a
-    party. The local bound always holds too: the smaller is reported, and `bound_by` says which. `excess` is the total
+    party. The local bound always holds too: the smaller is reported. `excess` is the total
     variation between samplers and their law, over all parties and rounds together.
     """
 
@@ -69,35 +69,6 @@ class MeanOfNoisyStates:
             "below 1; move the relaxation towards 0.5, take fewer rounds or use Composition.",
         )
 
-    @classmethod
-    def on_residual(
-        cls,
-        *,
-        parties: int,
-        step: float,
-        lipschitz: float,
-        relaxation: float,
-        residual_std: float,
-        rounds: int,
-        colluders: int = 0,
-        tolerance: float = 0.0,
-        excess: float = 0.0,
-        unit: Unit = "party",
-    ) -> MeanOfNoisyStates:
-        """The same for noise of `residual_std` added to the residual x - z before it is doubled and relaxed."""
-        return cls(
-            parties=parties,
-            step=step,
-            lipschitz=lipschitz,
-            relaxation=relaxation,
-            std=2 * residual_std,
-            rounds=rounds,
-            colluders=colluders,
-            tolerance=tolerance,
-            excess=excess,
-            unit=unit,
-        )
-
     @property
     def honest(self) -> int:
         """Parties whose noise the observer does not know; they replace the number of parties everywhere."""
@@ -131,11 +102,6 @@ class MeanOfNoisyStates:
     def rho(self) -> float:
         """The smaller of the two."""
         return min(self.energy_rho, self.local_rho)
-
-    @property
-    def bound_by(self) -> Literal["energy", "local"]:
-        """Which of the two bounds is the smaller."""
-        return "energy" if self.energy_rho < self.local_rho else "local"
 
     def event(self) -> Event:
         """Adaptive Gaussian releases of which the pathwise total is bounded."""

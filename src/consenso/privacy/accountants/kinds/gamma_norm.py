@@ -18,20 +18,8 @@ import numpy as np
 from scipy.special import kve
 
 from consenso.arrays import Array
+from consenso.privacy.accountants import costs
 from consenso.privacy.accountants.chords import Chords
-from consenso.privacy.accountants.costs import (
-    Direction,
-    Span,
-    delta,
-    find_pure,
-    find_rdp,
-    find_rho,
-    finite,
-    ratio,
-    simplify,
-    span,
-    whole,
-)
 from consenso.privacy.accountants.logarithms import logsumexp
 from consenso.privacy.events import Event, GammaNorm, Laplace, Pure
 
@@ -124,37 +112,37 @@ def _bessel_ratio(dim: int, z: float) -> float:
     return ratio
 
 
-@simplify.register
+@costs.simplify.register
 def _(event: GammaNorm) -> Event:
-    shift, dim = ratio(event, "sensitivity", "scale"), whole(event, "dim", least=1)
+    shift, dim = costs.ratio(event, "sensitivity", "scale"), costs.whole(event, "dim", least=1)
     if dim == 1:
-        return finite(Laplace(scale=1.0, sensitivity=shift), shift)
+        return costs.finite(Laplace(scale=1.0, sensitivity=shift), shift)
     if dim > MOST_DIM or shift < _LEAST_SHIFT:
-        return finite(Pure(shift), shift)
-    return finite(GammaNorm(1.0, shift, dim), shift)
+        return costs.finite(Pure(shift), shift)
+    return costs.finite(GammaNorm(1.0, shift, dim), shift)
 
 
-@find_rdp.register
+@costs.find_rdp.register
 def _(part: GammaNorm, orders: Array) -> Array:
     shift = part.sensitivity / part.scale
-    return np.minimum(rdp(shift, part.dim, orders), find_rdp(Pure(shift), orders))
+    return np.minimum(rdp(shift, part.dim, orders), costs.find_rdp(Pure(shift), orders))
 
 
-@find_pure.register
+@costs.find_pure.register
 def _(part: GammaNorm) -> float | None:
     return part.sensitivity / part.scale
 
 
-@find_rho.register
+@costs.find_rho.register
 def _(part: GammaNorm) -> float | None:
-    return find_rho(Pure(part.sensitivity / part.scale))
+    return costs.find_rho(Pure(part.sensitivity / part.scale))
 
 
-@delta.register
-def _(part: GammaNorm, epsilon: Array, direction: Direction) -> Array:
+@costs.delta.register
+def _(part: GammaNorm, epsilon: Array, direction: costs.Direction) -> Array:
     return chords(part.sensitivity / part.scale, part.dim).at(epsilon)
 
 
-@span.register
-def _(part: GammaNorm, log_tail: float, direction: Direction) -> Span:
-    return Span(*chords(part.sensitivity / part.scale, part.dim).span(log_tail))
+@costs.span.register
+def _(part: GammaNorm, log_tail: float, direction: costs.Direction) -> costs.Span:
+    return costs.Span(*chords(part.sensitivity / part.scale, part.dim).span(log_tail))

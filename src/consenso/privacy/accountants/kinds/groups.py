@@ -14,18 +14,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from consenso.arrays import Array
+from consenso.privacy.accountants import costs
 from consenso.privacy.accountants.chords import Chords
-from consenso.privacy.accountants.costs import (
-    Direction,
-    Span,
-    delta,
-    find_rdp,
-    find_rho,
-    is_lopsided,
-    simplify,
-    span,
-    whole,
-)
 from consenso.privacy.accountants.kinds.gaussian import simplify_rho
 from consenso.privacy.accountants.logarithms import logsumexp
 from consenso.privacy.events import Bounded, Event, Sampled, SampledGroup
@@ -64,7 +54,7 @@ def levels(rate: float, records: int) -> tuple[Array, Array]:
     return tops[there], np.maximum(masses[there], 5e-324)
 
 
-@find_rdp.register
+@costs.find_rdp.register
 def rdp(part: SampledGroup, orders: Array) -> Array:
     """The Renyi curve when the number that entered is revealed: never below that of the hidden one."""
     counts, masses = levels(part.rate, part.records)
@@ -74,7 +64,7 @@ def rdp(part: SampledGroup, orders: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def chords(part: SampledGroup, direction: Direction) -> Chords:
+def chords(part: SampledGroup, direction: costs.Direction) -> Chords:
     """The curve of the pair, exact at its points."""
     counts, masses = levels(part.rate, part.records)
     shifts, log_masses = counts * _shift(part), np.log(masses)
@@ -131,32 +121,32 @@ def _lower(x: Array, shifts: Array, masses: Array) -> Array:
     return found
 
 
-@simplify.register
+@costs.simplify.register
 def _(event: SampledGroup) -> Event:
-    records = whole(event, "records", least=1)
+    records = costs.whole(event, "records", least=1)
     # One record, and all of them: what is left after the checks of both is a group.
-    one = simplify(Sampled(event.std, event.contribution, event.rate, event.adjacency))
+    one = costs.simplify(Sampled(event.std, event.contribution, event.rate, event.adjacency))
     if records == 1 or not isinstance(one, Sampled):
         return simplify_rho(one.rho * records**2) if isinstance(one, Bounded) else one
     return SampledGroup(1.0, one.contribution, one.rate, records, one.adjacency)
 
 
-@find_rho.register
+@costs.find_rho.register
 def _(part: SampledGroup) -> float | None:
     total = part.records * part.contribution / part.std
     return 0.5 * (total if part.adjacency == "add-remove" else 2 * total) ** 2
 
 
-@is_lopsided.register
+@costs.is_lopsided.register
 def _(part: SampledGroup) -> bool:
     return part.adjacency == "add-remove"
 
 
-@delta.register
-def _(part: SampledGroup, epsilon: Array, direction: Direction) -> Array:
+@costs.delta.register
+def _(part: SampledGroup, epsilon: Array, direction: costs.Direction) -> Array:
     return chords(part, direction).at(epsilon)
 
 
-@span.register
-def _(part: SampledGroup, log_tail: float, direction: Direction) -> Span:
-    return Span(*chords(part, direction).span(log_tail))
+@costs.span.register
+def _(part: SampledGroup, log_tail: float, direction: costs.Direction) -> costs.Span:
+    return costs.Span(*chords(part, direction).span(log_tail))

@@ -5,30 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.privacy.accountants.costs import (
-    Direction,
-    Span,
-    certain_delta,
-    delta,
-    find_pure,
-    find_rdp,
-    find_rho,
-    finite,
-    ratio,
-    simplify,
-    span,
-)
+from consenso.privacy.accountants import costs
 from consenso.privacy.accountants.series import exp_less_line
 from consenso.privacy.events import Event, Laplace
 
 
-@simplify.register
+@costs.simplify.register
 def _(event: Laplace) -> Event:
-    shift = ratio(event, "sensitivity", "scale")
-    return finite(Laplace(scale=1.0, sensitivity=shift), shift)
+    shift = costs.ratio(event, "sensitivity", "scale")
+    return costs.finite(Laplace(scale=1.0, sensitivity=shift), shift)
 
 
-@find_rdp.register
+@costs.find_rdp.register
 def _(part: Laplace, orders: Array) -> Array:
     """Mironov 2017."""
     shift = part.sensitivity / part.scale
@@ -40,25 +28,25 @@ def _(part: Laplace, orders: Array) -> Array:
         return np.where((orders - 1) * shift < 1, np.log1p(less_one), large) / (orders - 1)
 
 
-@find_pure.register
+@costs.find_pure.register
 def _(part: Laplace) -> float | None:
     return part.sensitivity / part.scale
 
 
-@find_rho.register
+@costs.find_rho.register
 def _(part: Laplace) -> float | None:
     shift = part.sensitivity / part.scale
     return min(shift**2 / 2, shift)
 
 
-@delta.register
-def _(part: Laplace, epsilon: Array, direction: Direction) -> Array:
+@costs.delta.register
+def _(part: Laplace, epsilon: Array, direction: costs.Direction) -> Array:
     shift = part.sensitivity / part.scale
     inside = -np.expm1(np.minimum(epsilon - shift, 0.0) / 2)
-    return np.where(epsilon < -shift, certain_delta(epsilon), inside)
+    return np.where(epsilon < -shift, costs.certain_delta(epsilon), inside)
 
 
-@span.register
-def _(part: Laplace, log_tail: float, direction: Direction) -> Span:
+@costs.span.register
+def _(part: Laplace, log_tail: float, direction: costs.Direction) -> costs.Span:
     shift = part.sensitivity / part.scale
-    return Span(-shift, shift, has_top=True)
+    return costs.Span(-shift, shift, has_top=True)

@@ -19,19 +19,7 @@ from scipy.special import log_ndtr
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.privacy.accountants import gaussian
-from consenso.privacy.accountants.costs import (
-    Direction,
-    Span,
-    delta,
-    find_rdp,
-    find_rho,
-    finite,
-    normal_reach,
-    not_negative,
-    simplify,
-    span,
-)
+from consenso.privacy.accountants import costs, gaussian
 from consenso.privacy.events import Event, ObjectivePerturbation
 
 
@@ -59,35 +47,35 @@ def log_delta(part: ObjectivePerturbation, epsilon: Array) -> Array:
     return np.minimum(np.where(epsilon > bend, curved, np.log(line)), 0.0)
 
 
-@simplify.register
+@costs.simplify.register
 def _(event: ObjectivePerturbation) -> Event:
-    ratio, share = not_negative(event, "ratio"), not_negative(event, "smoothness_share")
+    ratio, share = costs.not_negative(event, "ratio"), costs.not_negative(event, "smoothness_share")
     if share >= 1:
         raise InputError(
             f"ObjectivePerturbation(smoothness_share={share}): the smoothness must stay below the strong convexity; "
             "regularize more."
         )
-    return finite(ObjectivePerturbation(ratio, share), max(ratio, share))
+    return costs.finite(ObjectivePerturbation(ratio, share), max(ratio, share))
 
 
-@find_rdp.register
+@costs.find_rdp.register
 def _(part: ObjectivePerturbation, orders: Array) -> Array:
     swing = math.log(2) + log_ndtr((orders - 1) * part.ratio)
     return np.asarray(floor(part) + orders * part.ratio**2 / 2 + swing / (orders - 1), dtype=np.float64)
 
 
-@find_rho.register
+@costs.find_rho.register
 def _(part: ObjectivePerturbation) -> float | None:
     # Every term of RDP / order decreases with the order: this is the limit at order 1.
     return floor(part) + part.ratio**2 / 2 + part.ratio * math.sqrt(2 / math.pi)
 
 
-@delta.register
-def _(part: ObjectivePerturbation, epsilon: Array, direction: Direction) -> Array:
+@costs.delta.register
+def _(part: ObjectivePerturbation, epsilon: Array, direction: costs.Direction) -> Array:
     return np.exp(log_delta(part, epsilon))
 
 
-@span.register
-def _(part: ObjectivePerturbation, log_tail: float, direction: Direction) -> Span:
+@costs.span.register
+def _(part: ObjectivePerturbation, log_tail: float, direction: costs.Direction) -> costs.Span:
     bend = least_loss(part)
-    return Span(bend, bend + part.ratio * normal_reach(log_tail - math.log(2)))
+    return costs.Span(bend, bend + part.ratio * costs.normal_reach(log_tail - math.log(2)))

@@ -7,29 +7,17 @@ import math
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.privacy.accountants.costs import (
-    Direction,
-    Span,
-    certain_delta,
-    delta,
-    find_pure,
-    find_rdp,
-    find_rho,
-    finite,
-    not_negative,
-    simplify,
-    span,
-)
+from consenso.privacy.accountants import costs
 from consenso.privacy.events import Event, Pure
 
 
-@simplify.register
+@costs.simplify.register
 def _(event: Pure) -> Event:
-    epsilon = not_negative(event, "epsilon")
-    return finite(Pure(epsilon), epsilon)
+    epsilon = costs.not_negative(event, "epsilon")
+    return costs.finite(Pure(epsilon), epsilon)
 
 
-@find_rdp.register
+@costs.find_rdp.register
 def _(part: Pure, orders: Array) -> Array:
     """Bun and Steinke 2016."""
     reach = (orders - 1) * part.epsilon
@@ -40,23 +28,23 @@ def _(part: Pure, orders: Array) -> Array:
     return np.where(reach < 1, near, far) / (orders - 1)
 
 
-@find_pure.register
+@costs.find_pure.register
 def _(part: Pure) -> float | None:
     return part.epsilon
 
 
-@find_rho.register
+@costs.find_rho.register
 def _(part: Pure) -> float | None:
     # RDP is at most order epsilon^2 / 2 (Bun and Steinke 2016), and at most epsilon.
     return min(part.epsilon**2 / 2, part.epsilon)
 
 
-@delta.register
-def _(part: Pure, epsilon: Array, direction: Direction) -> Array:
+@costs.delta.register
+def _(part: Pure, epsilon: Array, direction: costs.Direction) -> Array:
     inside = -np.expm1(np.minimum(epsilon - part.epsilon, 0.0)) / (1 + math.exp(-part.epsilon))
-    return np.where(epsilon < -part.epsilon, certain_delta(epsilon), inside)
+    return np.where(epsilon < -part.epsilon, costs.certain_delta(epsilon), inside)
 
 
-@span.register
-def _(part: Pure, log_tail: float, direction: Direction) -> Span:
-    return Span(-part.epsilon, part.epsilon, has_top=True)
+@costs.span.register
+def _(part: Pure, log_tail: float, direction: costs.Direction) -> costs.Span:
+    return costs.Span(-part.epsilon, part.epsilon, has_top=True)

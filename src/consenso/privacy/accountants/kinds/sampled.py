@@ -21,22 +21,7 @@ from scipy.special import gammaln, log_ndtr, ndtr
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.privacy.accountants import gaussian
-from consenso.privacy.accountants.costs import (
-    Direction,
-    Span,
-    certain_delta,
-    delta,
-    find_rdp,
-    find_rho,
-    finite,
-    is_lopsided,
-    normal_reach,
-    ratio,
-    simplify,
-    span,
-    whole,
-)
+from consenso.privacy.accountants import costs, gaussian
 from consenso.privacy.accountants.kinds.gaussian import simplify_rho
 from consenso.privacy.accountants.logarithms import logsumexp
 from consenso.privacy.accountants.series import exp_less_line
@@ -154,9 +139,9 @@ def _fixed_size_moment(shift: float, fraction: float, order: int) -> float:
     return (order - 1) * float(rdp)
 
 
-@simplify.register
+@costs.simplify.register
 def _(event: Sampled) -> Event:
-    shift = ratio(event, "contribution", "std")
+    shift = costs.ratio(event, "contribution", "std")
     if not 0 < event.rate <= 1:  # also refuses NaN
         raise InputError(
             f"Sampled(rate={event.rate}): a rate lies in (0, 1]; leave the event out where nothing is sampled."
@@ -166,51 +151,51 @@ def _(event: Sampled) -> Event:
     if event.rate == 1:
         seen = shift if event.adjacency == "add-remove" else 2 * shift
         return simplify_rho(0.5 * seen * seen)
-    return finite(Sampled(1.0, shift, float(event.rate), event.adjacency), shift)
+    return costs.finite(Sampled(1.0, shift, float(event.rate), event.adjacency), shift)
 
 
-@simplify.register
+@costs.simplify.register
 def _(event: SampledFixedSize) -> Event:
-    shift = ratio(event, "contribution", "std")
-    size, population = whole(event, "size", least=1), whole(event, "population", least=1)
+    shift = costs.ratio(event, "contribution", "std")
+    size, population = costs.whole(event, "size", least=1), costs.whole(event, "population", least=1)
     if size > population:
         raise InputError(
             f"SampledFixedSize(size={size}, population={population}): a sample is at most the population; lower it."
         )
     if size == population:
         return simplify_rho(2.0 * shift * shift)
-    return finite(SampledFixedSize(1.0, shift, size, population), shift)
+    return costs.finite(SampledFixedSize(1.0, shift, size, population), shift)
 
 
-@find_rdp.register
+@costs.find_rdp.register
 def _(part: Sampled, orders: Array) -> Array:
     return poisson_rdp(part.contribution / part.std, part.rate, part.adjacency, orders)
 
 
-@find_rdp.register
+@costs.find_rdp.register
 def _(part: SampledFixedSize, orders: Array) -> Array:
     return fixed_size_rdp(part.contribution / part.std, part.size, part.population, orders)
 
 
-@find_rho.register
+@costs.find_rho.register
 def _(part: Sampled) -> float | None:
     plain = 0.5 * (part.contribution / part.std) ** 2
     # Under replace-one, Q is at least (1 - rate) times the law without the unit.
     return plain if part.adjacency == "add-remove" else min(4 * plain, plain - math.log1p(-part.rate))
 
 
-@find_rho.register
+@costs.find_rho.register
 def _(part: SampledFixedSize) -> float | None:
     return 0.5 * (2 * part.contribution / part.std) ** 2
 
 
-@is_lopsided.register
+@costs.is_lopsided.register
 def _(part: Sampled) -> bool:
     return part.adjacency == "add-remove"
 
 
-@delta.register
-def _(part: Sampled, epsilon: Array, direction: Direction) -> Array:
+@costs.delta.register
+def _(part: Sampled, epsilon: Array, direction: costs.Direction) -> Array:
     shift, rate = part.contribution / part.std, part.rate
     if part.adjacency == "replace-one":
         return _antipodal(shift, rate, epsilon)
@@ -232,7 +217,7 @@ def _removal_curve(shift: float, rate: float, epsilon: Array) -> Array:
     """Rate * delta of the Gaussian at log(1 + (e^epsilon - 1) / rate): amplification by sampling is exact here."""
     edge = math.log1p(-rate)
     above = epsilon > edge
-    found = certain_delta(epsilon)
+    found = costs.certain_delta(epsilon)
     high = epsilon[above]
     # e^epsilon - (1 - rate), relative to the rate.
     inner = high + np.log(-np.expm1(edge - high)) - math.log(rate)
@@ -255,16 +240,16 @@ def _antipodal(shift: float, rate: float, epsilon: Array) -> Array:
     return np.asarray(np.clip(absent + with_unit - without + rounding, 0.0, 1.0), dtype=np.float64)
 
 
-@span.register
-def _(part: Sampled, log_tail: float, direction: Direction) -> Span:
-    shift, reach = part.contribution / part.std, normal_reach(log_tail)
+@costs.span.register
+def _(part: Sampled, log_tail: float, direction: costs.Direction) -> costs.Span:
+    shift, reach = part.contribution / part.std, costs.normal_reach(log_tail)
     if part.adjacency == "replace-one":
         far = _loss(part, shift + reach) - _loss(part, -shift - reach)
         near = _loss(part, -reach) - _loss(part, reach)
-        return Span(min(near, 0.0), far)
+        return costs.Span(min(near, 0.0), far)
     if direction == "remove":
-        return Span(_loss(part, -reach), _loss(part, shift + reach))
-    return Span(-_loss(part, reach), -_loss(part, -reach))
+        return costs.Span(_loss(part, -reach), _loss(part, shift + reach))
+    return costs.Span(-_loss(part, reach), -_loss(part, -reach))
 
 
 def _loss(part: Sampled, x: float) -> float:
