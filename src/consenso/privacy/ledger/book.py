@@ -12,12 +12,11 @@ from typing import Any
 from consenso.errors import BudgetError, InputError, TamperError
 from consenso.privacy.events import Event
 from consenso.privacy.guarantee import Guarantee
-from consenso.privacy.ledger import store
+from consenso.privacy.ledger import lease, store, tokens
 from consenso.privacy.ledger.budgets import Budget, Charges, Scope, charges_json
 from consenso.privacy.ledger.chain import Anchor, ChainFault, ChainRow, check_pin
 from consenso.privacy.ledger.costs import add_up, find_exceeded, refuse_overspending
 from consenso.privacy.ledger.history import History, Run, replay
-from consenso.privacy.ledger.lease import check_host, this_host
 from consenso.privacy.serial import from_json
 
 
@@ -179,7 +178,7 @@ class Ledger:
 
     def token(self, run_id: str) -> str | None:
         """The token of the one copy of a run that may go on; None before a run has one."""
-        return store.read_token(self.path, self.timeout, run_id)
+        return store.read_aside(self.path, self.timeout, lambda aside: tokens.read_token(aside, run_id))
 
     def replace_token(self, run_id: str, *, before: str | None, now: str) -> None:
         """Let the copy that holds `before` go on, with a new token; PrivacyError when another copy went on."""
@@ -187,20 +186,20 @@ class Ledger:
 
     def holder(self) -> str | None:
         """The host that may write to this ledger; None in a ledger that was made before hosts were named."""
-        return store.read_lease(self.path, self.timeout)
+        return store.read_aside(self.path, self.timeout, lease.read_lease)
 
     def place(self) -> str | None:
         """The one file that may be written to; None after it was handed over, or where none was noted yet."""
-        found = store.read_place(self.path, self.timeout)
+        found = store.read_aside(self.path, self.timeout, lease.read_place)
         return None if found is None else found.path
 
     def hand_over(self, host: str) -> None:
         """Let another host write, and this one no more; copy the ledger there afterwards."""
-        store.write_lease(self.path, self.timeout, check_host(host), take_over=False)
+        store.write_lease(self.path, self.timeout, lease.check_host(host), take_over=False)
 
     def take_over(self) -> None:
         """Let this host write to this file. The caller states that no other copy is in use: two would spend twice."""
-        store.write_lease(self.path, self.timeout, this_host(), take_over=True)
+        store.write_lease(self.path, self.timeout, lease.this_host(), take_over=True)
 
     def balances(self) -> tuple[Balance, ...]:
         """What is spent and left of every budget, open reservations included."""

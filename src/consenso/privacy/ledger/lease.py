@@ -60,12 +60,8 @@ def check_host(name: str) -> str:
 
 def read_lease(connection: sqlite3.Connection) -> str | None:
     """The host that holds the lease; None where none was ever taken."""
-    found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'lease'").fetchone()
-    if not found[0]:
-        return None
-    row = connection.execute("SELECT host FROM lease").fetchone()
-    host = row[0] if row is not None else None
-    return host.decode("ascii", errors="replace") if isinstance(host, bytes) else host
+    row = connection.execute("SELECT host FROM lease").fetchone() if has_table(connection, "lease") else None
+    return None if row is None else read_text(row[0])
 
 
 def require_lease(connection: sqlite3.Connection, path: Path) -> None:
@@ -110,28 +106,30 @@ def place_of(path: Path, *, named: Path | None = None) -> Place:
 
 def read_place(connection: sqlite3.Connection) -> Place | None:
     """The file that is the ledger; None where none was ever noted."""
-    if not _has_place(connection):
+    if not has_table(connection, "place"):
         return None
     row = connection.execute("SELECT file, device, path FROM place").fetchone()
-    return None if row is None else Place(*(_text(each) for each in row))
+    return None if row is None else Place(*(read_text(each) for each in row))
 
 
 def write_place(connection: sqlite3.Connection, place: Place) -> None:
     """Note the file that is the ledger from now on. Under the write lock."""
-    if not _has_place(connection):
+    if not has_table(connection, "place"):
         connection.execute(PLACE_TABLE)
     connection.execute("INSERT OR REPLACE INTO place VALUES (0, ?, ?, ?)", (place.file, place.device, place.path))
 
 
 def forget_place(connection: sqlite3.Connection) -> None:
     """Let the file that is written to next be the ledger. Under the write lock."""
-    if _has_place(connection):
+    if has_table(connection, "place"):
         connection.execute("DELETE FROM place")
 
 
-def _has_place(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'place'").fetchone()[0])
+def has_table(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether a table that is made when it is first needed is there."""
+    return bool(connection.execute("SELECT count(*) FROM sqlite_master WHERE name = ?", (name,)).fetchone()[0])
 
 
-def _text(value: object) -> str:
+def read_text(value: object) -> str:
+    """A text as SQLite gave it: as bytes, which a flipped bit must not keep from being read."""
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)

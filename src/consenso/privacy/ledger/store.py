@@ -12,10 +12,10 @@ import contextlib
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from consenso.errors import BudgetError, InputError, TamperError
 from consenso.privacy.ledger import lease, tokens
@@ -62,6 +62,9 @@ _SCHEMA = {
 
 # Made when they are first needed. Not in the chain: they say who may go on, not what was spent.
 _ASIDE = {"tokens": tokens.TABLE, "lease": lease.TABLE, "place": lease.PLACE_TABLE}
+
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,29 +178,23 @@ def read(path: Path, timeout: float, *, thorough: bool = False) -> Snapshot:
 def open_writer(path: Path, timeout: float) -> Iterator[Writer]:
     """One transaction under the write lock, on a chain that holds; an error inside leaves the ledger as it was."""
     with contextlib.closing(_connect(path, timeout, "rw")) as connection:
-        _begin(connection, path, timeout)
-        try:
+        with _transaction(connection, path, timeout):
             with readable(path):
                 snapshot = _snapshot(connection, read_anchor(path))
             fault = snapshot.fault()
             if fault is not None:
                 raise refuse(path, fault)
             writer = Writer(connection, snapshot.rows)
-            with storable(path):
-                lease.require_lease(connection, path)
-                yield writer
-                connection.execute("COMMIT")
-        except BaseException:
-            roll_back(connection)
-            raise
+            lease.require_lease(connection, path)
+            yield writer
         if writer.rows != snapshot.rows:
             _refresh_anchor(connection, path, timeout)
 
 
-def read_token(path: Path, timeout: float, run: str) -> str | None:
-    """The token of a run; see `tokens`."""
+def read_aside(path: Path, timeout: float, look: Callable[[sqlite3.Connection], _Result]) -> _Result:
+    """What is kept beside the chain: tokens of runs (`tokens`), the host and the file that may be written (`lease`)."""
     with contextlib.closing(_connect(path, timeout, "ro")) as connection, readable(path):
-        return tokens.read_token(connection, run)
+        return look(connection)
 
 
 def replace_token(path: Path, timeout: float, run: str, *, before: str | None, now: str) -> None:
@@ -205,18 +202,6 @@ def replace_token(path: Path, timeout: float, run: str, *, before: str | None, n
     with _aside(path, timeout) as connection:
         lease.require_lease(connection, path)
         tokens.replace_token(connection, run, before=before, now=now)
-
-
-def read_lease(path: Path, timeout: float) -> str | None:
-    """The host that may write to the ledger; None where none was ever named."""
-    with contextlib.closing(_connect(path, timeout, "ro")) as connection, readable(path):
-        return lease.read_lease(connection)
-
-
-def read_place(path: Path, timeout: float) -> lease.Place | None:
-    """The one file that is the ledger; None before it was first written to on its host."""
-    with contextlib.closing(_connect(path, timeout, "ro")) as connection, readable(path):
-        return lease.read_place(connection)
 
 
 def write_lease(path: Path, timeout: float, host: str, *, take_over: bool) -> None:
@@ -234,15 +219,21 @@ def write_lease(path: Path, timeout: float, host: str, *, take_over: bool) -> No
 @contextlib.contextmanager
 def _aside(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     """One transaction under the write lock that adds no row."""
-    with contextlib.closing(_connect(path, timeout, "rw")) as connection:
-        _begin(connection, path, timeout)
-        try:
-            with storable(path):
-                yield connection
-                connection.execute("COMMIT")
-        except BaseException:
-            roll_back(connection)
-            raise
+    with contextlib.closing(_connect(path, timeout, "rw")) as connection, _transaction(connection, path, timeout):
+        yield connection
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection, path: Path, timeout: float) -> Iterator[None]:
+    """What is done under the write lock is stored as a whole when the block ends, or not at all."""
+    _begin(connection, path, timeout)
+    try:
+        with storable(path):
+            yield
+            connection.execute("COMMIT")
+    except BaseException:
+        roll_back(connection)
+        raise
 
 
 def refuse(path: Path, fault: ChainFault) -> TamperError:

@@ -9,21 +9,22 @@ from __future__ import annotations
 import sqlite3
 
 from consenso.errors import PrivacyError
+from consenso.privacy.ledger.lease import has_table, read_text
 
 TABLE = "CREATE TABLE tokens (run TEXT PRIMARY KEY, token TEXT NOT NULL) STRICT"
 
 
 def read_token(connection: sqlite3.Connection, run: str) -> str | None:
     """The token of a run; None before its first one."""
-    if not _has_table(connection):
+    if not has_table(connection, "tokens"):
         return None
     row = connection.execute("SELECT token FROM tokens WHERE run = ?", (run,)).fetchone()
-    return None if row is None else _text(row[0])
+    return None if row is None else read_text(row[0])
 
 
 def replace_token(connection: sqlite3.Connection, run: str, *, before: str | None, now: str) -> None:
     """Replace a token inside a transaction that has the write lock; PrivacyError if another one is there."""
-    if not _has_table(connection):
+    if not has_table(connection, "tokens"):
         connection.execute(TABLE)
     if read_token(connection, run) != before:
         raise stale(run)
@@ -37,12 +38,3 @@ def stale(run: str) -> PrivacyError:
         "second time for what was charged once; go on with the latest folder, or start a new run, which is charged "
         "anew."
     )
-
-
-def _has_table(connection: sqlite3.Connection) -> bool:
-    found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'tokens'").fetchone()
-    return bool(found[0])
-
-
-def _text(value: object) -> str:
-    return value.decode("ascii", errors="replace") if isinstance(value, bytes) else str(value)
