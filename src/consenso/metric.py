@@ -12,6 +12,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Unpenalized
+from consenso.regularizers.norms import Shrinkage
 
 # Over-relaxation and the balance of the two residuals of ADMM, as Boyd et al. 2011 (3.4) advise.
 RELAXATION, UNBALANCED, CORRECTION = 1.6, 10.0, 2.0
@@ -130,8 +131,7 @@ class Metric:
         penalized = np.ones(p)
         if isinstance(regularizer, Unpenalized):
             penalized[-regularizer.last :] = 0.0
-        absolute = penalized * (inner.strength if isinstance(inner, L1) else inner.l1)
-        square = penalized * (0.0 if isinstance(inner, L1) else inner.l2)
+        absolute, square = penalized * inner.absolute, penalized * inner.strong_convexity
         matrix = (self.vectors * curvature) @ self.vectors.T + np.diag(square)
         pulled = self.vectors @ target[:, 0]
 
@@ -152,12 +152,8 @@ def prox_in_diagonal(regularizer: Regularizer, v: Array, steps: Array) -> Array:
     match regularizer:
         case NoPenalty() | Box():
             return regularizer.prox(v, 1.0)
-        case L1(strength=strength):
-            return v - np.clip(v, -steps * strength, steps * strength)
-        case L2(strength=strength):
-            return v / (1.0 + steps * strength)
-        case ElasticNet(l1=l1, l2=l2):
-            return (v - np.clip(v, -steps * l1, steps * l1)) / (1.0 + steps * l2)
+        case Shrinkage(absolute=absolute, strong_convexity=square):
+            return (v - np.clip(v, -steps * absolute, steps * absolute)) / (1.0 + steps * square)
         case Unpenalized(inner=inner, last=last):
             return np.append(prox_in_diagonal(inner, v[:-last], steps[:-last]), v[-last:])
     return regularizer.prox(v, float(steps.min()))

@@ -73,7 +73,7 @@ class Objectives(Protocol[S]):
 
     def learn(self, lengths: Array) -> None:
         """Hear how long the steps were."""
-        ...
+        return
 
     def take(self, few: IntArray) -> tuple[Objectives[S], Any]:
         """Some of the functions, and the index of their entries in x."""
@@ -81,7 +81,7 @@ class Objectives(Protocol[S]):
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """A number of each function, in a shape that broadcasts against x."""
-        ...
+        return values[:, None]
 
 
 @dataclass(frozen=True, eq=False)

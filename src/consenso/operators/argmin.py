@@ -11,14 +11,12 @@ with kinks; otherwise the loss is smooth and the solver is Newton's with conjuga
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError, PreconditionError, StepError
-from consenso.newton import Bools, LinePath, conjugate_gradients, minimise
+from consenso.newton import Bools, LinePath, Objectives, conjugate_gradients, minimise
 from consenso.operators.matrices import LinearMap, require_injective
 from consenso.shards import Cohort
 from consenso.subproblems.batch import ROUNDING
@@ -93,7 +91,7 @@ class _State:
 
 
 @dataclass(frozen=True, eq=False)
-class _Objective:
+class _Objective(Objectives[_State]):
     """F as the one objective of Newton's method, whose residual is the certificate."""
 
     f: Cohort
@@ -142,14 +140,8 @@ class _Objective:
         slack = ROUNDING * (abs(before) + float(self.v @ self.v) / self.step)
         return LinePath(start=np.array([slope(0.0)]), slack=np.array([slack]), at=at)
 
-    def learn(self, lengths: Array) -> None:
-        pass
-
     def take(self, few: IntArray) -> tuple[_Objective, IntArray]:
         return self, few
-
-    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        return values[:, None]
 
     def value(self, x: Array) -> float:
         fit = self.linear.apply(x) - self.v

@@ -25,29 +25,43 @@ def _shrink(count: int, parameters: Array, v: Array, x: Array) -> None:
         x[j] = (v[j] - min(max(v[j], -threshold), threshold)) * factor
 
 
+class Shrinkage(Regularizer):
+    """absolute * |x|_1 + strong_convexity / 2 * |x|_2^2: coordinate by coordinate, a threshold and then a division."""
+
+    @property
+    def absolute(self) -> float:
+        """The weight of the absolute values."""
+        return 0.0
+
+    def value(self, x: Array) -> Array:
+        values: Array = self.absolute * np.sum(np.abs(x), axis=-1)
+        if self.strong_convexity:
+            values = values + 0.5 * self.strong_convexity * np.sum(np.square(x), axis=-1)
+        return values
+
+    def prox(self, v: Array, step: float) -> Array:
+        check_step(self, step)
+        x = soften(v, step * self.absolute) if self.absolute else np.array(v, dtype=np.float64)
+        return x / (1.0 + step * self.strong_convexity) if self.strong_convexity else x
+
+    def prox_formula(self, step: float) -> ProxFormula:
+        parameters = step * self.absolute, 1.0 / (1.0 + step * self.strong_convexity)
+        return ProxFormula(parameters=parameters, prox=_shrink)
+
+    def subgradient(self, x: Array) -> Array:
+        slopes: Array = self.absolute * np.sign(x) + self.strong_convexity * x
+        return slopes
+
+
 @dataclass(frozen=True, kw_only=True)
-class NoPenalty(Regularizer):
+class NoPenalty(Shrinkage):
     """Zero."""
 
     alias = "none"
 
-    def value(self, x: Array) -> Array:
-        return np.zeros(np.shape(x)[:-1])
-
-    def prox(self, v: Array, step: float) -> Array:
-        """A copy of v."""
-        check_step(self, step)
-        return np.array(v, dtype=np.float64)
-
-    def prox_formula(self, step: float) -> ProxFormula:
-        return ProxFormula(parameters=(0.0, 1.0), prox=_shrink)
-
-    def subgradient(self, x: Array) -> Array:
-        return np.zeros(np.shape(x))
-
 
 @dataclass(frozen=True, kw_only=True)
-class L1(Regularizer):
+class L1(Shrinkage):
     """strength * |x|_1."""
 
     strength: float
@@ -59,26 +73,13 @@ class L1(Regularizer):
     def example(cls) -> L1:
         return cls(strength=0.02)
 
-    def value(self, x: Array) -> Array:
-        """Strength times the sum of absolute values."""
-        values: Array = self.strength * np.sum(np.abs(x), axis=-1)
-        return values
-
-    def prox(self, v: Array, step: float) -> Array:
-        check_step(self, step)
-        return soften(v, step * self.strength)
-
-    def prox_formula(self, step: float) -> ProxFormula:
-        return ProxFormula(parameters=(step * self.strength, 1.0), prox=_shrink)
-
-    def subgradient(self, x: Array) -> Array:
-        """Strength times the signs."""
-        slopes: Array = self.strength * np.sign(x)
-        return slopes
+    @property
+    def absolute(self) -> float:
+        return float(self.strength)
 
 
 @dataclass(frozen=True, kw_only=True)
-class L2(Regularizer):
+class L2(Shrinkage):
     """strength / 2 * |x|_2^2."""
 
     strength: float
@@ -94,24 +95,9 @@ class L2(Regularizer):
     def strong_convexity(self) -> float:
         return float(self.strength)
 
-    def value(self, x: Array) -> Array:
-        """Half the strength times the sum of squares."""
-        values: Array = 0.5 * self.strength * np.sum(np.square(x), axis=-1)
-        return values
-
-    def prox(self, v: Array, step: float) -> Array:
-        check_step(self, step)
-        return v / (1.0 + step * self.strength)
-
-    def prox_formula(self, step: float) -> ProxFormula:
-        return ProxFormula(parameters=(0.0, 1.0 / (1.0 + step * self.strength)), prox=_shrink)
-
-    def subgradient(self, x: Array) -> Array:
-        return self.strength * x
-
 
 @dataclass(frozen=True, kw_only=True)
-class ElasticNet(Regularizer):
+class ElasticNet(Shrinkage):
     """l1 * |x|_1 + l2 / 2 * |x|_2^2."""
 
     l1: float
@@ -126,23 +112,9 @@ class ElasticNet(Regularizer):
         return cls(l1=0.02, l2=0.1)
 
     @property
+    def absolute(self) -> float:
+        return float(self.l1)
+
+    @property
     def strong_convexity(self) -> float:
-        """That of the squares."""
         return float(self.l2)
-
-    def value(self, x: Array) -> Array:
-        """The sum of both penalties."""
-        values: Array = self.l1 * np.sum(np.abs(x), axis=-1) + 0.5 * self.l2 * np.sum(np.square(x), axis=-1)
-        return values
-
-    def prox(self, v: Array, step: float) -> Array:
-        """Soft threshold, then shrinkage."""
-        check_step(self, step)
-        return soften(v, step * self.l1) / (1.0 + step * self.l2)
-
-    def prox_formula(self, step: float) -> ProxFormula:
-        return ProxFormula(parameters=(step * self.l1, 1.0 / (1.0 + step * self.l2)), prox=_shrink)
-
-    def subgradient(self, x: Array) -> Array:
-        slopes: Array = self.l1 * np.sign(x) + self.l2 * x
-        return slopes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.losses.formulas import CompiledLoss, compile_loss
-from consenso.newton import STEPS, Bools, LinePath, conjugate_gradients, dots, minimise
+from consenso.newton import STEPS, Bools, LinePath, Objectives, conjugate_gradients, dots, minimise
 from consenso.rows import Layout, Rows
 from consenso.subproblems.batch import ROUNDOFF, Batch, NewtonState, Plain, Term
 
@@ -53,7 +53,7 @@ def refine(batch: Batch, side: Side, x: Array, tolerance: float) -> tuple[Array,
 
 
 @dataclass(frozen=True, eq=False)
-class _InCoordinates:
+class _InCoordinates(Objectives[NewtonState]):
     """Local problems in the variables of the model, x (parties, dim)."""
 
     batch: Batch
@@ -92,14 +92,8 @@ class _InCoordinates:
         bend, stretch = dots(state.x - batch.points, move), dots(move, move)
         return _path(batch.rows.layout, batch.term, batch.weights, state.scores, state.slopes, along, bend, stretch)
 
-    def learn(self, lengths: Array) -> None:
-        pass
-
     def take(self, few: IntArray) -> tuple[_InCoordinates, IntArray]:
         return _InCoordinates(self.batch.take(few), self.side), few
-
-    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
-        return values[:, None]
 
 
 def _path(
@@ -164,7 +158,7 @@ class _ScoreState:
 
 
 @dataclass(frozen=True, eq=False)
-class _InScores:
+class _InScores(Objectives[_ScoreState]):
     """The same problems in (dual, scores), where scores = A(v - t A'dual); Gram matrices stand for the features."""
 
     layout: Layout
@@ -196,9 +190,6 @@ class _InScores:
         bend = -self.weights * self.layout.sums(along * dual)
         stretch = np.maximum(-self.weights * self.layout.sums(along * turn), 0.0)
         return _path(self.layout, self.term, self.weights, scores, state.slopes, along, bend, stretch)
-
-    def learn(self, lengths: Array) -> None:
-        pass
 
     def take(self, few: IntArray) -> tuple[_InScores, Any]:
         place = self.layout.place(few)
