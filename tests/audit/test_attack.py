@@ -54,7 +54,7 @@ def scores(made, observer, *, trials=4000, kind=None, unit=None, adjacency=None)
     unit, adjacency = unit or made.problem.unit, adjacency or made.problem.adjacency
     party = 1 if made.spec.parties > 1 else 0
     query = PrivacyQuery(observer=observer, unit=unit, adjacency=adjacency, party=party)
-    event = made.prove(observer, party, 1e-5, unit=unit, adjacency=adjacency).guarantee.event
+    event = made.prove(observer, party, 1e-5, unit=unit, adjacency=adjacency).event
     watch = watch_of(made, query, event, kind)
     (pair,) = first_pair(made.problem, unit, adjacency)(party)
     return simulate(made, pair, [watch], trials=trials, seed=11)[0]
@@ -105,7 +105,7 @@ def test_laplace_sequences() -> None:
     """Pure privacy: the ratio never exceeds the claim, and reaches it."""
     made = plan(users(3), InexactADMM(penalty=0.5), rounds=3, noise=LaplaceNoise(multiplier=2.0))
     problem = made.problem
-    claimed = made.prove(Server(), 1, 0.0).guarantee.epsilon(0.0)
+    claimed = made.prove(Server(), 1, 0.0).epsilon(0.0)
     zero, one = scores(made, Server())
     assert claimed == pytest.approx(1.5)
     # Rows along an axis have a 1-norm of 1, and the bound allows sqrt(2).
@@ -163,7 +163,7 @@ def test_hidden_parties_count_only_where_the_claim_hides_them() -> None:
     algorithm, noise = DualConsensusADMM(level="party", step=0.5), GaussianNoise(multiplier=1.0)
     made = plan(users(5), algorithm, rounds=4, noise=noise, trust="secure-sum", schedule=PoissonSubset(0.3))
     query = PrivacyQuery(observer=Server(), unit="party", adjacency="replace-one", party=1)
-    hidden = watch_of(made, query, made.prove(Server(), 1, 1e-5).guarantee.event)
+    hidden = watch_of(made, query, made.prove(Server(), 1, 1e-5).event)
     assert hidden.hidden
     (pair,) = first_pair(made.problem)(1)
     known = replace(hidden, hidden=False)

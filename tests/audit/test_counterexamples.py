@@ -97,7 +97,7 @@ def test_theorem_2_is_true_for_the_step_over_n() -> None:
     parties, rounds, gamma = 8, 6, 4.0
     made, std = consensus(parties, 2.0, rounds, step=gamma / parties, trust="local")
     printed = claims.printed_theorem_2(rounds=rounds, lipschitz=LIPSCHITZ, step=gamma, parties=parties, std=std)
-    assert printed == pytest.approx(made.prove(Server(), 1, 1e-5).guarantee.zcdp(), rel=1e-6)
+    assert printed == pytest.approx(made.prove(Server(), 1, 1e-5).zcdp(), rel=1e-6)
     found = attacked(made, Server(), rho=printed)
     assert not found.refuted
     assert refutes(found, printed / 8)
@@ -137,7 +137,7 @@ def test_the_local_view_is_sound_and_tight() -> None:
     rounds = 4
     made, std = consensus(3, 2.0, rounds, trust="local")
     printed = claims.printed_theorem_3_local(participations=rounds, lipschitz=LIPSCHITZ, step=STEP, std=std)
-    assert printed == pytest.approx(made.prove(Server(), 1, 1e-5).guarantee.zcdp(), rel=1e-6)
+    assert printed == pytest.approx(made.prove(Server(), 1, 1e-5).zcdp(), rel=1e-6)
     assert not attacked(made, Server(), rho=printed).refuted
     assert attacked(made, Server(), rho=0.3 * printed, trials=4000).refuted  # the conversion of zCDP loses almost half
 

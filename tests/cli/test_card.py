@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from tests import forks
@@ -31,9 +30,8 @@ def run(tmp_path: Path) -> Path:
         observer="server",
         theorem="FixedSizeWithoutMemory",
         assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
-    )
-    stated = SimpleNamespace(
-        guarantee=guarantee, theorem=theorem, party=0, refusals=("MeanOfNoisyStates: [not] here.",)
+        proof=theorem,
+        refusals=("MeanOfNoisyStates: [not] here.",),
     )
     card = Card.build(
         algorithm="ConsensusADMM",
@@ -42,7 +40,7 @@ def run(tmp_path: Path) -> Path:
         trust="local",
         sampler=Seeded(3),
         delta=1e-5,
-        promises=[stated],
+        promises=[guarantee],
     )
     card.save(tmp_path)
     return tmp_path

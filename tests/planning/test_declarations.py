@@ -82,7 +82,7 @@ def test_a_plan_is_made_in_a_straight_line() -> None:
     finally:
         sys.setprofile(None)
     # Questions to the plan, and the search for its noise, are no station.
-    made -= {"ProvedGuarantee", "_Search", "_Point"}
+    made -= {"_Search", "_Point"}
     planning = {"PrivacyParams", "Problem", "EpsilonDelta", "Request", "PublicFacts", "Plan", "Result"}
     # What an estimator has beside them: what was asked for, what is learnt, what was released before the fit, the map
     # of its rows, and what standard errors are made of.

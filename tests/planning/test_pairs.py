@@ -32,7 +32,7 @@ def test_every_pair_has_the_epsilon_that_is_proved_for_it(changes: dict[str, Any
     for u in range(6):
         assert np.isnan(costs.epsilons[u, u])
         for v in set(range(6)) - {u}:
-            expected = made.prove(Peer(party=u), v, 1e-5).guarantee.epsilon(1e-5)
+            expected = made.prove(Peer(party=u), v, 1e-5).epsilon(1e-5)
             assert costs.epsilons[u, v] == pytest.approx(expected, rel=1e-9)
 
 

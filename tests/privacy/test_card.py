@@ -6,7 +6,7 @@ import copy
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from consenso.privacy.card import Card, round_up
 from consenso.privacy.card.document import digest
 from consenso.privacy.events import Gaussian, Laplace, Unbounded, compose
 from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.observers import parse
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.serial import to_json
 from consenso.privacy.theorems import (
@@ -39,14 +40,6 @@ DELTA = 1e-5
 FREE = ("algorithm", "parameters", "data", "versions", "refusals")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stated:
-    guarantee: Guarantee
-    theorem: Theorem
-    party: int = 0
-    refusals: tuple[str, ...] = ()
-
-
 class Secret:
     """Stands for a sampler that keeps its noise secret; only its name and nature are on the card."""
 
@@ -54,23 +47,15 @@ class Secret:
     private = True
 
 
-def promise(observer: str, theorem: Theorem, party: int = 0, refusals: tuple[str, ...] = ()) -> Stated:
-    guarantee = Guarantee(
-        event=theorem.event(),
-        adjacency=theorem.adjacency,
-        unit=theorem.unit,
-        observer=observer,
-        theorem=type(theorem).__name__,
-        assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
-    )
-    return Stated(guarantee=guarantee, theorem=theorem, party=party, refusals=refusals)
+def promise(observer: str, theorem: Theorem, party: int = 0, refusals: tuple[str, ...] = ()) -> Guarantee:
+    return Guarantee.of(theorem, parse(observer), theorem.adjacency, party=party, refusals=refusals)
 
 
 def local(std: float = 20.0) -> FixedSizeWithoutMemory:
     return FixedSizeWithoutMemory(size=1, population=1, contribution=1.0, std=std, rounds=30)
 
 
-def build(*promises: Stated, sampler: Any = None, kinds: dict[int, int] | None = None) -> Card:
+def build(*promises: Guarantee, sampler: Any = None, kinds: dict[int, int] | None = None) -> Card:
     return Card.build(
         algorithm="ConsensusADMM",
         parameters={"step": 0.5, "relaxation": 0.5, "loss": Huber(threshold=0.7), "clip": None},
@@ -128,7 +113,7 @@ def test_a_card_says_what_was_proved(card: Card) -> None:
     assert {"text", "anchor"} == entry.assumptions[0].keys()
     assert entry.refusals == ("MeanOfNoisyStates: the server sees every message.",)
     assert entry.spread is None
-    assert entry.sentence == promise("server", local()).guarantee.sentence(DELTA)
+    assert entry.sentence == promise("server", local()).sentence(DELTA)
 
 
 def test_the_entry_of_unequal_parties_is_that_of_the_worst_and_says_how_they_differ(card: Card) -> None:
@@ -212,7 +197,7 @@ def test_a_sampler_whose_name_hides_its_nature_is_refused() -> None:
 def test_a_guarantee_that_its_theorem_does_not_prove_is_refused() -> None:
     honest = promise("public", local())
     with pytest.raises(PrivacyError, match="is not what FixedSizeWithoutMemory proves"):
-        build(Stated(guarantee=honest.guarantee, theorem=local(21.0)))
+        build(replace(honest, proof=local(21.0)))
 
 
 def test_public_facts_of_any_shape_are_kept(tmp_path: Path) -> None:

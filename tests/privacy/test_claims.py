@@ -128,7 +128,7 @@ def test_no_theorem_about_gaussian_noise_is_claimed_for_another(name, noise):
             continue  # the algorithm does not take this noise
         for observer in made.observers():
             for promise in made.prove_each(observer, DELTA):
-                text = repr(promise.guarantee.event)
+                text = repr(promise.event)
                 assert not any(kind in text for kind in ("Gaussian", "Bounded(", "Walk", "Sampled"))
 
 
@@ -253,7 +253,7 @@ def test_a_party_knows_its_own_draw(parties, size, colluders, multiplier):
         known = colluders + {"public": 0, "peer:0": 1}.get(observer.key, 2)
         if known >= parties:
             continue
-        reported = made.prove(observer, parties - 1, DELTA).guarantee.epsilon(DELTA)
+        reported = made.prove(observer, parties - 1, DELTA).epsilon(DELTA)
         for others in (-1.0, 0.0, 1.0):
             assert exact_fixed_size(parties, size, known, multiplier, others, reported * (1 + 1e-6)) <= DELTA
         if known == parties - 1:  # whoever was not drawn knows who was
@@ -365,14 +365,14 @@ def test_a_party_pays_for_the_rounds_in_which_it_acts(multiplier):
     for party in range(3):
         mu = math.sqrt(sum(multiplier.at(k) ** -2 for k in range(party, 7, 3)))
         costs.append(gaussian_epsilon(mu))
-        assert made.prove(Server(), party, DELTA).guarantee.epsilon(DELTA) == pytest.approx(costs[-1], rel=1e-6)
+        assert made.prove(Server(), party, DELTA).epsilon(DELTA) == pytest.approx(costs[-1], rel=1e-6)
     assert made.guarantee(Server(), DELTA).epsilon(DELTA) == pytest.approx(max(costs), rel=1e-6)
 
 
 @pytest.mark.parametrize("multiplier", TURNS, ids=repr)
 def test_a_random_order_costs_one_round_of_each_pass(multiplier):
     made = in_turn(RandomOrder(), multiplier)
-    event, order = made.prove(Server(), 0, DELTA).guarantee.event, 3.0
+    event, order = made.prove(Server(), 0, DELTA).event, 3.0
     by_hand = 0.0
     for first in (0, 3, 6):
         moments = [
@@ -387,7 +387,7 @@ def test_a_random_order_costs_one_round_of_each_pass(multiplier):
 def test_a_random_stop_costs_at_most_the_own_rounds(multiplier):
     made = in_turn(RandomStopping(), multiplier)
     for party in range(3):
-        event = made.prove(Server(), party, DELTA).guarantee.event
+        event = made.prove(Server(), party, DELTA).event
         rho = sum(multiplier.at(k) ** -2 / 2 for k in range(party, 7, 3))
         assert epsilon(event, DELTA) <= epsilon(Bounded(rho), DELTA) * (1 + 1e-9)
 
@@ -410,7 +410,7 @@ def test_colluders_mean_the_same_to_every_algorithm(name):
                 replace(made, colluders=colluders).prove(observer, attacked, DELTA)
                 for colluders, observer in ((count, Public()), (0, pooled))
             ]
-            public, coalition = (promise.guarantee.epsilon(DELTA) for promise in asked)
+            public, coalition = (promise.epsilon(DELTA) for promise in asked)
             assert public == pytest.approx(coalition, rel=1e-9), (changes, count)
             assert public >= before * (1 - 1e-9)
             before = public

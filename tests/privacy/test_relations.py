@@ -39,7 +39,7 @@ def plans(name, adjacency):
 def test_a_replace_one_run_claims_nothing_under_add_remove(name) -> None:
     for number, made in enumerate(plans(name, "replace-one")):
         promised = made.prove_all(DELTA)
-        relations = {(each.guarantee.unit, each.guarantee.adjacency) for each in promised}
+        relations = {(each.unit, each.adjacency) for each in promised}
         assert relations == {("record", "blanked"), ("record", "replace-one"), ("party", "replace-one")}
         card = made.card(DELTA)
         assert {entry.adjacency for entry in card.entries} == {"blanked", "replace-one"}
@@ -48,7 +48,7 @@ def test_a_replace_one_run_claims_nothing_under_add_remove(name) -> None:
             assert "adding or removing" not in text
         assert "one record blanked, n public" in " ".join(card.text().split())
         if number == 0:  # tests/study verifies the cards of all settings
-            assert {scope.adjacency for scope in charges_of(each.guarantee for each in promised)} == {"replace-one"}
+            assert {scope.adjacency for scope in charges_of(promised)} == {"replace-one"}
             assert first_failure(verify(json.loads(json.dumps(card.to_json())))) is None
         for unit in ("record", "party"):
             with pytest.raises(InputError, match="number of records"):

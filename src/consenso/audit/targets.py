@@ -48,7 +48,7 @@ def victim(plan: Plan, observers: list[Observer], unit: Unit, adjacency: Relatio
     promises = plan.prove_each(closest, delta, unit=unit, adjacency=adjacency)
     if not promises:
         raise InputError(f"audit(observers={closest.key!r}): nobody is left whose data this observer does not have.")
-    return min(promises, key=lambda each: each.guarantee.epsilon(delta)).party
+    return min(promises, key=lambda each: each.epsilon(delta)).party
 
 
 def target_of(
@@ -56,7 +56,7 @@ def target_of(
 ) -> AuditTarget:
     """What a plan, or somebody else, claims of a query."""
     relation = relation_of(query.adjacency, plan.problem.adjacency)
-    guarantee = plan.prove(query.observer, query.party, delta, unit=query.unit, adjacency=relation).guarantee
+    guarantee = plan.prove(query.observer, query.party, delta, unit=query.unit, adjacency=relation)
     event = guarantee.event if claim is None else claim(query)
     claimed = accountants.epsilon(event, delta)
     return AuditTarget(

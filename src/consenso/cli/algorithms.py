@@ -53,7 +53,7 @@ def describe(name: str, definition: Any) -> dict[str, Any]:
             theorems = {}
             for observer in made.observers():
                 promise = made.prove_each(observer, 1e-6)[0]
-                theorems[observer.key.partition(":")[0]] = type(promise.theorem).__name__
+                theorems[observer.key.partition(":")[0]] = promise.theorem
             settings.append({"schedule": type(schedule).__name__, "trust": trust, "theorem by observer": theorems})
     return {
         "name": name,

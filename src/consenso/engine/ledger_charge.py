@@ -48,7 +48,7 @@ def charge_run(
         yield
         return
     deltas = [balance.budget.delta for balance in charge.ledger.balances()]
-    guarantees = [promise.guarantee for promise in plan.prove_all(min(deltas))]
+    guarantees = plan.prove_all(min(deltas))
     what = f"{type(plan.algorithm).__name__}, {plan.spec.rounds} rounds"
     is_continuation = False
     with reserve(charge, charges_of(guarantees), what, lambda: not (fresh and is_continuation) or len(run.entries) > 0):

@@ -24,7 +24,6 @@ from consenso.estimators.labels import MOST_LABELS, prepare_terms, telling_count
 from consenso.estimators.people import KEPT, People, read_ids, weigh_people
 from consenso.estimators.privacy_params import check_terms, terms_of
 from consenso.estimators.stages import open_stages, prove_release
-from consenso.planning.proved import ProvedGuarantee
 from consenso.planning.replan import compare
 from consenso.privacy.card import Card
 from consenso.privacy.earlier import Earlier
@@ -86,7 +85,7 @@ class CategoryClaims:
         rows = KEPT if self.unit == "person" else 1
         return telling_count(self.planned.scale(self.adjacency), self.planned.tells, 2 * self.columns * rows)
 
-    def prove(self, observer: Observer, adjacency: Relation) -> ProvedGuarantee:
+    def prove(self, observer: Observer, adjacency: Relation) -> Guarantee:
         """What an observer can learn of a unit."""
         check_claim(self.adjacency, self.unit, adjacency)
         return prove_release(
@@ -196,7 +195,7 @@ def private_categories(
     }
     return PrivateCategories(
         categories=told,
-        guarantee=claims.prove(Public(), adjacency).guarantee,
+        guarantee=claims.prove(Public(), adjacency),
         level=claims.level,
         count_noise=planned.scale(adjacency),
         _claims=claims,

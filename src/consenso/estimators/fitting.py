@@ -363,25 +363,12 @@ class _NoNoise:
     private: ClassVar[bool] = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Nothing:
-    """The promise of a fit without privacy: none."""
-
-    guarantee: Guarantee
-    theorem: Composition
-    party: int = 0
-    refusals: tuple[str, ...] = ()
-
-
 def bare_card(algorithm: str, data: Mapping[str, Any], delta: float) -> Card:
     """A card that says that nothing is promised, to anybody."""
     promises = []
     for relation in claims_of(data["adjacency"], "record"):
         theorem = Composition(released=_BARE, why="Nothing is bounded.", adjacency=bounds_of(relation), unit="record")
-        stated = Guarantee(
-            event=_BARE, adjacency=relation, unit="record", observer=Public().key, theorem=type(theorem).__name__
-        )
-        promises.append(_Nothing(guarantee=stated, theorem=theorem))
+        promises.append(Guarantee.of(theorem, Public(), relation))
     return Card.build(
         algorithm=algorithm,
         parameters={},

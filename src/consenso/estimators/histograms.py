@@ -22,7 +22,6 @@ from consenso.estimators.fitting import bare_card
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import SIGNED_EDGES, count_exactly, search
 from consenso.estimators.stages import prove_release
-from consenso.planning.proved import ProvedGuarantee
 from consenso.planning.replan import compare
 from consenso.privacy.calibrate import calibrate_noise
 from consenso.privacy.card import Card
@@ -96,9 +95,9 @@ class Counter:
 
     def guarantee(self, observer: Observer = Public(), adjacency: Relation | None = None) -> Guarantee:  # noqa: B008
         """For whoever sees what was released, which anybody may."""
-        return self._promise(observer, adjacency or self.terms.adjacency).guarantee
+        return self._promise(observer, adjacency or self.terms.adjacency)
 
-    def _promise(self, observer: Observer, adjacency: Relation) -> ProvedGuarantee:
+    def _promise(self, observer: Observer, adjacency: Relation) -> Guarantee:
         check_claim(self.terms.adjacency, "record", adjacency)
         return prove_release(
             self.event(adjacency),

@@ -31,7 +31,6 @@ from consenso.estimators.privacy_params import EXCESS_SHARE, PrivacyParams, is_n
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stages import prove_release
-from consenso.planning.proved import ProvedGuarantee
 from consenso.planning.replan import compare
 from consenso.privacy.accountants import epsilon as epsilon_of
 from consenso.privacy.accountants import excess, gdp
@@ -39,6 +38,7 @@ from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
 from consenso.privacy.card import Card
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.events import BestOf, Gaussian
+from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Ledger, charges_of
 from consenso.privacy.observers import Public
 from consenso.privacy.samplers import Key, Safe, Sampler, Seeded
@@ -80,7 +80,7 @@ class SearchPlan:
         return BestOf(self.mu**2 / 2, self.gamma, _EXCESS)
 
     @property
-    def promise(self) -> ProvedGuarantee:
+    def promise(self) -> Guarantee:
         """For whoever sees the fit that was chosen."""
         return prove_release(
             self.event,
@@ -167,7 +167,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
                     best = found if best is None or found[0] > best[0] else best
         assert best is not None
         self.best_score_, self.best_params_, self.best_estimator_ = best
-        self.guarantee_, self._claims = plan.promise.guarantee, plan
+        self.guarantee_, self._claims = plan.promise, plan
         # The model that won is released by the search, and costs what the search does: not what one fit would.
         model = self.best_estimator_
         model.guarantee_, model._claims, model._is_chosen = self.guarantee_, plan, True
@@ -297,7 +297,7 @@ class _charge:  # noqa: N801 - a context like a function
 
     def __enter__(self) -> None:
         if self.ledger is not None:
-            self.ledger.reserve(self.run_id, charges_of([self.plan.promise.guarantee]), what="a private search")
+            self.ledger.reserve(self.run_id, charges_of([self.plan.promise]), what="a private search")
 
     def __exit__(self, *failure: object) -> None:
         if self.ledger is not None and failure[0] is None:

@@ -11,9 +11,9 @@ from typing import Any
 
 from consenso.arrays import Array
 from consenso.estimators.privacy_params import PrivacyParams
-from consenso.planning.proved import ProvedGuarantee
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.events import Event, Gaussian
+from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Scope
 from consenso.privacy.observers import Eavesdropper, Observer
 from consenso.privacy.relations import Relation, bounds_of
@@ -78,7 +78,7 @@ def open_stages(terms: PrivacyParams, share: float, what: str) -> Iterator[Stage
 
 def prove_release(
     event: Event, *, why: str, observer: Observer, adjacency: Relation, unit: Unit, simulation: bool
-) -> ProvedGuarantee:
+) -> Guarantee:
     """What whoever sees a release that stands by itself can learn of a unit that went through this event."""
     theorem = Composition(released=event, why=why, adjacency=bounds_of(adjacency), unit=unit)
-    return ProvedGuarantee.of(theorem, observer=observer, adjacency=adjacency, unit=unit, simulation=simulation)
+    return Guarantee.of(theorem, observer, adjacency, simulation=simulation)

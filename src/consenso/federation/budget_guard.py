@@ -49,7 +49,7 @@ class LedgerAllowance:
             self._asked = True  # the run ended before: what it repeats was paid for
             return
         deltas = [balance.budget.delta for balance in ledger.balances()]
-        guarantees = [promise.guarantee for promise in plan.prove_all(min(deltas))]
+        guarantees = plan.prove_all(min(deltas))
         what = f"{type(plan.algorithm).__name__}, {plan.spec.rounds} rounds"
         ledger.reserve(self.charge.run_id, charges_of(guarantees), what=what)
         self._asked = True

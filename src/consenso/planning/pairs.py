@@ -62,7 +62,7 @@ def pair_costs(plan: Plan, delta: float) -> PairCosts:
         query = PrivacyQuery(observer=Peer(party=observer), unit="record", adjacency="add-remove", party=party)
         key = kinds[party], _profile(plan, query)
         if key not in known:
-            known[key] = plan.prove(query.observer, party, delta).guarantee.epsilon(delta)
+            known[key] = plan.prove(query.observer, party, delta).epsilon(delta)
         return known[key]
 
     epsilons = np.array([[cost(u, v) if u != v else np.nan for v in range(parties)] for u in observers])

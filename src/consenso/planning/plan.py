@@ -14,7 +14,6 @@ from consenso.planning.checks import check_bounded, check_count, require_shape
 from consenso.planning.graph_sums import check_graph_sums, describe
 from consenso.planning.noise import with_calibrated_noise, with_noise_levels
 from consenso.planning.parties import find_alike, find_outsider, find_representatives
-from consenso.planning.proved import ProvedGuarantee
 from consenso.privacy.accountants import excess, gdp
 from consenso.privacy.calibrate import Target
 from consenso.privacy.card import Card
@@ -91,7 +90,7 @@ class Plan(RunSpec):
         *,
         unit: Unit | None = None,
         adjacency: Relation | None = None,
-    ) -> ProvedGuarantee:
+    ) -> Guarantee:
         """The strongest guarantee that is proved for one party's data; refuses what this run does not support."""
         unit, relation = unit or self.problem.unit, adjacency or self.problem.adjacency
         check_claim(self.problem.adjacency, unit, relation)
@@ -108,15 +107,8 @@ class Plan(RunSpec):
             theorem = self._after_count(self.count, theorem)
         if self.earlier:
             theorem = self._after_others(theorem)
-        return ProvedGuarantee.of(
-            theorem,
-            observer=observer,
-            adjacency=relation,
-            unit=unit,
-            simulation=self.sampler_chosen and not self.spec.sampler.private,
-            party=party,
-            refusals=tuple(refusals),
-        )
+        simulation = self.sampler_chosen and not self.sampler.private
+        return Guarantee.of(theorem, observer, relation, simulation=simulation, party=party, refusals=tuple(refusals))
 
     def _after_count(self, count: Count, theorem: Theorem) -> Theorem:
         """What holds for every count, of the count and of the run together."""
@@ -168,7 +160,7 @@ class Plan(RunSpec):
 
     def prove_each(
         self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Relation | None = None
-    ) -> list[ProvedGuarantee]:
+    ) -> list[Guarantee]:
         """One promise for each kind of party that public facts tell apart, the observers' own data left out."""
         insiders = members(observer)
         parties = [find_outsider(self.spec, int(party), insiders) for party in self._representatives()]
@@ -185,9 +177,9 @@ class Plan(RunSpec):
             raise InputError(
                 f"Plan.guarantee({observer.key!r}): nobody is left whose data this observer does not have."
             )
-        return max((promise.guarantee for promise in found), key=lambda guarantee: guarantee.epsilon(delta))
+        return max(found, key=lambda guarantee: guarantee.epsilon(delta))
 
-    def prove_all(self, delta: float) -> list[ProvedGuarantee]:
+    def prove_all(self, delta: float) -> list[Guarantee]:
         """What is promised against every observer, for both units, in every relation that the run supports."""
         return [
             promise
@@ -206,7 +198,7 @@ class Plan(RunSpec):
     def card(self, delta: float) -> Card:
         """The privacy card: every promise to every unit that protects somebody."""
         spec, problem = self.spec, self.problem
-        promises = [each for each in self.prove_all(delta) if each.guarantee.unit in problem.stated_units]
+        promises = [each for each in self.prove_all(delta) if each.unit in problem.stated_units]
         return Card.build(
             algorithm=type(self.algorithm).__name__,
             parameters={
@@ -245,7 +237,7 @@ class Plan(RunSpec):
     def _representatives(self) -> IntArray:
         return find_representatives(self.spec, self.algorithm.releases)
 
-    def _kinds(self, promises: list[ProvedGuarantee]) -> dict[int, int]:
+    def _kinds(self, promises: list[Guarantee]) -> dict[int, int]:
         """How many parties each party of a promise stands for: one, where every party has a guarantee of its own."""
         classes = len(self._representatives()) == len(self.spec.facts.classes())
         return {each.party: len(find_alike(self.spec, each.party)) if classes else 1 for each in promises}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, get_args
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, get_args
 
 from consenso.arrays import Array
 from consenso.conventions import LARGEST_DELTA, Unit
 from consenso.errors import InputError
 from consenso.privacy import accountants, events
 from consenso.privacy.events import Event
-from consenso.privacy.observers import parse
+from consenso.privacy.observers import Observer, parse
 from consenso.privacy.relations import Relation, bounds_of
+
+if TYPE_CHECKING:
+    from consenso.privacy.theorems import Theorem
 
 UNITS_IN_WORDS = {"record": "one record", "person": "all records of one person", "party": "all data of one party"}
 SIMULATED = "Simulation, not private (the noise has a seed); with noise that nobody can draw again:"
@@ -31,9 +34,10 @@ class Guarantee:
 
     observer: stable key, such as "public", "server", "eavesdropper" or "peer:3".
     adjacency: which data sets the claim compares; "blanked" is what a replace-one run may claim besides.
-    theorem: what was proved, as a theorem object or by its name.
+    theorem: the name of what was proved; `proof` is the theorem itself, where it is known.
     assumptions: what must hold besides what was checked, each with its anchor in docs/privacy.md.
     simulation: whether any of the noise was drawn from a seed, so that the bound is that of a run that was not made.
+    party: a party of the kind that it is about. refusals: why nothing stronger is claimed for it.
     """
 
     event: Event
@@ -43,6 +47,23 @@ class Guarantee:
     theorem: Any
     assumptions: tuple[str, ...] = ()
     simulation: bool = False
+    proof: Theorem | None = field(default=None, compare=False, repr=False)
+    party: int = field(default=0, compare=False, repr=False)
+    refusals: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    @classmethod
+    def of(cls, theorem: Theorem, observer: Observer, adjacency: Relation, **told: Any) -> Guarantee:
+        """What a theorem promises against an observer, in a relation whose bounds are those of the theorem."""
+        return cls(
+            event=theorem.event(),
+            adjacency=adjacency,
+            unit=theorem.unit,
+            observer=observer.key,
+            theorem=type(theorem).__name__,
+            assumptions=tuple(assumption.text for assumption in theorem.assumptions()),
+            proof=theorem,
+            **told,
+        )
 
     def __post_init__(self) -> None:
         for name, choices in (("adjacency", get_args(Relation)), ("unit", get_args(Unit))):

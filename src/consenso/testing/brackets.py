@@ -160,7 +160,7 @@ def _small_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bra
         known = found[query.observer.key]
         relation = relation_of(query.adjacency, made.problem.adjacency)
         promise = small.prove(query.observer, last, each.delta, unit=query.unit, adjacency=relation)
-        claim = promise.guarantee.epsilon(each.delta)
+        claim = promise.epsilon(each.delta)
         told = f"{why}; {size} {known.kind} {known.exact:.3g} of {claim:.3g} claimed for linear losses"
         brackets[query.observer.key] = Bracket(pair=known.pair, why=told)
     return brackets, why

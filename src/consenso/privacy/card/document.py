@@ -35,26 +35,6 @@ FILE = "card.json"
 SIMULATION = "simulation, not private"  # what the name of a sampler says whose noise can be drawn again
 
 
-class CardClaim(Protocol):
-    """What a plan states for one kind of party: the guarantee, its proof, and why nothing stronger is claimed."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The event, for one observer, unit and adjacency."""
-
-    @property
-    def theorem(self) -> Theorem:
-        """The proof of the guarantee, with its parameters."""
-
-    @property
-    def party(self) -> int:
-        """A party of this kind."""
-
-    @property
-    def refusals(self) -> tuple[str, ...]:
-        """Why stronger theorems do not apply."""
-
-
 class SamplerDescription(Protocol):
     """What a card needs of a sampler."""
 
@@ -94,7 +74,7 @@ class Card:
         trust: str,
         sampler: SamplerDescription,
         delta: float,
-        promises: Iterable[CardClaim],
+        promises: Iterable[Guarantee],
         kinds: Mapping[int, int] | None = None,
     ) -> Card:
         """The card of what was promised: promises for the same observer, unit and adjacency become one entry.
@@ -111,13 +91,12 @@ class Card:
                 f"Card.build(sampler={sampler.name!r}): the name of a sampler says {SIMULATION!r} if and only if it is "
                 "not private; rename it."
             )
-        groups: dict[tuple[str, str, str], list[CardClaim]] = {}
+        groups: dict[tuple[str, str, str], list[Guarantee]] = {}
         run = _adjacency(data)
         for promise in promises:
             _check_promise(promise)
-            check_claim(run, promise.guarantee.unit, promise.guarantee.adjacency)
-            stated = promise.guarantee
-            groups.setdefault((stated.observer, stated.unit, stated.adjacency), []).append(promise)
+            check_claim(run, promise.unit, promise.adjacency)
+            groups.setdefault((promise.observer, promise.unit, promise.adjacency), []).append(promise)
         if not groups:
             raise InputError("Card.build(promises=[]): a card states at least one guarantee; give one.")
         return cls(
@@ -248,26 +227,27 @@ def _adjacency(data: Mapping[str, Any]) -> Adjacency:
 
 
 def _entry(
-    observer: str, promises: list[CardClaim], delta: float, kinds: Mapping[int, int], run: Adjacency, simulation: bool
+    observer: str, promises: list[Guarantee], delta: float, kinds: Mapping[int, int], run: Adjacency, simulation: bool
 ) -> Entry:
-    stated = [(promise.party, kinds.get(promise.party, 1), promise.theorem) for promise in promises]
     refusals = dict.fromkeys(refusal for promise in promises for refusal in promise.refusals)
     # Kinds of parties with the same bound are one kind.
     merged: dict[str, tuple[int, int, Theorem]] = {}
-    for party, many, theorem in stated:
+    for promise in promises:
+        party, theorem = promise.party, promise.proof
+        assert theorem is not None
         key = canonical(to_json(theorem))
         first, before, _ = merged.get(key, (party, 0, theorem))
-        merged[key] = (min(first, party), before + many, theorem)
+        merged[key] = (min(first, party), before + kinds.get(party, 1), theorem)
     return Entry.derive(observer, merged.values(), delta, tuple(refusals), run=run, simulation=simulation)
 
 
-def _check_promise(promise: CardClaim) -> None:
-    stated, theorem = promise.guarantee, promise.theorem
-    follows = (theorem.event(), theorem.unit, theorem.adjacency)
+def _check_promise(stated: Guarantee) -> None:
+    theorem = stated.proof
+    follows = () if theorem is None else (theorem.event(), theorem.unit, theorem.adjacency)
     if (stated.event, stated.unit, bounds_of(stated.adjacency)) != follows:
         raise PrivacyError(
-            f"Card.build(promises=...): the guarantee for {stated.observer!r} is not what {type(theorem).__name__} "
-            "proves; build the guarantee from the theorem."
+            f"Card.build(promises=...): the guarantee for {stated.observer!r} is not what {stated.theorem} proves; "
+            "build the guarantee from the theorem."
         )
 
 

@@ -142,10 +142,10 @@ def claims_of(plan: Plan, attacked: int) -> Iterator[tuple[Scope, tuple[Guarante
     for observer, unit in itertools.product(observers_of(plan, attacked), UNITS):
         for relation in relations.claims_of(plan.problem.adjacency, unit):
             promise = plan.prove(observer, attacked, DELTA, unit=unit, adjacency=relation)
-            if np.isfinite(promise.guarantee.epsilon(DELTA)):
+            if np.isfinite(promise.epsilon(DELTA)):
                 yield (
                     (observer, unit, relations.bounds_of(relation)),
-                    (promise.guarantee, type(promise.theorem).__name__),
+                    (promise, promise.theorem),
                 )
 
 
