@@ -68,7 +68,7 @@ def test_the_bound_is_on_the_card_with_people_and_classes_too() -> None:
 @pytest.mark.parametrize(
     ("weights", "bound", "message"),
     [
-        (WEIGHTS, 1.0, r"row \d+ .rows count from 0. has a weight above weight_bound=1;"),
+        (WEIGHTS, 1.0, r"row \d+ .rows count from 0. .and \d+ more. has a weight above weight_bound=1;"),
         (
             np.where(np.arange(3000) == 7, -1.0, 1.0),
             1.0,
