@@ -34,7 +34,7 @@ careless = plan(problem, example.algorithm, target=EpsilonDelta(epsilon=4.0, del
 
 def promised(query):
     """What the card says of a query."""
-    return made.prove(query.observer, query.party, DELTA).guarantee.event
+    return made.prove(query.observer, query.party, DELTA).event
 
 
 (caught,) = audit(careless, effort, observers=[Server()], delta=DELTA, claim=promised)
@@ -50,7 +50,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 alarms = np.linspace(0, 1, 200)
-allowed = made.prove(Server(), 0, DELTA).guarantee.tradeoff(alarms)
+allowed = made.prove(Server(), 0, DELTA).tradeoff(alarms)
 plt.figure(figsize=(4.6, 3.8))
 plt.fill_between(alarms, 0, allowed, color="tab:red", alpha=0.15, label="impossible if the promise holds")
 plt.plot(finding.evidence.fpr, finding.evidence.fnr, label="attack on the true promise")

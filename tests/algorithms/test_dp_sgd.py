@@ -147,9 +147,9 @@ def test_sampling_parties_by_a_fixed_size_is_claimed_for_the_public_only():
     options = {"trust": "curator", "noise": GaussianNoise(multiplier=3.0)}
     fixed = planned(problem, algorithm, schedule=FixedSubset(2), **options)
     promise = fixed.prove(Public(), 0, 1e-5)
-    assert promise.guarantee.theorem == "FixedSizeWithoutMemory"
+    assert promise.theorem == "FixedSizeWithoutMemory"
     everyone = planned(problem, algorithm, schedule=Everyone(), **options)
-    assert promise.guarantee.epsilon(1e-5) < everyone.guarantee(Public(), 1e-5).epsilon(1e-5)
+    assert promise.epsilon(1e-5) < everyone.guarantee(Public(), 1e-5).epsilon(1e-5)
 
 
 def test_a_fixed_size_sample_is_charged_for_the_largest_party():
@@ -178,7 +178,7 @@ def test_records_in_sampled_parties_are_not_amplified():
     promise = made.prove(Public(), 0, 1e-5)
     one = Gaussian(MULTIPLIER, 1.0)
     sound = accountants.epsilon(repeat(reveal_coin(one, 0.1), ROUNDS), 1e-5)
-    assert promise.guarantee.epsilon(1e-5) >= sound * (1 - 1e-6)
+    assert promise.epsilon(1e-5) >= sound * (1 - 1e-6)
 
 
 def test_a_party_knows_its_own_share_of_the_noise_on_sampled_sums():

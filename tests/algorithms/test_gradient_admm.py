@@ -274,24 +274,24 @@ def test_figures_of_a_fixed_order(later, figure):
     of, algorithm = unit_world(101)
     made = plan(of, algorithm, rounds=101, noise=GaussianNoise(multiplier=1.0), schedule=Cyclic())
     promise = made.prove(Public(), 100 - later, 1e-5)
-    assert zcdp(promise.guarantee.event) == pytest.approx(figure, rel=6e-3)
+    assert zcdp(promise.event) == pytest.approx(figure, rel=6e-3)
     if later >= 2:
-        assert isinstance(promise.theorem, GradientVisits)
-        assert isinstance(promise.guarantee.event, Bounded)
+        assert isinstance(promise.proof, GradientVisits)
+        assert isinstance(promise.event, Bounded)
     for observer in (Eavesdropper(), Server()):
-        assert made.prove(observer, 100 - later, 1e-5).guarantee.event == Gaussian(1.0, 1.0)
+        assert made.prove(observer, 100 - later, 1e-5).event == Gaussian(1.0, 1.0)
 
 
 def test_figure_of_a_strongly_convex_run():
     of, algorithm = unit_world(101, convexity=0.1)
     made = plan(of, algorithm, rounds=101, noise=GaussianNoise(multiplier=1.0), schedule=Cyclic())
-    assert zcdp(made.prove(Public(), 0, 1e-5).guarantee.event) == pytest.approx(7.1e-6, rel=1e-2)
+    assert zcdp(made.prove(Public(), 0, 1e-5).event) == pytest.approx(7.1e-6, rel=1e-2)
 
 
 def test_the_guarantee_of_a_fixed_order_is_that_of_the_last_party():
     of, algorithm = unit_world(20)
     made = plan(of, algorithm, rounds=20, noise=GaussianNoise(multiplier=1.0), schedule=Cyclic())
-    each = [made.prove(Public(), party, 1e-5).guarantee.epsilon(1e-5) for party in range(20)]
+    each = [made.prove(Public(), party, 1e-5).epsilon(1e-5) for party in range(20)]
     assert each == sorted(each)
     assert made.guarantee(Public(), 1e-5).epsilon(1e-5) == each[-1] > 2 * each[0]
 
@@ -300,31 +300,31 @@ def test_several_passes_and_parties_that_are_never_asked():
     of, algorithm = unit_world(6)
     noise = GaussianNoise(multiplier=1.0)
     made = plan(of, algorithm, rounds=15, noise=noise, schedule=Cyclic())
-    iteration = made.prove(Public(), 1, 1e-5).theorem.iteration
+    iteration = made.prove(Public(), 1, 1e-5).proof.iteration
     expected = {1: 2 * iteration.rho(5) + iteration.rho(1), 4: iteration.rho(5) + iteration.rho(4)}
     for party, rho in expected.items():
-        assert zcdp(made.prove(Public(), party, 1e-5).guarantee.event) == pytest.approx(rho)
-    assert made.prove(Eavesdropper(), 1, 1e-5).guarantee.event == Repeated(Gaussian(1.0, 1.0), 3)
-    each = [made.prove(Public(), party, 1e-5).guarantee.epsilon(1e-5) for party in range(6)]
+        assert zcdp(made.prove(Public(), party, 1e-5).event) == pytest.approx(rho)
+    assert made.prove(Eavesdropper(), 1, 1e-5).event == Repeated(Gaussian(1.0, 1.0), 3)
+    each = [made.prove(Public(), party, 1e-5).epsilon(1e-5) for party in range(6)]
     assert made.guarantee(Public(), 1e-5).epsilon(1e-5) == max(each)
     short = plan(of, algorithm, rounds=3, noise=noise, schedule=Cyclic())
-    assert short.prove(Public(), 5, 1e-5).guarantee.epsilon(1e-5) == 0.0
+    assert short.prove(Public(), 5, 1e-5).epsilon(1e-5) == 0.0
 
 
 def test_random_order_and_random_stopping():
     of, algorithm = unit_world(100)
     settings = {"rounds": 100, "noise": GaussianNoise(multiplier=1.0)}
     shuffled = plan(of, algorithm, schedule=RandomOrder(), **settings)
-    theorem = shuffled.prove(Public(), 17, 1e-5).theorem
+    theorem = shuffled.prove(Public(), 17, 1e-5).proof
     assert rdp(theorem.event(), 2.0) == pytest.approx(0.128, rel=5e-3)
     local = shuffled.prove(Eavesdropper(), 17, 1e-5)
-    assert rdp(local.guarantee.event, 2.0) == pytest.approx(1.0)
+    assert rdp(local.event, 2.0) == pytest.approx(1.0)
     stopped = plan(of, algorithm, schedule=RandomStopping(), **settings)
     first, middle = (stopped.prove(Public(), party, 1e-5) for party in (0, 49))
     costs = np.array([0.0] * 49 + [theorem.iteration.rho(later) for later in range(51)])
-    assert rdp(middle.guarantee.event, 2.0) == pytest.approx(np.log(np.mean(np.exp(2 * costs))))
-    assert middle.guarantee.epsilon(1e-5) < first.guarantee.epsilon(1e-5)
-    assert stopped.guarantee(Public(), 1e-5).epsilon(1e-5) == first.guarantee.epsilon(1e-5)
+    assert rdp(middle.event, 2.0) == pytest.approx(np.log(np.mean(np.exp(2 * costs))))
+    assert middle.epsilon(1e-5) < first.epsilon(1e-5)
+    assert stopped.guarantee(Public(), 1e-5).epsilon(1e-5) == first.epsilon(1e-5)
 
 
 def test_an_injective_matrix_hides_more_and_never_more_than_exact_gaussian_laws_allow():
@@ -340,8 +340,8 @@ def test_an_injective_matrix_hides_more_and_never_more_than_exact_gaussian_laws_
         noise = GaussianNoise(multiplier=1.0)
         made = plan(of, algorithm, rounds=iterations, noise=noise, schedule=Cyclic())
         promise = made.prove(Public(), 0, 1e-5)
-        claimed = zcdp(promise.guarantee.event)
-        amplified += isinstance(promise.theorem, GradientVisits)
+        claimed = zcdp(promise.event)
+        amplified += isinstance(promise.proof, GradientVisits)
         (release,) = algorithm.releases(made.spec.facts)
         std = float(release.bounds.at("party", "replace-one"))
         # One iteration on differences, from the definition: w = dual - penalty A x, dual+ = resolvent(w).
@@ -375,7 +375,7 @@ def test_more_than_one_pass_of_a_random_schedule_is_composed(schedule):
     of, algorithm = unit_world(4)
     made = plan(of, algorithm, rounds=8, noise=GaussianNoise(multiplier=1.0), schedule=schedule)
     promise = made.prove(Public(), 0, 1e-5)
-    assert promise.guarantee.event == made.prove(Server(), 0, 1e-5).guarantee.event
+    assert promise.event == made.prove(Server(), 0, 1e-5).event
     assert any("is proved for" in refusal for refusal in promise.refusals)
 
 
@@ -387,10 +387,10 @@ def test_noise_that_varies_is_amplified_as_the_smallest():
         for noise in (falling, GaussianNoise(multiplier=falling.scale(1.0, 9)))
     )
     first, last = (made.prove(Public(), party, 1e-5) for party in (0, 9))
-    assert first.guarantee.event == quiet.prove(Public(), 0, 1e-5).guarantee.event
+    assert first.event == quiet.prove(Public(), 0, 1e-5).event
     # Nobody acts after the last one, which acts with the smallest noise.
-    alone = made.prove(Server(), 9, 1e-5).guarantee.epsilon(1e-5)
-    assert last.guarantee.epsilon(1e-5) == pytest.approx(alone, rel=1e-9)
+    alone = made.prove(Server(), 9, 1e-5).epsilon(1e-5)
+    assert last.epsilon(1e-5) == pytest.approx(alone, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_amplification_is_refused_where_it_is_not_proved(changes, reason):
     of, algorithm = unit_world(10)
     made = plan(of, algorithm, rounds=10, noise=GaussianNoise(multiplier=1.0), schedule=Cyclic(), **changes)
     promise = made.prove(Public(), 0, 1e-5)
-    assert promise.guarantee.event == made.prove(Eavesdropper(), 0, 1e-5).guarantee.event
+    assert promise.event == made.prove(Eavesdropper(), 0, 1e-5).event
     assert any(reason in refusal for refusal in promise.refusals)
 
 

@@ -272,7 +272,7 @@ def test_planned_noise_meets_a_target_for_every_kind_of_node():
     target = EpsilonDelta(epsilon=1.0, delta=1e-5)
     made = plan(problem, IPADMM(inner_steps=2), rounds=10, target=target, observer=Eavesdropper(), topology=CHORD)
     for party in range(6):
-        cost = made.prove(Eavesdropper(), party, 1e-5).guarantee.epsilon(1e-5)
+        cost = made.prove(Eavesdropper(), party, 1e-5).epsilon(1e-5)
         assert 0.999 < cost <= 1.0
 
 

@@ -96,19 +96,17 @@ def test_the_floor_says_nothing_and_the_theorem_all():
     made = plan(of, algorithm, rounds=1, noise=NOISE)
     for observer in (Public(), Eavesdropper()):
         promise = made.prove(observer, 0, 1e-5)
-        assert isinstance(promise.theorem, PerturbedObjective)
+        assert isinstance(promise.proof, PerturbedObjective)
         output = Gaussian(1000 * 2 * algorithm.tolerance, 2 * algorithm.tolerance)
-        first, second = promise.guarantee.event.events
+        first, second = promise.event.events
         assert first == events.ObjectivePerturbation(1 / 3.0, 0.25 / 2.0)
         assert (second.std, second.sensitivity) == pytest.approx((output.std, output.sensitivity))
     exact = epsilon(events.ObjectivePerturbation(1 / 3.0, 0.25 / 2.0), 1e-5)
     assert exact <= made.guarantee(Public(), 1e-5).epsilon(1e-5) <= exact * 1.0001
     for unit, adjacency in (("party", "add-remove"), ("record", "replace-one"), ("party", "replace-one")):
         promise = made.prove(Public(), 0, 1e-5, unit=unit, adjacency=adjacency)
-        assert promise.guarantee.epsilon(1e-5) == math.inf
-        assert isinstance(promise.guarantee.event, Unbounded) or any(
-            isinstance(part, Unbounded) for part in promise.guarantee.event.events
-        )
+        assert promise.epsilon(1e-5) == math.inf
+        assert isinstance(promise.event, Unbounded) or any(isinstance(part, Unbounded) for part in promise.event.events)
 
 
 @pytest.mark.parametrize("release", ["objective", "output"])
@@ -116,7 +114,7 @@ def test_the_floor_says_nothing_and_the_theorem_all():
 def test_without_gaussian_noise_there_is_no_guarantee(release, noise):
     made = plan(problem(), ObjectivePerturbation(quadratic=2.0), rounds=1, noise=NOISE | {release: noise})
     promise = made.prove(Public(), 0, 1e-5)
-    assert promise.guarantee.epsilon(1e-5) == math.inf
+    assert promise.epsilon(1e-5) == math.inf
     assert any("Gaussian noise" in refusal for refusal in promise.refusals)
 
 
@@ -146,11 +144,11 @@ def test_a_discrete_sampler_is_charged_for_lying_off_continuous_noise():
     promise = safe.prove(Public(), 0, 1e-5)
     sampler = Safe()
     moved = sampler.displacement(3.0, 1.0, FEATURES) + 2.0 * sampler.widening(2e-5, 2e-8, FEATURES, 2)
-    extra = promise.theorem.gradient_tolerance - seeded.theorem.gradient_tolerance
+    extra = promise.proof.gradient_tolerance - seeded.proof.gradient_tolerance
     assert extra == pytest.approx(moved, rel=1e-6)
     assert extra > 0
-    assert promise.theorem.excess > 0
-    assert seeded.guarantee.epsilon(1e-5) <= promise.guarantee.epsilon(1e-5) < 1.01 * seeded.guarantee.epsilon(1e-5)
+    assert promise.proof.excess > 0
+    assert seeded.epsilon(1e-5) <= promise.epsilon(1e-5) < 1.01 * seeded.epsilon(1e-5)
     assert np.isfinite(run(safe, shards(of)).model).all()
 
 

@@ -140,7 +140,7 @@ def test_density_ratios_of_real_minimisers_stay_within_a_round(loss, adjacency, 
     for _ in range(4):
         for pair in pairs(problem, unit, adjacency, rng):
             promise = made.prove(Eavesdropper(), pair.party, 1e-6)
-            theorem, bound = promise.theorem, pure(promise.guarantee.event)
+            theorem, bound = promise.proof, pure(promise.event)
             public = (rng.normal(size=3), float(curvature[pair.party]), theorem.scale)
             for _ in range(10):
                 # Points where the noise of one world or the other is likely to put the minimiser.
@@ -165,16 +165,16 @@ def test_dual_rounds_cost_what_the_theorem_says(equal):
         drawn_for = 2 * (problem.scales.max() if equal == "noise" else one)
         jacobian = math.log1p(0.25 * one / (STRENGTH + 2 * PENALTY * GRAPH.degrees[party]))
         expected = 2 * one / (MULTIPLIER * drawn_for) + jacobian + 2e-10 / (MULTIPLIER * 1e-6)
-        event = made.prove(Eavesdropper(), party, 1e-6).guarantee.event
+        event = made.prove(Eavesdropper(), party, 1e-6).event
         assert pure(event) == pytest.approx(ROUNDS * expected)
 
 
 def test_the_cover_costs_next_to_nothing():
     algorithm = DualPerturbation(penalty=PENALTY)
     promise = planned(algorithm).prove(Eavesdropper(), 0, 1e-6)
-    exact = replace(promise.theorem, tolerance=0.0)
-    assert pure(promise.guarantee.event) < 1.001 * pure(exact.event())
-    assert pure(promise.guarantee.event) > pure(exact.event())
+    exact = replace(promise.proof, tolerance=0.0)
+    assert pure(promise.event) < 1.001 * pure(exact.event())
+    assert pure(promise.event) > pure(exact.event())
 
 
 def test_composing_the_noise_alone_promises_nothing():
@@ -187,7 +187,7 @@ def test_composing_the_noise_alone_promises_nothing():
 def test_falling_noise_is_charged_round_by_round():
     noise = GammaNormNoise(multiplier=Geometric(first=4.0, ratio=0.81))
     made = planned(DualPerturbation(penalty=PENALTY), noise=noise)
-    theorem = made.prove(Eavesdropper(), 0, 1e-6).theorem
+    theorem = made.prove(Eavesdropper(), 0, 1e-6).proof
     np.testing.assert_allclose(np.divide(theorem.scale[1:], theorem.scale[:-1]), 0.9)
     shifts = sum(1 / (4 * 0.9**k) for k in range(ROUNDS))
     jacobians = ROUNDS * math.log1p(0.25 * problem_of().scales[0] / theorem.strong_convexity)
@@ -202,7 +202,7 @@ def test_gaussian_noise_meets_a_target_under_add_remove():
     assert 1.99 < made.guarantee(Public(), 1e-5).epsilon(1e-5) <= 2.0
     # A deployed run has discrete noise: its distance from continuous noise is hidden by the noise on the output.
     deployed = planned(DualPerturbation(penalty=2.0), problem, **settings, sampler=Safe())
-    theorem = deployed.prove(Public(), 0, 1e-5).theorem
+    theorem = deployed.prove(Public(), 0, 1e-5).proof
     assert 1e-10 < theorem.tolerance < 1e-8
     assert theorem.excess > 0
 
