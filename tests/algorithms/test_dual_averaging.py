@@ -105,9 +105,11 @@ def test_iterates_follow_the_paper(scaling, multiplier) -> None:
 
 FORMS = {
     "residuals": (Squared(), {}),
+    "counted residuals": (Squared(), {"target_bins": 8, "constant": 0.3}),
     "robust": (Huber(), {}),
     "kinks": (Hinge(), {"smoothing": 0.5}),
     "absolute": (Absolute(), {"smoothing": 2.0}),
+    "counted absolute": (Absolute(), {"smoothing": 2.0, "target_bins": 4}),
     "classes": (Softmax(classes=3), {}),
     "classes with directions": (Softmax(classes=3), {"directions": 2}),
 }
@@ -124,9 +126,8 @@ def test_a_form_keeps_to_its_sensitivity(name: str) -> None:
         target_bound=2.0 if loss.targets == "real" else None,
     )
     algorithm, quiet = DualAveraging(**parameters), GaussianNoise(multiplier=1.0)
-    names = ("lengths", "range") if algorithm.directions else ()
-    noise = {**given.noise, **dict.fromkeys(names, quiet)}
-    rounds = algorithm.looks(problem) + 2
+    noise = dict.fromkeys((*algorithm.looks(problem), "gradient"), quiet)
+    rounds = len(algorithm.looks(problem)) + 2
     laws.check_sensitivity(replace(given, algorithm=algorithm, problem=problem, rounds=rounds, noise=noise))
 
 
@@ -231,7 +232,7 @@ def test_columns_that_move_together_are_taken_apart() -> None:
         names = ("squares", "lengths", "range", "gradient") if directions else ("squares", "gradient")
         noise = {name: GaussianNoise(multiplier=10.0 if name != "gradient" else 3.0) for name in names}
         algorithm = DualAveraging(directions=directions)
-        rounds = algorithm.looks(problem) + 60
+        rounds = len(algorithm.looks(problem)) + 60
         made = plan(problem, algorithm, rounds=rounds, noise=noise, sampler=Seeded(1), trust="curator")
         model, _ = execute(made, Shards.from_parties(problem, [(X, 2.0 * y - 1)]))
         return float(np.mean((X @ model > 0) != y))
@@ -388,11 +389,48 @@ def test_slopes_are_narrow_first_and_wider_in_the_last_steps_where_noise_is_loud
     def widths(multiplier: float) -> list[float]:
         noise = dict.fromkeys(("mean", "squares", "gradient"), GaussianNoise(multiplier=multiplier))
         made = plan(problem, algorithm, rounds=22, noise=noise, sampler=Seeded(0), trust="curator")
-        return [algorithm._width(made.spec.facts.at(2 + taken), taken) for taken in (0, 17, 18, 19)]
+        facts = made.spec.facts
+        hub = algorithm.start(facts)
+        return [algorithm._width(facts.at(2 + taken), replace(hub, taken=taken)) for taken in (0, 17, 18, 19)]
 
     loud, quiet = widths(1e4), widths(1e-3)
     assert loud == pytest.approx([0.3, 0.3, 0.7, 0.7], abs=0.01)
     assert quiet == pytest.approx([1.0] * 4, abs=0.01)
+
+
+@pytest.mark.parametrize(("loss", "smoothing"), [(Squared(), 0.0), (Absolute(), 10.0)])
+def test_numbers_start_at_their_centre_and_residuals_are_clipped_by_their_spread(loss, smoothing) -> None:
+    """Targets of spread 0.5 around 6 within a bound of 10: clipped at 10, their noise would be 25 times as loud."""
+    rng = np.random.default_rng(3)
+    records, features, constant = 4000, 40, 0.5
+    X = np.column_stack([rng.normal(size=(records, features - 1)) / 8, np.full(records, constant)])
+    y = 6.0 + 4 * (X[:, :3] @ [1.0, -1.0, 0.5]) * 0.66 + 0.1 * rng.normal(size=records)
+    problem = Problem(
+        loss=loss,
+        regularizer=Unpenalized(inner=L2(strength=1e-6), last=1),
+        features=features,
+        sizes=np.array([records]),
+        row_bound=1.2,
+        target_bound=10.0,
+    )
+
+    def learn(bins: int) -> tuple[float, float]:
+        algorithm = DualAveraging(target_bins=bins, constant=constant, smoothing=smoothing)
+        looks = algorithm.looks(problem)
+        noise = dict.fromkeys((*looks, "gradient"), GaussianNoise(multiplier=2.0))
+        made = plan(problem, algorithm, rounds=len(looks) + 60, noise=noise, sampler=Seeded(0), trust="curator")
+        facts, spread = made.spec.facts, float(np.std(y))
+        if bins:
+            counts = np.histogram(y, bins=bins, range=(-10, 10))[0].astype(float)
+            hub = algorithm._take_targets(facts.at(1), algorithm.start(facts), counts)
+            assert hub.u[-1] * constant == pytest.approx(6.0, abs=0.5)
+            assert hub.spread * 10 == pytest.approx(spread, rel=0.5)
+        model, _ = execute(made, Shards.from_parties(problem, [(X, y)]))
+        return float(np.mean(np.abs(X @ model - y))), spread
+
+    counted, spread = learn(64)
+    assert counted < 0.6 * spread
+    assert counted < 0.6 * learn(0)[0]
 
 
 def test_columns_that_tell_alike_are_all_kept() -> None:
@@ -424,7 +462,14 @@ def test_noise_that_makes_squares_negative_leaves_clip_and_free_column_as_large_
 
 
 def test_parameters_are_checked() -> None:
-    for bad in ({"clip": 0.0}, {"width": 2.0}, {"smoothing": -1.0}, {"smoothing": np.inf}):
+    for bad in (
+        {"clip": 0.0},
+        {"width": 2.0},
+        {"smoothing": -1.0},
+        {"smoothing": np.inf},
+        {"target_bins": 5},
+        {"counts_share": 0},
+    ):
         with pytest.raises(InputError, match=f"DualAveraging\\({next(iter(bad))}="):
             DualAveraging(**bad)
     with pytest.raises(PreconditionError, match="beyond 1200 columns"):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from consenso.algorithms import noise_levels, scale_mixture
+from consenso.algorithms import noise_levels, scale_mixture, target_counts
 from consenso.algorithms.centring import (
     LEAST_SCALE,
     LONGEST_SHIFT,
@@ -75,6 +75,7 @@ class Hub:
     length: float  # of a typical centred row
     clip: float
     width: float  # of slopes, relative to their bound
+    spread: float  # of real targets around the constant model, over the slope limit; 0 where they were not counted
     step: float  # of all rates
     taken: int
     gradient: Array  # the last one
@@ -101,6 +102,9 @@ class AveragedSteps:
     smoothing: float = 0.0
     scaling: float = SCALING
     directions: int = 0
+    target_bins: int = 0
+    counts_share: float = target_counts.SHARE
+    constant: float = 0.0
 
     def __post_init__(self) -> None:
         require_positive(self, clip=self.clip)
@@ -112,6 +116,7 @@ class AveragedSteps:
             raise InputError(f"DualAveraging(directions={self.directions}): from 0, for none, to {MOST_DIRECTIONS}.")
         if not 0 <= self.smoothing < np.inf:
             raise InputError(f"DualAveraging(smoothing={self.smoothing}): smoothing is a finite number, 0 for none.")
+        target_counts.check_settings(self, 0)
 
     @property
     def noise_weights(self) -> Mapping[str, float]:
@@ -119,12 +124,16 @@ class AveragedSteps:
         parts = {"mean": MEAN_SHARE, "squares": SQUARES_SHARE}
         if self.directions:
             parts |= {"lengths": LENGTHS_SHARE, "range": RANGE_SHARE}
+        if self.target_bins:
+            parts |= {"targets": self.counts_share}
         spent = sum(parts.values()) + parts.get("lengths", 0.0)  # which are released twice
         return {name: part**-0.5 for name, part in (parts | {"gradient": 1 - spent}).items()}
 
-    def looks(self, problem: Problem) -> int:
-        """Rounds that are no steps."""
-        return 1 + _free(problem) + (PASSES + 2 if self._count(problem) else 0)
+    def looks(self, problem: Problem) -> tuple[str, ...]:
+        """What is released in the rounds before the steps."""
+        targets = ("targets",) if self.target_bins and problem.loss.targets == "real" else ()
+        directions = ("lengths", *PASSES * ("range",), "lengths") if self._count(problem) else ()
+        return (*targets, *_free(problem) * ("mean",), "squares", *directions)
 
     def _count(self, problem: Problem) -> int:
         """How many directions are looked for."""
@@ -132,18 +141,11 @@ class AveragedSteps:
         return most_directions(wanted, problem.features, _free(problem))
 
     def _kind(self, facts: PublicFacts) -> str:
-        free, count = _free(facts.problem), self._count(facts.problem)
-        if free and facts.is_before(1):
-            return "mean"
-        if facts.is_before(free + 1):
-            return "squares"
-        if not count or not facts.is_before(free + PASSES + 3):
-            return "gradient"
-        between = facts.is_before(free + PASSES + 2) and not facts.is_before(free + 2)
-        return "range" if between else "lengths"
+        looks = enumerate(self.looks(facts.problem))
+        return next((kind for place, kind in looks if facts.is_before(place + 1)), "gradient")
 
     def _steps(self, facts: PublicFacts) -> int:
-        return max(1, facts.rounds - self.looks(facts.problem))
+        return max(1, facts.rounds - len(self.looks(facts.problem)))
 
     def start(self, facts: PublicFacts) -> Hub:
         """The zero model."""
@@ -160,12 +162,26 @@ class AveragedSteps:
             length=bound,
             clip=bound,
             width=1.0,
+            spread=0.0,
             step=1.0,
             taken=0,
             gradient=zero,
             u=zero,
             variance=zero,
         )
+
+    def _take_targets(self, facts: PublicFacts, hub: Hub, counts: Array) -> Hub:
+        """Steps start at the constant model, and residuals are clipped by their spread around it."""
+        problem, u = facts.problem, hub.u
+        found = target_counts.read_constant_model(problem, counts, facts.noise["targets"])
+        spread = found.spread
+        if self.constant and _free(problem):
+            u = u.copy()
+            u[facts.dim - 1] = found.scores[0] / self.constant
+        else:
+            spread = float(np.hypot(spread, found.scores[0]))
+        unit = self.smoothing or noise_levels.slope_limit(problem)
+        return replace(hub, u=u, spread=min(1.0, spread / unit))
 
     def _measure(self, facts: PublicFacts, hub: Hub, squares: Array, noise: float) -> Hub:
         """Variances around the mean, the length of a typical row, and what follows from both."""
@@ -175,7 +191,7 @@ class AveragedSteps:
         variances = np.clip(around, max(noise, EMPTIEST * bound**2), bound**2)
         scales = self._scales(facts, variances, around, noise)
         variances = np.append(variances, hub.variances[len(variances) :])
-        hub = replace(hub, scales=scales, variances=variances, width=self._width(facts, 0))
+        hub = replace(hub, scales=scales, variances=variances, width=self._width(facts, hub))
         return self._clip(facts, hub, _trace(around, scales, noise))
 
     def _clip(self, facts: PublicFacts, hub: Hub, squared: float, part: float = CLIP) -> Hub:
@@ -229,18 +245,20 @@ class AveragedSteps:
         scales[rest:] = share * np.sqrt(_trace(around[:rest], scales[:rest], noise) / variances[rest:])
         return np.clip(scales, LEAST_SCALE, 1.0)
 
-    def _width(self, facts: PublicFacts, taken: int) -> float:
-        """Where slopes of labels are clipped; real targets have residuals, whose size is part of the loss."""
+    def _width(self, facts: PublicFacts, hub: Hub) -> float:
+        """Where slopes are clipped: those of labels by the noise, residuals by the spread of the targets."""
         if self.width is not None:
             return self.width
+        if hub.spread:
+            return max(NARROWEST_WIDTH, noise_levels.FIRST_CLIP * hub.spread)
         if self.smoothing or facts.problem.loss.targets == "real":
             return 1.0
-        levels = noise_levels.NoiseLevels.of(facts, self._curvature(facts), facts.problem.features)
-        late = taken >= (1 - LATE_PART) * self._steps(facts)
+        levels = noise_levels.NoiseLevels.of(facts, self._curvature(facts, hub), facts.problem.features)
+        late = hub.taken >= (1 - LATE_PART) * self._steps(facts)
         return levels.slopes_without(GIVEN_UP_LATE if late else GIVEN_UP)
 
-    def _curvature(self, facts: PublicFacts) -> float:
-        return noise_levels.curvature_of(facts.problem.loss, self.smoothing)
+    def _curvature(self, facts: PublicFacts, hub: Hub) -> float:
+        return noise_levels.curvature_of(facts.problem.loss, self.smoothing * hub.width)
 
     def _noise(self, facts: PublicFacts, hub: Hub) -> Array:
         """Of the mean gradient of one step in the units of the columns, wide."""
@@ -251,7 +269,7 @@ class AveragedSteps:
 
     def _rates(self, facts: PublicFacts, hub: Hub) -> Array:
         """Step sizes, wide."""
-        problem, outputs, curvature = facts.problem, facts.problem.outputs, self._curvature(facts)
+        problem, outputs, curvature = facts.problem, facts.problem.outputs, self._curvature(facts, hub)
         bend = curvature * hub.variances
         if hub.directions.size:
             bend = bend + float(_square_of(problem) or 0.0)
@@ -259,14 +277,22 @@ class AveragedSteps:
         spread = self._noise(facts, hub) * float(np.sqrt(self._steps(facts)))  # of the sum of all gradients
         rest = facts.dim - _free(problem) * outputs
         if spread.any():
-            unit = 1.0 if problem.target_bound is None else noise_levels.RESIDUAL * problem.target_bound
-            rates[:rest] = np.minimum(rates[:rest], hub.step * REACH * unit / (problem.row_bound * spread[:rest]))
+            reach = hub.step * REACH * self._unit(facts, hub) / problem.row_bound
+            rates[:rest] = np.minimum(rates[:rest], reach / spread[:rest])
         if hub.directions.size:
             if hub.astray:
                 most = hub.step * APART / (curvature * hub.weight * hub.astray) * np.square(hub.scales)
                 rates[:rest] = np.minimum(rates[:rest], np.repeat(most, outputs)[:rest])
             rates[facts.dim :] *= APART * np.repeat(hub.shrinks < 1, outputs)
         return rates
+
+    def _unit(self, facts: PublicFacts, hub: Hub) -> float:
+        """In which scores matter: 1 for labels, the spread of real targets as far as it is known."""
+        bound = facts.problem.target_bound
+        if bound is None:
+            return 1.0
+        known = hub.spread * (self.smoothing or noise_levels.slope_limit(facts.problem))
+        return known or noise_levels.RESIDUAL * bound
 
     def _take_step(self, facts: PublicFacts, hub: Hub, gradient: Array) -> Hub:
         noise, rates = self._noise(facts, hub), self._rates(facts, hub)
@@ -282,9 +308,8 @@ class AveragedSteps:
         variance = shrunk**2 * (hub.variance + np.square(rates * noise))
         if not hub.directions.size:
             u = prox_in_diagonal(facts.problem.regularizer, u, shrunk * rates * hub.weight)
-        taken = hub.taken + 1
-        width = self._width(facts, taken)
-        return replace(hub, step=step, taken=taken, gradient=gradient, u=u, variance=variance, width=width)
+        hub = replace(hub, step=step, taken=hub.taken + 1, gradient=gradient, u=u, variance=variance)
+        return replace(hub, width=self._width(facts, hub))
 
     def _pull(self, facts: PublicFacts, hub: Hub) -> Array:
         """The slope of the square in a wide model."""
@@ -299,7 +324,7 @@ class AveragedSteps:
         All steps hear the same records, so that it grows with their number, up to that of the model of least loss. The
         variance of a slope of labels is the curvature of their loss, of clipped ones at most the squared width.
         """
-        problem, curvature = facts.problem, self._curvature(facts)
+        problem, curvature = facts.problem, self._curvature(facts, hub)
         if problem.loss.targets == "real" or self.smoothing:
             return np.zeros_like(hub.u)
         variances = np.repeat(hub.variances, problem.outputs)
@@ -311,7 +336,7 @@ class AveragedSteps:
         """The model, without what noise alone may have moved."""
         problem = facts.problem
         if not hub.taken:
-            return np.zeros(facts.dim)
+            return hub.u[: facts.dim]
         rest = facts.dim - _free(problem) * problem.outputs
         moved = np.sqrt(hub.variance)
         w, columns = np.array(hub.u), np.flatnonzero(moved[:rest])

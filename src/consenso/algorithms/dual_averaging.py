@@ -1,6 +1,7 @@
 """Noisy dual averaging over centred rows, for tables with many columns (docs/privacy.md, "Dual averaging").
 
-    looks:      m    = noisy sum over records of a                          (where a free column allows to centre)
+    looks:      h    = noisy counts of real targets; c their centre, s their spread    (where they are asked for)
+                m    = noisy sum over records of a                          (where a free column allows to centre)
                 s    = noisy sum of a * a                                   (column by column)
                 t_j  = m_j / m_last where m_j stands out, else 0,           v_j = s_j / n - (t_j m_last / n)^2
                 d_j  = (least v / v_j)^(scaling / 2) where v_j stands out, else 1
@@ -38,6 +39,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from consenso.algorithms import target_counts
 from consenso.algorithms.averaged_steps import AveragedSteps, Hub, find_shift
 from consenso.algorithms.centring import (
     Centring,
@@ -100,9 +102,12 @@ class DualAveraging(AveragedSteps):
 
     clip: of scaled rows; None lets the released squares decide. scaling: how far columns are brought to one size by the
     released squares, 0 for not at all, 1 for all the way. width: where slopes are clipped, relative to their bound;
-    None lets the noise decide. smoothing: width of the kinks of the loss. directions: how many are looked for in which
-    columns move together, 0 for none; only models without a penalty or with a square can have them. rounds of the plan:
-    one for the mean if there is a free column, one for the squares, five for directions, and the steps.
+    None lets the noise decide, or the spread of counted targets. smoothing: width of the kinks of the loss. directions:
+    how many are looked for in which columns move together, 0 for none; only models without a penalty or with a square
+    can have them. target_bins: in how many bins real targets are counted first, 0 for not at all: steps start at their
+    centre and residuals are clipped by their spread. counts_share: part of the squared budget that buys that.
+    constant: value of the last column, 0 where it is not constant. rounds of the plan: one for counts, one for the mean
+    if there is a free column, one for the squares, five for directions, and the steps.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -121,15 +126,18 @@ class DualAveraging(AveragedSteps):
             require_smooth(problem.loss, problem.row_bound, "DualAveraging without smoothing")
         if not isinstance(spec.schedule, Everyone):
             raise InputError("DualAveraging(schedule=...): every party takes part in every round; use Everyone().")
-        if spec.rounds <= self.looks(problem):
+        looks = len(self.looks(problem))
+        if spec.rounds <= looks:
             raise InputError(
-                f"DualAveraging(rounds={spec.rounds}): the first {self.looks(problem)} look at columns, and at least "
+                f"DualAveraging(rounds={spec.rounds}): the first {looks} look at columns, and at least "
                 "one step must follow; take more rounds."
             )
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
-        """The sum of rows, that of their squares, what tells of directions, then gradients, which share one cost."""
+        """Counts, the sum of rows, that of squares, what tells of directions, then gradients, which share one cost."""
         kind, count = self._kind(facts), self._count(facts.problem)
+        if kind == "targets":
+            return (target_counts.count_release(facts, kind, self.target_bins),)
         if kind in ("mean", "squares"):
             return ((mean_release if kind == "mean" else squares_release)(facts),)
         kinds = {"lengths": lengths_release, "range": range_release, "gradient": gradient_release}
@@ -157,6 +165,8 @@ class DualAveraging(AveragedSteps):
     ) -> tuple[Forgetful, Up]:
         """Sums over rows of the cost of their non-zeros."""
         kind = self._kind(facts)
+        if kind == "targets":
+            return state, Up(total=release("targets", target_counts.count_targets(f, self.target_bins)))
         if kind == "mean":
             return state, Up(total=release("mean", sum_rows(f)))
         if kind == "squares":
@@ -178,6 +188,8 @@ class DualAveraging(AveragedSteps):
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """Centre, measure columns, then step."""
         kind, mean = self._kind(facts), total.total / facts.problem.records
+        if kind == "targets":
+            return self._take_targets(facts, hub, total.total)
         noise = facts.noise.get(kind, 0.0) / facts.problem.records
         if kind == "mean":
             return replace(hub, shift=find_shift(mean, noise))

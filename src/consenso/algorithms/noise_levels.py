@@ -46,6 +46,8 @@ GIVEN_UP_CLASSES, HALF_WAY_CLASSES = 0.8, 0.15
 WANDERING, WANDERING_RESIDUAL = 3.0, 0.3
 # Steps in which the distance to the optimum falls by a factor of e in most directions.
 CONVERGED = 16
+# Residuals of the constant model are clipped at this many spreads of the targets.
+FIRST_CLIP = 0.8
 # Residuals matter on this share of their bound.
 RESIDUAL = 0.2
 # The median of the sizes of Gaussian residuals of unit variance.

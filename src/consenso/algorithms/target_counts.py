@@ -18,13 +18,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import ndtr
 
 from consenso.algorithms import shrinking
 from consenso.arrays import Array, IntArray
+from consenso.errors import InputError
 from consenso.privacy.release import Bounds, Release
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
@@ -34,6 +35,8 @@ from consenso.shards import Cohort
 # Bins of real targets, a power of two; the coarsest that are still looked at; and how many there may be.
 BINS, COARSEST = 64, 8
 ALLOWED_BINS = (4, 8, 16, 32, BINS)
+# Of the squared budget, where there are enough records.
+SHARE = 0.02
 # Records of a bin that holds its part of them should be so many standard deviations of noise.
 CLEAR_BIN = 2.0
 # Centres and spreads at which the posterior of a law of numbers is computed.
@@ -44,6 +47,30 @@ STANDS_OUT = 2.0
 MATTERS = 0.01
 # Points at which the posterior of a share is computed.
 GRID = 400
+
+
+class CountSettings(Protocol):
+    """Settings of an algorithm that counts targets."""
+
+    @property
+    def target_bins(self) -> int: ...
+
+    @property
+    def counts_share(self) -> float: ...
+
+    @property
+    def constant(self) -> float: ...
+
+
+def check_settings(given: CountSettings, *none: int) -> None:
+    """Refuse settings that make no sense. none: numbers of bins that stand for no counts."""
+    name = type(given).__name__
+    if given.target_bins not in (*none, *ALLOWED_BINS):
+        raise InputError(f"{name}(target_bins={given.target_bins}): real targets are counted in {ALLOWED_BINS} bins.")
+    if not 0 < given.counts_share < 1:
+        raise InputError(f"{name}(counts_share={given.counts_share}): a share of the budget lies in (0, 1).")
+    if not np.isfinite(given.constant):
+        raise InputError(f"{name}(constant={given.constant}): the value of a column is finite.")
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from consenso.public_facts import PublicFacts
 
 # Of the budget of the second moments the first look gets this much: the second one is the one that counts.
 FIRST_LOOK = 1 / 3
-# Of the budget: counts of targets, counts of slopes; and, of that of the gradients, the steps before the latter.
-TARGETS_SHARE, SIZES_SHARE, PILOT_SHARE = 0.02, 0.03, 0.15
+# Of the budget: counts of slopes; and, of that of the gradients, the steps before those.
+SIZES_SHARE, PILOT_SHARE = 0.03, 0.15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class WhitenedSettings:
     fewest_steps: int = 6
     clip: float | None = None
     counts: bool = False
-    counts_share: float = TARGETS_SHARE
+    counts_share: float = target_counts.SHARE
     target_bins: int = target_counts.BINS
     constant: float = 0.0
     pilot: int = 0
@@ -45,20 +45,14 @@ class WhitenedSettings:
             raise InputError(
                 f"PreconditionedFixedPoint(looks={self.looks}): the second moment is released 0 to 2 times."
             )
-        for name in ("share", "counts_share"):
-            if not 0 < getattr(self, name) < 1:
-                given = f"PreconditionedFixedPoint({name}={getattr(self, name)})"
-                raise InputError(f"{given}: a share of the budget lies in (0, 1).")
-        if self.target_bins not in target_counts.ALLOWED_BINS:
-            given = f"PreconditionedFixedPoint(target_bins={self.target_bins})"
-            raise InputError(f"{given}: real targets are counted in {target_counts.ALLOWED_BINS} bins.")
+        if not 0 < self.share < 1:
+            raise InputError(f"PreconditionedFixedPoint(share={self.share}): a share of the budget lies in (0, 1).")
+        target_counts.check_settings(self)
         if not 0 <= self.smoothing < np.inf:
             raise InputError(f"PreconditionedFixedPoint(smoothing={self.smoothing}): a width is finite, 0 for none.")
         if (self.steps is not None and self.steps < 1) or self.fewest_steps < 1:
             raise InputError("PreconditionedFixedPoint(steps=..., fewest_steps=...): at least one step is taken.")
         require_positive(self, threshold=self.threshold)
-        if not np.isfinite(self.constant):
-            raise InputError(f"PreconditionedFixedPoint(constant={self.constant}): the value of a column is finite.")
         if not 0 <= self.pilot < (self.steps or self.fewest_steps):
             raise InputError(f"PreconditionedFixedPoint(pilot={self.pilot}): steps must follow; take a smaller pilot.")
 

@@ -28,8 +28,6 @@ from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import Regularizer
 
-# Residuals of the constant model are clipped at this many spreads of the targets.
-FIRST_CLIP = 0.8
 # What a fit finds out.
 RESIDUAL_CLIP = "residual clip"
 
@@ -136,7 +134,7 @@ class WhitenedSteps(WhitenedSettings):
             width = found.best_clip(noise)
         # What is cut off after few steps is also what is yet to be learnt: only little noise makes the clip wider.
         if noise > 0:
-            width = min(width, FIRST_CLIP * hub.spread * max(1.0, noise_levels.WIDER / noise))
+            width = min(width, noise_levels.FIRST_CLIP * hub.spread * max(1.0, noise_levels.WIDER / noise))
         bend = max(found.curvature(width), noise_levels.LEAST_BEND)
         hub = replace(hub, width=min(max(width, NARROWEST_WIDTH), 1.0), bend=bend)
         if not self.smoothing:
@@ -155,7 +153,7 @@ class WhitenedSteps(WhitenedSettings):
         if facts.problem.loss.targets == "real":
             # A loss with slopes of its own keeps them; squares and kinks have none that privacy could use.
             adapts = self.counts and (self.smoothing > 0 or np.isinf(facts.problem.loss.slope_bound))
-            width = min(1.0, FIRST_CLIP * hub.spread) if adapts else 1.0
+            width = min(1.0, noise_levels.FIRST_CLIP * hub.spread) if adapts else 1.0
         else:
             width = 1.0 if self.smoothing else levels.slopes
             if facts.problem.outputs > 1:

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from consenso.algorithms import target_counts
 from consenso.algorithms.noise_levels import RESIDUAL
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
-from consenso.algorithms.target_counts import choose_bins
-from consenso.algorithms.whitened_settings import TARGETS_SHARE
 from consenso.losses import Squared
 from consenso.public_facts import PublicFacts
 from consenso.solvers import forecast
@@ -70,13 +69,13 @@ def recipe(request: Request) -> tuple[Any, int]:
     pilot = _pilot(request)
     fewest = (pilot + AFTER_PILOT if pilot else 1) if residuals else FEWEST_STEPS
     counts = residuals or request.constant is not None
-    share = TARGETS_SHARE
+    share = target_counts.SHARE
     if counts:
-        share = (forecast.numbers_share if residuals else forecast.counts_share)(request, TARGETS_SHARE)
+        share = (forecast.numbers_share if residuals else forecast.counts_share)(request, target_counts.SHARE)
     algorithm = PreconditionedFixedPoint(
         counts=counts,
         counts_share=share,
-        target_bins=choose_bins(math.sqrt(share) / forecast.gradient_noise(request)),
+        target_bins=target_counts.choose_bins(math.sqrt(share) / forecast.gradient_noise(request)),
         constant=request.constant or 0.0,
         looks=looks,
         share=TWO_LOOKS if looks == 2 else ONE_LOOK,

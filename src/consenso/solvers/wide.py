@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from consenso.algorithms import target_counts
 from consenso.solvers import forecast, preconditioned
 from consenso.solvers.request import Request
 
@@ -42,8 +43,18 @@ def recipe(request: Request) -> tuple[Any, int]:
     smoothing = 0.0
     if math.isinf(problem.loss.curvature_bound):
         smoothing = HINGE_WIDTH if problem.target_bound is None else problem.target_bound
-    made = DualAveraging(smoothing=smoothing, directions=_directions(request))
-    return made, made.looks(problem) + STEPS
+    share, bins = target_counts.SHARE, 0
+    if problem.loss.targets == "real":
+        share = forecast.numbers_share(request, share)
+        bins = target_counts.choose_bins(math.sqrt(share) / forecast.gradient_noise(request))
+    made = DualAveraging(
+        smoothing=smoothing,
+        directions=_directions(request),
+        target_bins=bins,
+        counts_share=share,
+        constant=request.constant or 0.0,
+    )
+    return made, len(made.looks(problem)) + STEPS
 
 
 def _directions(request: Request) -> int:
