@@ -110,7 +110,7 @@ FORMS = {
     "kinks": (Hinge(), {"smoothing": 0.5}),
     "absolute": (Absolute(), {"smoothing": 2.0}),
     "counted absolute": (Absolute(), {"smoothing": 2.0, "target_bins": 4}),
-    "classes": (Softmax(classes=3), {}),
+    "classes": (Softmax(classes=3), {"lengths": True}),
     "classes with directions": (Softmax(classes=3), {"directions": 2}),
 }
 
@@ -126,8 +126,9 @@ def test_a_form_keeps_to_its_sensitivity(name: str) -> None:
         target_bound=2.0 if loss.targets == "real" else None,
     )
     algorithm, quiet = DualAveraging(**parameters), GaussianNoise(multiplier=1.0)
-    noise = dict.fromkeys((*algorithm.looks(problem), "gradient"), quiet)
-    rounds = len(algorithm.looks(problem)) + 2
+    noise = dict.fromkeys((*algorithm.looks(problem), "gradient", "length"), quiet)
+    noise = {name: law for name, law in noise.items() if name != "length" or algorithm.lengths}
+    rounds = algorithm.other_rounds(problem) + 2
     laws.check_sensitivity(replace(given, algorithm=algorithm, problem=problem, rounds=rounds, noise=noise))
 
 
@@ -431,6 +432,40 @@ def test_numbers_start_at_their_centre_and_residuals_are_clipped_by_their_spread
     counted, spread = learn(64)
     assert counted < 0.6 * spread
     assert counted < 0.6 * learn(0)[0]
+
+
+def test_the_length_of_a_model_is_measured_where_noise_lets_it() -> None:
+    """Steps end at a model that is too short by far; the records that were learnt from would have it too long."""
+    rng = np.random.default_rng(2)
+    features, records = 60, 3000
+    X = rng.normal(size=(2 * records, features)) / np.sqrt(features)
+    y = np.where(X @ (4 * rng.normal(size=features)) + rng.logistic(size=2 * records) > 0, 1.0, -1.0)
+    problem = Problem(
+        loss=Logistic(), regularizer=L2(strength=1e-9), features=features, sizes=np.array([records]), row_bound=1.5
+    )
+
+    def learn(multiplier: float, **settings: bool) -> np.ndarray:
+        algorithm = DualAveraging(**settings)
+        noise = {name: GaussianNoise(multiplier=multiplier) for name in ("squares", "gradient", "length")}
+        if not algorithm.lengths:
+            del noise["length"]
+        rounds = algorithm.other_rounds(problem) + 8
+        made = plan(problem, algorithm, rounds=rounds, noise=noise, sampler=Seeded(0), trust="curator")
+        model, _ = execute(made, Shards.from_parties(problem, [(X[:records], y[:records])]))
+        return model
+
+    def loss(model: np.ndarray) -> float:
+        return float(np.mean(np.logaddexp(0, -y[records:] * (X[records:] @ model))))
+
+    plain, longer = learn(0.5), learn(0.5, lengths=True)
+    stretched = longer @ plain / (plain @ plain)
+    np.testing.assert_allclose(longer, stretched * plain, rtol=1e-9)
+    assert stretched > 1.2
+    assert loss(longer) < loss(plain) - 0.005
+    # Other records agree with the length, though they were not asked.
+    assert loss(longer) < min(loss(0.8 * longer), loss(1.25 * longer))
+    loud, asked = learn(300.0), learn(300.0, lengths=True)
+    np.testing.assert_array_equal(loud, asked)
 
 
 def test_columns_that_tell_alike_are_all_kept() -> None:

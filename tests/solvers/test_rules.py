@@ -11,8 +11,8 @@ from consenso.algorithms.label_levels import estimate_variance, move_to_constant
 from consenso.algorithms.noise_levels import NoiseLevels, damping, shorter, shrinkage_factor, sparser, steepest
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.slope_sizes import BINS, Sizes, find_bins
+from consenso.algorithms.target_counts import SHARE as TARGETS_SHARE
 from consenso.algorithms.target_counts import estimate_shares, read_constant_model
-from consenso.algorithms.whitened_settings import TARGETS_SHARE
 from consenso.engine.run import run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared

@@ -5,6 +5,7 @@ All of it is post-processing; rows are never seen here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from consenso.algorithms import noise_levels, scale_mixture, target_counts
+from consenso.algorithms import lengths, noise_levels, scale_mixture, target_counts
 from consenso.algorithms.centring import (
     LEAST_SCALE,
     LONGEST_SHIFT,
@@ -81,6 +82,7 @@ class Hub:
     gradient: Array  # the last one
     u: Array
     variance: Array  # of the noise in u
+    factor: float  # by which the model is made longer around its constant part; 1 before that is measured
 
     @property
     def centring(self) -> Centring:
@@ -105,6 +107,7 @@ class AveragedSteps:
     target_bins: int = 0
     counts_share: float = target_counts.SHARE
     constant: float = 0.0
+    lengths: bool = False
 
     def __post_init__(self) -> None:
         require_positive(self, clip=self.clip)
@@ -126,6 +129,8 @@ class AveragedSteps:
             parts |= {"lengths": LENGTHS_SHARE, "range": RANGE_SHARE}
         if self.target_bins:
             parts |= {"targets": self.counts_share}
+        if self.lengths:
+            parts |= {"length": lengths.SHARE}
         spent = sum(parts.values()) + parts.get("lengths", 0.0)  # which are released twice
         return {name: part**-0.5 for name, part in (parts | {"gradient": 1 - spent}).items()}
 
@@ -140,12 +145,21 @@ class AveragedSteps:
         wanted = self.directions if _square_of(problem) is not None else 0
         return most_directions(wanted, problem.features, _free(problem))
 
+    def other_rounds(self, problem: Problem) -> int:
+        """Rounds that are no steps."""
+        return len(self.looks(problem)) + self._asks_length(problem)
+
+    def _asks_length(self, problem: Problem) -> bool:
+        return self.lengths and problem.loss.is_likelihood
+
     def _kind(self, facts: PublicFacts) -> str:
+        if self._asks_length(facts.problem) and not facts.is_before(facts.rounds - 1):
+            return "length"
         looks = enumerate(self.looks(facts.problem))
         return next((kind for place, kind in looks if facts.is_before(place + 1)), "gradient")
 
     def _steps(self, facts: PublicFacts) -> int:
-        return max(1, facts.rounds - len(self.looks(facts.problem)))
+        return max(1, facts.rounds - self.other_rounds(facts.problem))
 
     def start(self, facts: PublicFacts) -> Hub:
         """The zero model."""
@@ -168,6 +182,7 @@ class AveragedSteps:
             gradient=zero,
             u=zero,
             variance=zero,
+            factor=1.0,
         )
 
     def _take_targets(self, facts: PublicFacts, hub: Hub, counts: Array) -> Hub:
@@ -311,6 +326,39 @@ class AveragedSteps:
         hub = replace(hub, step=step, taken=hub.taken + 1, gradient=gradient, u=u, variance=variance)
         return replace(hub, width=self._width(facts, hub))
 
+    def _origin(self, facts: PublicFacts, hub: Hub) -> Array:
+        """The constant part of the model, around which its length is measured."""
+        origin, rest = np.zeros(facts.dim), facts.dim - _free(facts.problem) * facts.problem.outputs
+        origin[rest:] = hub.u[rest : facts.dim]
+        return origin
+
+    def _length_noise(self, facts: PublicFacts) -> float:
+        """Of a mean slope along the model, for a reach of 1."""
+        return facts.noise.get("length", 0.0) / facts.problem.records
+
+    def _take_length(self, facts: PublicFacts, hub: Hub, slopes: Array) -> Hub:
+        """The length of the least loss and penalty."""
+        origin, regularizer = self._origin(facts, hub), facts.problem.regularizer
+        learnt, noise = self._leave_out(facts, hub) - origin, self._length_noise(facts)
+        slopes = slopes + lengths.SCALES * self._measure_optimism(facts, hub)
+
+        def penalty(scale: float) -> float:
+            return float(regularizer.value(origin + scale * learnt))
+
+        return replace(hub, factor=lengths.choose_length(slopes, noise * lengths.choose_reach(noise), penalty))
+
+    def _measure_optimism(self, facts: PublicFacts, hub: Hub) -> float:
+        """By how much the records that were learnt from speak for a longer model than others would, on average.
+
+        A record's own slope has moved its score by what is kept of the way times its squared entries over their number.
+        """
+        problem, moved = facts.problem, np.abs(hub.u)
+        kept = np.abs(self._keep(facts, hub))[moved > 0] / moved[moved > 0]
+        own = (self._measure_way(facts, hub) * np.repeat(hub.variances, problem.outputs))[moved > 0]
+        # A slope of labels has the root of the curvature as its deviation; in most steps it was clipped.
+        deviation, clipped = math.sqrt(self._curvature(facts, hub)), self._width(facts, replace(hub, taken=0))
+        return float(kept @ own) * deviation * min(deviation, clipped) / problem.records
+
     def _pull(self, facts: PublicFacts, hub: Hub) -> Array:
         """The slope of the square in a wide model."""
         problem = facts.problem
@@ -318,25 +366,30 @@ class AveragedSteps:
         slope[facts.dim - _free(problem) * problem.outputs :] = 0.0
         return hub.centring.pull_back(slope)
 
+    def _measure_way(self, facts: PublicFacts, hub: Hub) -> Array:
+        """How far u has come for a slope of 1, wide.
+
+        All steps hear the same records: it grows with their number, up to that of the model of least loss.
+        """
+        variances = np.repeat(hub.variances, facts.problem.outputs)
+        far: Array = 1 / (self._curvature(facts, hub) * variances)
+        return np.minimum(hub.taken * hub.weight * self._rates(facts, hub), far)
+
     def _measure_sampling(self, facts: PublicFacts, hub: Hub) -> Array:
         """Variance that u has because records are a sample: what a column says may be chance without any noise.
 
-        All steps hear the same records, so that it grows with their number, up to that of the model of least loss. The
-        variance of a slope of labels is the curvature of their loss, of clipped ones at most the squared width.
+        The variance of a slope of labels is the curvature of their loss, of clipped ones at most the squared width.
         """
-        problem, curvature = facts.problem, self._curvature(facts, hub)
+        problem = facts.problem
         if problem.loss.targets == "real" or self.smoothing:
             return np.zeros_like(hub.u)
-        variances = np.repeat(hub.variances, problem.outputs)
-        way = np.minimum(hub.taken * hub.weight * self._rates(facts, hub), 1 / (curvature * variances))
-        sampled: Array = np.square(way) * variances * min(curvature, hub.width**2) / problem.records
+        slopes = np.repeat(hub.variances, problem.outputs) * min(self._curvature(facts, hub), hub.width**2)
+        sampled: Array = np.square(self._measure_way(facts, hub)) * slopes / problem.records
         return sampled
 
-    def _leave_out(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The model, without what noise alone may have moved."""
+    def _keep(self, facts: PublicFacts, hub: Hub) -> Array:
+        """What of u is no noise, wide."""
         problem = facts.problem
-        if not hub.taken:
-            return hub.u[: facts.dim]
         rest = facts.dim - _free(problem) * problem.outputs
         moved = np.sqrt(hub.variance)
         w, columns = np.array(hub.u), np.flatnonzero(moved[:rest])
@@ -346,6 +399,16 @@ class AveragedSteps:
         if _asks_for_zeros(problem.regularizer):
             # What is left stands out of all columns: noise alone leaves one of them, on average.
             w[:rest][np.abs(hub.u[:rest]) < float(norm.isf(0.5 / facts.dim)) * moved[:rest]] = 0.0
+        w[:rest] *= hub.factor
+        w[facts.dim :] *= hub.factor
+        return w
+
+    def _leave_out(self, facts: PublicFacts, hub: Hub) -> Array:
+        """The model, without what noise alone may have moved."""
+        problem = facts.problem
+        if not hub.taken:
+            return hub.u[: facts.dim]
+        w = self._keep(facts, hub)
         if problem.regularizer.is_constraint:
             w = problem.regularizer.prox(w, 0.0)
         return hub.centring.model(w, problem.features)

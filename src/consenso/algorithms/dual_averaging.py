@@ -1,6 +1,6 @@
 """Noisy dual averaging over centred rows, for tables with many columns (docs/privacy.md, "Dual averaging").
 
-    looks:      h    = noisy counts of real targets; c their centre, s their spread    (where they are asked for)
+    looks:      counts of real targets; x_last starts at their centre, and their spread clips residuals      (optional)
                 m    = noisy sum over records of a                          (where a free column allows to centre)
                 s    = noisy sum of a * a                                   (column by column)
                 t_j  = m_j / m_last where m_j stands out, else 0,           v_j = s_j / n - (t_j m_last / n)^2
@@ -10,7 +10,8 @@
                 b    = (I - V (1 - s) V') d * (a - t a_last)
                 u   <- prox_r(u - step * G / (d n))                         in the metric 1 / step_j
                 w    = the mean of u given its noise (scale_mixture);       x = w, x_last = w_last - <t, w>
-    released:   the last x
+    length:     how the loss of labels changes as w without w_last is made longer or shorter                 (optional)
+    released:   the last x, of the length that was best
 
     symbol   code      what it is
     b        Centring  a row around the mean, on one scale; it is never formed
@@ -39,7 +40,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms import target_counts
+from consenso.algorithms import lengths, target_counts
 from consenso.algorithms.averaged_steps import AveragedSteps, Hub, find_shift
 from consenso.algorithms.centring import (
     Centring,
@@ -87,6 +88,8 @@ class Down:
     clip: float
     width: float
     share: float  # of its cost that the gradient or the pass of this round is
+    origin: Array  # the constant part of x; empty where lengths are not measured
+    reach: float  # of a record, in the round that asks for the length of x; 0 in all others
 
 
 @dataclass(frozen=True)
@@ -106,8 +109,9 @@ class DualAveraging(AveragedSteps):
     how many are looked for in which columns move together, 0 for none; only models without a penalty or with a square
     can have them. target_bins: in how many bins real targets are counted first, 0 for not at all: steps start at their
     centre and residuals are clipped by their spread. counts_share: part of the squared budget that buys that.
-    constant: value of the last column, 0 where it is not constant. rounds of the plan: one for counts, one for the mean
-    if there is a free column, one for the squares, five for directions, and the steps.
+    constant: value of the last column, 0 where it is not constant. lengths: whether the length of the model is measured
+    after the last step; for losses of labels that have slopes. rounds of the plan: one for counts, one for the mean if
+    there is a free column, one for the squares, five for directions, the steps, and one for the length.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -126,11 +130,11 @@ class DualAveraging(AveragedSteps):
             require_smooth(problem.loss, problem.row_bound, "DualAveraging without smoothing")
         if not isinstance(spec.schedule, Everyone):
             raise InputError("DualAveraging(schedule=...): every party takes part in every round; use Everyone().")
-        looks = len(self.looks(problem))
-        if spec.rounds <= looks:
+        others = self.other_rounds(problem)
+        if spec.rounds <= others:
             raise InputError(
-                f"DualAveraging(rounds={spec.rounds}): the first {looks} look at columns, and at least "
-                "one step must follow; take more rounds."
+                f"DualAveraging(rounds={spec.rounds}): {others} look at columns, targets or the length of the model, "
+                "and at least one is a step; take more rounds."
             )
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
@@ -138,6 +142,8 @@ class DualAveraging(AveragedSteps):
         kind, count = self._kind(facts), self._count(facts.problem)
         if kind == "targets":
             return (target_counts.count_release(facts, kind, self.target_bins),)
+        if kind == "length":
+            return (lengths.length_release(facts),)
         if kind in ("mean", "squares"):
             return ((mean_release if kind == "mean" else squares_release)(facts),)
         kinds = {"lengths": lengths_release, "range": range_release, "gradient": gradient_release}
@@ -149,6 +155,7 @@ class DualAveraging(AveragedSteps):
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The model, and how rows are centred."""
+        asks = self._kind(facts) == "length"
         return Down(
             x=self._leave_out(facts, hub),
             shift=hub.shift,
@@ -158,6 +165,8 @@ class DualAveraging(AveragedSteps):
             clip=hub.clip,
             width=hub.width,
             share=1.0 / (PASSES if self._kind(facts) == "range" else self._steps(facts)),
+            origin=self._origin(facts, hub) if asks else np.empty(0),
+            reach=lengths.choose_reach(self._length_noise(facts)) if asks else 0.0,
         )
 
     def local(
@@ -171,6 +180,11 @@ class DualAveraging(AveragedSteps):
             return state, Up(total=release("mean", sum_rows(f)))
         if kind == "squares":
             return state, Up(total=release("squares", sum_squares(f)))
+        if kind == "length":
+            lengths.check_reach(down.reach, least=lengths.SHORTEST_REACH)
+            return state, Up(
+                total=release("length", lengths.sum_slopes(f, down.x, down.origin, down.reach), bound=down.reach)
+            )
         centring = Centring(down.shift, down.clip, down.scales, down.directions, down.shrinks)
         check_centring(facts, centring, down.width, down.share, self._count(facts.problem))
         if kind == "lengths":
@@ -199,6 +213,8 @@ class DualAveraging(AveragedSteps):
             return self._turn(facts, hub, mean, noise)
         if kind == "lengths":
             return self._shorten(facts, hub, mean, noise)
+        if kind == "length":
+            return self._take_length(facts, hub, mean)
         return self._take_step(facts, hub, mean)
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
@@ -237,9 +253,10 @@ class DualAveraging(AveragedSteps):
             {"clip": 0.5, "width": 0.6, "smoothing": 0.1, "scaling": 0.0},
             {
                 "directions": 2,
-                "rounds": 9,
+                "lengths": True,
+                "rounds": 10,
                 "noise": dict.fromkeys(
-                    ("mean", "squares", "lengths", "range", "gradient"), GaussianNoise(multiplier=1.0)
+                    ("mean", "squares", "lengths", "range", "gradient", "length"), GaussianNoise(multiplier=1.0)
                 ),
                 "exact": cls(clip=1e3, width=1.0, directions=2),
             },

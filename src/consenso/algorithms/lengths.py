@@ -21,6 +21,8 @@ import numpy as np
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError, StepError
+from consenso.privacy.release import Bounds, Release, sum_rounding
+from consenso.public_facts import PublicFacts
 from consenso.rows import moment_step
 from consenso.shards import Cohort
 
@@ -32,6 +34,8 @@ SHARE = 0.04
 # A record reaches as far as lets noise move a slope by this much. Scores of 4 that are wrong must still be heard, or a
 # few records that are wrong for sure would be outvoted by many that are not sure enough.
 FINE, SHORTEST_REACH, LONGEST_REACH = 0.02, 4.0, 64.0
+# The most that the roundings of a shortened vector add to its length.
+ROUNDED = 2.0**-45
 # How many standard deviations of its noise a gain must have.
 STANDS_OUT = 2.0
 
@@ -41,9 +45,23 @@ def choose_reach(noise: float) -> float:
     return float(np.clip(FINE / max(noise, FINE / LONGEST_REACH), SHORTEST_REACH, LONGEST_REACH))
 
 
-def check_reach(reach: float) -> None:
+def length_release(facts: PublicFacts) -> Release:
+    """Slopes along the model, by themselves, in units of the reach."""
+    problem, one = facts.problem, 1 + ROUNDED
+    rounding = sum_rounding(problem.parties, one * problem.row_cap)
+    return Release(
+        name="length",
+        size=len(SCALES),
+        at="sum",
+        adaptive=True,
+        bounds=Bounds.of_contributions(record=one, party=one * facts.most, rounding=rounding),
+        why="slopes along the model shortened to the reach (docs/privacy.md#length-of-a-model)",
+    )
+
+
+def check_reach(reach: float, *, least: float = 0.0) -> None:
     """Refuse a reach that no honest hub names; 0 says that the length is not asked for."""
-    if not (reach == 0 or SHORTEST_REACH <= reach <= LONGEST_REACH):
+    if not ((reach == 0 and not least) or SHORTEST_REACH <= reach <= LONGEST_REACH):
         raise MessageError(f"reach: it lies in [{SHORTEST_REACH:g}, {LONGEST_REACH:g}], or is 0, and it does not.")
 
 

@@ -53,8 +53,9 @@ def recipe(request: Request) -> tuple[Any, int]:
         target_bins=bins,
         counts_share=share,
         constant=request.constant or 0.0,
+        lengths=problem.loss.is_likelihood,
     )
-    return made, len(made.looks(problem)) + STEPS
+    return made, made.other_rounds(problem) + STEPS
 
 
 def _directions(request: Request) -> int:
