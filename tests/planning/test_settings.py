@@ -237,6 +237,16 @@ def test_fairness_is_stated_by_a_schedule_itself() -> None:
     assert not any(map(is_fair, unfair))
 
 
+@pytest.mark.parametrize(
+    ("schedule", "share"),
+    [(LastOften(0.5), (3 * 0.5 + 1) / 4), (LastAlways(), (3 + 8) / 32), (PoissonSubset(0.3), 0.3), (Cyclic(), 0.25)],
+    ids=["last often", "last always", "poisson", "cyclic"],
+)
+def test_sums_are_divided_by_what_all_parties_are_expected_to_add(schedule, share: float) -> None:
+    made = plan(problem_of([5] * 4), DPSGD(clip=1.0), rounds=8, schedule=schedule, noise=GaussianNoise(multiplier=2.0))
+    assert made.facts.rate == share
+
+
 def test_nodes_of_different_sizes_share_their_epsilon_or_their_noise() -> None:
     problem = problem_of([5, 20, 80], weighting="party")
     settings = {"rounds": 6, "topology": Topology.complete(3), "observer": Eavesdropper()}

@@ -41,7 +41,7 @@ from consenso.privacy.samplers import Sampler, Seeded
 from consenso.privacy.theorems import Composition, Theorem, strongest
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
-from consenso.schedules import Certain, Everyone, Independent, Schedule
+from consenso.schedules import Certain, Everyone, Independent, Schedule, is_fair
 from consenso.topology import Topology
 from consenso.trust import Trust, mode_of
 
@@ -345,16 +345,19 @@ def plan(
 
 
 def _rate(schedule: Schedule, rounds: int, parties: int) -> float:
-    """Expected share of the parties in a round, for the normaliser of sampled sums."""
-    participation = schedule.participation(0, rounds, parties)
-    if isinstance(participation, Independent):
-        return participation.rate
-    if isinstance(participation, Certain):
-        if participation.count == rounds:
-            return 1.0
-        known = [schedule.participation(party, rounds, parties) for party in range(parties)]
-        return sum(each.count for each in known if isinstance(each, Certain)) / (rounds * parties)
-    return 1.0 / parties
+    """Expected share of the parties in a round, for the normaliser of sampled sums.
+
+    Where parties take part by different laws it is the mean over all of them.
+    """
+    asked = 1 if is_fair(schedule) else parties
+    laws = [schedule.participation(party, rounds, parties) for party in range(asked)]
+    known = [law for law in laws if isinstance(law, Certain | Independent)]
+    if len(known) < asked:
+        return 1.0 / parties  # one party in each round that is run
+    if all(law == known[0] for law in known) and isinstance(known[0], Independent):
+        return known[0].rate
+    expected = sum(law.count if isinstance(law, Certain) else law.rate * rounds for law in known)
+    return expected / (rounds * asked)
 
 
 def _names(declarations: Declarations, facts: PublicFacts) -> list[str]:
