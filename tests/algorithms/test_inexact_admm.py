@@ -207,7 +207,7 @@ def test_totals_of_the_papers_runs(per_iteration, figure):
         loss=Softmax(classes=10), regularizer=L2(strength=1e-6), features=784, sizes=np.full(10, 6000), row_bound=28.0
     )
     penalty = GrowingPenalty.of_paper(2, 5, 10_000, per_iteration)
-    made = plan(of, InexactADMM(penalty=penalty), rounds=20_000, noise=LaplaceNoise.from_epsilon(per_iteration))
+    made = plan(of, InexactADMM(penalty=penalty), rounds=20_000, noise=LaplaceNoise(multiplier=1 / per_iteration))
     guarantee = made.guarantee(Eavesdropper(), 1e-6)
     sensitivity = softmax_gradient_gap(row_bound_1=784.0, records=60_000, adjacency="replace-one")
     total = LaplaceTotal(scale=sensitivity / per_iteration, sensitivity=sensitivity, iterations=20_000)
