@@ -223,7 +223,9 @@ class Rows:
                 rows = self.matrix[block]
                 rows = rows.toarray() if self.is_sparse else rows
                 rows = rows.astype(np.float64, copy=False)
-                cut = np.trunc((rows if change is None else change(rows, block)) / step)
+                # A step is a power of two, so that the quotient is the product with its inverse.
+                cut = np.multiply(rows if change is None else change(rows, block), 1.0 / step)
+                np.trunc(cut, out=cut)
                 out[party] += (cut.T @ cut).astype(np.int64)
         return out
 

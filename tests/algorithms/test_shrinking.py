@@ -5,28 +5,31 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.algorithms.shrinking import BENDS, LEFT, LateAverage, NoisyModel, count_steps
+from consenso.algorithms.shrinking import BENDS, LEFT, NoisyModel, Steps, plan_steps, skip_early
 
 
-def simulate(rates: np.ndarray, steps: int, late: int, noise: np.ndarray) -> np.ndarray:
+def simulate(run: Steps, steps: int, late: int, noise: np.ndarray) -> np.ndarray:
     """Averages of the late points of steps towards 1, for each draw of the noise, (draws, directions)."""
     x, total = np.zeros(noise.shape[1:]), np.zeros(noise.shape[1:])
+    before = x
     for t in range(steps):
-        x = x + rates * (1 - x) + noise[t]
+        x, before = x + run.rates * (1 - x) + run.momentum * (x - before) + noise[t], x
         total += x if t >= steps - late else 0.0
     return total / late
 
 
-def test_noise_and_way_are_those_of_the_steps() -> None:
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_noise_and_way_are_those_of_the_steps(momentum: float) -> None:
     rates, steps, late = np.array([0.05, 0.4, 1.0]), 12, 6
-    run = LateAverage(rates=rates, steps=steps, taken=steps, late=late)
-    assert run.way() == pytest.approx(simulate(rates, steps, late, np.zeros((steps, 3))))
+    run = Steps(rates=rates, momentum=momentum, most=steps)
+    average = run.average(steps, late=late)
+    assert average.way() == pytest.approx(simulate(run, steps, late, np.zeros((steps, 3))))
     # The noise of one step with the whole budget is 1: each of them has the root of their number times that.
     noise = np.sqrt(steps) * np.random.default_rng(0).normal(size=(steps, 40_000, 3))
-    assert run.noise() == pytest.approx(simulate(rates, steps, late, noise).var(axis=0), rel=0.03)
+    assert average.noise() == pytest.approx(simulate(run, steps, late, noise).var(axis=0), rel=0.03)
     # Of many steps that come all the way, half are averaged: twice the noise of the whole budget.
-    long = LateAverage(rates=np.array([0.5]), steps=400, taken=400, late=200)
-    assert long.noise() * 0.5**2 == pytest.approx(2.0, rel=0.02)
+    long = Steps(rates=np.array([0.5]), momentum=momentum, most=400).average(400, late=200)
+    assert long.noise() * 0.5**2 == pytest.approx(2.0, rel=0.03)
 
 
 def test_a_model_that_is_short_already_is_not_shortened() -> None:
@@ -50,13 +53,16 @@ def test_a_model_that_is_short_already_is_not_shortened() -> None:
 def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:
     rates, filled, noise = np.array([1.0, 0.3]), np.array([1.0, 0.2]), 0.01
 
-    def left(steps: int) -> float:
-        run = LateAverage(rates=BENDS * rates, steps=steps, taken=steps, late=steps - steps // 2)
+    def left(steps: int, momentum: float) -> float:
+        run = Steps(rates=BENDS * rates, momentum=momentum, most=steps).average(steps, late=steps - skip_early(steps))
         learnt = float(filled @ (1 - run.way()) ** 2) / float(filled.sum())
         return learnt / (noise**2 * float(filled @ run.noise()))
 
-    steps = count_steps(rates, filled, 1.0, noise, 1, 400)
-    assert left(steps) <= LEFT < left(steps - 1)
+    steps, momentum = plan_steps(rates, filled, 1.0, noise, 1, 400)
+    assert left(steps, momentum) <= LEFT < left(steps - 1, momentum)
+    # Momentum is for directions that bend little: with it steps end sooner.
+    assert momentum > 0
+    assert left(steps, 0.0) > LEFT
     # Never fewer or more than is asked for; where rows fill nothing, nothing is known of what is left.
-    assert count_steps(rates, filled, 1.0, 10.0, 4, 80) == 4
-    assert count_steps(rates, filled, 1.0, 1e-9, 4, 20) == count_steps(rates, np.zeros(2), 1.0, noise, 4, 20) == 20
+    assert plan_steps(rates, filled, 1.0, 10.0, 4, 80)[0] == 4
+    assert plan_steps(rates, filled, 1.0, 1e-12, 4, 20)[0] == plan_steps(rates, np.zeros(2), 1.0, noise, 4, 20)[0] == 20

@@ -164,6 +164,12 @@ def shrinkage_factor(size: float, noise: float) -> float:
     return 1.0 if noise == 0 else max(0.0, 1.0 - noise / max(size, noise))
 
 
+def is_sparse(regularizer: Regularizer) -> bool:
+    """Whether a 1-norm leaves zeros."""
+    inner = regularizer.inner if isinstance(regularizer, Unpenalized) else regularizer
+    return isinstance(inner, L1) or (isinstance(inner, ElasticNet) and inner.l1 > 0)
+
+
 def sparser(regularizer: Regularizer, noise: float) -> Regularizer:
     """The regularizer, its 1-norm strengthened by the noise of a coordinate of the gradient."""
     if isinstance(regularizer, L1):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,8 +25,10 @@ from consenso.arrays import Array
 # How likely it is before that there is nothing but noise: the least, in tenths, for which equal labels cost 0.01 of log
 # loss on average, whatever the noise.
 NOTHING = 0.7
-# Rates below this are those of directions that nobody speaks of.
-SLOWEST = 1e-9
+# Steps on numbers go on by one of these parts of the last one (heavy ball), the one that ends sooner: with 1/4 all
+# directions that bend by 1/4 to twice of what a step is made for lose half of their distance in each, with 1/2 those
+# from 1/12 on lose 0.3 of it. The first third of the steps is not averaged.
+MOMENTA, EARLY = (0.25, 0.5), 3
 # Steps end when what is left to learn costs this part of what noise costs, if clipped rows and residuals bend by this
 # part of what the spectrum says. Chosen on five tables, looked at on three others (docs/solvers.md).
 LEFT, BENDS = 0.03, 0.3
@@ -45,45 +48,81 @@ def average_kept(size: float, directions: float, ratios: Array) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Steps:
+    """What becomes of a move in the steps after it, direction by direction."""
+
+    rates: Array  # of each direction, from 0 to 1
+    momentum: float
+    most: int  # steps that are looked at
+
+    @cached_property
+    def heard(self) -> Array:
+        """A move of 1 as the points from it on have it, summed over the first k of them, (most + 2, directions)."""
+        keep = 1 - np.clip(self.rates, 0.0, 1.0) + self.momentum
+        points = np.zeros((self.most + 2, len(keep)))
+        points[1] = 1.0
+        for step in range(2, self.most + 2):
+            np.multiply(points[step - 1], keep, out=points[step])
+            points[step] -= self.momentum * points[step - 2]
+        heard: Array = np.cumsum(points, axis=0, out=points)
+        return heard
+
+    def average(self, steps: int, *, taken: int | None = None, late: int) -> LateAverage:
+        """The average of the last points of so many steps, or of those that were taken of them."""
+        return LateAverage(run=self, steps=steps, taken=steps if taken is None else taken, late=late)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LateAverage:
     """Steps that share a budget equally, and are averaged over the last of them."""
 
-    rates: Array  # of each direction, from 0 to 1
+    run: Steps
     steps: int  # that share the budget
     taken: int  # of them
     late: int  # of these, how many are averaged
 
     def noise(self) -> Array:
         """Variance of the average in each direction, for moves whose noise would be 1 with the whole budget."""
-        rates = np.clip(self.rates, SLOWEST, 1.0)[:, None]
-        step, first = np.arange(self.taken), self.taken - self.late
-        # Of a step s, the weights q^(t-s) of the points t from max(s, first) on.
-        since, until = np.maximum(first - step, 0), self.taken - step
-        weights = ((1 - rates) ** since - (1 - rates) ** until) / rates / self.late
-        variance: Array = self.steps * np.sum(weights**2, axis=1)
+        step, first, heard = np.arange(self.taken), self.taken - self.late, self.run.heard
+        # Of a step s the points from max(s, first) on are averaged.
+        weights = (heard[self.taken - step] - heard[np.maximum(first - step, 0)]) / self.late
+        variance: Array = self.steps * np.sum(weights**2, axis=0)
         return variance
 
     def way(self) -> Array:
         """How much of the way the average has come in each direction."""
-        rates = np.clip(self.rates, SLOWEST, 1.0)[:, None]
-        steps = np.arange(self.taken - self.late, self.taken) + 1
-        come: Array = np.mean(1 - (1 - rates) ** steps, axis=1)
+        # Points that start at rest are those of a first move of 1, less what momentum would have added to it.
+        heard, first = self.run.heard, self.taken - self.late
+        left = heard[self.taken + 1] - heard[first + 1] - self.run.momentum * (heard[self.taken] - heard[first])
+        come: Array = 1 - left / self.late
         return come
 
 
-def count_steps(rates: Array, filled: Array, variance: float, noise: float, fewest: int, most: int) -> int:
-    """The fewest steps after which there is little left to learn of scores of this variance, beside their noise.
+def skip_early(steps: int) -> int:
+    """How many of the steps on numbers are not averaged."""
+    return steps // EARLY
+
+
+def plan_steps(rates: Array, filled: Array, variance: float, noise: float, fewest: int, most: int) -> tuple[int, float]:
+    """The fewest steps after which there is little left to learn of scores of this variance, and their momentum.
 
     rates: of each direction, as the spectrum promises. filled: how much rows fill it. noise: of a move with the whole
     budget. More steps cost time, and let noise in where directions are hardly filled.
     """
+    if not filled.any():
+        return most, 0.0
 
-    def are_enough(steps: int) -> bool:
-        run = LateAverage(rates=BENDS * rates, steps=steps, taken=steps, late=steps - steps // 2)
-        left = variance * float(filled @ (1 - run.way()) ** 2) / float(filled.sum())
-        return left <= LEFT * noise**2 * float(filled @ run.noise())
+    def count(momentum: float) -> int:
+        run = Steps(rates=BENDS * rates, momentum=momentum, most=most)
 
-    return fewest + bisect.bisect_left(range(fewest, most), True, key=are_enough) if filled.any() else most
+        def are_enough(steps: int) -> bool:
+            average = run.average(steps, late=steps - skip_early(steps))
+            left = variance * float(filled @ (1 - average.way()) ** 2) / float(filled.sum())
+            return left <= LEFT * noise**2 * float(filled @ average.noise())
+
+        return fewest + bisect.bisect_left(range(fewest, most), True, key=are_enough)
+
+    return min(((count(momentum), momentum) for momentum in MOMENTA), key=lambda found: found[0])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -51,6 +51,7 @@ class WhitenedSteps(WhitenedSettings):
             taken=0,
             width=1.0,
             step=noise_levels.STEP,
+            momentum=0.0,
             variance=0.0,
             origin=zero,
             spread=1.0,
@@ -59,6 +60,7 @@ class WhitenedSteps(WhitenedSettings):
             bend=1.0,
             gradient=zero,
             x=zero,
+            before=zero,
             total=zero,
             averaged=0,
             points=zero,
@@ -86,7 +88,7 @@ class WhitenedSteps(WhitenedSettings):
         # Losses of labels are flat at the constant model of a rare class, and steps from there are short; but from zero
         # they do not get to that of a very rare one.
         start = origin if self._starts_at_counts(problem) else hub.x
-        hub = replace(hub, origin=origin, x=start, spread=min(1.0, spread / unit))
+        hub = replace(hub, origin=origin, x=start, before=start, spread=min(1.0, spread / unit))
         if problem.loss.targets == "real" and not self.smoothing:
             hub = replace(hub, size=hub.spread)
         return hub if self.looks else self._ready(facts, hub)
@@ -124,6 +126,8 @@ class WhitenedSteps(WhitenedSettings):
         hub = replace(hub, sizes=counts, met=hub.x)
         if found is None:
             return hub
+        # What was counted of the targets is too narrow where what a model leaves of them is wider.
+        hub = replace(hub, spread=min(1.0, max(hub.spread, found.root_mean_square())))
         noise /= slope_limit(problem)
         spread = found.median() / noise_levels.GAUSSIAN_MEDIAN
         if self.smoothing:
@@ -139,7 +143,7 @@ class WhitenedSteps(WhitenedSettings):
         hub = replace(hub, width=min(max(width, NARROWEST_WIDTH), 1.0), bend=bend)
         if not self.smoothing:
             hub = replace(hub, size=min(hub.size, spread))
-        return replace(hub, steps=self._count_steps(facts, hub))
+        return self._plan_steps(facts, hub)
 
     def _ready(self, facts: PublicFacts, hub: Hub) -> Hub:
         """Clip and steps for a metric that is now known."""
@@ -160,8 +164,7 @@ class WhitenedSteps(WhitenedSettings):
                 # Slopes of the zero model are all clipped: their sum bends as much less as it is shorter.
                 width = levels.slopes_of_classes
                 hub = replace(hub, bend=min(1.0, width / noise_levels.zero_slope(facts.problem.loss)))
-        hub = replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width)
-        return replace(hub, steps=self._count_steps(facts, hub))
+        return self._plan_steps(facts, replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width))
 
     def _measure_flatness(self, facts: PublicFacts, hub: Hub) -> float:
         """How much less a loss of two labels bends than at the zero model, where one of them is rare."""
@@ -169,7 +172,8 @@ class WhitenedSteps(WhitenedSettings):
             return 1.0
         return label_levels.measure_flatness(hub.origin[-1:] * self.constant)
 
-    def _count_steps(self, facts: PublicFacts, hub: Hub) -> int:
+    def _plan_steps(self, facts: PublicFacts, hub: Hub) -> Hub:
+        """How many steps the budget is worth, and how much each goes on with the last one."""
         residuals = facts.problem.loss.targets == "real"
         # Iterates walk in the directions that do not stand out, too, and residuals tell soon how far.
         wide = float(np.sqrt(facts.problem.features / hub.effective)) if residuals else hub.width
@@ -177,11 +181,13 @@ class WhitenedSteps(WhitenedSettings):
         wide /= self._measure_flatness(facts, hub)
         worth = self._levels(facts, hub).steps(wide, residuals=residuals)
         most = int(min(max(worth, self.fewest_steps), facts.rounds - self.other_rounds))
-        if not self.steps and residuals and hub.shares.size and (noise := self._noise(facts, hub)):
+        waits = self._kind(facts) == "second moment" and self._count_looks(facts.round) + 1 < self.looks
+        if not (self.steps or waits) and residuals and hub.shares.size and (noise := self._noise(facts, hub)):
             curvature, bent = self._curvature(facts, hub), self._bends(facts, hub)
             rates, variance = curvature * hub.shares / bent, self._target_variance(facts, hub)
-            most = shrinking.count_steps(rates, hub.shares, variance, noise / bent, self.fewest_steps, most)
-        return self.steps or most
+            found = shrinking.plan_steps(rates, hub.shares, variance, noise / bent, self.fewest_steps, most)
+            return replace(hub, steps=found[0], momentum=found[1])
+        return replace(hub, steps=self.steps or most)
 
     def _target_variance(self, facts: PublicFacts, hub: Hub) -> float:
         """Of numbers around the constant model: all that scores can explain."""
@@ -266,11 +272,14 @@ class WhitenedSteps(WhitenedSettings):
         bent, metric = self._bent(facts, hub), hub.metric
         damped = self._damping(facts, hub) * (hub.x - hub.origin)
         moved = hub.x - bent.apply(metric.apply(gradient, 0.5) + damped, -1.0)
-        late = hub.taken >= max(hub.steps // 2, self.pilot) if self.averaging else hub.taken == hub.steps - 1
+        moved += hub.momentum * (hub.x - hub.before)
+        early = hub.steps // 2 if facts.problem.loss.targets != "real" else shrinking.skip_early(hub.steps)
+        late = hub.taken >= max(early, self.pilot) if self.averaging else hub.taken == hub.steps - 1
         return replace(
             hub,
             taken=hub.taken + 1,
             x=bent.prox(self._regularizer(facts, hub), moved, hub.weight),
+            before=hub.x,
             total=hub.total + moved if late else hub.total,
             averaged=hub.averaged + late,
             points=hub.points + hub.x if late else hub.points,
@@ -325,7 +334,9 @@ class WhitenedSteps(WhitenedSettings):
             entry = self._noise(facts, hub) * math.sqrt(2 * self._typical_square(facts, hub))
             regularizer = noise_levels.sparser(regularizer, entry / hub.weight)
         x = self._bent(facts, hub).prox(regularizer, hub.total / hub.averaged, hub.weight)
-        if not self.damping or regularizer.is_constraint:
+        # A 1-norm of numbers that was raised by their noise has taken it off already.
+        is_shrunk = facts.problem.loss.targets == "real" and noise_levels.is_sparse(regularizer)
+        if not self.damping or regularizer.is_constraint or is_shrunk:
             return x
         learnt = x - hub.origin - self._find_constant_bias(facts, hub)
         return hub.origin + learnt * self._compute_factor(facts, hub, learnt) * (hub.length or 1.0)
@@ -367,11 +378,12 @@ class WhitenedSteps(WhitenedSettings):
         problem, values, bent = facts.problem, hub.values, self._bent(facts, hub).values
         noise, damping = self._noise(facts, hub) * values / bent, self._damping(facts, hub)
         bends = self._later_curvature(facts, hub) * hub.shares * values
-        run = shrinking.LateAverage(rates=(bends + damping) / bent, steps=hub.steps, taken=hub.taken, late=hub.averaged)
+        run = shrinking.Steps(rates=(bends + damping) / bent, momentum=hub.momentum, most=hub.taken)
+        average = run.average(hub.steps, taken=hub.taken, late=hub.averaged)
         return shrinking.NoisyModel(
             sizes=values * np.sum((hub.vectors.T @ learnt.reshape(-1, problem.outputs)) ** 2, axis=1),
-            noise=noise**2 * run.noise(),
-            come=bends / np.maximum(bends + damping, LEAST * bent) * run.way(),
+            noise=noise**2 * average.noise(),
+            come=bends / np.maximum(bends + damping, LEAST * bent) * average.way(),
             filled=hub.shares,
             outputs=problem.outputs,
         )

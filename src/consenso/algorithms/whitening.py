@@ -47,6 +47,7 @@ class Hub:
     taken: int
     width: float  # of slopes, relative to where they started
     step: float  # relative to the inverse curvature
+    momentum: float  # by which part of the last step the next one goes on
     variance: float  # of scores that the first gradient spoke for
     origin: Array  # the constant model, from which steps start and to which the model is shrunk
     spread: float  # of real targets around the constant model, over the slope limit; 1 where nothing is known
@@ -55,6 +56,7 @@ class Hub:
     bend: float  # share of the residuals that are not clipped, which all of the curvature comes from
     gradient: Array  # the last one, whitened
     x: Array
+    before: Array  # the iterate before x
     total: Array  # sum of the late points before the prox
     averaged: int
     # Of the late steps, for standard errors (consenso.algorithms.evidence):
@@ -287,14 +289,18 @@ def _moments(f: Cohort, step: float) -> IntArray:
 
 
 def _shortened_moments(f: Cohort, whitening: Whitening, step: float) -> IntArray:
-    metric, shortened = whitening.metric, whitening.factors(f)
-    if f.weights is not None:
-        shortened = shortened * np.sqrt(f.weights)
+    metric = whitening.metric
     root = None if metric.is_round else metric.power(-0.5)
 
     def change(rows: Array, block: slice) -> Array:
+        # Lengths are those of rows that are whitened anyway.
         whitened = rows * metric.values[0] ** -0.5 if root is None else multiply(rows, root)
-        return whitened * shortened[block, None]
+        squared = np.einsum("ij,ij->i", whitened, whitened)
+        shortened = shorten_whitened(squared, whitening.clip, f.problem.features)
+        if f.weights is not None:
+            shortened *= np.sqrt(f.weights[block])
+        whitened *= shortened[:, None]
+        return whitened
 
     return f.exact_moments(step, change)
 
