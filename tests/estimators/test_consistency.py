@@ -101,6 +101,29 @@ def test_bounds_that_are_too_wide_cost_noise_only(name: str, classes: int) -> No
         assert share_lost(name, classes, 100.0, targets=10.0) < 1e-3
 
 
+@pytest.mark.parametrize("name", [name for name in LINEAR if not is_classifier(getattr(consenso, name)())])
+def test_generous_target_bounds_cost_little(name: str) -> None:
+    # 1 % of what there is to learn, where bounds that fit lose 0.1 %.
+    assert share_lost(name, 2, 3.0) < 2e-3
+    assert share_lost(name, 2, 3.0, targets=10.0) < 1e-2
+
+
+@pytest.mark.parametrize("name", ["PrivateLasso", "PrivateElasticNet", "PrivateLADRegressor"])
+def test_sparse_answers_stay_sparse_and_find_what_matters(name: str) -> None:
+    rows = RNG.normal(size=(4000, 30))
+    model = np.zeros(30)
+    model[:4] = 1.0, -1.0, 0.7, 0.5
+    y = rows @ model + 0.5 * RNG.normal(size=4000)
+    for epsilon in (1.0, 3.0):
+        made = getattr(consenso, name)(
+            epsilon=epsilon, row_bound=9.0, target_bound=8.0, adjacency="add-remove", records=4000, random_state=0
+        )
+        found = made.fit(rows, y).coef_
+        assert np.all(found[:4])
+        assert np.mean(found[4:] == 0) > 0.5
+        assert np.square(found - model).sum() < 0.01 * np.square(model).sum()
+
+
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_units_do_not_matter(name: str, classes: int, unit: float) -> None:

@@ -156,7 +156,7 @@ def clip_slopes(slopes: Array, limit: float) -> Array:
 
 def damping(noise: float, curvature: float, variance: float) -> float:
     """The weight of the square that minimises the mean squared error, for a prior of this variance per coordinate."""
-    return 0.0 if noise == 0 else 2 * noise**2 / (curvature * variance)  # half of the steps are averaged
+    return 0.0 if noise == 0 else 2 * noise**2 / (curvature * variance)  # about half of the steps are averaged
 
 
 def shrinkage_factor(size: float, noise: float) -> float:

@@ -5,7 +5,8 @@
     look 2:     S    = noisy sum of b b',   b = shortened(Q^(-1/2) a, C),   which sees what the first noise had hidden
                 Q   <- Q^(1/2) (clean(S/n) + floor) Q^(1/2)
     a step:     G    = noisy sum of phi'(<a, x>, b) * shortened(Q^(-1/2) a, C)
-                v    = x - M^-1 (Q^(1/2) G / n + damping x),                M = curvature / step * Q + damping
+                v    = x - M^-1 (Q^(1/2) G / n + damping x) + momentum (x - x before),
+                M    = curvature / step * Q + damping
                 x   <- argmin_x' weight r(x') + |x' - v|^2_M / 2,           weight = how much a typical row is shortened
     released:   the same prox of the average of the late v
 

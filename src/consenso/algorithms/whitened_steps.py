@@ -330,7 +330,7 @@ class WhitenedSteps(WhitenedSettings):
             return hub.x
         regularizer = self._regularizer(facts, hub)
         if self.damping:
-            # Noise of a coordinate of the averaged gradient: half of the steps are averaged.
+            # Noise of a coordinate of the averaged gradient: about half of the steps are averaged.
             entry = self._noise(facts, hub) * math.sqrt(2 * self._typical_square(facts, hub))
             regularizer = noise_levels.sparser(regularizer, entry / hub.weight)
         x = self._bent(facts, hub).prox(regularizer, hub.total / hub.averaged, hub.weight)
