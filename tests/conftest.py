@@ -6,6 +6,7 @@ ones.
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import uuid
@@ -57,6 +58,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that take long come first: at the end of a run they would leave the other workers without work."""
     items.sort(key=lambda item: "slow" not in item.keywords)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: collections of garbage need not walk through it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -264,6 +264,15 @@ class Enclave(TrustMode):
     clause = "attested hardware adds up the parties' values and adds the noise"
     sentence = "Hardware that the parties attest adds up their values and adds the noise."
 """,
+    "format.py": """
+from consenso.tables import Table
+
+def read_pairs(path):
+    lines = [line.split(";") for line in path.read_text().splitlines()]
+    return Table.from_arrays({head: [float(cell) for cell in cells] for head, *cells in lines}, source=str(path))
+
+READERS = {".turned": read_pairs}
+""",
     "solver.py": """
 from thirdparty.algorithm import HalfSteps
 
@@ -289,6 +298,7 @@ GROUPS = {
     "noises": "logistic = thirdparty.noise",
     "events": "logistic = thirdparty.noise",
     "trusts": "enclave = thirdparty.trust",
+    "formats": "turned = thirdparty.format",
 }
 STUDY = """
 [data]
@@ -334,6 +344,7 @@ from consenso.shards import Shards
 from consenso.solvers import choose
 from consenso.study import Study
 from consenso.study.training import train
+from consenso.tables import read_table
 from consenso.testing.worlds import draw
 from pathlib import Path
 
@@ -386,6 +397,9 @@ assert differences(Card.from_json(stored)) == [] and stored["trust"] == "enclave
 assert [e["epsilon"] for e in stored["entries"]] == [e["epsilon"] for e in made.card(1e-5).to_json()["entries"]]
 assert "Hardware that the parties attest" in evaluation_text(Card.from_json(stored))
 assert audit(attested, Effort(trials=200))
+
+Path("t.turned").write_text("a;1;2;3\\nb;4;5;6\\n")
+assert read_table("t.turned").columns["b"].numbers(frozenset())[0].tolist() == [4.0, 5.0, 6.0]
 
 assert choose.names() == ("preconditioned", "wide", "objective-perturbation", "dual-admm", "half-steps", "dp-sgd")
 target = EpsilonDelta(epsilon=1.0, delta=1e-5)

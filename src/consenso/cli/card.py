@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from consenso.cli.completing import complete_runs
+from consenso.cli.options import CardArgument
 from consenso.errors import InputError, TamperError
 from consenso.trust import mode_of
 
@@ -21,9 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    path: Annotated[
-        Path, typer.Argument(help="The folder of a run, or a card.", autocompletion=complete_runs, show_default=False)
-    ],
+    path: CardArgument,
     everything: Annotated[
         bool, typer.Option("--all", help="Every promise with its theorem, assumptions and parameters.")
     ] = False,

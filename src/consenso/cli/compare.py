@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from consenso.cli.completing import complete_studies_and_runs
+from consenso.cli.options import JsonOption
 from consenso.cli.reading import read_numbers
 from consenso.errors import InputError
 
@@ -40,7 +41,7 @@ def show(
         int, typer.Option(help="Runs of every study with --train, each with the next seed: simulations only.", min=1)
     ] = 1,
     out: Annotated[Path, typer.Option(help="Folder for the runs of --train.")] = Path("runs/compare"),
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Put runs or plans side by side: algorithm, rounds, noise, epsilon by observer, error on public test records.
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from consenso.cli.completing import complete_data_sets
-from consenso.errors import InputError
+from consenso.cli.options import JsonOption
+from consenso.cli.reading import check_new_file, write_privately
 
 if TYPE_CHECKING:
     from consenso.datasets import Description
-
-AsJson = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +25,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="data", rich_help_panel="Data")
 
 
-def list_sets(as_json: AsJson = False) -> None:
+def list_sets(as_json: JsonOption = False) -> None:
     """List the data sets that loaders know.
 
     Exit codes: 0 fine, 2 bad input.
@@ -52,7 +50,7 @@ def list_sets(as_json: AsJson = False) -> None:
 
 def describe_set(
     name: Annotated[str, typer.Argument(help="The name of a data set.", autocompletion=complete_data_sets)],
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell the sizes, licence, checksums and origin of a data set, and which of its files are on this machine.
 
@@ -84,7 +82,7 @@ def describe_set(
 def draft(
     file: Annotated[Path, typer.Argument(help="A .csv, .tsv, .parquet, .npz or .libsvm file.")],
     out: Annotated[Path | None, typer.Option(help="Where to write the draft; standard output without it.")] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Guess a schema from a file. It is as PRIVATE as the file until you have replaced its ranges and categories.
 
@@ -94,11 +92,11 @@ def draft(
     """
     from consenso.schema import Schema, draft_schema
 
-    if out is not None and out.exists():
-        raise InputError(f"--out {out}: the file exists; choose another name or remove it.")
+    if out is not None:
+        check_new_file(out)
     text = draft_schema(file)
     if out is not None:
-        _write_privately(out, text)
+        write_privately(out, text)
     if as_json:
         columns = {column.name: column.kind for column in Schema.parse(text).columns}
         facts = {"file": str(file), "out": None if out is None else str(out), "draft": True, "columns": columns}
@@ -124,13 +122,3 @@ def _files(description: Description) -> list[dict[str, str | None]]:
             here = str(path) if path is not None and path.name == form.name else None
             listed.append({"name": form.name, "sha256": form.sha256, "url": form.url, "path": here})
     return listed
-
-
-def _write_privately(path: Path, text: str) -> None:
-    """Write a new file that only its owner can read, since the draft holds private ranges."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise InputError(f"--out {path}: cannot be written ({error.strerror}); choose another place.") from None
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from consenso.cli.options import JsonWithoutBarOption
 from consenso.cli.reading import check_folder
 
 
@@ -20,7 +21,7 @@ def run(
     page: Annotated[
         Path | None, typer.Option(help="A Markdown page whose table of the demo is written anew.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON, without a progress bar.")] = False,
+    as_json: JsonWithoutBarOption = False,
 ) -> None:
     """Train private models in all three settings, a sparse regression and ten classes, and write a report.
 

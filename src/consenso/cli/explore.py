@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from consenso.cli.completing import complete_studies
+from consenso.cli.options import StudyArgument
 
 
 def register(app: typer.Typer) -> None:
@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    study: Annotated[Path, typer.Argument(help="A study.", autocompletion=complete_studies, show_default=False)],
+    study: StudyArgument,
     out: Annotated[
         Path | None, typer.Option(help="The file that the page may write; by default the study's name and -explored.")
     ] = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from consenso.cli.completing import complete_studies
+from consenso.cli.options import SharedStudyArgument
 
 
 def register(app: typer.Typer) -> None:
@@ -19,12 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def build(
-    study: Annotated[
-        Path,
-        typer.Argument(
-            help="The study that all parties have accepted.", autocompletion=complete_studies, show_default=False
-        ),
-    ],
+    study: SharedStudyArgument,
     out: Annotated[
         Path, typer.Option(help="Folder to write: letters, digits and hyphens, 32 at most.", show_default=False)
     ],

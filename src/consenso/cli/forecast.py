@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from consenso.cli.completing import complete_studies
+from consenso.cli.options import JsonWithoutBarOption, StudyArgument
 from consenso.cli.reading import check_folder, read_numbers, read_study, simulate_with_bar
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    study: Annotated[Path, typer.Argument(help="A study.", autocompletion=complete_studies, show_default=False)],
+    study: StudyArgument,
     public: Annotated[
         Path | None, typer.Option(help="A PUBLIC file of the same schema to simulate on.", show_default=False)
     ] = None,
@@ -29,7 +29,7 @@ def show(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the page, picture and table.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON, without a progress bar.")] = False,
+    as_json: JsonWithoutBarOption = False,
 ) -> None:
     """Tell what to expect of a study, before a private row is read: accuracy against epsilon for its size and trust.
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from consenso.cli import STOPPED
-from consenso.cli.completing import complete_studies
-from consenso.cli.reading import PortOption, check_seconds
+from consenso.cli import options
+from consenso.cli.options import check_seconds
+from consenso.cli.service import run_service
 
 
 def register(app: typer.Typer) -> None:
@@ -17,19 +17,10 @@ def register(app: typer.Typer) -> None:
 
 
 def peer(
-    study: Annotated[
-        Path,
-        typer.Argument(
-            help="The study, as you have read and accepted it.", autocompletion=complete_studies, show_default=False
-        ),
-    ],
-    name: Annotated[str, typer.Option(help="Your name in the study and on your certificate.", show_default=False)],
-    certs: Annotated[
-        Path, typer.Option(help="Folder with ca.pem, your cert.pem and your key.pem.", show_default=False)
-    ],
-    data: Annotated[
-        Path | None, typer.Option(help="Your table; without it, the one that the study names for you.")
-    ] = None,
+    study: options.AcceptedStudyArgument,
+    name: options.OwnNameOption,
+    certs: options.OwnCertsOption,
+    data: options.OwnDataOption = None,
     addresses: Annotated[
         Path | None,
         typer.Option(
@@ -37,21 +28,16 @@ def peer(
             "addresses.toml beside the study."
         ),
     ] = None,
-    ledger: Annotated[
-        Path | None, typer.Option(help="Your budget ledger; needed unless the study is a simulation with a seed.")
-    ] = None,
-    state: Annotated[
-        Path | None, typer.Option(help="Private folder of your state and journal; by default ./<name>.state.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the model and the card; by default ./<name>.run.")
-    ] = None,
-    label: Annotated[str, typer.Option(help="Tells repeated runs of one study apart; the same for everybody.")] = "1",
+    ledger: options.OwnLedgerOption = None,
+    state: options.OwnStateOption = None,
+    out: options.OwnRunOption = None,
+    label: options.LabelOption = "1",
     linger: Annotated[
-        float, typer.Option(help="Seconds to wait in the end for neighbours that are not done.", callback=check_seconds)
+        float,
+        typer.Option(help="Seconds to wait in the end for neighbours that are not done.", callback=check_seconds),
     ] = 60.0,
-    status_port: PortOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a panel.")] = False,
+    status_port: options.PortOption = None,
+    as_json: options.JsonLinesOption = False,
 ) -> None:
     """Take part in a graph of peers: hear your neighbours round by round, or hand a walk's token on.
 
@@ -63,7 +49,6 @@ def peer(
 
     Example: consenso peer study.toml --name clinic-a --data a.csv --certs certs/clinic-a --ledger a.ledger
     """
-    from consenso.deployment.foreground import run_in_foreground
     from consenso.deployment.peer import PeerMember, PeerOptions
     from consenso.study import Study
 
@@ -79,9 +64,4 @@ def peer(
         label=label,
         linger=linger,
     )
-    folder = run_in_foreground(lambda: PeerMember(told), as_json=as_json, port=status_port, echo=typer.echo)
-    if folder is None:
-        typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
-        raise typer.Exit(STOPPED)
-    if not as_json:
-        typer.echo(f"{folder}: the run has ended. Next: consenso card {folder}, consenso verify {folder}")
+    run_service(lambda: PeerMember(told), as_json=as_json, port=status_port)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from consenso.cli.cluster import Engine, EngineOption
-from consenso.cli.completing import complete_studies
-from consenso.cli.reading import EpsilonOption, count_parties, count_units, read_study
+from consenso.cli.options import EpsilonOption, JsonOption, StudyArgument
+from consenso.cli.reading import count_parties, count_units, read_study
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,10 +22,10 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    study: Annotated[Path, typer.Argument(help="A study.", autocompletion=complete_studies, show_default=False)],
+    study: StudyArgument,
     epsilon: EpsilonOption = None,
     engine: EngineOption = Engine.process,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Plan a study: noise, rounds, what every observer learns, what is read how often, time, memory, and the error.
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from consenso.cli.completing import complete_runs
+from consenso.cli.options import JsonOption
+from consenso.cli.reading import check_new_file, write_privately
 from consenso.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def show(
         Path | None, typer.Option(help="Write a CSV file, readable by you only; an existing one is kept.")
     ] = None,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probability of each class.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Predict for each record of a table; lines are numbered as records of the file, from 0.
 
@@ -52,8 +53,8 @@ def show(
     except TamperError as error:
         typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
         raise typer.Exit(1) from error
-    if out is not None and out.exists():
-        raise InputError(f"--out {out}: the file exists; choose another name or remove it.")
+    if out is not None:
+        check_new_file(out)
     if probabilities and not loaded.has_probabilities:
         raise InputError(f"--probabilities: the {loaded.loss.name} loss is no likelihood of classes; leave it out.")
     found = loaded.predict_table(file)
@@ -65,7 +66,7 @@ def show(
     if out is None:
         typer.echo(text, nl=False)
         return
-    _write(out, text)
+    write_privately(out, text)
     if not as_json:
         typer.echo(f"{out}: {len(found.rows)} predictions")
 
@@ -90,12 +91,3 @@ def _table(model: Model, found: Scored, *, probabilities: bool) -> str:
         chances = found.probabilities[place].tolist() if with_chances and found.probabilities is not None else ()
         writer.writerow([row, prediction, *chances])
     return text.getvalue()
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise InputError(f"--out {path}: cannot be written ({error.strerror}); choose another place.") from None
-    with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-        file.write(text)

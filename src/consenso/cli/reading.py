@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -17,37 +18,27 @@ if TYPE_CHECKING:
 
 Found = TypeVar("Found")
 
-EpsilonOption = Annotated[
-    float | None,
-    typer.Option("--epsilon", help="Another budget than that of the study, at its delta.", show_default=False),
-]
-
-
-PortOption = Annotated[
-    int | None,
-    typer.Option(
-        "--status-port",
-        help="Serve a live page (and JSON) on this port of the loopback address; 0 for any.",
-        min=0,
-        max=65535,
-    ),
-]
-
-
-MOST_SECONDS = 10**8  # three years
-
-
-def check_seconds(param: typer.CallbackParam, seconds: float) -> float:
-    """Seconds to wait."""
-    if not 0 <= seconds <= MOST_SECONDS:
-        raise InputError(f"{param.opts[0]} {seconds:g}: a number of seconds from 0 to {MOST_SECONDS} is needed.")
-    return seconds
-
 
 def check_folder(folder: Path) -> None:
     """Where something will be written must be a folder, or be free: told before long work, not after it."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out {folder}: it exists and is not a folder; choose another place.")
+
+
+def check_new_file(path: Path) -> None:
+    """Nothing is written over."""
+    if path.exists():
+        raise InputError(f"--out {path}: the file exists; choose another name or remove it.")
+
+
+def write_privately(path: Path, text: str) -> None:
+    """Write a new file that only its owner can read, since what is in it is private."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise InputError(f"--out {path}: cannot be written ({error.strerror}); choose another place.") from None
+    with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
 
 
 def read_study(path: Path, epsilon: float | None = None) -> Study:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from consenso.cli.completing import complete_runs
+from consenso.cli.options import JsonOption
 
 
 def register(app: typer.Typer) -> None:
@@ -18,7 +19,7 @@ def register(app: typer.Typer) -> None:
 def write(
     run: Annotated[Path, typer.Argument(help="A run's folder.", autocompletion=complete_runs, show_default=False)],
     out: Annotated[Path | None, typer.Option(help="Where the page goes; by default report.html in the folder.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the page of a run: one HTML file that needs no network.
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from consenso.cli import STOPPED
 from consenso.cli.completing import complete_papers
+from consenso.cli.service import stopped
 
 
 def register(app: typer.Typer) -> None:
@@ -74,8 +74,7 @@ def reproduce(
         try:
             done = _one(reproduction, known[number], grid, out, quiet=as_json)
         except KeyboardInterrupt:
-            typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
-            raise typer.Exit(STOPPED) from None
+            raise stopped() from None
         except TamperError as error:
             typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
             raise typer.Exit(1) from None

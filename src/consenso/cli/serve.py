@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from consenso.cli import STOPPED
-from consenso.cli.completing import complete_studies
-from consenso.cli.reading import PortOption, check_seconds
+from consenso.cli import options
+from consenso.cli.options import check_seconds
+from consenso.cli.service import run_service
 
 
 def register(app: typer.Typer) -> None:
@@ -17,31 +17,26 @@ def register(app: typer.Typer) -> None:
 
 
 def serve(
-    study: Annotated[
-        Path,
-        typer.Argument(
-            help="The study that all parties have accepted.", autocompletion=complete_studies, show_default=False
-        ),
-    ],
+    study: options.SharedStudyArgument,
     listen: Annotated[str, typer.Option(help="Address to listen on, host:port.", show_default=False)],
     certs: Annotated[
         Path, typer.Option(help="Folder with ca.pem, cert.pem and key.pem of 'server'.", show_default=False)
     ],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the run; by default runs/ and the name of the study, beside it.")
-    ] = None,
-    label: Annotated[str, typer.Option(help="Tells repeated runs of one study apart; the same for everybody.")] = "1",
+    out: options.RunFolderOption = None,
+    label: options.LabelOption = "1",
     patience: Annotated[
         float,
         typer.Option(
-            help="Seconds after which a sampled round goes on without those who did not answer.", callback=check_seconds
+            help="Seconds after which a sampled round goes on without those who did not answer.",
+            callback=check_seconds,
         ),
     ] = 60.0,
     linger: Annotated[
-        float, typer.Option(help="Seconds to wait in the end for parties to take the model.", callback=check_seconds)
+        float,
+        typer.Option(help="Seconds to wait in the end for parties to take the model.", callback=check_seconds),
     ] = 60.0,
-    status_port: PortOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a panel.")] = False,
+    status_port: options.PortOption = None,
+    as_json: options.JsonLinesOption = False,
 ) -> None:
     """Run a federation: wait for the parties of the study, ask them round by round, write the folder of the run.
 
@@ -55,7 +50,6 @@ def serve(
     Example: consenso serve study.toml --listen 0.0.0.0:7447 --certs certs/server --out runs/study
     """
     from consenso.cli.train import default_folder
-    from consenso.deployment.foreground import run_in_foreground
     from consenso.deployment.serve import Federation, HubService
     from consenso.study import Study
 
@@ -69,9 +63,4 @@ def serve(
         patience=patience,
         linger=linger,
     )
-    folder = run_in_foreground(lambda: HubService(told), as_json=as_json, port=status_port, echo=typer.echo)
-    if folder is None:
-        typer.secho("consenso: stopped; give the same command to go on", fg=typer.colors.YELLOW, err=True)
-        raise typer.Exit(STOPPED)
-    if not as_json:
-        typer.echo(f"{folder}: the run has ended. Next: consenso card {folder}, consenso verify {folder}")
+    run_service(lambda: HubService(told), as_json=as_json, port=status_port)

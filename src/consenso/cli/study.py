@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from consenso.cli.completing import complete_data_sets, complete_studies
+from consenso.cli.completing import complete_data_sets
+from consenso.cli.options import JsonOption, StudyArgument
 from consenso.cli.reading import count_parties, count_units, read_study
 from consenso.conventions import default_delta
 from consenso.errors import InputError
@@ -37,10 +38,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="study", rich_help_panel="Studies")
 
 
-def check(
-    file: Annotated[Path, typer.Argument(help="A study.", autocompletion=complete_studies, show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
-) -> None:
+def check(file: StudyArgument, as_json: JsonOption = False) -> None:
     """Check a study as a whole, that it can be planned, and that the files it names are there. No data are read.
 
     Every fault is told with its key and what to write instead.

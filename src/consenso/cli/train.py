@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from consenso.cli import STOPPED
 from consenso.cli.cluster import Engine, EngineOption, SchedulerOption, cluster
-from consenso.cli.completing import complete_studies
-from consenso.cli.reading import EpsilonOption, read_study, stop_bar
+from consenso.cli.options import EpsilonOption, JsonWithoutBarOption, RunFolderOption, StudyArgument
+from consenso.cli.reading import read_study, stop_bar
+from consenso.cli.service import stopped
 
 if TYPE_CHECKING:
     from consenso.study import Study
@@ -28,16 +28,14 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    study: Annotated[Path, typer.Argument(help="A study.", autocompletion=complete_studies, show_default=False)],
+    study: StudyArgument,
     epsilon: EpsilonOption = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the run; by default runs/ and the name of the study, beside it.")
-    ] = None,
+    out: RunFolderOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped in that folder.")] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.html.")] = False,
     engine: EngineOption = Engine.process,
     scheduler: SchedulerOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON, without a progress bar.")] = False,
+    as_json: JsonWithoutBarOption = False,
 ) -> None:
     """Train a study: read the table through its schema, charge the ledger, run, and write the folder of the run.
 
@@ -63,8 +61,7 @@ def run(
             told = f"go on with: {again}" if saved else "nothing was begun"
             if as_json:
                 typer.echo(json.dumps({"folder": str(folder), "stopped": True, "resumable": saved}, indent=2))
-            typer.secho(f"consenso: stopped; {told}", fg=typer.colors.YELLOW, err=True)
-            raise typer.Exit(STOPPED) from None
+            raise stopped(told) from None
     page = None
     if not no_report:
         from consenso.report import write_report

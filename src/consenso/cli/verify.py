@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from consenso.cli.completing import complete_runs
+from consenso.cli.options import CardArgument, JsonOption
 
 
 def register(app: typer.Typer) -> None:
@@ -16,13 +16,11 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    path: Annotated[
-        Path, typer.Argument(help="The folder of a run, or a card.", autocompletion=complete_runs, show_default=False)
-    ],
+    path: CardArgument,
     numbers_only: Annotated[
         bool, typer.Option("--numbers-only", help="Do not plan anew: for cards of other programs.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make the plan of a card anew from its parameters and compute every number again.
 

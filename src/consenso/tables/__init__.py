@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from consenso.tables.columns import MISSING, UNKNOWN, ArrayColumn, Column, Numbers, SeriesColumn, column_of
 from consenso.tables.delimited import read_csv
-from consenso.tables.formats import read_npz, read_parquet, read_table
+from consenso.tables.formats import read_table
 from consenso.tables.libsvm import read_libsvm
 from consenso.tables.libsvm_files import LibsvmFiles, open_libsvm
+from consenso.tables.npz import read_npz
+from consenso.tables.parquet import read_parquet
 from consenso.tables.table import Table
 
 __all__ = [

@@ -137,3 +137,10 @@ def _parse(polars: Any, path: Path, text: str, header: list[str], separator: str
         rows.append(record)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(header)
     return [polars.Series(cells, dtype=polars.String) for cells in columns]
+
+
+def _read_tsv(path: str | Path) -> Table:
+    return read_csv(path, separator="\t")
+
+
+READERS = {**dict.fromkeys((".csv", ".csv.gz"), read_csv), **dict.fromkeys((".tsv", ".tsv.gz"), _read_tsv)}

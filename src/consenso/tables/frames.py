@@ -16,7 +16,7 @@ from typing import Any
 
 from consenso.errors import InputError
 from consenso.tables.delimited import import_polars
-from consenso.tables.formats import parquet_column
+from consenso.tables.parquet import parquet_column
 from consenso.tables.table import Table, require_width
 
 #: Numbers in a batch, so that a few of them fit in any memory.

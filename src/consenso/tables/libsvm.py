@@ -43,7 +43,7 @@ def parse_libsvm(
     return rows, np.asarray(labels, dtype=np.float64)
 
 
-def libsvm_table(path: Path, features: int | None) -> Table:
+def libsvm_table(path: Path, features: int | None = None) -> Table:
     """A libsvm file as the columns "label", "1", "2", ..."""
     rows, labels = read_libsvm(path, features=features)
     require_width(str(path), rows.shape[1])
@@ -95,3 +95,7 @@ def _fault(parts: list[str], features: int | None) -> str | None:
             return f"an index is at most the {features} features stated; raise features or correct the line"
         last = position
     return None
+
+
+SUFFIXES = (".libsvm", ".svm", ".svmlight")
+READERS = {f"{end}{packed}": libsvm_table for end in SUFFIXES for packed in ("", ".gz")}

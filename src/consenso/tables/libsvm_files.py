@@ -14,11 +14,10 @@ from typing import Any
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.tables.frames import find_files, fingerprint_files
-from consenso.tables.libsvm import parse_libsvm
+from consenso.tables.libsvm import SUFFIXES, parse_libsvm
 
 #: Bytes of a piece, so that a few of them fit in any memory.
 PIECE_BYTES = 1 << 23
-SUFFIXES = (".libsvm", ".svm", ".svmlight")
 
 
 @dataclass(frozen=True, kw_only=True)

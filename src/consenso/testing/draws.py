@@ -24,14 +24,9 @@ def noise_has_its_law(example: Example, *, runs: int = 40) -> None:
     for trust in example.trusts:
         standard: dict[str, list[Array]] = {}
         laws: dict[str, Any] = {}
+        planned = plan_example(example, trust=trust)
         for seed in range(runs):
-            made = plan_example(example, trust=trust)
-            made = replace(
-                made,
-                sampler=Seeded(seed),
-                probe=silent,
-            )
-            for name, noise, drawn, scale in _answers(made, example):
+            for name, noise, drawn, scale in _answers(replace(planned, sampler=Seeded(seed), probe=silent)):
                 if isinstance(noise, NoNoise):
                     assert not drawn.any(), f"release {name!r} has no noise and was answered with some"
                     continue
@@ -43,7 +38,7 @@ def noise_has_its_law(example: Example, *, runs: int = 40) -> None:
                 assert stats.kstest(np.concatenate(pieces), law).pvalue > 1e-5, f"noise of {name!r} under {trust}"
 
 
-def _answers(made: Plan, example: Example) -> Iterator[tuple[str, Noise, Array, Array]]:
+def _answers(made: Plan) -> Iterator[tuple[str, Noise, Array, Array]]:
     """What the releaser answers to zeros in the first round, with the scale that the ledger recorded."""
     spec, facts = made.spec, made.spec.facts.at(0)
     largest = largest_bounds(spec, made.algorithm.releases, 0)

@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from tests.transport.settings import star_runs
 
 from consenso.algorithms import discover
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
-from consenso.deployment.engines import refusal, server_parts
+from consenso.deployment.engines import server_parts
 from consenso.deployment.sum_protocols import parts_of
 from consenso.engine.codec import MessageEnvelope, pack, unpack
 from consenso.errors import BudgetError, InputError
@@ -148,9 +149,8 @@ PLANS = [
     for name, definition in discover().items()
     for made in settings_of(replace(definition.example(), rounds=ROUNDS.get(name, 3)))
 ]
-FLOWER = "`consenso flower`"
-RUN_BY_FLOWER = [each for each in PLANS if refusal(FLOWER, each.values[0]) is None]
-REFUSED = [each for each in PLANS if refusal(FLOWER, each.values[0]) is not None]
+RUN_BY_FLOWER = [each for each in PLANS if star_runs(each.values[0])]
+REFUSED = [each for each in PLANS if not star_runs(each.values[0])]
 
 
 def some_of(params: list[Any]) -> list[Any]:
