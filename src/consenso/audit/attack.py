@@ -15,8 +15,9 @@ from consenso.audit.distinguisher import learn
 from consenso.audit.families import curve_of, rule_out
 from consenso.audit.findings import ENOUGH, FAMILY, LAW, Bracket, Finding
 from consenso.audit.neighbours import Neighbours, unkind
-from consenso.audit.simulate import Kind, Scores, Watch, simulate, stacking_of
-from consenso.audit.targets import SCORES, AuditTarget, Claim, target_of, victim
+from consenso.audit.scores import Kind, describe_attack
+from consenso.audit.simulate import Scores, Watch, simulate, stacking_of
+from consenso.audit.targets import AuditTarget, Claim, target_of, victim
 from consenso.conventions import LARGEST_DELTA
 from consenso.errors import InputError
 from consenso.planning.plan import Plan
@@ -106,9 +107,10 @@ def audit(
 
     party: whose data are attacked; by default the one that is promised most. pairs: neighbours to choose from, by
     party; by default those of `consenso.audit.neighbours`. claim: an event to attack in place of the plan's own. kind:
-    another attack than the strongest that is known. deviations: tell whoever sees sums by how much each party's noise
-    differs from the mean, as the proof of Theorem F does. known: true values by observer, which say which pair is the
-    strongest and when all is proved that can be. tell: is told the share of the work that is done, now and then.
+    another attack than the strongest that is known, by its name or as an object (`consenso.audit.scores`).
+    deviations: tell whoever sees sums by how much each party's noise differs from the mean, as the proof of Theorem F
+    does. known: true values by observer, which say which pair is the strongest and when all is proved that can be.
+    tell: is told the share of the work that is done, now and then.
     """
     targets = list_targets(
         plan,
@@ -265,9 +267,9 @@ def _join(before: Scores | None, new: Scores) -> Scores:
 
 def _rank(watch: Watch, scores: Scores, known: Bracket | None, pair: str) -> Scores:
     """Scores as numbers: models by their likelihood ratio where the law of this pair's is known, else as learned."""
-    if watch.kind != "model":
+    if scores[0].ndim == 1:
         return scores
-    if known is not None and known.score is not None and known.pair == pair:
+    if watch.kind == "model" and known is not None and known.score is not None and known.pair == pair:
         return known.score(scores[0]), known.score(scores[1])
     return learn(*scores)
 
@@ -330,7 +332,7 @@ def _conclude(
         trials=trials,
         refuted=refuted,
         neighbours=what,
-        attack=SCORES[target.watch.kind],
+        attack=describe_attack(target.watch.kind),
         stacking=stacking.value,
         evidence=shown,
         bracket=known and replace(known, score=None, ideal=None),  # what is left can go to another process

@@ -5,21 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.audit.copies import Stacking
-from consenso.audit.followers import Filter, Shadow, TokenPrediction
+from consenso.audit.followers import Shadow
 from consenso.audit.neighbours import Neighbours
 from consenso.audit.processes import share_among
-from consenso.audit.token import TokenScore
+from consenso.audit.scores import RATIO, Kind, Score, find_attack
 from consenso.audit.trials import Scene, Trials
-from consenso.audit.watchers import FilteredRatio, LikelihoodRatio, Moved, Steps
+from consenso.audit.watchers import LikelihoodRatio, Moved, Steps
 from consenso.planning.plan import Plan
-from consenso.privacy.observers import members
 from consenso.privacy.run_spec import PrivacyQuery
 from consenso.shards import Shards
 
@@ -27,8 +25,6 @@ from consenso.shards import Shards
 CHUNK_NUMBERS = 1 << 19
 # Trials that are compared before they are taken together.
 AGREEMENT = 1e-8
-
-Kind = Literal["ratio", "filter", "walk", "token", "model"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,23 +201,13 @@ class _Stage:
         worlds = (pair.zero, pair.one)
         self._hidden = any(watch.hidden for watch in watches)
         self._ratios: dict[int, LikelihoodRatio] = {}
-        self._filters: dict[int, FilteredRatio] = {}
-        self._walks: dict[int, tuple[TokenPrediction, TokenPrediction]] = {}
-        self._tokens: dict[int, TokenScore] = {}
+        self._scores: dict[int, Score] = {}
         for index, watch in enumerate(watches):
-            insiders = members(watch.query.observer)
-            if watch.kind == "ratio":
+            if watch.kind == RATIO:
                 self._ratios[index] = LikelihoodRatio(run, watch.query, hidden=watch.hidden)
-            elif watch.kind == "filter":
-                zero, one = (Filter(run, world, insiders, deviations=watch.deviations) for world in worlds)
-                self._filters[index] = FilteredRatio(run, zero, one)
-            elif watch.kind == "token":
-                self._tokens[index] = TokenScore(run, watch.query, insiders)
-            elif watch.kind == "walk":
-                self._walks[index] = (
-                    TokenPrediction(run, worlds[0], insiders),
-                    TokenPrediction(run, worlds[1], insiders),
-                )
+            else:
+                attack = find_attack(watch.kind)
+                self._scores[index] = attack.watch(run, pair, watch.query, deviations=watch.deviations)
         own = None if self._hidden else world
         shadows = [Shadow(run, each, pair.party, is_run=place == own) for place, each in enumerate(worlds)]
         self._shadows = tuple(shadows) if self._ratios else ()
@@ -231,16 +217,12 @@ class _Stage:
         for scene in self._run.rounds():
             if self._shadows:
                 self._shadow(scene)
-            for filtered in self._filters.values():
-                filtered.see(scene)
-            for token in self._tokens.values():
-                token.see(scene)
-            for predictions in self._walks.values():
-                for prediction in predictions:
-                    prediction.before(scene)
-                    prediction.step(scene)
+            for score in self._scores.values():
+                score.see(scene)
         models = self._run.models()
-        return [self._score(index, models) for index in range(len(self._watches))]
+        found = {index: ratio.score for index, ratio in self._ratios.items()}
+        found |= {index: score.finish(models) for index, score in self._scores.items()}
+        return [found[index] for index in range(len(self._watches))]
 
     def follow(self) -> list[Moved]:
         """Run to the end; what was noted of the one watch, none where it has no likelihood ratio."""
@@ -248,28 +230,6 @@ class _Stage:
             ratio.moved = []
         self.play()
         return [moved for ratio in self._ratios.values() for moved in ratio.moved or []]
-
-    def _score(self, index: int, models: Array) -> Array:
-        if index in self._ratios:
-            return self._ratios[index].score
-        if index in self._filters:
-            return self._filters[index].score
-        if index in self._tokens:
-            return self._tokens[index].score(self._pulls())
-        if index in self._walks:
-            zero, one = self._walks[index]
-            zero.finish(models)
-            one.finish(models)
-            return zero.distance - one.distance
-        return models
-
-    def _pulls(self) -> tuple[float, float]:
-        """Step times the attacked party's gradient along the first coordinate, in either world."""
-        step, zero = self._run.plan.algorithm.step, np.zeros(self._run.plan.problem.dim)
-        pulls = [
-            float(step * w.cohort(self._pair.party).gradient(zero)[0, 0]) for w in (self._pair.zero, self._pair.one)
-        ]
-        return pulls[0], pulls[1]
 
     def _shadow(self, scene: Scene) -> None:
         place = scene.place_of(self._pair.party, self._run.parties)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from consenso.audit.simulate import Kind, Watch
+from consenso.audit.scores import Kind
+from consenso.audit.simulate import Watch
 from consenso.errors import InputError
 from consenso.planning.plan import Plan
 from consenso.privacy import accountants
@@ -19,14 +20,6 @@ from consenso.problem import Unit
 from consenso.schedules import Independent
 
 Claim = Callable[[PrivacyQuery], Event]
-
-SCORES: dict[Kind, str] = {
-    "ratio": "likelihood ratio of everything that is seen",
-    "filter": "likelihood ratio of sums, their noise spread evenly over the parties",
-    "walk": "token where it is seen, the path known",
-    "token": "token at the observer's own visits, the path known",
-    "model": "learned from final models",
-}
 
 
 @dataclass(frozen=True, kw_only=True)

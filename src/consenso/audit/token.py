@@ -16,9 +16,11 @@ import numpy as np
 
 from consenso.algorithms.consensus import ConsensusADMM
 from consenso.arrays import Array, IntArray
+from consenso.audit.neighbours import Neighbours
 from consenso.audit.trials import Scene, Trials
 from consenso.errors import InputError
 from consenso.privacy.run_spec import PrivacyQuery
+from consenso.shards import Shards
 
 RIDGE = 1e-9
 
@@ -26,11 +28,11 @@ RIDGE = 1e-9
 class TokenScore:
     """The likelihood ratio of the token at an observer's own visits, along the coordinate of the attacked gradient."""
 
-    def __init__(self, run: Trials, query: PrivacyQuery, insiders: frozenset[int]) -> None:
+    def __init__(self, run: Trials, pair: Neighbours, query: PrivacyQuery, insiders: frozenset[int]) -> None:
         algorithm = run.plan.algorithm
         if not isinstance(algorithm, ConsensusADMM):
             raise InputError("audit(kind='token'): the token of ConsensusADMM on a walk is followed; use another kind.")
-        self._run, self._party, self._insiders = run, query.party, insiders
+        self._run, self._pair, self._party, self._insiders = run, pair, query.party, insiders
         self._relaxation, self._rounds = algorithm.relaxation, run.plan.spec.rounds
         # Coefficients of z and of each state in the noise of every round and, last, in the attacked gradient.
         self._z = np.zeros((run.count, self._rounds + 1))
@@ -57,8 +59,8 @@ class TokenScore:
         self._u[everyone, visited] += moved
         self._z = self._z + moved / self._run.parties
 
-    def score(self, gradients: tuple[float, float]) -> Array:
-        """Log likelihood ratio, (trials,); the step times the attacked gradient in world zero and in world one."""
+    def finish(self, models: Array) -> Array:
+        """Log likelihood ratio, (trials,)."""
         trials, rounds = self._run.count, self._rounds
         seen, signal = np.zeros((trials, rounds)), np.zeros((trials, rounds))
         noise = np.zeros((trials, rounds, rounds))
@@ -70,7 +72,12 @@ class TokenScore:
             noise[held, index] = np.where(self._own[held] != 0, 0.0, coefficients[:, :-1]) * self._scale
         covariance = noise @ noise.transpose(0, 2, 1) + RIDGE * self._scale**2 * np.eye(rounds)
         weights = np.linalg.solve(covariance, signal[:, :, None])[:, :, 0]
-        zero, one = gradients
+        zero, one = (self._pull(world) for world in (self._pair.zero, self._pair.one))
         middle = seen - signal * (zero + one) / 2
         ratio: Array = (one - zero) * np.einsum("ij,ij->i", weights, middle)
         return ratio
+
+    def _pull(self, world: Shards) -> float:
+        """Step times the attacked party's gradient along the first coordinate."""
+        plan = self._run.plan
+        return float(plan.algorithm.step * world.cohort(self._pair.party).gradient(np.zeros(plan.problem.dim))[0, 0])

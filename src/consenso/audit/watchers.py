@@ -220,6 +220,9 @@ class FilteredRatio:
             zero, one = (log_gaussian(world[index][0][there], world[index][1][there] * wide) for world in implied)
             self.score[there] += one - zero
 
+    def finish(self, models: Array) -> Array:
+        return self.score
+
 
 def _posterior(rate: float, inside: Array, mixed: Array) -> Array:
     """The chance that a hidden bit was one, given what was heard."""
