@@ -178,13 +178,14 @@ def test_blocks_cover_the_vector_once():
 
 def test_activations_have_the_chances_they_state():
     rounds, blocks = 4000, 5
-    for activation in (AllBlocks(), CyclicBlocks(), RandomBlock(seed=3), SampledBlocks(rate=0.3, seed=3)):
+    sampled = SampledBlocks(rate=0.3, seed=3)
+    for activation, chance in ((AllBlocks(), 1), (CyclicBlocks(), 1 / 5), (RandomBlock(seed=3), 1 / 5), (sampled, 0.3)):
         counts = np.zeros(blocks)
         for round_ in range(rounds):
             counts[activation.active(round_, blocks)] += 1
         # Six standard deviations: a false alarm has probability below 1e-8.
         slack = 6 * np.sqrt(rounds * 0.25)
-        assert np.abs(counts - rounds * activation.chance(blocks)).max() <= slack
+        assert np.abs(counts - rounds * chance).max() <= slack
     assert [int(CyclicBlocks().active(k, 3)[0]) for k in range(5)] == [0, 1, 2, 0, 1]
     np.testing.assert_array_equal(RandomBlock(seed=1).active(7, 9), RandomBlock(seed=1).active(7, 9))
     with pytest.raises(InputError, match="rate"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from consenso.algorithms.gradient_admm import GradientADMM, Hub
 from consenso.arrays import Array
-from consenso.privacy.theorems import contraction
+from consenso.privacy.theorems.gradient_admm import contraction
 from experiments.paper001.world import FEATURES, PENALTY, STEP, World, world
 
 STRONG = 1.0

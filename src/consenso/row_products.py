@@ -60,11 +60,11 @@ def _is_the_same_everywhere(length: int, features: int, outputs: int | None) -> 
 
 
 def _multiply_one_by_one(matrix: Array, x: Array) -> Array:
-    from consenso import kernels
+    from consenso.kernels import products
 
     table = np.ascontiguousarray(x).reshape(1, matrix.shape[1], -1)
     out = np.empty((len(matrix), table.shape[2]))
-    kernels.dense_scores_many(matrix, np.array([0, len(matrix)]), table, out, 0, 1)
+    products.dense_scores_many(matrix, np.array([0, len(matrix)]), table, out, 0, 1)
     return out.reshape(len(matrix), *x.shape[1:])
 
 

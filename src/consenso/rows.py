@@ -148,17 +148,17 @@ class Rows:
         """<row, x> for every row."""
         if x.ndim == 1 or self.parties == 1:
             return self._predict_shared(x.reshape(self._model_shape()))
-        from consenso import kernels
+        from consenso.kernels import compiled, products
 
         out, offsets = np.empty((self.count, self.outputs)), self.layout.offsets
         x = np.ascontiguousarray(x).reshape(self.parties, self.features, self.outputs)
         work = self._row_work()
         if self.is_sparse:
-            kernels.run(kernels.sparse_scores, offsets, work, *self._compress(), offsets, x, out)
+            compiled.run(products.sparse_scores, offsets, work, *self._compress(), offsets, x, out)
         elif self.outputs == 1:
-            kernels.run(kernels.dense_scores, offsets, work, self.matrix, offsets, x[:, :, 0], out[:, 0])
+            compiled.run(products.dense_scores, offsets, work, self.matrix, offsets, x[:, :, 0], out[:, 0])
         else:
-            kernels.run(kernels.dense_scores_many, offsets, work, self.matrix, offsets, x, out)
+            compiled.run(products.dense_scores_many, offsets, work, self.matrix, offsets, x, out)
         return out[:, 0] if self.outputs == 1 else out
 
     def products(self, vectors: Array) -> Array:
@@ -169,19 +169,19 @@ class Rows:
         """Sum over the rows of each party of coefficient times row, (parties, dim)."""
         if self.parties == 1:
             return self.total(coefficients)[None]
-        from consenso import kernels
+        from consenso.kernels import compiled, products
 
         out, offsets = np.empty((self.parties, self.features, self.outputs)), self.layout.offsets
         coefficients = np.ascontiguousarray(coefficients)
         work = self._row_work()
         if self.is_sparse:
             weights = coefficients.reshape(self.count, self.outputs)
-            kernels.run(kernels.sparse_pull, offsets, work, *self._compress(), offsets, weights, out)
+            compiled.run(products.sparse_pull, offsets, work, *self._compress(), offsets, weights, out)
         elif self.outputs == 1:
             flat = out[:, :, 0]
-            kernels.run(kernels.dense_pull, offsets, work, self.matrix, offsets, coefficients, flat)
+            compiled.run(products.dense_pull, offsets, work, self.matrix, offsets, coefficients, flat)
         else:
-            kernels.run(kernels.dense_pull_many, offsets, work, self.matrix, offsets, coefficients, out)
+            compiled.run(products.dense_pull_many, offsets, work, self.matrix, offsets, coefficients, out)
         return out.reshape(self.parties, -1)
 
     def total(self, coefficients: Array) -> Array:
@@ -273,7 +273,7 @@ class Rows:
     @cached_property
     def grams(self) -> tuple[Array, IntArray]:
         """Inner products of each party's rows, packed one matrix after the other, and where each starts."""
-        from consenso import kernels
+        from consenso.kernels import compiled, products
 
         offsets, areas = self.layout.offsets, self.layout.sizes**2
         starts = np.cumsum(areas) - areas
@@ -281,22 +281,22 @@ class Rows:
         work = self._row_work() * float(self.layout.sizes.max())
         if self.is_sparse:
             arguments = (*self._compress(), self.features, offsets, starts, out)
-            kernels.run(kernels.sparse_grams, offsets, work, *arguments)
+            compiled.run(products.sparse_grams, offsets, work, *arguments)
         else:
-            kernels.run(kernels.dense_grams, offsets, work, self.matrix, offsets, starts, out)
+            compiled.run(products.dense_grams, offsets, work, self.matrix, offsets, starts, out)
         return out, starts
 
     def column_solves(self, weights: Array, right: Array) -> Array:
         """(I + sum over the party's rows of weight row row')^-1 right, (parties, features); weights >= 0."""
-        from consenso import kernels
+        from consenso.kernels import compiled, systems
 
         out, offsets = np.empty((self.parties, self.features)), self.layout.offsets
         work = self._row_work() * self.features
         if self.is_sparse:
             arguments = (*self._compress(), offsets, weights, right, out)
-            kernels.run(kernels.sparse_column_solves, offsets, work, *arguments)
+            compiled.run(systems.sparse_column_solves, offsets, work, *arguments)
         else:
-            kernels.run(kernels.dense_column_solves, offsets, work, self.matrix, offsets, weights, right, out)
+            compiled.run(systems.dense_column_solves, offsets, work, self.matrix, offsets, weights, right, out)
         return out
 
     def _predict_shared(self, x: Array) -> Array:

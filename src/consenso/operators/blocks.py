@@ -33,10 +33,6 @@ class Activation(Protocol):
         """Sorted indices of the blocks of a round."""
         ...
 
-    def chance(self, blocks: int) -> float:
-        """The probability (for a cycle, the share of rounds) with which a block acts."""
-        ...
-
 
 @dataclass(frozen=True)
 class AllBlocks:
@@ -45,9 +41,6 @@ class AllBlocks:
     def active(self, round_: int, blocks: int) -> IntArray:
         return np.arange(blocks, dtype=np.int64)
 
-    def chance(self, blocks: int) -> float:
-        return 1.0
-
 
 @dataclass(frozen=True)
 class CyclicBlocks:
@@ -55,10 +48,6 @@ class CyclicBlocks:
 
     def active(self, round_: int, blocks: int) -> IntArray:
         return np.array([round_ % blocks], dtype=np.int64)
-
-    def chance(self, blocks: int) -> float:
-        """One round in as many as there are blocks."""
-        return 1 / blocks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +58,6 @@ class RandomBlock:
 
     def active(self, round_: int, blocks: int) -> IntArray:
         return public_coins(self.seed, round_).integers(blocks, size=1, dtype=np.int64)
-
-    def chance(self, blocks: int) -> float:
-        """The same for all."""
-        return 1 / blocks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,9 +74,6 @@ class SampledBlocks:
     def active(self, round_: int, blocks: int) -> IntArray:
         """Those whose coin came up."""
         return np.flatnonzero(public_coins(self.seed, round_).random(blocks) < self.rate).astype(np.int64)
-
-    def chance(self, blocks: int) -> float:
-        return self.rate
 
 
 def public_coins(seed: int, round_: int) -> np.random.Generator:

@@ -21,7 +21,7 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.clipping import shorten
-from consenso.errors import InputError, PreconditionError
+from consenso.errors import PreconditionError, check_positive
 from consenso.losses import require_lipschitz, require_smooth
 from consenso.problem import Problem
 from consenso.shards import Cohort
@@ -64,9 +64,9 @@ class MeanGradient:
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        check_step(self, self.step)
+        check_positive("MeanGradient", "step", self.step, "choose such a one")
         if self.clip is not None:
-            check_clip(self, self.clip)
+            check_positive("MeanGradient", "clip", self.clip, "Lipschitz losses need none")
 
     def check(self, problem: Problem) -> None:
         """A bound on the gradients, and a step that does not expand."""
@@ -104,7 +104,7 @@ class MeanProx:
     step: float
 
     def __post_init__(self) -> None:
-        check_step(self, self.step)
+        check_positive("MeanProx", "step", self.step, "choose such a one")
 
     def check(self, problem: Problem) -> None:
         """A bound on the parts."""
@@ -141,17 +141,3 @@ def shorten_slopes(slopes: Array, squared_norms: Array, clip: float | None) -> A
     factors = shorten(sizes * np.sqrt(squared_norms), clip)
     kept: Array = slopes * (factors if slopes.ndim == 1 else factors[:, None])
     return kept
-
-
-def check_step(owner: object, step: float) -> None:
-    """A step is positive and finite."""
-    if not 0 < step < np.inf:
-        raise InputError(f"{type(owner).__name__}(step={step}): a step is positive and finite; choose such a one.")
-
-
-def check_clip(owner: object, clip: float) -> None:
-    """A clip is a positive finite length."""
-    if not 0 < clip < np.inf:
-        raise InputError(
-            f"{type(owner).__name__}(clip={clip}): a clip is a positive finite length; Lipschitz losses need none."
-        )

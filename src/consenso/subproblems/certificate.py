@@ -64,12 +64,12 @@ def _shift_lengths(rows: Rows, tight: IntArray, kinks: Array, scores: Array, sla
     counts[many] = 0
     bounds = np.zeros(rows.parties)
     if tight.size:
-        from consenso import kernels
+        from consenso.kernels import compiled, systems
 
         layout = Layout(np.concatenate(([0], np.cumsum(counts))))
         grams, starts = Rows(rows.matrix[tight], layout).grams
         arguments = (grams, starts, layout.offsets, (kinks - scores)[tight], slack[tight], SMALLEST_PIVOT, bounds)
-        kernels.run(kernels.shift_lengths, layout.offsets, float(counts.max()) ** 2, *arguments)
+        compiled.run(systems.shift_lengths, layout.offsets, float(counts.max()) ** 2, *arguments)
     bounds[many] = np.inf
     return bounds
 

@@ -137,14 +137,14 @@ def _solve_in_scores(batch: Batch, dual: Array, goal: float) -> Array:
 
 def _take_compiled_steps(batch: Batch, loss: CompiledLoss, scores: Array, goal: float) -> tuple[Array, IntArray]:
     """Weights from full Newton steps, and the parties for which those were not enough."""
-    from consenso import kernels
+    from consenso.kernels import compiled, newton
 
     layout, dual, lengths = batch.rows.layout, np.zeros_like(scores), np.full(batch.rows.parties, np.inf)
     assert isinstance(batch.term, Plain)
     targets = np.ascontiguousarray(batch.term.targets, dtype=np.float64)
     rows = (*batch.rows.grams, layout.offsets, targets, scores)
     arguments = (loss.parameters, loss.derivatives, *rows, batch.weights, goal, STEPS, dual, lengths)
-    kernels.run(kernels.score_newton, layout.offsets, 10.0 * layout.sizes.max(), *arguments)
+    compiled.run(newton.score_newton, layout.offsets, 10.0 * layout.sizes.max(), *arguments)
     return dual, np.flatnonzero(lengths > goal)
 
 
@@ -201,20 +201,20 @@ class _InScores(Objectives[_ScoreState]):
 
 
 def _gram_products(grams: Array, starts: IntArray, layout: Layout, weights: Array) -> Array:
-    from consenso import kernels
+    from consenso.kernels import compiled, systems
 
     out = np.empty_like(weights)
     work = float(layout.sizes.max())
-    kernels.run(kernels.gram_products, layout.offsets, work, grams, starts, layout.offsets, weights, out)
+    compiled.run(systems.gram_products, layout.offsets, work, grams, starts, layout.offsets, weights, out)
     return out
 
 
 def _row_solves(grams: Array, starts: IntArray, layout: Layout, roots: Array, right: Array) -> tuple[Array, Array]:
     """With w = roots and G the Gram matrix of a party: y = w (I + w G w)^-1 w right, and G y."""
-    from consenso import kernels
+    from consenso.kernels import compiled, systems
 
     out, product = np.empty_like(right), np.empty_like(right)
     work = float(layout.sizes.max()) ** 2
     arguments = (grams, starts, layout.offsets, roots, right, out, product)
-    kernels.run(kernels.row_solves, layout.offsets, work, *arguments)
+    compiled.run(systems.row_solves, layout.offsets, work, *arguments)
     return out, product

@@ -10,7 +10,7 @@ from tests.privacy.oracles.local import LocalView
 
 from consenso.errors import PreconditionError
 from consenso.privacy.events import Gaussian, Repeated
-from consenso.privacy.theorems import prox_gap
+from consenso.privacy.theorems.inexact import prox_gap
 
 numbers = st.floats(0.05, 20)
 

@@ -14,7 +14,7 @@ from consenso.errors import PreconditionError
 from consenso.losses import Huber, Logistic, SmoothedHinge
 from consenso.privacy.accountants import epsilon, pure
 from consenso.privacy.events import Composed, Gaussian, ObjectivePerturbation, Pure, Repeated
-from consenso.privacy.theorems import DualPerturbedRounds, jacobian_cost
+from consenso.privacy.theorems.dual_perturbation import DualPerturbedRounds, jacobian_cost
 
 LOSSES = [Logistic(), Huber(threshold=0.7), SmoothedHinge(smoothing=0.5)]
 ROW_BOUND, WEIGHT = 1.5, 0.4

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import rdp
 from consenso.privacy.events import ZCDP, Bounded, Mixture
-from consenso.privacy.theorems import (
+from consenso.privacy.theorems.gradient_admm import (
     GradientIteration,
     GradientRandomOrder,
     GradientRandomStopping,

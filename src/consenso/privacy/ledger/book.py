@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,8 @@ class Ledger:
             "kind": "create",
             "time": _now(),
             "dataset": dataset,
-            "budgets": [_budget_json(budget) for budget in stated],
+            # What says nothing is left out: ledgers that never renew stay readable by earlier versions.
+            "budgets": [{n: value for n, value in asdict(each).items() if value is not None} for each in stated],
         }
         store.create(Path(path).resolve(), content, timeout)
         return cls.open(path, timeout=timeout)
@@ -318,18 +319,6 @@ def _require_open(run: Run, verb: str) -> None:
             f"Ledger.{verb}(run_id={run.run_id!r}): that run is {run.state} already, with other content; a run is "
             "closed once."
         )
-
-
-def _budget_json(budget: Budget) -> dict[str, Any]:
-    return {
-        "observer": budget.observer,
-        "unit": budget.unit,
-        "adjacency": budget.adjacency,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        # Left out where it says nothing: ledgers that never renew stay readable by earlier versions.
-        **({} if budget.renews is None else {"renews": budget.renews}),
-    }
 
 
 def _now() -> str:

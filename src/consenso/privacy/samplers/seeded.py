@@ -39,28 +39,20 @@ class Seeded:
 
     def gaussian(self, values: Array, std: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
         """Values plus independent N(0, std^2), by Box-Muller."""
-        from consenso.privacy.threefry import GAUSSIAN
-
-        return self._add(GAUSSIAN, *check_draw(values, std, key, "std"), key)
+        return self._add("GAUSSIAN", *check_draw(values, std, key, "std"), key)
 
     def laplace(self, values: Array, scale: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
         """Values plus independent Laplace(scale), by the inverse CDF."""
-        from consenso.privacy.threefry import LAPLACE
-
-        return self._add(LAPLACE, *check_draw(values, scale, key, "scale"), key)
+        return self._add("LAPLACE", *check_draw(values, scale, key, "scale"), key)
 
     def gamma_norm(self, values: Array, scale: Array | float, key: Key, *, sensitivity: Array | float) -> Array:
         """Values plus noise with a Gamma(dim, scale) 2-norm and a uniform direction."""
-        from consenso.privacy.threefry import GAMMA_NORM
-
-        return self._add(GAMMA_NORM, *check_draw(values, scale, key, "scale"), key)
+        return self._add("GAMMA_NORM", *check_draw(values, scale, key, "scale"), key)
 
     def uniform(self, key: Key, count: int) -> Array:
         """Uniforms of 53 bits in (0, 1), shape (parties, count)."""
-        from consenso.privacy.threefry import UNIFORM
-
         parties = key.parties.size
-        return self._add(UNIFORM, np.empty((parties, count)), np.empty(parties), key)
+        return self._add("UNIFORM", np.empty((parties, count)), np.empty(parties), key)
 
     def grid(self, scale: float, sensitivity: float, dim: int) -> float:
         return 0.0
@@ -76,7 +68,7 @@ class Seeded:
         """The law that is simulated is the law of the event."""
         return 0.0
 
-    def _add(self, purpose: int, values: Array, scales: Array, key: Key) -> Array:
-        from consenso.privacy.threefry import draw
+    def _add(self, purpose: str, values: Array, scales: Array, key: Key) -> Array:
+        from consenso.privacy import threefry
 
-        return draw(purpose, self.seed, key.parties, key.counter, values, scales)
+        return threefry.draw(getattr(threefry, purpose), self.seed, key.parties, key.counter, values, scales)

@@ -7,22 +7,17 @@ plan of some algorithm states it; bounds that composing the releases gives as we
 
 from __future__ import annotations
 
-from consenso.conventions import Unit
 from consenso.privacy.theorems.blocks import BlocksInTurn
 from consenso.privacy.theorems.composition import Composition
 from consenso.privacy.theorems.curator import PerturbedObjective
-from consenso.privacy.theorems.dual_perturbation import DualPerturbedRounds, jacobian_cost
+from consenso.privacy.theorems.dual_perturbation import DualPerturbedRounds
 from consenso.privacy.theorems.gradient_admm import (
     GradientIteration,
     GradientRandomOrder,
     GradientRandomStopping,
     GradientVisits,
-    absorption,
-    contraction,
-    pair_constant,
 )
 from consenso.privacy.theorems.graph_sum import SumsOnGraph
-from consenso.privacy.theorems.inexact import inexact_energy, prox_gap
 from consenso.privacy.theorems.sampling import FixedSizeWithoutMemory
 from consenso.privacy.theorems.strongest import strongest
 from consenso.privacy.theorems.theorem import Assumption, Theorem
@@ -43,13 +38,6 @@ __all__ = [
     "PerturbedObjective",
     "SumsOnGraph",
     "Theorem",
-    "Unit",
     "WalkWithoutStates",
-    "absorption",
-    "contraction",
-    "inexact_energy",
-    "jacobian_cost",
-    "pair_constant",
-    "prox_gap",
     "strongest",
 ]
