@@ -10,9 +10,10 @@ from scipy import sparse
 
 from consenso import PrivateScaler, private_bounds
 from consenso.errors import BudgetError, InputError, PrivacyError
-from consenso.estimators.histograms import Counter
+from consenso.estimators.histograms import _claim, _count_of
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import POSITIVE_EDGES, SIGNED_EDGES, _counts
+from consenso.privacy.earlier import Earlier
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.relations import claims_of
 from consenso.privacy.samplers import Safe, Seeded
@@ -23,6 +24,13 @@ X = np.stack(
     [RNG.normal(size=N), 1990 + 30 * RNG.random(N), RNG.lognormal(3, 1, N), RNG.random(N) < 0.3, np.full(N, 7.0)],
     axis=1,
 )
+
+
+def claim(quantities, times, adjacency="replace-one", sampler=None):
+    """What is promised of histograms within epsilon 1."""
+    asked = terms(adjacency, sampler=sampler)
+    planned = Earlier.plan(asked.whole_mu, adjacency, asked.sampler, **_count_of(quantities, times))
+    return _claim(planned, quantities, adjacency, 1e-5, simulation=not asked.sampler.private)
 
 
 def terms(adjacency="replace-one", epsilon=1.0, sampler=None):
@@ -44,7 +52,7 @@ def test_one_record_moves_the_counts_by_no_more_than_declared(edges) -> None:
     """Searched over many neighbours, wild values included; the bounds are attained."""
     rng = np.random.default_rng(2)
     quantities = 3
-    counter = Counter.plan(quantities, 2, terms())
+    declared = _count_of(quantities, 2)
     wild = np.array([0.0, -0.0, 1e-300, -1e300, 1e300, np.inf, -np.inf, 1.0, -1.0, 2.0**30, 2.0**-30])
 
     def histogram(values):
@@ -59,29 +67,30 @@ def test_one_record_moves_the_counts_by_no_more_than_declared(edges) -> None:
         for adjacency, neighbour in moved.items():
             gap = float(np.linalg.norm(histogram(values) - neighbour))
             most[adjacency] = max(most[adjacency], gap)
-            assert gap <= counter.bounds.at("record", adjacency) + 1e-12
-    assert most["add-remove"] == pytest.approx(math.sqrt(3))
-    assert most["replace-one"] == pytest.approx(math.sqrt(6))
+            assert gap <= declared[adjacency.replace("-", "_")] + 1e-12
+    assert most["add-remove"] == pytest.approx(declared["add_remove"])
+    assert most["replace-one"] == pytest.approx(declared["replace_one"])
 
 
 @pytest.mark.parametrize("sampler", [Seeded(0), Safe()], ids=["seeded", "safe"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_the_noise_keeps_to_the_budget_and_uses_it(adjacency, sampler) -> None:
-    counter = Counter.plan(4, 2, terms(adjacency, sampler=sampler))
-    assert 0.999 < counter.guarantee().epsilon(1e-5) <= 1.0
+    counts = claim(4, 2, adjacency, sampler)
+    assert 0.999 < counts.prove().epsilon(1e-5) <= 1.0
     # Replacing costs sqrt(2) in sensitivity, not 2.
     other, _ = claims_of(adjacency, "record")
-    ratio = counter.guarantee(adjacency="replace-one").gdp(), counter.guarantee(adjacency=other).gdp()
+    ratio = counts.prove(adjacency="replace-one").gdp(), counts.prove(adjacency=other).gdp()
     if ratio[0] is not None:
         assert ratio[0] / ratio[1] == pytest.approx(math.sqrt(2), rel=1e-6)
 
 
 def test_the_noise_on_the_counts_is_what_is_stated() -> None:
     """4000 empty bins: a standard deviation off by 5 % has a chance of 1e-5 (4.4 standard errors)."""
-    counter = Counter.plan(1, 1, terms())
-    noisy = counter.count(0, np.zeros((0, 1)), np.linspace(0, 1, 4001)[None, :])
-    assert np.std(noisy) == pytest.approx(counter.scale, rel=0.05)
-    assert counter.scale == pytest.approx(math.sqrt(2) * 1.0 / counter.guarantee().gdp(), rel=1e-6)
+    counts = claim(1, 1)
+    empty = np.zeros((1, 4000))
+    noisy = counts.planned.release(0, empty, "replace-one", Seeded(0), lambda record: None)
+    assert np.std(noisy) == pytest.approx(counts.scale, rel=0.05)
+    assert counts.scale == pytest.approx(math.sqrt(2) * 1.0 / counts.prove().gdp(), rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", [0, None])

@@ -12,8 +12,7 @@ from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import bare_guarantee
-from consenso.estimators.histograms import Histograms, exact_range, private_range
+from consenso.estimators.histograms import Ranges, find_ranges
 from consenso.estimators.privacy_params import check_terms, is_number, terms_of
 from consenso.estimators.reading import read_arrays, without_warnings
 from consenso.privacy.card import Card
@@ -36,7 +35,7 @@ class PrivateBounds:
     target_bound: float | None
     guarantee: Guarantee
     count_noise: float
-    _told: Histograms = field(repr=False)
+    _told: Ranges = field(repr=False)
 
     @property
     def card(self) -> Card:
@@ -83,21 +82,14 @@ def private_bounds(
     with without_warnings(math.isfinite(epsilon)):
         values = _sizes(X, y)
     terms = terms_of(asked, _OWNER, len(values), divides=False)
-    tails = (0.0, float(quantile))
-    if terms.is_private:
-        with without_warnings():
-            _, high, counter = private_range(values, tails, terms, ranges=None, positive=True)
-        guarantee, noise = counter.guarantee(), counter.scale
-        told = Histograms(counter=counter.without_seed(), delta=terms.delta)
-    else:
-        (_, high), guarantee, noise = exact_range(values, tails), bare_guarantee(adjacency), 0.0
-        told = Histograms(counter=None, delta=terms.delta)
+    with without_warnings(terms.is_private):
+        found = find_ranges(values, (0.0, float(quantile)), terms, ranges=None, positive=True)
     return PrivateBounds(
-        row_bound=min(max(float(high[0]), LEAST_ROW_BOUND), MOST_ROW_BOUND),
-        target_bound=None if y is None else max(float(high[1]), math.ulp(0.0)),
-        guarantee=guarantee,
-        count_noise=noise,
-        _told=told,
+        row_bound=min(max(float(found.high[0]), LEAST_ROW_BOUND), MOST_ROW_BOUND),
+        target_bound=None if y is None else max(float(found.high[1]), math.ulp(0.0)),
+        guarantee=found.guarantee,
+        count_noise=found.count_noise,
+        _told=found,
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +19,17 @@ from numpy.typing import NDArray
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.bounds import BoundsRequest
+from consenso.estimators.count_claims import CountClaims
 from consenso.estimators.labels import MOST_LABELS, prepare_terms, telling_count
 from consenso.estimators.people import KEPT, People, read_ids, weigh_people
 from consenso.estimators.privacy_params import check_terms, terms_of
-from consenso.estimators.stages import open_stages, prove_release
+from consenso.estimators.stages import open_stages
 from consenso.planning.replan import compare
 from consenso.privacy.card import Card
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Ledger
 from consenso.privacy.noise import GaussianNoise
-from consenso.privacy.observers import Eavesdropper, Observer, Public
-from consenso.privacy.relations import Relation, bounds_of, check_claim, claims_of
-from consenso.privacy.samplers import Safe, Sampler, Seeded
 from consenso.problem import Adjacency, Unit
 
 _OWNER = "private_categories"
@@ -51,7 +48,7 @@ class PrivateCategories:
     guarantee: Guarantee
     level: float
     count_noise: float
-    _claims: CategoryClaims = field(repr=False)
+    _claims: CountClaims = field(repr=False)
 
     @property
     def card(self) -> Card:
@@ -59,76 +56,37 @@ class PrivateCategories:
         return self._claims.card
 
 
-@dataclass(frozen=True, kw_only=True)
-class CategoryClaims:
-    """What is promised of categories of so many columns, from public facts."""
+def _claim(
+    planned: Earlier, columns: int, unit: Unit, adjacency: Adjacency, delta: float, *, simulation: bool
+) -> CountClaims:
+    """What is promised of categories of so many columns, and above which level one is told.
 
-    planned: Earlier
-    columns: int
-    unit: Unit
-    adjacency: Adjacency
-    delta: float
-    simulation: bool
-
-    @property
-    def sampler(self) -> Sampler:
-        """The kind of noise, without its seed."""
-        return Seeded(0) if self.simulation else Safe()
-
-    @property
-    def level(self) -> float:
-        """The noisy count above which a category is told.
-
-        A unit that is replaced may be alone with categories of each column in either world: a record with one, a person
-        with as many as rows that are kept.
-        """
-        rows = KEPT if self.unit == "person" else 1
-        return telling_count(self.planned.scale(self.adjacency), self.planned.tells, 2 * self.columns * rows)
-
-    def prove(self, observer: Observer, adjacency: Relation) -> Guarantee:
-        """What an observer can learn of a unit."""
-        check_claim(self.adjacency, self.unit, adjacency)
-        return prove_release(
-            self.planned.event(self.sampler, self.adjacency, self.unit, bounds_of(adjacency)),
-            why="A unit adds at most one to the categories of each column (docs/privacy.md#categories).",
-            observer=observer,
-            adjacency=adjacency,
-            unit=self.unit,
-            simulation=self.simulation,
-        )
-
-    @cached_property
-    def card(self) -> Card:
-        """The privacy card."""
-        return Card.build(
-            algorithm=CATEGORIES,
-            parameters={"noise": self.planned.noise, "tells": self.planned.tells, "level": self.level},
-            data={"columns": self.columns, "unit": self.unit, "adjacency": self.adjacency},
-            trust="curator",
-            sampler=self.sampler,
-            delta=self.delta,
-            promises=[
-                self.prove(observer, adjacency)
-                for observer in (Eavesdropper(), Public())
-                for adjacency in claims_of(self.adjacency, self.unit)
-            ],
-        )
+    A unit that is replaced may be alone with categories of each column in either world: a record with one, a person
+    with as many as rows that are kept.
+    """
+    rows = KEPT if unit == "person" else 1
+    level = telling_count(planned.scale(adjacency), planned.tells, 2 * columns * rows)
+    return CountClaims(
+        algorithm=CATEGORIES,
+        why="A unit adds at most one to the categories of each column (docs/privacy.md#categories).",
+        planned=planned,
+        adjacency=adjacency,
+        delta=delta,
+        simulation=simulation,
+        unit=unit,
+        parameters={"tells": planned.tells, "level": level},
+        data={"columns": columns},
+    )
 
 
 def differences(card: Card) -> list[str]:
     """Entries of a card of categories that its own parameters do not give; empty when all follow."""
     told: dict[str, Any] = {**card.parameters, **card.data}
     noise = GaussianNoise(multiplier=told["noise"]["multiplier"])
-    again = CategoryClaims(
-        planned=Earlier(noise=noise, tells=told["tells"], **_count_of(told["columns"])),
-        columns=told["columns"],
-        unit=told["unit"],
-        adjacency=told["adjacency"],
-        delta=card.delta,
-        simulation=card.simulation,
-    )
-    level = [] if told["level"] == again.level else [f"parameters.level: {told['level']}, not {again.level}"]
-    return [*level, *compare(card, again.card)]
+    planned = Earlier(noise=noise, tells=told["tells"], **_count_of(told["columns"]))
+    again = _claim(planned, told["columns"], told["unit"], told["adjacency"], card.delta, simulation=card.simulation)
+    asked, level = told["level"], again.parameters["level"]
+    return [*([] if asked == level else [f"parameters.level: {asked}, not {level}"]), *compare(card, again.card)]
 
 
 def _count_of(columns: int) -> dict[str, Any]:
@@ -180,24 +138,18 @@ def private_categories(
         exact = np.concatenate([counts for _, counts in counted.values()])
         noisy = stages.release(planned, 0, exact) if exact.size else exact
     assert terms.sampler is not None
-    claims = CategoryClaims(
-        planned=planned,
-        columns=len(counted),
-        unit=terms.unit,
-        adjacency=adjacency,
-        delta=terms.delta,
-        simulation=not terms.sampler.private,
-    )
+    claims = _claim(planned, len(counted), terms.unit, adjacency, terms.delta, simulation=not terms.sampler.private)
+    level = float(claims.parameters["level"])
     ends = np.cumsum([len(found) for found, _ in counted.values()])[:-1]
     told = {
-        name: tuple(str(text) for text in found[part > claims.level])
+        name: tuple(str(text) for text in found[part > level])
         for (name, (found, _)), part in zip(counted.items(), np.split(noisy, ends), strict=True)
     }
     return PrivateCategories(
         categories=told,
-        guarantee=claims.prove(Public(), adjacency),
-        level=claims.level,
-        count_noise=planned.scale(adjacency),
+        guarantee=claims.prove(),
+        level=level,
+        count_noise=claims.scale,
         _claims=claims,
     )
 

@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import bare_guarantee
-from consenso.estimators.histograms import Histograms, exact_range, private_range
+from consenso.estimators.histograms import find_ranges
 from consenso.estimators.linear import check_row_bound
 from consenso.estimators.privacy_params import is_number, terms_of
 from consenso.estimators.private import PrivateEstimator
@@ -79,14 +78,9 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  
         ranges = self._public_ranges(X.shape[1])
         terms = terms_of(self, owner, X.shape[0], divides=False)
         tails = (float(self.tail), 1.0 - float(self.tail))
-        if terms.is_private:
-            self.lower_, self.upper_, counter = private_range(X, tails, terms, ranges=ranges, positive=False)
-            self.guarantee_, self.count_noise_ = counter.guarantee(), counter.scale
-            self._claims = Histograms(counter=counter.without_seed(), delta=terms.delta)
-        else:
-            self.lower_, self.upper_ = exact_range(np.asarray(X, dtype=np.float64), tails)
-            self.guarantee_, self.count_noise_ = bare_guarantee(self.adjacency), 0.0
-            self._claims = Histograms(counter=None, delta=terms.delta)
+        found = find_ranges(X, tails, terms, ranges=ranges, positive=False)
+        self.lower_, self.upper_, self.count_noise_ = found.low, found.high, found.count_noise
+        self.guarantee_, self._claims = found.guarantee, found
 
     def transform(self, X: Any) -> Array:
         """Scaled rows, (records, features)."""
