@@ -103,6 +103,7 @@ def test_a_search_is_charged_for_every_fit(tmp_path) -> None:
 def test_names_are_offered_and_loaded_when_asked_for() -> None:
     public = {name for name in dir(consenso) if name.startswith(("Private", "private"))}
     assert public == {
+        "PrivateBounds",
         "PrivateElasticNet",
         "PrivateHuberRegressor",
         "PrivateLADRegressor",

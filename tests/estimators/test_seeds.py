@@ -59,7 +59,8 @@ def fit_of(estimator):
 
 def test_every_estimator_is_found() -> None:
     # A search is made of another estimator; its seeds are tested with it.
-    assert {*NAMES, "PrivateSearchCV"} == {name for name in dir(consenso) if name.startswith("Private")}
+    named = {name for name in dir(consenso) if name.startswith("Private")}
+    assert {*NAMES, "PrivateSearchCV"} == {name for name in named if hasattr(getattr(consenso, name), "fit")}
 
 
 WAYS = [(name, way) for name in NAMES for way in fit_of(make(name))]
