@@ -13,7 +13,7 @@ from consenso.algorithms.noisy_fixed_point import NoisyFixedPoint
 from consenso.audit.attack import list_targets
 from consenso.audit.bounds import evidence
 from consenso.audit.findings import ENOUGH
-from consenso.audit.mixtures import MixtureRatio, draw_mixtures, draw_releases
+from consenso.audit.mixtures import Branch, MixtureRatio, draw_mixtures, draw_releases
 from consenso.audit.neighbours import unkind
 from consenso.audit.table import Attacked, markdown
 from consenso.privacy.noise import GammaNormNoise, GaussianNoise, LaplaceNoise
@@ -21,7 +21,6 @@ from consenso.schedules import PoissonSubset
 from consenso.testing.attacks import findings, list_attacked_plans
 from consenso.testing.brackets import bracket
 from consenso.testing.exact_values.alike import others_are_alike, own_scripts
-from consenso.testing.exact_values.divergences import Branch
 
 
 def test_the_ratio_of_a_mixture_is_that_of_its_densities():

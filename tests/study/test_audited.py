@@ -43,21 +43,28 @@ delta = 1e-5
 {more}
 
 [setting]
-kind = "central"
-algorithm = "DPSGD"
+{setting}
 rounds = 4
 """
+PARTIES = "\n[setting.split]\nkind = 'equal'\nparties = 4\n"
+SETTINGS = {
+    "central": 'kind = "central"\nalgorithm = "DPSGD"',
+    "federated": 'kind = "federated"\ntrust = "secure-sum"\nalgorithm = "DPSGD"',
+    "decentralized": 'kind = "decentralized"\ntopology = { kind = "complete" }',
+}
 
 
-def study_at(folder: Path, more: str) -> Study:
-    (folder / "study.toml").write_text(STUDY.format(more=more))
+def study_at(folder: Path, more: str, kind: str = "central") -> Study:
+    text = STUDY.format(more=more, setting=SETTINGS[kind]) + ("" if kind == "central" else PARTIES)
+    (folder / "study.toml").write_text(text.replace("rounds = 4\n", "") if kind == "decentralized" else text)
     return Study.load(folder / "study.toml")
 
 
-def test_a_run_with_canaries_is_charged_and_its_card_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_a_run_with_canaries_is_charged_and_its_card_says_so(kind: str, tmp_path: Path) -> None:
     budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=5.0, delta=1e-5)
     ledger = Ledger.create(tmp_path / "people.ledger", dataset="breast_cancer", budgets=[budget])
-    study = study_at(tmp_path, 'ledger = "people.ledger"')
+    study = study_at(tmp_path, 'ledger = "people.ledger"', kind)
     found = audit_data(study, tmp_path / "run", count=40)
     assert found.run.canaries == 40
     assert 0.0 <= found.run.lower <= found.claimed

@@ -19,6 +19,7 @@ from consenso.algorithms.consensus import ConsensusADMM
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.record_sums import Forgetful, sum_bounds
 from consenso.algorithms.shape import Example
+from consenso.audit.mixtures import Branch
 from consenso.errors import ConsensoError
 from consenso.losses import Logistic
 from consenso.operators import gradient_bound
@@ -35,7 +36,7 @@ from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.testing import laws
 from consenso.testing.exact_values.cases import cases_of, plan_of
 from consenso.testing.exact_values.compare import NotAffineError, compare
-from consenso.testing.exact_values.divergences import Branch, curve_of
+from consenso.testing.exact_values.divergences import curve_of
 from consenso.testing.exact_values.law import attacked_parties, rows_of, strongest_theorems
 from consenso.testing.exact_values.table import BEGIN, BELOW, END, OBSERVERS
 from consenso.testing.graph_sums import plans_of

@@ -120,19 +120,15 @@ class StackedHubs:
         self.value = repeat_record(algorithm.start(facts), count)
 
     def down(self, facts: PublicFacts) -> Any:
-        """What they send."""
         return self._algorithm.down(facts, self.value)
 
     def combine(self, facts: PublicFacts, total: Any, alive: IntArray) -> None:
-        """All of them at once."""
         self.value = self._algorithm.combine(facts, self.value, total)
 
     def models(self, facts: PublicFacts) -> Array:
-        """All of them at once."""
         return self._algorithm.model(facts, self.value)
 
     def take_over(self, other: StackedHubs, trials: IntArray) -> None:
-        """Copy rows."""
         changes = {}
         for each in dataclasses.fields(self.value):
             own, theirs = getattr(self.value, each.name), getattr(other.value, each.name)
@@ -151,17 +147,14 @@ class ListedHubs:
         self.value = [algorithm.start(facts) for _ in range(count)]
 
     def down(self, facts: PublicFacts) -> Any:
-        """What they send."""
         sent = [self._algorithm.down(facts, hub) for hub in self.value]
         return sent[0] if self._alone else stack_records(sent)
 
     def combine(self, facts: PublicFacts, total: Any, alive: IntArray) -> None:
-        """One after the other."""
         for trial in alive:
             self.value[trial] = self._algorithm.combine(facts, self.value[trial], at(total, int(trial)))
 
     def models(self, facts: PublicFacts) -> Array:
-        """One after the other."""
         return np.stack([self._algorithm.model(facts, hub) for hub in self.value])
 
     def take_over(self, other: ListedHubs, trials: IntArray) -> None:

@@ -10,6 +10,7 @@ the claimed curve itself is refuted.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 from consenso.audit.bounds import GRID, AttackEvidence, Curve
@@ -32,10 +33,15 @@ def rule_out(event: Event, shown: AttackEvidence, delta: float) -> float:
     """The epsilon of the loudest member of a claim's family that the evidence refutes, 0 where it refutes none."""
     if accountants.gdp(event) is not None:
         return gaussian.epsilon(shown.mu, delta)
-    low, high = (1.0, LARGEST) if shown.refutes(curve_of(event)) else (SMALLEST, 1.0)
-    if low < 1.0 and not shown.refutes(curve_of(event.magnify(low))):
+    return find_loudest(event, shown.refutes, delta)
+
+
+def find_loudest(event: Event, refutes: Callable[[Curve], bool], delta: float) -> float:
+    """The epsilon of the loudest member of a family that is refuted, 0 where none is."""
+    low, high = (1.0, LARGEST) if refutes(curve_of(event)) else (SMALLEST, 1.0)
+    if low < 1.0 and not refutes(curve_of(event.magnify(low))):
         return 0.0
     for _ in range(STEPS):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if shown.refutes(curve_of(event.magnify(middle))) else (low, middle)
+        low, high = (middle, high) if refutes(curve_of(event.magnify(middle))) else (low, middle)
     return accountants.epsilon(event.magnify(low), delta)

@@ -29,7 +29,7 @@ from scipy.special import nctdtrinc, ndtri
 
 from consenso.arrays import Array
 from consenso.audit.bounds import GRID, Curve
-from consenso.audit.families import LARGEST, SMALLEST, STEPS, curve_of
+from consenso.audit.families import find_loudest
 from consenso.errors import InputError
 from consenso.privacy import accountants
 from consenso.privacy.accountants import gaussian
@@ -166,14 +166,7 @@ def bound_within(
     if event is None or accountants.gdp(event) is not None:
         return gaussian.epsilon(bound_mu(canaries, guesses, right, confidence=confidence), delta)
 
-    def beaten(factor: float) -> bool:
-        claim = curve_of(event if factor == 1.0 else event.magnify(factor))
+    def refutes(claim: Curve) -> bool:
         return is_refuted(invert_curve(claim), canaries, guesses, right, 1.0 - confidence)
 
-    low, high = (1.0, LARGEST) if beaten(1.0) else (SMALLEST, 1.0)
-    if low < 1.0 and not beaten(low):
-        return 0.0
-    for _ in range(STEPS):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if beaten(middle) else (low, middle)
-    return accountants.epsilon(event.magnify(low), delta)
+    return find_loudest(event, refutes, delta)

@@ -8,7 +8,7 @@ proves from some number of runs tells an attack that is weak from one that has t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,25 +17,45 @@ from consenso.privacy.noise import Noise
 
 # Noise in every direction, relative to the largest: a direction without any would make densities infinite.
 RIDGE = 1e-12
+# Singular values of M below this share of the largest are zero: solvers leave differences of this size.
+SINGULAR = 1e-9
+# A difference of means that is this small beside the means, or noise beside the largest, is put down to solvers.
+SAME = 1e-8
+# A difference of means of which this share cannot be made by noise is seen with certainty.
+UNREACHED = 1e-5
 
 
-class MixtureBranch(Protocol):
+@dataclass(frozen=True, eq=False)
+class Branch:
     """A view given all coins: their probability, its means in both worlds, and M, (numbers seen, numbers of noise)."""
 
+    chance: float
+    zero: Array
+    one: Array
+    m: Array
+
     @property
-    def chance(self) -> float: ...
-    @property
-    def zero(self) -> Array: ...
-    @property
-    def one(self) -> Array: ...
-    @property
-    def m(self) -> Array: ...
+    def mu(self) -> float:
+        """The length of the shortest noise that turns one world into the other; infinite if there is none."""
+        gap = self.one - self.zero
+        gap = np.where(np.abs(gap) <= SAME * (1 + np.abs(self.zero)), 0.0, gap)
+        if not gap.any():
+            return 0.0
+        lengths = np.linalg.norm(self.m, axis=1)
+        noisy = lengths > SAME * lengths.max(initial=0.0)
+        if gap[~noisy].any():
+            return float("inf")
+        # Rows of one length, so that a number with little noise counts as much as one with a lot.
+        m, gap = self.m[noisy] / lengths[noisy, None], gap[noisy] / lengths[noisy]
+        shortest = np.linalg.lstsq(m, gap, rcond=SINGULAR)[0]
+        missed = float(np.linalg.norm(m @ shortest - gap))
+        return float("inf") if missed > UNREACHED * np.linalg.norm(gap) else float(np.linalg.norm(shortest))
 
 
 class MixtureRatio:
     """log p_one - log p_zero of what is seen, (trials,) for views (trials, numbers seen)."""
 
-    def __init__(self, branches: Sequence[MixtureBranch]) -> None:
+    def __init__(self, branches: Sequence[Branch]) -> None:
         self._weights = np.log([branch.chance for branch in branches])
         self._means = [(branch.zero, branch.one) for branch in branches]
         widest = max(float(np.square(branch.m).sum(axis=1).max(initial=0.0)) for branch in branches)
@@ -60,7 +80,7 @@ class MixtureRatio:
 Draw = tuple[Array, Array]  # scores of runs of world zero and of world one
 
 
-def draw_mixtures(groups: Sequence[Sequence[MixtureBranch]], runs: int, seed: int = 0) -> Draw:
+def draw_mixtures(groups: Sequence[Sequence[Branch]], runs: int, seed: int = 0) -> Draw:
     """Likelihood ratios of views: one group of branches for each thing that is known of the coins."""
     rng = np.random.default_rng(seed)
     ratios = [MixtureRatio(group) for group in groups]

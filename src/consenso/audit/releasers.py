@@ -75,7 +75,6 @@ class RecordingReleaser(_Noting):
         self._inner = inner
 
     def __call__(self, name: str, value: Array, *, bound: float = 1.0, share: float = 1.0) -> Released:
-        """Release through the library's releaser."""
         if name not in self._declared:
             return self._inner(name, value, bound=bound, share=share)  # which refuses
         release, repetition = self._enter(name)
@@ -86,7 +85,6 @@ class RecordingReleaser(_Noting):
         return answer
 
     def perturb(self, name: str, solve: Callable[[Array], Array]) -> Array:
-        """Objective perturbation through the library's releaser."""
         minimiser = self._inner.perturb(name, solve)
         release, repetition = self._enter(name)
         self.calls.append(
@@ -95,7 +93,6 @@ class RecordingReleaser(_Noting):
         return minimiser
 
     def coins(self, name: str, counts: IntArray) -> NDArray[np.bool_]:
-        """Hidden coins from the library's releaser."""
         drawn = self._inner.coins(name, counts)
         self.coins_drawn.setdefault(name, []).append(drawn)
         return drawn
@@ -146,7 +143,6 @@ class Echo(_Noting):
         return answer.copy()
 
     def coins(self, name: str, counts: IntArray) -> NDArray[np.bool_]:
-        """The coins that the attacker supposes."""
         self._tosses += 1
         return self._coins(name, self._tosses - 1, counts)
 

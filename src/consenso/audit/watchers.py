@@ -10,7 +10,9 @@
 | minimisers of perturbed objectives | exact for linear losses |
 | the token of a walk, at times | exact for linear losses |
 
-A score that is not exact makes an attack weaker, never a lower bound wrong.
+A score that is not exact makes an attack weaker, never a lower bound wrong. Given the same past view, both worlds'
+exact values are known numbers, and the noise of a release is independent of the past: so the log likelihood ratio of an
+adaptive sequence is the sum over releases of the difference of two log densities.
 """
 
 from __future__ import annotations
@@ -23,7 +25,6 @@ from numpy.typing import NDArray
 
 from consenso.arrays import Array, IntArray
 from consenso.audit.followers import Filter, Step, differs
-from consenso.audit.likelihood import log_gaussian, log_mixture
 from consenso.audit.releasers import ReleaseCall
 from consenso.audit.trials import Scene, Trials
 from consenso.privacy.composition import sight
@@ -186,7 +187,7 @@ class LikelihoodRatio:
         noise = self._run.seeded.noise_for(call.release.name)
         if call.answer is None and self._run.seeded.mode.noise_at_hub:
             return noise.log_density(gap, np.sqrt(variance))
-        return log_gaussian(gap, variance * noise.variance(gap.shape[1]))
+        return _log_gaussian(gap, variance * noise.variance(gap.shape[1]))
 
     def _find_told(self, scene: Scene, step: Step, place: IntArray) -> NDArray[np.bool_]:
         """In which trials something that was sent bare tells whether the party took part."""
@@ -210,18 +211,32 @@ class FilteredRatio:
         self.score = np.zeros(run.count)
 
     def see(self, scene: Scene) -> None:
-        """One round."""
         implied = [world.step(scene) for world in self._worlds]
         for index, call in enumerate(scene.calls):
             if not len(scene.rows):
                 break
             wide = self._run.seeded.noise_for(call.release.name).variance(call.release.size)
             there = np.unique(scene.copies.trial_of_row)
-            zero, one = (log_gaussian(world[index][0][there], world[index][1][there] * wide) for world in implied)
+            zero, one = (_log_gaussian(world[index][0][there], world[index][1][there] * wide) for world in implied)
             self.score[there] += one - zero
 
     def finish(self, models: Array) -> Array:
         return self.score
+
+
+def _log_gaussian(gap: Array, variance: Array) -> Array:
+    """Log density of N(0, variance I) at gap (trials, size); a variance for each trial, which may be 0."""
+    safe = np.maximum(variance, np.finfo(float).tiny)
+    density: Array = -np.einsum("ij,ij->i", gap, gap) / (2 * safe) - gap.shape[1] / 2 * np.log(safe)
+    return density
+
+
+def log_mixture(rate: float, inside: Array, outside: Array) -> Array:
+    """Log density of what happened with probability `rate` as `inside` says, and otherwise as `outside` says."""
+    if rate >= 1.0:
+        return inside
+    mixed: Array = np.logaddexp(np.log(rate) + inside, np.log1p(-rate) + outside)
+    return mixed
 
 
 def _posterior(rate: float, inside: Array, mixed: Array) -> Array:

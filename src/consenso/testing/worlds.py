@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array
+from consenso.audit.neighbours import extremes
 from consenso.problem import Adjacency, Problem, Unit
 from consenso.shards import Shards
 
@@ -52,7 +53,8 @@ def pairs(problem: Problem, unit: Unit, adjacency: Adjacency, rng: np.random.Gen
                 continue  # a party without records is a party that is gone: the unit "party" has it
             else:
                 other[party] = (one[party][0][:-1], one[party][1][:-1])
-            yield Pair(_shards(problem, one), _shards(problem, other), party, f"{what}, gone")
+            here, gone = (Shards.from_parties(problem, each) for each in (one, other))
+            yield Pair(here, gone, party, f"{what}, gone")
         return
     changes = {
         "a row at the bound": (("opposite rows", (-axis, 0)), ("same row, other target", (axis, -1))),
@@ -63,14 +65,10 @@ def pairs(problem: Problem, unit: Unit, adjacency: Adjacency, rng: np.random.Gen
         ),
     }
     for start, others in changes.items():
-        shards = _shards(problem, starts[start])
+        shards = Shards.from_parties(problem, starts[start])
         for what, change in others:
             other = _with(problem, base, party, which, count, change, rng)
-            yield Pair(shards, _shards(problem, other), party, what)
-
-
-def _shards(problem: Problem, parties: list[tuple[Array, Any]]) -> Shards:
-    return Shards.from_parties(problem, parties)
+            yield Pair(shards, Shards.from_parties(problem, other), party, what)
 
 
 def _with(
@@ -85,8 +83,7 @@ def _with(
     rows, targets = base[party][0].copy(), base[party][1].copy()
     row, choice = change
     rows[which] = _rows(problem, count, rng) if row is None else row
-    extremes = _extremes(problem)
-    targets[which] = _targets(problem, count, rng) if choice is None else extremes[choice]
+    targets[which] = _targets(problem, count, rng) if choice is None else extremes(problem)[choice]
     changed = list(base)
     changed[party] = (rows, targets)
     return changed
@@ -106,11 +103,3 @@ def _targets(problem: Problem, count: int, rng: np.random.Generator) -> Any:
         return rng.choice([-1.0, 1.0], size=count)
     assert problem.target_bound is not None
     return rng.uniform(-problem.target_bound, problem.target_bound, size=count)
-
-
-def _extremes(problem: Problem) -> tuple[Any, Any]:
-    if problem.loss.targets == "class":
-        return (0, problem.outputs - 1)
-    bound = 1.0 if problem.loss.targets == "sign" else problem.target_bound
-    assert bound is not None
-    return (bound, -bound)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array
+from consenso.audit.mixtures import Branch
 from consenso.audit.neighbours import Neighbours, extremes, neighbours, unkind
 from consenso.conventions import LARGEST_DELTA, UNITS
 from consenso.errors import ConsensoError
@@ -20,7 +21,7 @@ from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.observers import Coalition, Observer, Peer, members
 from consenso.problem import Adjacency, Problem, Unit
 from consenso.shards import Shards
-from consenso.testing.exact_values.divergences import Branch, DivergenceCurve, curve_of
+from consenso.testing.exact_values.divergences import DivergenceCurve, curve_of
 from consenso.testing.exact_values.observed import (
     Active,
     Observed,

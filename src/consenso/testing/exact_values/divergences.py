@@ -10,45 +10,13 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from consenso.arrays import Array
+from consenso.audit.mixtures import SINGULAR, Branch
 
-# Singular values of M below this share of the largest are zero: solvers leave differences of this size.
-SINGULAR = 1e-9
-# A difference of means that is this small beside the means, or noise beside the largest, is put down to solvers.
-SAME = 1e-8
-# A difference of means of which this share cannot be made by noise is seen with certainty.
-UNREACHED = 1e-5
 # How many standard deviations beyond the outermost mean a mixture is integrated, on how many points, and how many of
 # these lie within one standard deviation of its narrowest part. Where there are not enough, noise is added to all.
 TAIL, POINTS, DENSITY = 9.0, 6001, 8
 # Larger epsilons count as infinite.
 MOST = 1e12
-
-
-@dataclass(frozen=True, eq=False)
-class Branch:
-    """A view given all coins: their probability, its means in both worlds, and M, (numbers seen, numbers of noise)."""
-
-    chance: float
-    zero: Array
-    one: Array
-    m: Array
-
-    @property
-    def mu(self) -> float:
-        """The length of the shortest noise that turns one world into the other; infinite if there is none."""
-        gap = self.one - self.zero
-        gap = np.where(np.abs(gap) <= SAME * (1 + np.abs(self.zero)), 0.0, gap)
-        if not gap.any():
-            return 0.0
-        lengths = np.linalg.norm(self.m, axis=1)
-        noisy = lengths > SAME * lengths.max(initial=0.0)
-        if gap[~noisy].any():
-            return float("inf")
-        # Rows of one length, so that a number with little noise counts as much as one with a lot.
-        m, gap = self.m[noisy] / lengths[noisy, None], gap[noisy] / lengths[noisy]
-        shortest = np.linalg.lstsq(m, gap, rcond=SINGULAR)[0]
-        missed = float(np.linalg.norm(m @ shortest - gap))
-        return float("inf") if missed > UNREACHED * np.linalg.norm(gap) else float(np.linalg.norm(shortest))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.engine.ledger_charge import LedgerCharge
 from consenso.engine.run import run
 from consenso.planning.plan import plan
-from consenso.privacy.events import Event, Gaussian, repeat
+from consenso.privacy.events import Event, Gaussian, Pure, repeat
 from consenso.privacy.ledger import Budget, Ledger, Scope
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
@@ -47,6 +47,13 @@ def copy_files(path: Path, target: Path) -> None:
 def overspend(folder: Path) -> None:
     """Reserve more than is left."""
     ledger_in(folder).reserve("r", {PUBLIC: repeat(COST, 10_000)}, what="too much")
+
+
+def choose_by_results(folder: Path) -> None:
+    """Look at a run, then ask for another kind: with a Gaussian alternative the two make twice the delta."""
+    ledger = ledger_in(folder)
+    ledger.reserve("r", {PUBLIC: Gaussian(std=10.0, sensitivity=1.0)}, what="looked at")
+    ledger.reserve("s", {PUBLIC: Pure(0.67)}, what="chosen by what was seen")
 
 
 def spend_more_than_reserved(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,6 +14,8 @@ from consenso.algorithms.dp_sgd import Up as GradientUp
 from consenso.algorithms.dual_consensus import DualConsensusADMM, PartyState
 from consenso.algorithms.shape import Example
 from consenso.operators import shorten_slopes
+from consenso.privacy.composition import Entered
+from consenso.privacy.events import Event, Sampled, compose, repeat
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds
 from consenso.regularizers import NoPenalty
@@ -123,6 +126,40 @@ def sampled_records(algorithm: Any) -> Example:
     """A federation in which records are sampled."""
     made = plan_attacked(algorithm, noise=1.0, rounds=8, trust="curator", records=3)
     return replace(made, problem=replace(made.problem, unit="record"))
+
+
+@dataclass(frozen=True)
+class TwiceUp:
+    """Two noisy gradients of one sample."""
+
+    gradient: Any
+    again: Any
+
+
+class AsksTwice(DPSGD):
+    """Two releases a round, of the same sample."""
+
+    def releases(self, facts: Any) -> Any:
+        (release,) = super().releases(facts)
+        return (replace(release, times=2),)
+
+    def local(self, facts: Any, down: Any, state: Any, f: Any, release: Any) -> Any:
+        exact: Any = lambda name, value: value  # noqa: E731
+        state, up = super().local(facts, down, state, f, exact)
+        return state, TwiceUp(gradient=release("gradient", up.gradient), again=release("gradient", up.gradient))
+
+    def combine(self, facts: Any, hub: Any, total: Any) -> Any:
+        return super().combine(facts, hub, GradientUp(gradient=(total.gradient + total.again) / 2))
+
+
+def toss_for_each(entered: Sequence[Entered], query: Any, rate: float) -> Event:
+    """What releases of one sample would cost if each had a coin of its own."""
+    return compose(
+        *(
+            repeat(Sampled(each.event.std, each.event.sensitivity / 2, rate, query.adjacency), each.times)
+            for each in entered
+        )
+    )
 
 
 @dataclass(frozen=True)

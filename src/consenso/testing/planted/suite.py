@@ -18,6 +18,8 @@ from consenso.algorithms.shape import Example
 from consenso.errors import BudgetError, InputError, PrivacyError, TamperError, UndeclaredReleaseError
 from consenso.schedules import Everyone, PoissonSubset
 from consenso.testing import laws
+from consenso.testing.attacks import list_attacked_plans
+from consenso.testing.exact_values.compare import compare
 from consenso.testing.planted import algorithms as wrong
 from consenso.testing.planted import misuses, noises
 
@@ -128,6 +130,15 @@ def _believe_any_metric(folder: Path) -> None:
         laws.lies_gain_nothing(example)
 
 
+def _toss_for_each(folder: Path) -> None:
+    example = noises.plan_attacked(
+        noises.AsksTwice(), parties=2, noise=1.0, rounds=2, schedule=PoissonSubset(0.3), trust="curator"
+    )
+    with mock.patch("consenso.privacy.composition._hide_sample", noises.toss_for_each):
+        said = [each.sentence() for each in compare(next(list_attacked_plans(example)), 0) if each.below]
+    assert not said, said[0]
+
+
 def _divide_by_the_sample() -> Example:
     return replace(
         DualConsensusADMM.example(),
@@ -203,6 +214,14 @@ FAULTS: tuple[Fault, ...] = (
         "scale of",
         lambda: wrong.small(ConsensusADMM, noise=noises.ScaleOfTheMoment(multiplier=1.0)),
     ),
+    Fault(
+        name="one coin for two releases, accounted as two",
+        catcher="law 10, exact values",
+        kind="law",
+        error=AssertionError,
+        message="is reported as",
+        plant=_toss_for_each,
+    ),
     _plant_undeclared("a release more than declared", wrong.ReleasesOnceMore, "one more"),
     _plant_undeclared("a release that is not made", wrong.ReleasesWhenItLikes, "made 0 time"),
     Fault(
@@ -247,6 +266,7 @@ FAULTS: tuple[Fault, ...] = (
     _misuse("a value that is not finite", misuses.release_what_is_not_finite, "the releaser", PrivacyError, "finite"),
     _misuse("a seed that is shared", misuses.charge_seeded_noise, _LEDGER, PrivacyError, "protects nobody"),
     _misuse("a run over the budget", misuses.overspend, _LEDGER, BudgetError, "is left"),
+    _misuse("runs that results choose between", misuses.choose_by_results, _LEDGER, BudgetError, "which would make"),
     _misuse("more spent than reserved", misuses.spend_more_than_reserved, _LEDGER, BudgetError, "spent more"),
     _misuse("adjacencies that are mixed", misuses.mix_adjacencies, _LEDGER, BudgetError, "cannot be charged"),
     _misuse("a resumed copy", misuses.resume_a_copy, _LEDGER, PrivacyError, "another copy"),
