@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.algorithms.shrinking import BENDS, LEFT, NoisyModel, Steps, plan_steps, skip_early
+from consenso.algorithms.shrinking import BENDS, LEFT, MOMENTA, NoisyModel, Steps, plan_steps, skip_early
 
 
 def simulate(run: Steps, steps: int, late: int, noise: np.ndarray) -> np.ndarray:
@@ -27,6 +27,7 @@ def test_noise_and_way_are_those_of_the_steps(momentum: float) -> None:
     # The noise of one step with the whole budget is 1: each of them has the root of their number times that.
     noise = np.sqrt(steps) * np.random.default_rng(0).normal(size=(steps, 40_000, 3))
     assert average.noise() == pytest.approx(simulate(run, steps, late, noise).var(axis=0), rel=0.03)
+    assert run.wander() == pytest.approx(simulate(run, steps, 1, noise).var(axis=0), rel=0.03)
     # Of many steps that come all the way, half are averaged: twice the noise of the whole budget.
     long = Steps(rates=np.array([0.5]), momentum=momentum, most=400).average(400, late=200)
     assert long.noise() * 0.5**2 == pytest.approx(2.0, rel=0.03)
@@ -63,6 +64,10 @@ def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:
     # Momentum is for directions that bend little: with it steps end sooner.
     assert momentum > 0
     assert left(steps, 0.0) > LEFT
+    # The larger momentum is for directions that bend by little, where points may wander; not where noise is loud.
+    slow = np.array([1.0, 0.1])
+    assert plan_steps(slow, filled, 1.0, 0.001, 1, 400)[1] == max(MOMENTA)
+    assert plan_steps(slow, filled, 1.0, 0.2, 1, 400)[1] == min(MOMENTA)
     # Never fewer or more than is asked for; where rows fill nothing, nothing is known of what is left.
     assert plan_steps(rates, filled, 1.0, 10.0, 4, 80)[0] == 4
     assert plan_steps(rates, filled, 1.0, 1e-12, 4, 20)[0] == plan_steps(rates, np.zeros(2), 1.0, noise, 4, 20)[0] == 20

@@ -29,6 +29,9 @@ NOTHING = 0.7
 # directions that bend by 1/4 to twice of what a step is made for lose half of their distance in each, with 1/2 those
 # from 1/12 on lose 0.3 of it. The first third of the steps is not averaged.
 MOMENTA, EARLY = (0.25, 0.5), 3
+# The larger one lets points wander further, which residuals that are clipped do not bear: by no more than this part of
+# the variance of the targets.
+WANDERS = 0.1
 # Steps end when what is left to learn costs this part of what noise costs, if clipped rows and residuals bend by this
 # part of what the spectrum says. Chosen on five tables, looked at on three others (docs/solvers.md).
 LEFT, BENDS = 0.03, 0.3
@@ -66,6 +69,11 @@ class Steps:
             points[step] -= self.momentum * points[step - 2]
         heard: Array = np.cumsum(points, axis=0, out=points)
         return heard
+
+    def wander(self) -> Array:
+        """Variance of the last point in each direction, for moves whose noise would be 1 with the whole budget."""
+        variance: Array = self.most * np.sum(np.diff(self.heard, axis=0)[: self.most] ** 2, axis=0)
+        return variance
 
     def average(self, steps: int, *, taken: int | None = None, late: int) -> LateAverage:
         """The average of the last points of so many steps, or of those that were taken of them."""
@@ -122,7 +130,10 @@ def plan_steps(rates: Array, filled: Array, variance: float, noise: float, fewes
 
         return fewest + bisect.bisect_left(range(fewest, most), True, key=are_enough)
 
-    return min(((count(momentum), momentum) for momentum in MOMENTA), key=lambda found: found[0])
+    (usual, larger), steps = MOMENTA, count(MOMENTA[0])
+    fewer = count(larger)
+    wander = noise**2 * float(filled @ Steps(rates=rates, momentum=larger, most=fewer).wander())
+    return (fewer, larger) if fewer < steps and wander <= WANDERS * variance else (steps, usual)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
