@@ -81,9 +81,8 @@ def default_folder(study: Study, file: Path) -> Path:
 def summary(study: Study, found: Trained) -> dict[str, Any]:
     """What a run left, as JSON values."""
     from consenso.study.plan_summary import epsilon_for
-    from consenso.study.planning import observer_of
 
-    observer = observer_of(study.privacy, study.setting, study.parties).key
+    observer = study.observer.key
     epsilon = epsilon_for(found.card, observer)
     return {
         "folder": str(found.folder),

@@ -18,7 +18,6 @@ from consenso.solvers.exact import fit_exact
 from consenso.study import Study
 from consenso.study.metrics import compute_metrics
 from consenso.study.plan_summary import epsilon_for
-from consenso.study.planning import observer_of
 from consenso.study.training import model_with
 from consenso.study.training import train as train_study
 
@@ -88,7 +87,7 @@ def _train(name: str, study: Study, out: Path, bar: Progress) -> DemoRun:
     assert found.metrics is not None
     coefficients = fit_exact(study.problem(), study.shards()).reshape(-1, study.problem().outputs)
     exact = model_with(study, coefficients, None)
-    observer = observer_of(study.privacy, study.setting, study.parties).key
+    observer = study.observer.key
     measure, simplest = ("accuracy", "majority") if "accuracy" in found.metrics else ("rmse", "rmse of the mean")
     return DemoRun(
         name=name,

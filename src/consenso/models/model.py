@@ -73,7 +73,7 @@ class Model:
             )
         if not 0 < self.row_bound < math.inf:
             raise InputError(f"Model(row_bound={self.row_bound}): a bound on the norm of rows is positive and finite.")
-        if self.schema is not None and _features_of(self.schema) != self.features:
+        if self.schema is not None and self.schema.without_intercept().feature_names != self.features:
             raise InputError("Model(features=...): the features are not those of the schema; use its names.")
         wide = len(self.features) + (intercept is not None)
         for told in (self.estimates, self.standard_errors):
@@ -209,7 +209,3 @@ def _numbers(table: Table, width: int) -> Array:
             raise InputError(f"{table.place(row, name)}: a feature is a number, and this cell is none; correct it.")
         X[:, place] = values
     return X
-
-
-def _features_of(schema: Schema) -> tuple[str, ...]:
-    return dataclasses.replace(schema, intercept=False).feature_names

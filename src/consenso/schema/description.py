@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,6 +112,10 @@ class Schema:
                 "public ones and remove the line."
             )
         return self
+
+    def without_intercept(self) -> Schema:
+        """The same schema without a constant feature, for whoever adds one."""
+        return dataclasses.replace(self, intercept=False)
 
     @property
     def feature_columns(self) -> tuple[Feature, ...]:

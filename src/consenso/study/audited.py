@@ -58,10 +58,9 @@ def audit_data(
     if study.privacy.exact:
         raise InputError("audit --data: a study without privacy claims nothing; give it an epsilon.")
     chosen_count = max(FEWEST, int(SHARE * problem.records)) if count is None else count
-    constant = study.model.constant(study.data.bound) if study.model.intercept else 0.0
     # A study with a seed is a simulation, of which all can be drawn again; otherwise nobody can know the coins.
     rng = np.random.default_rng(study.privacy.seed)
-    chosen = canaries(problem, chosen_count, seed=study.privacy.seed, constant=constant)
+    chosen = canaries(problem, chosen_count, seed=study.privacy.seed, constant=study.constant or 0.0)
     coins = rng.integers(2, size=len(chosen)).astype(bool)
     said = f"{len(chosen)} of {problem.records} records gave way to canaries of an audit"
     trained = train(

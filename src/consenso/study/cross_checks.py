@@ -11,7 +11,6 @@ from consenso.study.graph import check_graph
 from consenso.study.keys import Faults, Keys
 from consenso.study.model import TASKS
 from consenso.study.parties import check_parties
-from consenso.study.planning import observer_of
 
 if TYPE_CHECKING:
     from consenso.study.study import Study
@@ -46,7 +45,7 @@ def check_together(study: Study, inner: Mapping[str, Keys], faults: Faults) -> N
 
 def _check_observer(study: Study, keys: Keys) -> None:
     try:
-        observer = observer_of(study.privacy, study.setting, study.parties)
+        observer = study.observer
     except (ConsensoError, OverflowError):
         keys.wrong(
             "observer",

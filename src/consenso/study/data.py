@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -96,7 +95,7 @@ class DataSection:
     def plain_features(self) -> tuple[str, ...]:
         """Names of the features without a constant column; numbers where a catalogued set is not on this machine."""
         if self.schema is not None:
-            return dataclasses.replace(self.schema, intercept=False).feature_names
+            return self.schema.without_intercept().feature_names
         from consenso.study.sources import load_catalogued
 
         numbered = tuple(f"feature {place}" for place in range(self.features))
@@ -113,7 +112,7 @@ class DataSection:
             return self.row_bound
         if self.schema is None:
             return CATALOGUE_BOUND
-        return dataclasses.replace(self.schema, intercept=False).bound
+        return self.schema.without_intercept().bound
 
     @property
     def bound_of_targets(self) -> float | None:

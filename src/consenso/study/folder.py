@@ -114,5 +114,5 @@ def _plain(value: Any) -> Any:
 
 
 def finite(value: float) -> float | str:
-    """A number as JSON has it."""
+    """A number as JSON has it: one that is not finite is a text, as on cards."""
     return float(value) if math.isfinite(value) else str(float(value))

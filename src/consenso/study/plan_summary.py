@@ -18,7 +18,7 @@ from consenso.privacy.card import Card
 from consenso.privacy.card.depths import observer_name
 from consenso.problem import Problem
 from consenso.study.cost import CostEstimate, estimate_cost
-from consenso.study.planning import observer_of
+from consenso.study.folder import finite
 
 if TYPE_CHECKING:
     from consenso.study.study import Study
@@ -78,9 +78,9 @@ class Outlook:
                 "who": observer_name(entry.observer),
                 "unit": entry.unit,
                 "adjacency": entry.adjacency,
-                "epsilon": _finite(entry.epsilon),
-                "rho": _finite(entry.rho),
-                "mu": _finite(entry.mu),
+                "epsilon": finite(entry.epsilon),
+                "rho": entry.rho and finite(entry.rho),
+                "mu": entry.mu and finite(entry.mu),
                 "theorem": entry.theorem["kind"].rpartition(".")[2]
                 if isinstance(entry.theorem, dict)
                 else str(entry.theorem),
@@ -95,8 +95,8 @@ class Outlook:
         }
         return {
             **plain,
-            "epsilon": _finite(self.epsilon),
-            "noise": {name: _finite(scale) for name, scale in self.noise.items()},
+            "epsilon": finite(self.epsilon),
+            "noise": {name: finite(scale) for name, scale in self.noise.items()},
             "parameters": self.card.parameters,
             "data": self.card.data,
             "guarantees": guarantees,
@@ -129,7 +129,7 @@ def outlook(study: Study, *, on_cluster: bool = False) -> Outlook:
         trust=made.trust,
         sampler=made.sampler.name,
         simulation=not made.sampler.private,
-        observer=observer_of(study.privacy, study.setting, study.parties).key,
+        observer=study.observer.key,
         delta=study.privacy.delta,
         noise=dict(made.spec.facts.noise),
         card=made.card(study.privacy.delta),
@@ -197,8 +197,3 @@ def _value_at_zero(problem: Problem) -> float:
         return float(loss.value(np.zeros((1, loss.outputs)), np.zeros(1, dtype=np.int64))[0])
     ends = np.array([1.0, -1.0]) if loss.targets == "sign" else np.array([1.0, -1.0]) * float(problem.target_bound or 0)
     return float(np.max(loss.value(np.zeros(2), ends)))
-
-
-def _finite(value: float | None) -> float | str | None:
-    """A number as JSON has it; infinite is a text, as on cards."""
-    return value if value is None or math.isfinite(value) else "inf"

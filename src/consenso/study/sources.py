@@ -5,7 +5,6 @@ What is made of a record depends on the record and on public facts alone.
 
 from __future__ import annotations
 
-import dataclasses
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,8 +69,7 @@ def evaluation_records(data: DataSection, folder: Path) -> Records | None:
 def file_records(data: DataSection, path: Path) -> Records:
     """The records of a file, mapped by the schema."""
     assert data.schema is not None
-    schema = dataclasses.replace(data.schema.require_public(), intercept=False)
-    X, y, users = schema.read(path)
+    X, y, users = data.schema.require_public().without_intercept().read(path)
     if y is None or not len(y):
         raise InputError(f"{path}: no record is left to learn from; check the file and the rules for missing values.")
     return Records(X, code_targets(data, y), users)

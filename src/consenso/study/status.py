@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from consenso.planning.plan import Plan
 from consenso.study.folder import STATUS, RunFolder, finite
-from consenso.study.planning import observer_of
 
 if TYPE_CHECKING:
     from consenso.study.study import Study
@@ -56,9 +55,5 @@ class StatusFile:
         """What the whole run is charged for the observer that it is meant to withstand: at once, whatever happens."""
         if self.study.privacy.exact:
             return {}
-        observer = observer_of(self.study.privacy, self.study.setting, self.study.parties)
-        return {
-            observer.key: finite(
-                self.plan.guarantee(observer, self.study.privacy.delta).epsilon(self.study.privacy.delta)
-            )
-        }
+        observer, delta = self.study.observer, self.study.privacy.delta
+        return {observer.key: finite(self.plan.guarantee(observer, delta).epsilon(delta))}

@@ -63,7 +63,7 @@ class SchemaBatches:
 
     def _features(self, frame: Any, place: int) -> Features:
         assert self.data.schema is not None
-        schema = dataclasses.replace(self.data.schema.require_public(), intercept=False)
+        schema = self.data.schema.require_public().without_intercept()
         return schema.features(self.frames.table(frame, place))
 
 

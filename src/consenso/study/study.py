@@ -20,6 +20,7 @@ from consenso.arrays import IntArray
 from consenso.errors import InputError
 from consenso.planning.plan import Plan
 from consenso.privacy.card.plain import plain
+from consenso.privacy.observers import Observer
 from consenso.problem import Problem
 from consenso.shards import Shards
 from consenso.shards.cluster import hold_rows
@@ -32,7 +33,7 @@ from consenso.study.keys import Faults, Keys
 from consenso.study.model import ModelSection, read_model
 from consenso.study.output import OutputSection, read_output
 from consenso.study.parties import deal, deal_people, names_of, sizes_of, skew_labels
-from consenso.study.planning import Planned, plan_of, problem_of
+from consenso.study.planning import Planned, observer_of, plan_of, problem_of
 from consenso.study.privacy import WAYS, PrivacySection, read_privacy
 from consenso.study.setting import SettingSection, read_setting
 from consenso.study.sources import Records, evaluation_records, file_records, model_rows, training_records
@@ -181,6 +182,16 @@ class Study:
         """Whether the noise is seeded, so that it protects nobody."""
         return self.privacy.seed is not None
 
+    @property
+    def observer(self) -> Observer:
+        """Whom the target is for."""
+        return observer_of(self.privacy, self.setting, self.parties)
+
+    @property
+    def constant(self) -> float | None:
+        """The value of the constant feature; None without an intercept."""
+        return self.model.constant(self.data.bound) if self.model.intercept else None
+
     def problem(self) -> Problem:
         """What is minimized, with its public facts."""
         return self._problem
@@ -192,8 +203,7 @@ class Study:
     @cached_property
     def planned(self) -> Planned:
         """The plan with how its algorithm was chosen."""
-        constant = self.model.constant(self.data.bound) if self.model.intercept else None
-        return plan_of(self._problem, self.privacy, self.setting, self.parties, constant)
+        return plan_of(self._problem, self.privacy, self.setting, self.parties, self.constant)
 
     @cached_property
     def _problem(self) -> Problem:
@@ -293,13 +303,12 @@ class Study:
         return Shards.from_parties(self._problem, [(self._rows(records.X), records.y)], parties=[place])
 
     def _store(self, path: Path, party: int, client: Any = None, watch: Callable[[int], None] | None = None) -> Shards:
-        bound, table = self.data.bound, open_table(self.data, path)
-        intake: dict[str, Any] = {"bound": bound, "party": party, "watch": watch}
+        table = open_table(self.data, path)
+        intake: dict[str, Any] = {"bound": self.data.bound, "party": party, "watch": watch, "constant": self.constant}
         if self.privacy.unit == "person":
             table, people = weigh_table(table)
             self._check_people(people.count, party)
             intake["units"] = people.count
-        intake["constant"] = self.model.constant(bound) if self.model.intercept else None
         if client is None:
             return StoredShards.open(self._problem, table, **intake)
         return hold_rows(client, self._problem, table, **intake)

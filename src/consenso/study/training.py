@@ -25,7 +25,6 @@ from consenso.shards import Shards
 from consenso.shards.cluster import ASSUMPTION
 from consenso.study.folder import CARD, METRICS, TRACE, RunFolder
 from consenso.study.metrics import compute_metrics
-from consenso.study.planning import observer_of
 from consenso.study.rounds import describe_rounds, show_rounds
 from consenso.study.status import StatusFile
 from consenso.study.study import Study
@@ -143,8 +142,7 @@ def is_covered(study: Study, plan: Plan) -> bool:
     delta = study.privacy.delta
     if study.privacy.exact:
         return True
-    aimed = observer_of(study.privacy, study.setting, study.parties)
-    stated = plan.guarantee(aimed, delta).epsilon(delta)
+    stated = plan.guarantee(study.observer, delta).epsilon(delta)
     watching = [who for who in plan.observers() if who.reads_messages]
     return all(plan.guarantee(who, delta).epsilon(delta) <= stated * (1 + 1e-9) for who in watching)
 
@@ -157,7 +155,7 @@ def model_of(study: Study, result: Result, card: Card) -> Model:
         return model
     scale = np.ones(len(found.coefficients))
     if model.intercept is not None:
-        scale[-1] = study.model.constant(study.data.bound)
+        scale[-1] = study.constant
     return replace(model, estimates=scale * found.coefficients, standard_errors=scale * found.standard_errors)
 
 
@@ -166,9 +164,8 @@ def _estimate(study: Study, result: Result) -> Estimate | None:
     problem = result.plan.problem
     if result.evidence is None or problem.is_weighted or not is_covered(study, result.plan):
         return None
-    constant = study.model.constant(study.data.bound) if study.model.intercept else None
     try:
-        return estimate(problem.loss, problem.records, constant, result.evidence)
+        return estimate(problem.loss, problem.records, study.constant, result.evidence)
     except InputError:
         return None
 
@@ -176,10 +173,9 @@ def _estimate(study: Study, result: Result) -> Estimate | None:
 def model_with(study: Study, coefficients: Array, card: Card | None) -> Model:
     """The model with coefficients (features, outputs) of the study's problem, the constant feature's among them."""
     intercept = None
-    if study.model.intercept:
+    if study.constant is not None:
         # The intercept is what the constant feature adds to a score.
-        constant = study.model.constant(study.data.bound)
-        coefficients, intercept = coefficients[:-1], constant * coefficients[-1]
+        coefficients, intercept = coefficients[:-1], study.constant * coefficients[-1]
     return Model(
         loss=study.model.loss,
         coefficients=coefficients,
