@@ -182,15 +182,10 @@ class Topology:
     def _lattice(cls, rows: int, columns: int, *, periodic: bool) -> Topology:
         if rows < 1 or columns < 1:
             raise InputError(f"grid(rows={rows}, columns={columns}): both are at least 1.")
-        index = np.arange(rows * columns).reshape(rows, columns)
-        pairs: list[tuple[int, int]] = []
-        for axis, length in ((0, rows), (1, columns)):
-            ahead = np.roll(index, -1, axis=axis)
-            keep = np.ones_like(index, dtype=bool)
-            if not periodic or length <= 2:
-                keep[(-1, slice(None)) if axis == 0 else (slice(None), -1)] = False
-            pairs += list(zip(index[keep].tolist(), ahead[keep].tolist(), strict=True))
-        return cls.from_edges(rows * columns, pairs)
+        import networkx as nx
+
+        lattice = nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, columns, periodic=periodic))
+        return cls.from_edges(rows * columns, lattice.edges)
 
     @classmethod
     def _first_connected(cls, make: Callable[[int], nx.Graph], seed: int) -> Topology:

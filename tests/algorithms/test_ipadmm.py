@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.algorithms.silos import CHORD, EIGHT, GRAPHS, SIZES, silos
 from tests.algorithms.transcription import SEED, drawn, noise_of, with_and_without_noise
 from tests.privacy.oracles.ipadmm import IPADMMSteps, MinibatchIPADMM, inner_step_sensitivity
 
@@ -18,48 +19,12 @@ from consenso.privacy.accountants import rdp
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.noise import GaussianNoise, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper
-from consenso.privacy.samplers import Key, Seeded
+from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, ElasticNet, NoPenalty
-from consenso.shards import Shards
 from consenso.testing.laws import execute
 from consenso.testing.optimum import optimum
 from consenso.topology import Topology
-
-CHORD = Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)])
-SIZES = np.array([4, 7, 5, 6, 4, 5])
-EIGHT = np.array([8, 12, 10, 9, 11, 10, 7, 13])
-GRAPHS = {"ring": Topology.ring(8), "random": Topology.erdos_renyi(8, 3, seed=1), "complete": Topology.complete(8)}
-
-
-def silos(loss, regularizer, sizes=SIZES, *, features=3, seed=0, **options):
-    """A problem, its shards and each party's rows and targets, from a noisy linear model."""
-    rng = np.random.default_rng(seed)
-    truth = np.linspace(1.0, -0.5, features)
-    parts = []
-    for size in sizes:
-        rows = rng.normal(size=(size, features))
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        targets = rows @ truth + 0.3 * rng.normal(size=size)
-        parts.append((rows, np.where(targets > 0, 1.0, -1.0) if loss.targets == "sign" else targets))
-    bound = {} if loss.targets == "sign" else {"target_bound": 3.0}
-    problem = Problem(
-        loss=loss,
-        regularizer=regularizer,
-        features=features,
-        sizes=np.asarray(sizes),
-        row_bound=1.0,
-        **bound,
-        **options,
-    )
-    return problem, Shards.from_parties(problem, parts), parts
-
-
-def noise(round_, repetition, parties, dim, std):
-    """What the releaser adds to the only release of a round, in its repetitions."""
-    key = Key(parties=np.arange(parties), round=round_, release=0, repetition=repetition)
-    return Seeded(SEED).gaussian(np.zeros((parties, dim)), std, key, sensitivity=1.0)
-
 
 # --- the iteration ---------------------------------------------------------------------------------------------------
 

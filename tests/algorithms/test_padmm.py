@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.algorithms.silos import CHORD, EIGHT, GRAPHS, SIZES, silos
 from tests.algorithms.transcription import SEED, drawn, with_and_without_noise
 
 from consenso.algorithms import find
@@ -22,31 +23,9 @@ from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, NoPenalty
-from consenso.shards import Shards
 from consenso.testing.laws import execute
 from consenso.testing.optimum import optimum
 from consenso.topology import Topology
-
-CHORD = Topology.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3)])
-SIZES = np.array([4, 7, 5, 6, 4, 5])
-EIGHT = np.array([8, 12, 10, 9, 11, 10, 7, 13])
-GRAPHS = {"ring": Topology.ring(8), "random": Topology.erdos_renyi(8, 3, seed=1), "complete": Topology.complete(8)}
-
-
-def silos(loss, regularizer, sizes=SIZES, *, seed=0, **options):
-    """A problem, its shards and each party's rows and targets, from a noisy linear model."""
-    rng = np.random.default_rng(seed)
-    parts = []
-    for size in sizes:
-        rows = rng.normal(size=(size, 3))
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        targets = rows @ np.array([1.0, 0.25, -0.5]) + 0.3 * rng.normal(size=size)
-        parts.append((rows, np.where(targets > 0, 1.0, -1.0) if loss.targets == "sign" else targets))
-    bound = {} if loss.targets == "sign" else {"target_bound": 3.0}
-    problem = Problem(
-        loss=loss, regularizer=regularizer, features=3, sizes=np.asarray(sizes), row_bound=1.0, **bound, **options
-    )
-    return problem, Shards.from_parties(problem, parts), parts
 
 
 def minimiser(rows, targets, weight, bottom, point):
