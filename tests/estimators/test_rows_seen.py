@@ -161,7 +161,7 @@ def test_a_failure_after_a_release_stays_charged(tmp_path, monkeypatch) -> None:
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("consenso.estimators.learning.fit", stop)
+    monkeypatch.setattr("consenso.estimators.learning.solve", stop)
     with pytest.raises(KeyboardInterrupt):
         made(epsilon=0.5, random_state=None, ledger=ledger).fit(X[:300], LABELS[:300])
     assert ledger.balances()[0].spent == pytest.approx(0.5, rel=1e-3)

@@ -61,10 +61,10 @@ def test_without_the_noise_of_privacy_they_do_not(fits: list[Any]) -> None:
     """The same intervals as if only the records had been drawn: the noise is most of the error here."""
     inside = []
     for model in fits:
-        told = model._evidence
-        quiet = dataclasses.replace(told.seen, noise=0.0, scatter=np.zeros(3))
-        errors = estimate(told.loss, told.records, told.constant, quiet).standard_errors
-        errors[-1] *= told.constant
+        loss, records, constant, seen = model._evidence
+        quiet = dataclasses.replace(seen, noise=0.0, scatter=np.zeros(3))
+        errors = estimate(loss, records, constant, quiet).standard_errors
+        errors[-1] *= constant
         center = model.confidence_intervals(LEVEL).mean(axis=1)
         inside.append(np.abs(center - _truth(model)) <= 1.645 * errors)
     assert np.mean(inside) < LEAST
@@ -87,7 +87,7 @@ def test_nothing_is_released_or_drawn_for_a_summary() -> None:
     assert model.card_.to_json() == before
     assert str(_ridge(3).summary()) == text
     # What the late steps say is covered by the guarantee, which composes all releases of the run.
-    assert not tuple(PreconditionedFixedPoint().theorems(model._claims.plan.spec, None))  # type: ignore[arg-type]
+    assert not tuple(PreconditionedFixedPoint().theorems(model._plan, None))  # type: ignore[arg-type]
 
 
 def test_a_summary_says_what_it_covers() -> None:
@@ -163,7 +163,7 @@ def test_no_summary_of_kinks_and_of_weights() -> None:
 
 def test_expectations_over_rows_are_those_of_gaussian_rows() -> None:
     """The rules against half a million drawn rows, with an intercept and without."""
-    seen = _ridge(10)._evidence.seen  # type: ignore[union-attr]
+    seen = _ridge(10)._evidence[3]
     rng = np.random.default_rng(0)
     for constant in (seen.metric.apply(np.eye(4)[3], 0.5) @ np.eye(4)[3], None):
         rows = GaussianRows(seen, constant)

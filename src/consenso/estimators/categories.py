@@ -23,7 +23,7 @@ from consenso.estimators.count_claims import CountClaims
 from consenso.estimators.labels import MOST_LABELS, prepare_terms, telling_count
 from consenso.estimators.people import KEPT, People, read_ids, weigh_people
 from consenso.estimators.privacy_params import check_terms, terms_of
-from consenso.estimators.stages import open_stages
+from consenso.estimators.stages import Stages
 from consenso.planning.replan import compare
 from consenso.privacy.card import Card
 from consenso.privacy.earlier import Earlier
@@ -133,7 +133,8 @@ def private_categories(
     if people is not None:
         terms = replace(terms, unit="person", rows_per_unit=KEPT)
     counted = {name: _count(cells, people) for name, cells in texts.items()}
-    with open_stages(terms, 1.0, "categories") as stages:
+    stages = Stages(terms)
+    with stages.reserve(1.0, "categories"):
         planned = stages.plan(1.0, tells=terms.tells, **_count_of(len(counted)))
         exact = np.concatenate([counts for _, counts in counted.values()])
         noisy = stages.release(planned, 0, exact) if exact.size else exact

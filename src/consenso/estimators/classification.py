@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +14,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Task
 from consenso.estimators.frames import bound_of
 from consenso.estimators.labels import Labels, are_public, encode_labels, read_by_type
 from consenso.estimators.linear import PUBLIC, FitOptions, PrivateLinearModel
@@ -24,6 +22,9 @@ from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens
 from consenso.estimators.threshold import REACH, warn_of_threshold
 from consenso.estimators.weights import ClassWeights, read_class_weights
+
+if TYPE_CHECKING:
+    from consenso.solvers.request import Request
 
 _LABELS_ARE_PUBLIC = "The set of labels that occur is public: it is the same in both data sets."
 
@@ -92,8 +93,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             batches, people = self._open(X, y, classes, options)
             given = self.class_weight
             many = batches.shape[1]
-            request = self._request_stored(
-                lambda known, classes: self._task(known, many, classes),
+            fit = self._ask_stored(
+                lambda known, classes: self._request(known, many, classes),
                 batches,
                 people,
                 options,
@@ -107,8 +108,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             X, y = read_records(self, X, y, real=False, reset=not options.goes_on)
             found: Any = options.start if hasattr(options.start, "classes_") else self if options.goes_on else None
             labels = self._read_labels(y, known if found is None else found.classes_, getattr(found, "_others", None))
-            request = self._request(
-                lambda known, many: self._task(known, X.shape[1], self._check_count(many)),
+            fit = self._ask(
+                lambda known, many: self._request(known, X.shape[1], self._check_count(many)),
                 X,
                 options,
                 bound=bound,
@@ -116,14 +117,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
                 class_weights=self._class_weights(labels),
                 recall=None if self.target_recall is None else (float(self.target_recall), self._reach),
             )
-        learnt = self._learn(request)
-        fitted = learnt.fitted
+        self._learn(fit)
         if isinstance(self.classes, str):
-            texts = (*fitted.guarantee.assumptions, _LABELS_ARE_PUBLIC)
-            self.guarantee_ = dataclasses.replace(fitted.guarantee, assumptions=texts)
-        self.classes_ = classes if learnt.classes is None else learnt.classes
-        self.threshold_, self._others = learnt.threshold, learnt.others
-        self._set_model(fitted.coefficients, fitted.intercepts)
+            self.guarantee_ = self.guarantee_.assume(_LABELS_ARE_PUBLIC)
+        known_labels = fit.labels if isinstance(fit.labels, Labels) else None
+        self.classes_: Any = fit.declared if known_labels is None else known_labels.classes
+        self._others = None if known_labels is None else known_labels.others
+        self.threshold_ = fit.threshold
 
     def partial_fit(
         self,
@@ -212,8 +212,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         return float(np.mean(predicted == given))
 
     @abstractmethod
-    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
-        """What is learnt, with this many columns and classes."""
+    def _request(self, terms: PrivacyParams, features: int, classes: int) -> Request:
+        """What is asked of a solver, with this many columns and classes."""
 
     def _check_classes(self) -> None:
         """The labels that occur are data, so they are public input wherever there is a guarantee."""

@@ -19,7 +19,7 @@ from consenso.estimators.count_claims import CountClaims
 from consenso.estimators.fitting import bare_card, bare_guarantee
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import SIGNED_EDGES, count_exactly, search
-from consenso.estimators.stages import open_stages
+from consenso.estimators.stages import Stages
 from consenso.planning.replan import compare
 from consenso.privacy.card import Card
 from consenso.privacy.earlier import Earlier
@@ -71,7 +71,8 @@ def find_ranges(
         return Ranges(low=low, high=high, claims=None, adjacency=terms.adjacency, delta=terms.delta)
     assert terms.sampler is not None
     quantities, times = values.shape[1], 2 if ranges is None else 1
-    with open_stages(terms, 1.0, f"histograms of {quantities} numbers, {times} stages") as stages:
+    stages = Stages(terms)
+    with stages.reserve(1.0, f"histograms of {quantities} numbers, {times} stages"):
         planned = stages.plan(1.0, **_count_of(quantities, times))
         found = search(
             lambda stage, edges: stages.release(planned, stage, count_exactly(values, edges)),

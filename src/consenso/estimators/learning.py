@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from consenso.algorithms.evidence import Evidence
 from consenso.arrays import Array, IntArray
-from consenso.estimators.fitting import Fitted, Task, fit
+from consenso.estimators.fitting import EXACT, bare_guarantee, solve, split_model, without_seed
 from consenso.estimators.labels import LABELS_SHARE, Labels, find_labels, prepare_terms
 from consenso.estimators.people import CAP_SHARE, KEPT, RowWeights, choose_cap, pays_for_cap, weigh_people
 from consenso.estimators.prior import Prior
@@ -26,69 +27,82 @@ from consenso.estimators.private_rows import (
 )
 from consenso.estimators.row_change import RowChange, change_batches
 from consenso.estimators.row_map import RowMap
-from consenso.estimators.stages import Stages, open_stages
+from consenso.estimators.stages import Stages
 from consenso.estimators.threshold import THRESHOLD_SHARE, ThresholdSearch
 from consenso.estimators.weights import ClassWeights
-from consenso.privacy.earlier import Earlier
+from consenso.losses import Loss
+from consenso.planning.plan import Plan
+from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.observers import choose_observer
+from consenso.problem import Problem
 from consenso.shards.stored import RowBatch, RowBatches
 
+if TYPE_CHECKING:
+    from consenso.engine.run import Result
+    from consenso.solvers.exact import Exact
+    from consenso.solvers.request import Request
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FitRequest:
-    """What an estimator asks for, read and checked.
 
-    task_of: the task of terms and a number of classes, which a regression ignores. targets: real ones; None for labels.
-    labels: known ones, or the labels themselves, (rows,), where it is not known which there are. person: the number of
-    the person of each row, (rows,), and cap, which is chosen where it is None. sample_weight: (rows,), within the bound
-    of the terms. centers: whether there is an intercept. counts_long_rows: whether the number of rows that a given
-    bound shortens may be paid for. recall: that of a threshold, and the reach of its scores. prior: what an earlier fit
-    released. A table in storage (X) has its targets and weights itself: weights and declared, its classes, say which.
+class Fit(Stages):
+    """One fit of an estimator: what was read and asked for, what is found out on the way, and what it leaves.
+
+    request_of: what is asked of a solver, given terms and a number of classes, which a regression ignores. targets:
+    real ones; None for labels. labels: known ones, or the labels themselves, (rows,), where it is not known which there
+    are. person: the number of the person of each row, (rows,), and cap, which is chosen where it is None.
+    sample_weight: (rows,), within the bound of the terms. centers: whether there is an intercept. counts_long_rows:
+    whether the number of rows that a given bound shortens may be paid for. recall: that of a threshold, and the reach
+    of its scores. prior: what an earlier fit released. A table in storage (X) has its targets and weights itself:
+    weights and declared, its classes, say which.
+
+    `learn` leaves a model in the units of the columns, the map of its rows, and the guarantee. shortened: noisy share
+    of the rows that were longer than a bound that was given, 0 where it was not counted. notes: sentences for whoever
+    called; they say public and released things only. evidence: what `consenso.estimators.uncertainty.estimate` takes.
     """
 
-    task_of: Callable[[PrivacyParams, int], Task]
-    terms: PrivacyParams
-    X: Any
-    targets: Any = None
-    labels: Labels | NDArray[Any] | None = None
-    person: IntArray | None = None
-    cap: int | None = None
-    sample_weight: Array | None = None
-    centers: bool
-    counts_long_rows: bool = True
-    class_weights: ClassWeights | None = None
-    recall: tuple[float, float] | None = None
-    prior: Prior | None = None
-    rows: RowMap | None = None
-    middle: float = 0.0
-    weights: RowWeights | None = None
-    declared: NDArray[Any] | None = None
+    coefficients: Array  # (features, outputs)
+    intercepts: Array  # (outputs,)
+    guarantee: Guarantee
+    problem: Problem
+    solver: str
+    reason: str
+    steps: int
 
-    @property
-    def seeks_labels(self) -> bool:
-        """Whether it is not known which labels there are."""
-        return self.labels is not None and not isinstance(self.labels, Labels)
-
-    @property
-    def seeks_rows(self) -> bool:
-        """Whether rows have no bound yet."""
-        return self.terms.is_private and self.terms.row_bound is None
-
-    @property
-    def seeks_targets(self) -> bool:
-        """Whether targets have no bound yet."""
-        is_real = self.task_of(_guess(self.terms), self.classes).loss.targets == "real"
-        return self.terms.is_private and is_real and self.terms.target_bound is None
-
-    @property
-    def seeks_cap(self) -> bool:
-        """Whether a cap on the rows of a person is chosen, and is worth its cost."""
-        return self.person is not None and self.cap is None and pays_for_cap(self.terms, self.X.shape[1])
-
-    @property
-    def counts_rows(self) -> bool:
-        """Whether a bound on rows was given, and the number of records is public: there is a share to speak of."""
-        given = self.terms.row_bound is not None and self.rows is None
-        return self.counts_long_rows and given and self.terms.adjacency == "replace-one"
+    def __init__(
+        self,
+        *,
+        request_of: Callable[[PrivacyParams, int], Request],
+        terms: PrivacyParams,
+        X: Any,
+        centers: bool,
+        targets: Any = None,
+        labels: Labels | NDArray[Any] | None = None,
+        person: IntArray | None = None,
+        cap: int | None = None,
+        sample_weight: Array | None = None,
+        counts_long_rows: bool = True,
+        class_weights: ClassWeights | None = None,
+        recall: tuple[float, float] | None = None,
+        prior: Prior | None = None,
+        rows: RowMap | None = None,
+        middle: float = 0.0,
+        weights: RowWeights | None = None,
+        declared: NDArray[Any] | None = None,
+    ) -> None:
+        super().__init__(terms)
+        self.request_of, self.X, self.targets, self.labels = request_of, X, targets, labels
+        self.person, self.cap, self.sample_weight, self.weights = person, cap, sample_weight, weights
+        self.centers, self.class_weights, self.prior = centers, class_weights, prior
+        self.recall = recall if terms.is_private else None
+        self.declared, self.middle, self.target_bound = declared, middle, terms.target_bound
+        self.rows = RowMap(row_bound=terms.row_bound) if rows is None else rows
+        given = terms.row_bound is not None and rows is None
+        # Where the number of records is public, there is a share of shortened rows to speak of.
+        self.counts_rows = counts_long_rows and given and terms.adjacency == "replace-one"
+        self.notes: list[str] = []
+        self.shortened, self.threshold = 0.0, 0.0
+        self.planned: Plan | None = None  # without its seed
+        self.findings: Mapping[str, float] = {}  # what was released on the way
+        self.evidence: tuple[Loss, int, float | None, Evidence | None] | None = None
 
     @property
     def classes(self) -> int:
@@ -97,200 +111,164 @@ class FitRequest:
             return len(self.declared)
         return len(self.labels.classes) if isinstance(self.labels, Labels) else 2
 
+    def learn(self) -> None:
+        """Find what is not known within a share of the budget, then fit."""
+        terms, is_stored = self.terms, isinstance(self.X, RowBatches)
+        seen = self.X if is_stored else RowBatch(self.X, self.targets)  # to see how many rows there are, of what kind
+        real = self.request_of(_guess(terms), self.classes).problem.loss.targets == "real"
+        seeks_labels = isinstance(self.labels, np.ndarray)
+        row_shares = share_rows(seen, terms) if terms.is_private and terms.row_bound is None else None
+        target_share = share_targets(terms) if terms.is_private and real and terms.target_bound is None else 0.0
+        seeks_cap = self.person is not None and self.cap is None and pays_for_cap(terms, self.X.shape[1])
+        share = (
+            (0.0 if row_shares is None else row_shares.whole)
+            + target_share
+            + (LABELS_SHARE if seeks_labels else 0.0)
+            + (CAP_SHARE if seeks_cap else 0.0)
+            + (0.0 if self.recall is None else THRESHOLD_SHARE)
+            + (0.0 if self.class_weights is None else self.class_weights.share(terms))
+        )
+        if seeks_labels:
+            self.terms = prepare_terms(terms)
+        if share:
+            self._check_plan(share)
+        with self.reserve(share + (SHORTENED_SHARE if self.counts_rows else 0.0), "bounds, and a fit"):
+            if not is_stored:
+                self.gather()
+                if isinstance(self.labels, np.ndarray):
+                    self.labels, note = find_labels(self.labels, self, self._own)
+                    self.notes.append(note)
+                if isinstance(self.labels, Labels):
+                    self.targets = self.labels.targets
+            self._find_bounds(row_shares, target_share)
+            self._solve()
+
+    def gather(self) -> None:
+        """Keep the rows of every person that are counted, and their weights."""
+        own_weights, person, self.sample_weight, self.person = self.sample_weight, self.person, None, None
+        if person is None:
+            if own_weights is not None:
+                self.weights = RowWeights(values=own_weights, contributions=None, units=len(own_weights))
+            return
+        cap = self.cap
+        if cap is None and self.terms.is_private:
+            cap, note = choose_cap(person, self.X.shape[1], self)
+            self.notes.append(note)
+        self.cap = cap or 1
+        people = weigh_people(person, self.cap)
+        self.terms = replace(self.terms, rows_per_unit=KEPT * self.cap)
+        kept, own = people.kept, people.contributions
+        values = own if own_weights is None else own * own_weights[kept]
+        self.weights = RowWeights(values=values, contributions=own, units=people.count)
+        self.X = self.X[kept]
+        self.targets = None if self.targets is None else self.targets[kept]
+        if self.labels is not None:
+            self.labels = self.labels.keep(kept) if isinstance(self.labels, Labels) else self.labels[kept]
+
     @property
-    def records(self) -> RowBatch | RowBatches:
-        """Rows before anything is known of them: to see how many there are, and of what kind."""
-        return self.X if isinstance(self.X, RowBatches) else RowBatch(self.X, self.targets)
+    def _own(self) -> Array | None:
+        """What each row counts for, where a person has several."""
+        return None if self.weights is None else self.weights.contributions
 
-    def share(self) -> float:
-        """Of the squared budget, what is found before the fit, and a threshold after it."""
-        parts = (
-            (self.seeks_rows, share_rows(self.records, self.terms).whole if self.seeks_rows else 0.0),
-            (self.seeks_targets, share_targets(self.terms) if self.seeks_targets else 0.0),
-            (self.seeks_labels, LABELS_SHARE),
-            (self.seeks_cap, CAP_SHARE),
-            (self.recall is not None and self.terms.is_private, THRESHOLD_SHARE),
-            (
-                self.class_weights is not None,
-                0.0 if self.class_weights is None else self.class_weights.share(self.terms),
-            ),
+    def _find_bounds(self, row_shares: Any, target_share: float) -> None:
+        """The map of the rows, the middle of the targets and their bound, where they are not known."""
+        records = self.X if isinstance(self.X, RowBatches) else RowBatch(self.X, self.targets, self._own)
+        if row_shares is not None:
+            planned = self.terms.share
+            self.rows = find_rows(records, row_shares, self, centers=self.centers)
+            self.notes.append(_say_rows(self.rows, row_shares.whole - (planned - self.terms.share)))
+        if target_share:
+            self.middle, self.target_bound = find_targets(records, target_share, self, centers=self.centers)
+            self.notes.append(
+                f"Targets are clipped to {self.middle:.4g} +- {self.target_bound:.4g}, found in the data for "
+                f"{target_share:.1%} of the squared budget."
+            )
+
+    def _solve(self) -> None:
+        """The fit itself, once everything is known, and what is counted with it."""
+        X, targets, labels, rows, prior = self.X, self.targets, self.labels, self.rows, self.prior
+        records = X if isinstance(X, RowBatches) else RowBatch(X, targets, self._own)
+        if self.middle and targets is not None:
+            targets = targets - self.middle
+        relative = self._find_class_weights(X, targets)
+        long_rows = plan_shortened(self) if self.counts_rows else None
+        search = None if self.recall is None else ThresholdSearch.plan(self, *self.recall)
+        known = replace(self.terms, row_bound=rows.row_bound, target_bound=self.target_bound)
+        start = None
+        if prior is not None and labels is not None:
+            start = prior.in_units_of_rows()
+        elif prior is not None:
+            targets = targets - prior.predict(X)
+        if isinstance(X, RowBatches):
+            bound = self.terms.weight_bound
+            change = RowChange(rows=rows, middle=self.middle, class_weights=relative, weight_bound=bound)
+            scaled = change_batches(X, change)
+        else:
+            scaled = rows.scale(X)
+        many = self.classes
+        request, found = solve(
+            lambda each: self.request_of(each, many), known, scaled, targets, self.weights, start, self.begin
         )
-        return sum(part for is_asked, part in parts if is_asked)
+        self._keep(request, found)
+        self.coefficients, self.intercepts = rows.restore(*split_model(request, found.model))
+        if prior is not None and labels is None:
+            self.coefficients, self.intercepts = (
+                self.coefficients + prior.coefficients,
+                self.intercepts + prior.intercepts,
+            )
+            self.evidence = None  # of what was added to the earlier model alone
+        if long_rows is not None:  # after the fit, so that one that cannot be planned spends nothing
+            assert rows.row_bound is not None
+            self.shortened = count_shortened(long_rows, records, rows.row_bound, self)
+        if search is not None and isinstance(labels, Labels):
+            scores = rows.score(X, self.coefficients, self.intercepts)[:, 0]
+            self.threshold = search.find(self, scores, labels.codes == 1, self._own)
+            self.notes.append(_say_threshold(search, self.threshold))
+        self.intercepts = self.intercepts + self.middle
 
-
-@dataclass(frozen=True, kw_only=True)
-class Learnt:
-    """A fit in the units of the columns, the map of its rows, and what it found out besides.
-
-    shortened: noisy share of the rows that were longer than a bound that was given, 0 where it was not counted.
-    notes: sentences for whoever called; they say public and released things only. classes: None for a regression.
-    """
-
-    fitted: Fitted
-    rows: RowMap
-    target_bound: float | None
-    notes: tuple[str, ...]
-    shortened: float
-    middle: float  # what was subtracted from targets
-    classes: NDArray[Any] | None
-    threshold: float
-    cap: int | None
-    others: Any = None  # as in Labels
-
-
-def gather(request: FitRequest, stages: Stages, notes: list[str]) -> FitRequest:
-    """The request with the rows of every person that are kept, and their weights."""
-    X, targets, labels, own_weights = request.X, request.targets, request.labels, request.sample_weight
-    if request.person is None:
-        weights = None
-        if own_weights is not None:
-            weights = RowWeights(values=own_weights, contributions=None, units=len(own_weights))
-        return replace(request, weights=weights)
-    cap = request.cap
-    if cap is None and stages.terms.is_private:
-        cap, note = choose_cap(request.person, X.shape[1], stages)
-        notes.append(note)
-    people = weigh_people(request.person, cap or 1)
-    stages.terms = replace(stages.terms, rows_per_unit=KEPT * (cap or 1))
-    kept, own = people.kept, people.contributions
-    values = own if own_weights is None else own * own_weights[kept]
-    return replace(
-        request,
-        X=X[kept],
-        targets=None if targets is None else targets[kept],
-        labels=labels if labels is None else labels.keep(kept) if isinstance(labels, Labels) else labels[kept],
-        weights=RowWeights(values=values, contributions=own, units=people.count),
-        cap=cap or 1,
-    )
-
-
-def learn(request: FitRequest) -> Learnt:
-    """Find what is not known within a share of the budget, then fit."""
-    terms = prepare_terms(request.terms) if request.seeks_labels else request.terms
-    share = request.share()
-    if share:
-        _check_plan(request, replace(_guess(terms), share=share))
-    share += SHORTENED_SHARE if request.counts_rows else 0.0
-    with open_stages(terms, share, "bounds, and a fit") as stages:
-        return _learn(request, stages)
-
-
-def _learn(request: FitRequest, stages: Stages) -> Learnt:
-    if isinstance(request.X, RowBatches):
-        return _learn_stored(request, request.X, stages)
-    prior, notes = request.prior, list[str]()
-    gathered = gather(request, stages, notes)
-    X, weights, labels, targets = gathered.X, gathered.weights, gathered.labels, gathered.targets
-    own = None if weights is None else weights.contributions
-    if request.seeks_labels:
-        assert isinstance(labels, np.ndarray)
-        labels, note = find_labels(labels, stages, own)
-        notes.append(note)
-    if isinstance(labels, Labels):
-        targets = labels.targets
-    records = RowBatch(X, targets, own)
-    rows, middle, target_bound = _find_bounds(request, records, stages, notes)
-    if middle:
-        targets = targets - middle
-    if isinstance(labels, Labels) and request.class_weights is not None:
-        counted = own if stages.terms.is_private or weights is None else weights.values
-        relative, note = request.class_weights.find(stages, RowBatch(X, targets, counted), len(labels.classes))
-        notes.append(note)
+    def _find_class_weights(self, X: Any, targets: Any) -> Array | None:
+        """Weights of classes; where the rows are in memory, theirs are multiplied with them."""
+        if self.class_weights is None:
+            return None
+        if isinstance(X, RowBatches):
+            relative, note = self.class_weights.find(self, X, self.classes)
+            self.notes.append(note)
+            return relative
+        assert isinstance(self.labels, Labels)
+        counted = self._own
+        if self.weights is not None and not self.terms.is_private:
+            counted = self.weights.values
+        relative, note = self.class_weights.find(self, RowBatch(X, targets, counted), self.classes)
+        self.notes.append(note)
         if relative is not None:
-            weights = _weigh(weights, relative[labels.codes], stages.terms.weight_bound)
-    long_rows = plan_shortened(stages) if request.counts_rows else None
-    search = None
-    if request.recall is not None and stages.terms.is_private:
-        search = ThresholdSearch.plan(stages, *request.recall)
-    known = replace(stages.terms, row_bound=rows.row_bound, target_bound=target_bound)
-    many = len(labels.classes) if isinstance(labels, Labels) else request.classes
-    start = None
-    if prior is not None and labels is not None:
-        start = prior.in_units_of_rows()
-    elif prior is not None:
-        targets = targets - prior.predict(X)
-    fitted = fit(lambda each: request.task_of(each, many), known, rows.scale(X), targets, weights, start, stages.begin)
-    coefficients, intercepts = rows.restore(fitted.coefficients, fitted.intercepts)
-    if prior is not None and labels is None:
-        coefficients, intercepts = coefficients + prior.coefficients, intercepts + prior.intercepts
-        fitted = replace(fitted, evidence=None)  # of what was added to the earlier model alone
-    fitted = replace(fitted, coefficients=coefficients, intercepts=intercepts + middle)
-    shortened = _count_shortened(long_rows, records, rows, stages)
-    threshold = 0.0
-    if search is not None and isinstance(labels, Labels):
-        scores = rows.score(X, coefficients, intercepts)[:, 0]
-        threshold = search.find(stages, scores, labels.codes == 1, own)
-        notes.append(_say_threshold(search, threshold))
-    return Learnt(
-        fitted=fitted,
-        rows=rows,
-        target_bound=target_bound,
-        notes=tuple(notes),
-        shortened=shortened,
-        middle=middle,
-        classes=labels.classes if isinstance(labels, Labels) else None,
-        threshold=threshold,
-        cap=gathered.cap,
-        others=labels.others if isinstance(labels, Labels) else None,
-    )
+            self.weights = _weigh(self.weights, relative[self.labels.codes], self.terms.weight_bound)
+        return None
 
-
-def _learn_stored(request: FitRequest, batches: RowBatches, stages: Stages) -> Learnt:
-    """The same of a table in storage: what is found and fitted are sums over its batches."""
-    notes = list[str]()
-    rows, middle, target_bound = _find_bounds(request, batches, stages, notes)
-    relative = None
-    if request.class_weights is not None:
-        relative, note = request.class_weights.find(stages, batches, request.classes)
-        notes.append(note)
-    long_rows = plan_shortened(stages) if request.counts_rows else None
-    known = replace(stages.terms, row_bound=rows.row_bound, target_bound=target_bound)
-    changed = change_batches(
-        batches, RowChange(rows=rows, middle=middle, class_weights=relative, weight_bound=stages.terms.weight_bound)
-    )
-    fitted = fit(
-        lambda each: request.task_of(each, request.classes), known, changed, None, request.weights, None, stages.begin
-    )
-    coefficients, intercepts = rows.restore(fitted.coefficients, fitted.intercepts)
-    return Learnt(
-        fitted=replace(fitted, coefficients=coefficients, intercepts=intercepts + middle),
-        rows=rows,
-        target_bound=target_bound,
-        notes=tuple(notes),
-        shortened=_count_shortened(long_rows, batches, rows, stages),
-        middle=middle,
-        classes=request.declared,
-        threshold=0.0,
-        cap=request.cap,
-    )
-
-
-def _count_shortened(planned: Earlier | None, records: RowBatch | RowBatches, rows: RowMap, stages: Stages) -> float:
-    """How many rows a given bound has shortened: after the fit, so that one that cannot be planned spends nothing."""
-    if planned is None:
-        return 0.0
-    assert rows.row_bound is not None
-    return count_shortened(planned, records, rows.row_bound, stages)
-
-
-def _find_bounds(
-    request: FitRequest, records: RowBatch | RowBatches, stages: Stages, notes: list[str]
-) -> tuple[RowMap, float, float | None]:
-    """The map of the rows, the middle of the targets and their bound: as given, or found."""
-    rows = RowMap(row_bound=stages.terms.row_bound) if request.rows is None else request.rows
-    middle, target_bound = request.middle, stages.terms.target_bound
-    if request.seeks_rows:
-        shares, planned = share_rows(request.records, request.terms), stages.terms.share
-        rows = find_rows(records, shares, stages, centers=request.centers)
-        notes.append(_say_rows(rows, shares.whole - (planned - stages.terms.share)))
-    if request.seeks_targets:
-        part = share_targets(request.terms)
-        middle, target_bound = find_targets(records, part, stages, centers=request.centers)
-        notes.append(
-            f"Targets are clipped to {middle:.4g} +- {target_bound:.4g}, found in the data for {part:.1%} of the "
-            "squared budget."
+    def _keep(self, request: Request, found: Result | Exact) -> None:
+        """What is said of a model besides its coefficients."""
+        self.problem = problem = request.problem
+        if self.terms.is_private:
+            result = cast("Result", found)
+            plan, self.steps, self.findings = result.plan, result.rounds, result.findings
+            self.planned, self.solver, self.reason = without_seed(plan), plan.solver, plan.reason
+            self.guarantee = plan.guarantee(choose_observer(plan.trust), self.terms.delta)
+            # Rows of a weight of their own vary otherwise than those that count alike.
+            seen = None if problem.is_weighted else result.evidence
+            self.evidence = problem.loss, problem.records, request.constant, seen
+            return
+        self.solver, self.steps, self.guarantee = (
+            EXACT,
+            cast("Exact", found).steps,
+            bare_guarantee(self.terms.adjacency),
         )
-    return rows, middle, target_bound
+        self.reason = "exact: there is no budget to keep to; a penalty that is not given is scikit-learn's default."
+
+    def _check_plan(self, share: float) -> None:
+        """Refuse what cannot be planned before anything is released."""
+        from consenso.solvers.choose import plan_request
+
+        terms = replace(_guess(self.terms), share=share)
+        plan_request(self.request_of(terms, self.classes), sampler=terms.sampler)
 
 
 def _weigh(weights: RowWeights | None, factors: Array, bound: float) -> RowWeights:
@@ -307,14 +285,6 @@ def _guess(terms: PrivacyParams) -> PrivacyParams:
         return terms
     rows = 1.0 if terms.row_bound is None else terms.row_bound
     return replace(terms, row_bound=rows, target_bound=1.0 if terms.target_bound is None else terms.target_bound)
-
-
-def _check_plan(request: FitRequest, terms: PrivacyParams) -> None:
-    """Refuse what cannot be planned before anything is released."""
-    from consenso.solvers import prepare
-
-    task = request.task_of(terms, request.classes)
-    prepare(task.problem(terms, request.X.shape[1]), terms.target, solver=task.solver, sampler=terms.sampler)
 
 
 def _say_rows(rows: RowMap, share: float) -> str:

@@ -6,17 +6,17 @@ import difflib
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import LazyCard, Task
-from consenso.estimators.learning import FitRequest, Learnt, learn
+from consenso.estimators.fitting import EXACT, bare_card
+from consenso.estimators.learning import Fit
 from consenso.estimators.people import KEPT, People, check_cap, read_ids
 from consenso.estimators.prior import Prior
 from consenso.estimators.privacy_params import PrivacyParams, is_number, terms_of
@@ -26,11 +26,16 @@ from consenso.estimators.stored import open_rows
 from consenso.estimators.uncertain import Uncertain
 from consenso.estimators.weights import read_weights
 from consenso.losses import Loss
+from consenso.planning.plan import Plan
+from consenso.privacy.card import Card
 from consenso.privacy.guarantee import Guarantee
-from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
+from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Problem
 from consenso.shards.cluster import ASSUMPTION, ClusterBatches
 from consenso.shards.constant import constant_for
 from consenso.shards.stored import RowBatches
+
+if TYPE_CHECKING:
+    from consenso.solvers.request import Request
 
 PUBLIC, PRIVATE = "public", "private"
 # Of the rows: more are not shortened by a bound that was chosen near the usual length.
@@ -63,7 +68,10 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
     alpha: float | None
     guarantee_: Guarantee
     notes_: tuple[str, ...]
-    _claims: LazyCard
+    _problem: Problem
+    _plan: Plan | None  # without its seed; None for an exact fit
+    _delta: float
+    _remarks: Mapping[str, str]  # what else a card says, such as where the rows were
     #: Whether an exact fit has the weighted mean of losses, as scikit-learn's, or their weighted sum over all rows.
     _averages_weights: ClassVar[bool] = False
     #: Losses of model files that become this estimator.
@@ -116,16 +124,16 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
             return None
         return 1.0 if terms.row_bound is None else constant_for(terms.row_bound)
 
-    def _request(
+    def _ask(
         self,
-        task_of: Callable[[PrivacyParams, int], Task],
+        request_of: Callable[[PrivacyParams, int], Request],
         X: Any,
         options: FitOptions,
         *,
         bound: float | None = None,
         **rest: Any,
-    ) -> FitRequest:
-        """What is asked for, of rows in memory. bound: that of rows that a schema made, for a model without its own."""
+    ) -> Fit:
+        """The fit that is asked for, of rows in memory. bound: that of rows that a schema made, where there is none."""
         owner, rows = type(self).__name__, X.shape[0]
         person = None if options.users is None else read_ids(f"{owner}.fit", options.users, rows)
         if options.rows_per_person is not None:
@@ -144,8 +152,8 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
             terms, weights = read_weights(owner, options.sample_weight, options.weight_bound, terms, rows)
             if self._averages_weights and not terms.is_private:
                 weights, terms = _to_mean_one(weights, terms)
-        return FitRequest(
-            task_of=task_of,
+        return Fit(
+            request_of=request_of,
             terms=terms,
             X=X,
             person=person,
@@ -159,15 +167,15 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
             **rest,
         )
 
-    def _request_stored(
+    def _ask_stored(
         self,
-        task_of: Callable[[PrivacyParams, int], Task],
+        request_of: Callable[[PrivacyParams, int], Request],
         batches: RowBatches,
         people: People | None,
         options: FitOptions,
         **rest: Any,
-    ) -> FitRequest:
-        """What is asked for, of rows in storage."""
+    ) -> Fit:
+        """The fit that is asked for, of rows in storage."""
         cap = options.rows_per_person or 1
         terms = terms_of(self, type(self).__name__, batches.shape[0] if people is None else people.count)
         if people is not None:
@@ -175,8 +183,8 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         known = self._collect_prior() if options.goes_on else None
         if known is not None:
             terms = replace(terms, row_bound=known.rows.row_bound, target_bound=known.target_bound)
-        return FitRequest(
-            task_of=task_of,
+        return Fit(
+            request_of=request_of,
             terms=terms,
             X=batches,
             weights=None if people is None else people.weights(),
@@ -238,13 +246,14 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         self._records_learnt = whole.records
         self.guarantee_ = promised.compose(self.guarantee_)
         if math.isfinite(self.epsilon):
-            delta = self._claims.delta
+            delta = self._delta
             said = (
                 "The model is the mean of those of several calls of partial_fit, and this card is of the last of them. "
                 f"All calls together have epsilon {self.guarantee_.epsilon(delta):.4g} at delta {delta:g} "
                 f"({self.guarantee_.adjacency}): that is what a record has which may be in any of them."
             )
-            self._claims = replace(self._claims, remarks={**self._claims.remarks, "calls": said})
+            self._remarks = {**self._remarks, "calls": said}
+            self.__dict__.pop("_card", None)
             self.notes_ = (said, *self.notes_)
         return self
 
@@ -252,27 +261,40 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
     def _set_model(self, coefficients: Array, intercepts: Array) -> None:
         """Keep coefficients (features, outputs) and intercepts (outputs,) as scikit-learn does."""
 
-    def _learn(self, request: FitRequest) -> Learnt:
+    def _learn(self, fit: Fit) -> None:
         """Find what is not known, then fit; what all models keep of it."""
-        learnt = learn(request)
-        self.row_map_, self.notes_ = learnt.rows, learnt.notes
-        self._shortened, self._middle = learnt.shortened, learnt.middle
-        self.row_bound_, self.target_bound_ = learnt.rows.row_bound, learnt.target_bound
-        self.rows_per_person_ = learnt.cap
-        self._records_learnt = learnt.fitted.records
-        fitted = learnt.fitted
-        if isinstance(request.X, ClusterBatches):
-            told = replace(fitted.guarantee, assumptions=(*fitted.guarantee.assumptions, ASSUMPTION))
-            fitted = replace(fitted, guarantee=told, claims=replace(fitted.claims, remarks={"engine": ASSUMPTION}))
-            learnt = replace(learnt, fitted=fitted)
-        self.guarantee_ = fitted.guarantee
-        self.solver_ = fitted.solver
-        self.solver_reason_ = fitted.reason
-        self.n_iter_ = fitted.steps
-        self._claims = fitted.claims
-        self._keep_evidence(fitted.evidence)
-        self.notes_ += self._say_spent(request.terms.ledger)
-        return learnt
+        ledger = fit.terms.ledger
+        fit.learn()
+        self.row_map_, self.row_bound_, self.target_bound_ = fit.rows, fit.rows.row_bound, fit.target_bound
+        self.rows_per_person_, self._shortened, self._middle = fit.cap, fit.shortened, fit.middle
+        self.guarantee_, self._remarks = fit.guarantee, {}
+        if isinstance(fit.X, ClusterBatches):
+            self.guarantee_ = self.guarantee_.assume(ASSUMPTION)
+            self._remarks = {"engine": ASSUMPTION}
+        self.solver_, self.solver_reason_, self.n_iter_ = fit.solver, fit.reason, fit.steps
+        self._problem, self._plan, self._delta = fit.problem, fit.planned, fit.terms.delta
+        self._records_learnt = fit.problem.records
+        self.__dict__.pop("_card", None)
+        self._keep_evidence(fit.evidence)
+        self.notes_ = (*fit.notes, *self._say_spent(ledger))
+        self._set_model(fit.coefficients, fit.intercepts)
+
+    def _make_card(self) -> Card:
+        """That of the fit, or of the search that chose it; it takes longer than a small fit, and is kept."""
+        if self._chosen_by is not None:
+            card: Card = self._chosen_by.card
+            return card
+        if "_card" not in self.__dict__:
+            self.__dict__["_card"] = self._make_own_card()
+        made: Card = self.__dict__["_card"]
+        return made
+
+    def _make_own_card(self) -> Card:
+        if self._plan is not None:
+            made = self._plan.card(self._delta)
+            return replace(made, data={**made.data, **self._remarks}) if self._remarks else made
+        told = {name: getattr(self._problem, name) for name in ("loss", "regularizer", "features", "adjacency")}
+        return bare_card(EXACT, told, self._delta)
 
     def _warn_of_shortening(self) -> None:
         """Warn where, by a noisy count that the fit paid for, a bound shortened many rows."""

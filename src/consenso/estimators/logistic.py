@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,12 +12,15 @@ from scipy.special import expit, log_softmax, softmax
 
 from consenso.arrays import Array
 from consenso.estimators.classification import PrivateClassifier
-from consenso.estimators.fitting import Task, default_penalty, penalty
+from consenso.estimators.fitting import default_penalty, make_request, penalty
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Logistic, Loss, Softmax
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
 from consenso.regularizers import Regularizer
+
+if TYPE_CHECKING:
+    from consenso.solvers.request import Request
 
 
 class PrivateLogisticRegression(PrivateClassifier):
@@ -93,15 +96,16 @@ class PrivateLogisticRegression(PrivateClassifier):
             return -np.stack([np.logaddexp(0.0, scores), np.logaddexp(0.0, -scores)], axis=1)
         return np.asarray(log_softmax(scores, axis=1))
 
-    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
+    def _request(self, terms: PrivacyParams, features: int, classes: int) -> Request:
         loss: Loss = Logistic() if classes == 2 else Softmax(classes=classes)
-        return Task(
-            loss=loss,
-            penalty=self._penalty(loss, terms, features),
-            penalty_follows=self.alpha is None,
-            row_bound=terms.row_bound,
+        return make_request(
+            terms,
+            loss,
+            self._penalty(loss, terms, features),
+            features,
             constant=self._constant(terms),
             solver=self.solver,
+            penalty_follows=self.alpha is None,
         )
 
     def _penalty(self, loss: Loss, terms: PrivacyParams, features: int) -> Regularizer:

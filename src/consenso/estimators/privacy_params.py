@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
@@ -29,11 +29,11 @@ class PrivacyParams:
     """What a fit may cost and how it is noised. `records` is the public number that rules divide by.
 
     counts: no number of records is public, so that a noisy count is released before the fit. `count` is that count;
-    until it is there, `records` is 1. row_bound, target_bound: as declared, or as they were released before the fit;
-    None where there is none. share: of the squared budget, what the releases before the fit have; `earlier` are those.
-    unit: of what a guarantee speaks; `records` are numbers of them. rows_per_unit, weight_bound: as in Problem.
-    mean_weight: what weights, and penalties with them, were divided by. tells: of delta, what is set aside for telling
-    by name what one unit alone has.
+    until it is there, `records` is 1. seed: of a simulation, None for noise that protects. row_bound, target_bound: as
+    declared, or as they were released before the fit; None where there is none. share: of the squared budget, what the
+    releases before the fit have; `earlier` are those. unit: of what a guarantee speaks; `records` are numbers of them.
+    rows_per_unit, weight_bound: as in Problem. mean_weight: what weights, and penalties with them, were divided by.
+    tells: of delta, what is set aside for telling by name what one unit alone has.
     """
 
     owner: str
@@ -41,7 +41,7 @@ class PrivacyParams:
     delta: float
     adjacency: Adjacency
     records: int
-    sampler: Sampler | None
+    seed: int | None
     ledger: Ledger | None
     counts: bool = False
     count: Count | None = None
@@ -89,9 +89,10 @@ class PrivacyParams:
         """The same with what one unit alone has, which may be told."""
         return self.excess + self.tells
 
-    def after_count(self, count: Count) -> PrivacyParams:
-        """The same terms once the count is released."""
-        return replace(self, records=count.low, count=count)
+    @property
+    def sampler(self) -> Sampler | None:
+        """Where the noise comes from; None where there is none."""
+        return None if not self.is_private else Safe() if self.seed is None else Seeded(self.seed)
 
     def noise_level(self) -> float:
         """The noise that a single mean over all records would need, per unit of what one record can contribute."""
@@ -169,7 +170,7 @@ def terms_of(asked: Asked, owner: str, rows: int, *, divides: bool = True) -> Pr
         delta=float(default_delta(records) if asked.delta is None else asked.delta),
         adjacency=asked.adjacency,
         records=records,
-        sampler=sampler_of(asked.random_state) if private else None,
+        seed=read_seed(asked.random_state) if private else None,
         ledger=open_ledger(asked.ledger),
         counts=unknown and divides,
         row_bound=_bound(asked, "row_bound") if private else None,
@@ -177,13 +178,11 @@ def terms_of(asked: Asked, owner: str, rows: int, *, divides: bool = True) -> Pr
     )
 
 
-def sampler_of(random_state: Any) -> Sampler:
-    """Noise that protects, or, with a seed, a simulation of it."""
-    if random_state is None:
-        return Safe()
+def read_seed(random_state: Any) -> int | None:
+    """The seed of a simulation; None for noise that protects."""
     if isinstance(random_state, np.random.RandomState):
-        return Seeded(int(random_state.randint(np.iinfo(np.int32).max)))
-    return Seeded(random_state)
+        return int(random_state.randint(np.iinfo(np.int32).max))
+    return None if random_state is None else Seeded(random_state).seed
 
 
 def open_ledger(ledger: Ledger | str | Path | None) -> Ledger | None:

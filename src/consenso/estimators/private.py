@@ -15,6 +15,7 @@ import logging
 import math
 import uuid
 import warnings
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any, Self
 
@@ -79,15 +80,18 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def card_(self) -> Card:
         """The privacy card of the fit, for every observer; made when it is first looked at."""
-        if not hasattr(self, "_claims"):
+        if not hasattr(self, "guarantee_"):
             raise AttributeError(f"{type(self).__name__}.card_: there is no card before fit.")
-        card: Card = self._claims.card
-        return card
+        return self._make_card()
+
+    @abstractmethod
+    def _make_card(self) -> Card:
+        """The card of a fitted estimator."""
 
     def _html_repr(self) -> str:
         """What a notebook shows: scikit-learn's diagram, and below it, after fit, the card."""
         shown = str(estimator_html_repr(self))
-        return shown + self.card_._repr_html_() if hasattr(self, "_claims") else shown
+        return shown + self.card_._repr_html_() if hasattr(self, "guarantee_") else shown
 
     def _check_privacy(self) -> None:
         """Refuse terms that cannot be, before data are looked at."""

@@ -7,7 +7,7 @@ clipped: where noisy counts of targets and residuals say, or at a public `residu
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -15,15 +15,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import Fitted, Task, default_penalty, penalty
+from consenso.estimators.fitting import default_penalty, make_request, penalty
 from consenso.estimators.frames import bound_of
-from consenso.estimators.learning import FitRequest
+from consenso.estimators.learning import Fit
 from consenso.estimators.linear import PUBLIC, FitOptions, PrivateLinearModel, check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens
 from consenso.losses import Huber, Loss, Squared
 from consenso.regularizers import Regularizer
+
+if TYPE_CHECKING:
+    from consenso.solvers.request import Request
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
@@ -93,27 +96,24 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             return self._go_on(lambda: self._fit(X, y, options))
 
     def _fit(self, X: Any, y: Any, options: FitOptions) -> None:
-        self._keep(self._learn(self._read(X, y, options)).fitted)
+        self._learn(self._read(X, y, options))
 
     def _set_model(self, coefficients: Array, intercepts: Array) -> None:
         self.coef_, self.intercept_ = np.array(coefficients[:, 0]), float(intercepts[0])
 
-    def _read(self, X: Any, y: Any, options: FitOptions) -> FitRequest:
+    def _read(self, X: Any, y: Any, options: FitOptions) -> Fit:
         if opens(X):
             batches, people = self._open(X, y, None, options)
             many = batches.shape[1]
-            return self._request_stored(lambda known, _: self._task(known, many), batches, people, options)
+            return self._ask_stored(lambda known, _: self._request(known, many), batches, people, options)
         bound = bound_of(X)
         X, y = read_records(self, X, y, real=True, reset=not options.goes_on)
-        return self._request(lambda known, _: self._task(known, X.shape[1]), X, options, bound=bound, targets=y)
+        return self._ask(lambda known, _: self._request(known, X.shape[1]), X, options, bound=bound, targets=y)
 
     def predict(self, X: Any) -> Array:
         """Predictions, (records,)."""
         check_is_fitted(self)
         return self._scores(X, self.coef_, self.intercept_)
-
-    def _keep(self, fitted: Fitted) -> None:
-        self._set_model(fitted.coefficients, fitted.intercepts)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -126,13 +126,14 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             )
         check_size(owner, "target_bound", self.target_bound, "a bound on the size of targets")
 
-    def _task(self, terms: PrivacyParams, features: int) -> Task:
+    def _request(self, terms: PrivacyParams, features: int) -> Request:
+        """What is asked of a solver, with this many columns."""
         loss, factor = self._loss(terms)
-        return Task(
-            loss=loss,
-            penalty=self._penalty(loss, factor, terms, features),
-            row_bound=terms.row_bound,
-            target_bound=terms.target_bound,
+        return make_request(
+            terms,
+            loss,
+            self._penalty(loss, factor, terms, features),
+            features,
             constant=self._constant(terms),
             solver=self.solver,
             penalty_follows=self.alpha is None,

@@ -13,20 +13,22 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from consenso.algorithms.whitened_steps import RESIDUAL_CLIP
 from consenso.errors import InputError
-from consenso.estimators.fitting import Fitted, Task, default_penalty, penalty
-from consenso.estimators.learning import gather
+from consenso.estimators.fitting import default_penalty, make_request, penalty
+from consenso.estimators.learning import Fit
 from consenso.estimators.linear import FitOptions, check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.regression import PrivateRegressor, share_of
 from consenso.estimators.scale import find_scale
-from consenso.estimators.stages import Stages
 from consenso.losses import Absolute, Huber, Loss, Squared
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
+
+if TYPE_CHECKING:
+    from consenso.solvers.request import Request
 
 # Over the bound of targets, for solvers that count nothing: the spread of residuals, and the rounded corner of absolute
 # values. A penalty that is given is stated for that spread, too.
@@ -82,24 +84,23 @@ class PrivateHuberRegressor(PrivateRegressor):
         if math.isfinite(self.epsilon) or self.scale is not None:
             super()._fit(X, y, options)
             return
-        request = self._read(X, y, options)
-        columns = request.X.shape[1]
-        stages = Stages(terms=request.terms)
-        found = gather(request, stages, [])
+        fit = self._read(X, y, options)
+        columns = fit.X.shape[1]
+        fit.gather()
         self.scale_ = find_scale(
-            lambda scale: self._scale_task(stages.terms, scale, columns),
+            lambda scale: self._scale_request(fit.terms, scale, columns),
             self.threshold,
-            stages.terms,
-            found.X,
-            found.targets,
-            found.weights,
+            fit.terms,
+            fit.X,
+            fit.targets,
+            fit.weights,
         )
-        task_of = lambda known, _: self._scale_task(known, self.scale_, columns)  # noqa: E731 - as in every request
-        super()._keep(self._learn(replace(request, task_of=task_of)).fitted)
+        fit.request_of = lambda known, _: self._scale_request(known, self.scale_, columns)
+        super()._learn(fit)
 
-    def _keep(self, fitted: Fitted) -> None:
-        super()._keep(fitted)
-        clip = fitted.findings.get(RESIDUAL_CLIP)
+    def _learn(self, fit: Fit) -> None:
+        super()._learn(fit)
+        clip = fit.findings.get(RESIDUAL_CLIP)
         self.scale_ = self._public_scale(self.target_bound_) if clip is None else clip / self.threshold
 
     def _check_parameters(self) -> None:
@@ -113,25 +114,26 @@ class PrivateHuberRegressor(PrivateRegressor):
     def _public_scale(self, target_bound: float | None) -> float:
         return share_of(self.scale, SCALE_SHARE, target_bound)
 
-    def _task(self, terms: PrivacyParams, features: int) -> Task:
-        task = self._scale_task(terms, self._public_scale(terms.target_bound), features)
+    def _request(self, terms: PrivacyParams, features: int) -> Request:
+        request = self._scale_request(terms, self._public_scale(terms.target_bound), features)
         if not terms.is_private or self.scale is not None or not self._counts_residuals():
-            return task
-        return replace(task, loss=Squared(), threshold=float(self.threshold))
+            return request
+        squares = replace(request.problem, loss=Squared())
+        return replace(request, problem=squares, threshold=float(self.threshold))
 
-    def _scale_task(self, terms: PrivacyParams, scale: float, features: int) -> Task:
+    def _scale_request(self, terms: PrivacyParams, scale: float, features: int) -> Request:
         """The objective times the scale: Huber's loss in the units of the targets."""
         loss = Huber(threshold=float(self.threshold) * scale)
         usual = self.alpha is None and terms.is_private
         alpha = 1e-4 / terms.records if self.alpha is None else float(self.alpha)
-        return Task(
-            loss=loss,
-            penalty=default_penalty(loss, 0.0, terms, features) if usual else penalty(alpha * scale, 0.0),
-            penalty_follows=usual,
-            row_bound=terms.row_bound,
-            target_bound=terms.target_bound,
+        return make_request(
+            terms,
+            loss,
+            default_penalty(loss, 0.0, terms, features) if usual else penalty(alpha * scale, 0.0),
+            features,
             constant=self._constant(terms),
             solver=self.solver,
+            penalty_follows=usual,
         )
 
 

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.estimators.fitting import Fitted, Task, fit
+from consenso.estimators.fitting import solve, split_model
 from consenso.estimators.people import RowWeights
 from consenso.estimators.privacy_params import PrivacyParams
+
+if TYPE_CHECKING:
+    from consenso.solvers.request import Request
 
 # HuberRegressor keeps its scale above this; and below a billionth of the targets there is nothing but rounding.
 LEAST_SCALE, LEAST_SHARE = 10 * float(np.finfo(np.float64).eps), 1e-9
 
 
 def find_scale(
-    task: Callable[[float], Task], threshold: float, terms: PrivacyParams, X: Any, y: Array, weights: RowWeights | None
+    request: Callable[[float], Request],
+    threshold: float,
+    terms: PrivacyParams,
+    X: Any,
+    y: Array,
+    weights: RowWeights | None,
 ) -> float:
     """The scale of the minimiser over model and scale of mean of scale * h(r / scale) + scale/2 + penalty.
 
@@ -26,15 +34,16 @@ def find_scale(
     """
     from scipy.optimize import brentq
 
-    found: dict[float, Fitted] = {}
+    found: dict[float, tuple[Array, Array]] = {}
     own = None if weights is None else weights.values
 
     def derivative(log_scale: float) -> float:
         scale = float(np.exp(log_scale))
         if log_scale not in found:
-            found[log_scale] = fit(lambda _: task(scale), terms, X, y, weights)
-        fitted = found[log_scale]
-        residuals = y - (np.asarray(X @ fitted.coefficients[:, 0]).reshape(-1) + fitted.intercepts[0])
+            asked, solved = solve(lambda _: request(scale), terms, X, y, weights)
+            found[log_scale] = split_model(asked, solved.model)
+        coefficients, intercepts = found[log_scale]
+        residuals = y - (np.asarray(X @ coefficients[:, 0]).reshape(-1) + intercepts[0])
         return 0.5 * (1.0 - float(np.average(np.minimum(np.abs(residuals) / scale, threshold) ** 2, weights=own)))
 
     largest = max(float(np.max(np.abs(y))), LEAST_SCALE)

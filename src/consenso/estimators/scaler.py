@@ -17,6 +17,7 @@ from consenso.estimators.linear import check_row_bound
 from consenso.estimators.privacy_params import is_number, terms_of
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows, without_warnings
+from consenso.privacy.card import Card
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
 
@@ -81,6 +82,9 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  
         found = find_ranges(X, tails, terms, ranges=ranges, positive=False)
         self.lower_, self.upper_, self.count_noise_ = found.low, found.high, found.count_noise
         self.guarantee_, self._claims = found.guarantee, found
+
+    def _make_card(self) -> Card:
+        return self._claims.card
 
     def transform(self, X: Any) -> Array:
         """Scaled rows, (records, features)."""

@@ -167,12 +167,15 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
                     best = found if best is None or found[0] > best[0] else best
         assert best is not None
         self.best_score_, self.best_params_, self.best_estimator_ = best
-        self.guarantee_, self._claims = plan.promise, plan
+        self.guarantee_, self._plan = plan.promise, plan
         # The model that won is released by the search, and costs what the search does: not what one fit would.
         model = self.best_estimator_
-        model.guarantee_, model._claims, model._is_chosen = self.guarantee_, plan, True
+        model.guarantee_, model._chosen_by = self.guarantee_, plan
         model.notes_ = ("Chosen by PrivateSearchCV: card and guarantee are those of the whole search.", *model.notes_)
         return self
+
+    def _make_card(self) -> Card:
+        return self._plan.card
 
     def predict(self, X: Any) -> Any:
         """Predictions of the fit that was chosen."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from consenso.arrays import Array
 from consenso.estimators.privacy_params import PrivacyParams
@@ -19,19 +19,38 @@ from consenso.privacy.observers import Eavesdropper, Observer
 from consenso.privacy.relations import Relation, bounds_of
 from consenso.privacy.releaser import ReleaseRecord
 from consenso.privacy.theorems import Composition
-from consenso.problem import Unit
+from consenso.problem import Adjacency, Unit
+
+if TYPE_CHECKING:
+    from consenso.engine.ledger_charge import LedgerCharge
 
 
-@dataclass(kw_only=True)
 class Stages:
     """The terms of a fit, and what was released so far.
 
-    `terms` are those of what follows: they have no ledger, since everything is reserved.
+    `terms` are those of what follows: they have no ledger once everything is reserved.
     """
 
-    terms: PrivacyParams
-    released: list[ReleaseRecord] = field(default_factory=list)
-    begun: bool = False
+    def __init__(self, terms: PrivacyParams) -> None:
+        self.terms = terms
+        self.released: list[ReleaseRecord] = []
+        self.begun = False
+
+    @contextmanager
+    def reserve(self, share: float, what: str) -> Iterator[None]:
+        """Reserve the whole budget of a fit that first releases something for a share of the squared budget.
+
+        Without a share nothing is reserved, and the fit is charged by itself.
+        """
+        terms = self.terms
+        charge = make_charge(terms) if share else None
+        self.terms = replace(terms, share=share, ledger=terms.ledger if charge is None else None)
+        if charge is None:
+            yield
+            return
+        has_released = lambda: self.begun or bool(self.released)  # noqa: E731
+        with reserve_budget(charge, terms, terms.whole_mu, terms.whole_excess, what, has_released):
+            yield
 
     def begin(self) -> None:
         """The fit, or a count of its records, is about to release something: from now on nothing is given back."""
@@ -52,28 +71,36 @@ class Stages:
         return planned.release(time, exact, self.terms.adjacency, self.terms.sampler, self.released.append)
 
 
-@contextmanager
-def open_stages(terms: PrivacyParams, share: float, what: str) -> Iterator[Stages]:
-    """Reserve the whole budget of a fit that first releases something for a share of the squared budget.
+def make_charge(terms: PrivacyParams) -> LedgerCharge | None:
+    """The ledger of the terms, and a new name there."""
+    if terms.ledger is None:
+        return None
+    from consenso.engine.ledger_charge import LedgerCharge
 
-    Without a share nothing is reserved, and the fit is charged by itself. Replacing a unit is removing one and adding
-    another, whatever is released.
-    """
-    if share == 0 or terms.ledger is None:
-        yield Stages(terms=replace(terms, share=share))
-        return
-    from consenso.engine.ledger_charge import LedgerCharge, reserve
+    return LedgerCharge(ledger=terms.ledger, run_id=f"{terms.owner}-{uuid.uuid4()}")
 
-    mu, excess = terms.whole_mu, terms.whole_excess
-    steps = {"add-remove": 1.0, "replace-one": 2.0} if terms.adjacency == "add-remove" else {"replace-one": 1.0}
+
+def reserve_budget(
+    charge: LedgerCharge | None,
+    terms: PrivacyParams,
+    mu: float,
+    excess: float,
+    what: str,
+    has_released: Callable[[], bool],
+) -> AbstractContextManager[None]:
+    """Reserve one mu for whatever is released in a block: replacing a unit is removing one and adding another."""
+    if charge is None:
+        return nullcontext()
+    from consenso.engine.ledger_charge import reserve
+
+    steps: dict[Adjacency, float] = {"add-remove": 1.0, "replace-one": 2.0}
+    if terms.adjacency == "replace-one":
+        steps = {"replace-one": 1.0}
     charges = {
-        Scope(observer=Eavesdropper().key, unit=terms.unit, adjacency=adjacency): Gaussian(1 / mu, moved, excess)  # type: ignore[arg-type]
+        Scope(observer=Eavesdropper().key, unit=terms.unit, adjacency=adjacency): Gaussian(1 / mu, moved, excess)
         for adjacency, moved in steps.items()
     }
-    stages = Stages(terms=replace(terms, share=share, ledger=None))
-    charge = LedgerCharge(ledger=terms.ledger, run_id=f"{terms.owner}-{uuid.uuid4()}")
-    with reserve(charge, charges, f"{terms.owner}: {what}", lambda: stages.begun or bool(stages.released)):
-        yield stages
+    return reserve(charge, charges, f"{terms.owner}: {what}", has_released)
 
 
 def prove_release(

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from consenso.algorithms import noise_levels
 from consenso.errors import InputError
 from consenso.estimators.classification import PrivateClassifier
-from consenso.estimators.fitting import Task, default_penalty, penalty
+from consenso.estimators.fitting import default_penalty, make_request, penalty
 from consenso.estimators.linear import check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Hinge, SmoothedHinge
 from consenso.privacy.ledger import Ledger
 from consenso.problem import Adjacency
+
+if TYPE_CHECKING:
+    from consenso.solvers.request import Request
 
 # The widest corner of the hinge under privacy, in units of margin.
 WIDEST = 0.5
@@ -93,18 +96,19 @@ class PrivateLinearSVC(PrivateClassifier):
             return float(self.intercept_scaling)
         return super()._constant(terms)
 
-    def _task(self, terms: PrivacyParams, features: int, classes: int) -> Task:
+    def _request(self, terms: PrivacyParams, features: int, classes: int) -> Request:
         loss = SmoothedHinge(smoothing=self._width(terms, features)) if terms.is_private else Hinge()
         usual = self.alpha is None and terms.is_private
         alpha = 1.0 / terms.records if self.alpha is None else float(self.alpha)
-        return Task(
-            loss=loss,
-            penalty=default_penalty(loss, 0.0, terms, features) if usual else penalty(alpha / terms.mean_weight, 0.0),
-            penalty_follows=usual,
-            row_bound=terms.row_bound,
+        return make_request(
+            terms,
+            loss,
+            default_penalty(loss, 0.0, terms, features) if usual else penalty(alpha / terms.mean_weight, 0.0),
+            features,
             constant=self._constant(terms),
             penalizes_constant=True,
             solver=self.solver,
+            penalty_follows=usual,
         )
 
     def _width(self, terms: PrivacyParams, features: int) -> float:

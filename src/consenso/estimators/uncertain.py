@@ -13,11 +13,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from consenso.algorithms.evidence import Evidence
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.fitting import FitEvidence
 from consenso.estimators.reading import read_rows
 from consenso.estimators.row_map import RowMap
+from consenso.losses import Loss
 from consenso.shards.intake import shrink_factors
 
 if TYPE_CHECKING:
@@ -50,11 +51,12 @@ class Uncertain:
     intercept_: Any
     _shortened: float
     _middle: float
-    # Whether a private search has chosen this fit among others.
-    _is_chosen: bool = False
+    # The private search that has chosen this fit among others.
+    _chosen_by: Any = None
 
-    def _keep_evidence(self, evidence: FitEvidence | None) -> None:
-        self._evidence, self._is_chosen = evidence, False
+    def _keep_evidence(self, evidence: tuple[Loss, int, float | None, Evidence | None] | None) -> None:
+        """What `estimate` is made of: loss, records, value of the constant column, and what the late steps say."""
+        self._evidence, self._chosen_by = evidence, None
         self.__dict__.pop("_made_estimate", None)
 
     def _get_estimate(self) -> Estimate:
@@ -75,9 +77,9 @@ class Uncertain:
                 "without privacy, went on from another or was read from a file; use statsmodels, fit anew, or use the "
                 "file's `standard_errors`."
             )
-        found = estimate(evidence.loss, evidence.records, evidence.constant, evidence.seen)
+        found = estimate(*evidence)
         columns, size = self.n_features_in_, len(found.coefficients)  # type: ignore[attr-defined]
-        units, constant = np.eye(size), evidence.constant
+        units, constant = np.eye(size), evidence[2]
         intercepts = np.zeros(size) if constant is None else constant * units[-1]
         own, intercepts = self.row_map_.restore(units[:columns], intercepts)
         if constant is None:
@@ -136,21 +138,21 @@ class Uncertain:
             names, values = [*names, "intercept"], np.append(values, np.ravel(self.intercept_))
         facts = {
             "model": type(self).__name__,
-            "records": f"{self._evidence.records:,}",  # type: ignore[union-attr]
+            "records": f"{self._evidence[1]:,}",  # type: ignore[index]
             "guarantee": self._say_guarantee(),
         }
         if found.residual is not None:
             facts["residuals"] = f"standard deviation {found.residual:.4g}"
         made = make_summary(facts, [str(name) for name in names], values, found, level)
-        chosen = (CHOSEN,) if self._is_chosen else ()
+        chosen = () if self._chosen_by is None else (CHOSEN,)
         return replace(made, notes=(COVERED, *chosen, *self._say_clipping()))
 
     def _say_guarantee(self) -> str:
         """That of the fit, or of the whole search that chose it."""
         guarantee: Any = self.guarantee_  # type: ignore[attr-defined]
-        if not self._is_chosen:
+        if self._chosen_by is None:
             return f"epsilon {self.epsilon:g}, {guarantee.unit}"
-        delta = self._claims.delta  # type: ignore[attr-defined]
+        delta = self._chosen_by.delta
         return f"epsilon {guarantee.epsilon(delta):.3g} for the whole search, {guarantee.unit}"
 
     def _say_clipping(self) -> tuple[str, ...]:

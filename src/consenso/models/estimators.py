@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ def to_estimator(model: Model) -> Any:
     made.n_iter_ = 0
     if model.card is not None:
         # The card of the training, whatever an estimator's own fit would have promised.
-        made._claims = SimpleNamespace(card=model.card)
+        made._card = model.card
         made.guarantee_ = _guarantee(model.card)
     return made
 

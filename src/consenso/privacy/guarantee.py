@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from consenso.arrays import Array
@@ -122,6 +122,10 @@ class Guarantee:
             assumptions=tuple(dict.fromkeys(text for each in all_of_them for text in each.assumptions)),
             simulation=any(each.simulation for each in all_of_them),
         )
+
+    def assume(self, text: str) -> Guarantee:
+        """The same with something else that must hold."""
+        return replace(self, assumptions=(*self.assumptions, text))
 
     def sentence(self, delta: float | None = None) -> str:
         """The guarantee in plain words: at a delta, or by the numbers that need none. Numbers are rounded up.

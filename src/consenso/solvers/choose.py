@@ -40,9 +40,9 @@ class Choice:
     reason: str
 
 
-def choose(request: Request, solver: str = "auto") -> Choice:
+def choose(request: Request) -> Choice:
     """What to plan with: the solver of the least expected excess risk, or the one that is named."""
-    rules, reason = _find_rules(request, solver)
+    rules, reason = _find_rules(request)
     algorithm, rounds = rules.recipe(request)
     return Choice(solver=rules.NAME, algorithm=algorithm, rounds=rounds, reason=reason)
 
@@ -74,31 +74,34 @@ def prepare(
     request = Request(
         problem=problem,
         target=target,
+        solver=solver,
         trust=trust,
         schedule=schedule,
         constant=constant,
         threshold=threshold,
         penalty_follows=penalty_follows,
     )
-    rules, reason = _find_rules(request, solver)
+    return plan_request(request, observer=observer, sampler=sampler, count=count, earlier=earlier)
+
+
+def plan_request(request: Request, **rest: Any) -> Plan:
+    """The plan of a request; observer, sampler, count and earlier releases as `prepare` takes them."""
+    rules, reason = _find_rules(request)
     algorithm, rounds = rules.recipe(request)
     planned = plan(
-        problem,
+        request.problem,
         algorithm,
         rounds=rounds,
-        target=target,
-        observer=observer,
-        schedule=schedule,
-        trust=trust,
-        sampler=sampler,
-        count=count,
-        earlier=earlier,
+        target=request.target,
+        schedule=request.schedule,
+        trust=request.trust,
+        **rest,
     )
     return replace(planned, solver=rules.NAME, reason=reason)
 
 
-def _find_rules(request: Request, solver: str) -> tuple[Rules, str]:
-    return _automatic(request) if solver == "auto" else _choose_named(solver, request)
+def _find_rules(request: Request) -> tuple[Rules, str]:
+    return _automatic(request) if request.solver == "auto" else _choose_named(request.solver, request)
 
 
 def compare(request: Request) -> tuple[list[tuple[float, Rules]], dict[str, str]]:

@@ -72,7 +72,7 @@ def _count_rounds(request: Request, algorithm: IPADMM, step: float) -> int:
     assert topology is not None
     (release,) = algorithm.releases(PublicFacts.everyone(problem, rounds=1, degrees=topology.degrees))
     bounds = np.broadcast_to(release.bounds.at(problem.unit, problem.adjacency), (problem.parties,))
-    rho = theory.zcdp_of(request.target)
+    rho = theory.zcdp_of(request.limit)
     std = math.sqrt(float(np.mean(bounds**2)) / problem.parties / (2 * rho))
     longest = REACH / (problem.row_bound * std * math.sqrt(problem.dim))
     return int(np.clip(math.ceil(longest / step), FEWEST, MOST))

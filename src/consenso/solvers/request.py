@@ -21,7 +21,8 @@ class Request:
     """Everything that a rule may look at."""
 
     problem: Problem
-    target: Target
+    target: Target | None  # None for a fit without privacy, which no rule looks at
+    solver: str = "auto"  # or the one that is asked for by name
     trust: Trust | None = None
     schedule: Schedule | None = None
     topology: Topology | None = None  # of peers without a hub
@@ -29,6 +30,12 @@ class Request:
     threshold: float | None = None  # where residuals are clipped, in standard deviations; None for the least excess
     effective: float | None = None  # how many directions rows fill, where that is public; None for all features
     penalty_follows: bool = False  # the penalty is stated for rows and slopes at their bounds (solvers.penalties)
+
+    @property
+    def limit(self) -> Target:
+        """The target of a private fit."""
+        assert self.target is not None, "a fit without privacy asks no rule"
+        return self.target
 
     @property
     def is_central(self) -> bool:
@@ -54,14 +61,15 @@ class Request:
     @cached_property
     def mu(self) -> float:
         """The budget as that of one Gaussian release: its mean may move by this many standard deviations."""
-        if isinstance(self.target, Mu):
-            return self.target.mu
-        if isinstance(self.target, PureEpsilon):
+        target = self.limit
+        if isinstance(target, Mu):
+            return target.mu
+        if isinstance(target, PureEpsilon):
             raise InputError(
-                f"prepare(target={self.target}): the solvers add Gaussian noise, which is never differentially private "
+                f"prepare(target={target}): the solvers add Gaussian noise, which is never differentially private "
                 "with delta 0; use EpsilonDelta(epsilon=..., delta=...)."
             )
-        return 1.0 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0), self.target)
+        return 1.0 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0), target)
 
 
 class Rules(Protocol):
