@@ -20,7 +20,7 @@ from consenso.arrays import Array
 from consenso.estimators.column_scales import read_scales
 from consenso.estimators.column_search import ColumnShares, find_columns, share_columns
 from consenso.estimators.privacy_params import PrivacyParams
-from consenso.estimators.quantiles import SIGNED_EDGES, Quantiles
+from consenso.estimators.quantiles import SIGNED_EDGES
 from consenso.estimators.row_histograms import (
     MOST_SHARE,
     Records,
@@ -56,13 +56,9 @@ LENGTH_NOISES, MOST_LENGTH_TAIL = 2.0, 0.1
 # many times the columns.
 LENGTH_REACH, CLOSELY = 0.5, 100.0
 # Targets are clipped so many half widths of their range away from its middle: the fit sees how large residuals are by
-# itself, so that a wide bound costs little, and targets that are clipped cost more.
-TARGET_REACH = 2.0
-# Targets with one long tail: so many times as long as the other, and so many times as long as its inner part, which
-# lacks a twentieth of the targets (of a Gaussian it is 1.6, of an exponential law 2; prices that end at a highest one
-# have less). Residuals that the fit clips pull its mean to one side, and it clips fewer within a wider bound: these get
-# another reach.
-SKEWED, LONG, SKEWED_REACH = 4.0, 1.8, 8.0
+# itself, so that a wide bound costs little, and targets that are clipped cost more. Further where noise is small, as
+# for rows: the fit then clips fewer residuals, which pull its mean to one side where they are skewed.
+TARGET_REACH, FAR_REACH = 2.0, 8.0
 # Few records: targets have one histogram, with as much of the budget that there are so many times as many records as
 # noise in a bin. The fit counts targets within the range by itself.
 ENOUGH = 12.0
@@ -151,15 +147,8 @@ def find_targets(records: Records, share: float, stages: Stages, *, centers: boo
     low, high = float(found.low[0]), float(found.high[0])
     if not centers:
         return 0.0, max(abs(low), abs(high), math.ulp(1.0))
-    return _center(low, high, SKEWED_REACH if _has_long_tail(found) else TARGET_REACH)
-
-
-def _has_long_tail(found: Quantiles) -> bool:
-    """Whether targets have one tail that is much longer than the other, and than most targets of its side reach."""
-    ends = np.array([found.low[0], found.high[0]])
-    tails, inner = np.abs(ends - found.middle[0]), np.abs(found.inner[0] - found.middle[0])
-    longer = int(np.argmax(tails))
-    return bool(tails[longer] > SKEWED * tails[1 - longer] and tails[longer] > LONG * inner[longer])
+    is_close = _fits_closely(count_columns(records), stages.terms)
+    return _center(low, high, FAR_REACH if is_close else TARGET_REACH)
 
 
 def _center(low: float, high: float, reach: float) -> tuple[float, float]:

@@ -24,8 +24,6 @@ FALSE_ALARM, DOUBT = 1e-3, 1.0
 # Standard deviations from which on a sign is there, in sizes that were found, or a size beside them: wrongly once in
 # 160 times.
 CLEAR = 2.5
-# Of the records, at either end of the inner range.
-INNER = 0.05
 EXPONENTS = np.arange(-30, 31)
 POWERS = np.ldexp(1.0, EXPONENTS)
 SIGNED_EDGES = np.concatenate([-POWERS[::-1], POWERS])
@@ -35,16 +33,12 @@ POSITIVE_EDGES = np.concatenate([[0.0], POWERS * (1 + 1e-6)])
 
 @dataclass(frozen=True, kw_only=True)
 class Quantiles:
-    """Noisy quantiles of several quantities, their medians, and the widths of the bins, each (quantities,).
-
-    inner: a range without as many records at either end as INNER says, (quantities, 2).
-    """
+    """Noisy quantiles of several quantities, their medians, and the widths of the bins, each (quantities,)."""
 
     low: Array
     high: Array
     middle: Array
     bin: Array
-    inner: Array
 
 
 def search(
@@ -81,8 +75,7 @@ def search(
     found = np.stack([_quantiles(counts[k], edges[k], tails, doubt * scale, total) for k in range(quantities)])
     middles = np.array([_middle(counts[k], edges[k]) for k in range(quantities)])
     middles = np.clip(middles, found[:, 0], found[:, 1])
-    inner = np.stack([_inner(counts[k], edges[k]) for k in range(quantities)])
-    return Quantiles(low=found[:, 0], high=found[:, 1], middle=middles, bin=edges[:, 1] - edges[:, 0], inner=inner)
+    return Quantiles(low=found[:, 0], high=found[:, 1], middle=middles, bin=edges[:, 1] - edges[:, 0])
 
 
 def count_exactly(values: Array, edges: Array, weights: Array | None = None) -> Array:
@@ -101,13 +94,6 @@ def _middle(counts: Array, edges: Array) -> float:
         if place == end and abs(edge) <= POWERS[0]:
             return float(edge)
     return float(edges[place] / 2 + edges[place + 1] / 2)
-
-
-def _inner(counts: Array, edges: Array) -> Array:
-    """Quantiles INNER and 1 - INNER, from counts that add up from either end."""
-    kept = np.maximum(counts, 0.0)
-    ends = [np.searchsorted(np.cumsum(side), INNER * kept.sum()) for side in (kept, kept[::-1])]
-    return np.array([edges[min(ends[0], len(counts) - 1)], edges[len(counts) - min(ends[1], len(counts) - 1)]])
 
 
 def _counts(values: Array, edges: Array, weights: Array | None = None) -> Array:
