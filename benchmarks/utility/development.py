@@ -2,6 +2,7 @@
 
     python -m benchmarks.utility.development --sets breast,digits --epsilon 0.5 --epsilon 3
     python -m benchmarks.utility.development --page docs/solvers.md          # all cells, and the table of that page
+    python -m benchmarks.utility.development --sets breast --page docs/solvers.md    # one line of it; the others stay
 
 Rivals are those of `rivals.csv` beside this file: of each set and budget the loss of the best of noisy descent (plain,
 momentum, Adam), objective perturbation, double-noise Newton, output perturbation, AdaSSP, Frank-Wolfe and a constant,
@@ -93,13 +94,9 @@ def judge(losses: list[float], rival: Rival) -> str:
     return "won" if apart < -ERRORS * error else "lost" if apart > ERRORS * error else "even"
 
 
-def tabulate(names: list[str], epsilons: list[float], done: dict[str, list[float]]) -> list[str]:
-    """A line for each set: loss over that of the best rival, and a count of verdicts."""
-    rivals = read_rivals(RIVALS)
-    counts = dict.fromkeys(VERDICTS, 0)
-    ratios: list[float] = []
-    lines = ["| set | " + " | ".join(f"eps {epsilon:g}" for epsilon in epsilons) + " |"]
-    lines.append("| --- |" + " --- |" * len(epsilons))
+def judge_cells(names: list[str], epsilons: list[float], done: dict[str, list[float]]) -> dict[str, list[str]]:
+    """By set, a cell for each budget: loss over that of the best rival, with its verdict."""
+    rivals, found = read_rivals(RIVALS), {}
     for name in names:
         cells = []
         for epsilon in epsilons:
@@ -107,17 +104,33 @@ def tabulate(names: list[str], epsilons: list[float], done: dict[str, list[float
             if losses is None or rival is None:
                 cells.append("-")
                 continue
-            verdict, ratio = judge(losses, rival), float(np.mean(losses)) / rival.mean
-            counts[verdict] += 1
-            ratios.append(ratio)
-            text = f"{ratio:.3f}"
-            cells.append({"won": text, "even": f"{text} =", "lost": f"**{text}**"}[verdict])
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    if not ratios:
+            text = f"{float(np.mean(losses)) / rival.mean:.3f}"
+            cells.append({"won": text, "even": f"{text} =", "lost": f"**{text}**"}[judge(losses, rival)])
+        found[name] = cells
+    return found
+
+
+def read_cells(page: Path) -> dict[str, list[str]]:
+    """The cells that a page has."""
+    table = page.read_text().split(MARKERS[0])[1].split(MARKERS[1])[0]
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines() if line[:1] == "|"]
+    return {name: cells for name, *cells in rows[2:]}
+
+
+def tabulate(cells: dict[str, list[str]], epsilons: list[float]) -> list[str]:
+    """A line for each set, and a count of verdicts."""
+    lines = ["| set | " + " | ".join(f"eps {epsilon:g}" for epsilon in epsilons) + " |"]
+    lines.append("| --- |" + " --- |" * len(epsilons))
+    lines += [f"| {name} | " + " | ".join(row) + " |" for name, row in cells.items()]
+    texts = [text for row in cells.values() for text in row if text != "-"]
+    if not texts:
         return lines
+    counts = dict.fromkeys(VERDICTS, 0)
+    for text in texts:
+        counts["lost" if text[0] == "*" else "even" if text[-1] == "=" else "won"] += 1
+    mean = math.exp(float(np.mean([math.log(float(text.strip("*= "))) for text in texts])))
     total = ", ".join(f"{verdict} {count}" for verdict, count in counts.items())
-    mean = math.exp(float(np.mean(np.log(ratios))))
-    return [*lines, "", f"Of {len(ratios)} cells: {total}. Geometric mean of the ratios: {mean:.3f}."]
+    return [*lines, "", f"Of {len(texts)} cells: {total}. Geometric mean of the ratios: {mean:.3f}."]
 
 
 def main() -> None:
@@ -130,10 +143,12 @@ def main() -> None:
     parser.add_argument("--page", type=Path, help="file whose table is written anew")
     asked = parser.parse_args()
     names, epsilons = asked.sets.split(","), asked.epsilon or list(EPSILONS)
-    lines = tabulate(names, epsilons, collect(names, epsilons, asked.seeds, asked.fits))
-    print("\n".join(lines))
+    cells = judge_cells(names, epsilons, collect(names, epsilons, asked.seeds, asked.fits))
+    print("\n".join(tabulate(cells, epsilons)))
     if asked.page is not None:
-        write_into(asked.page, "\n".join(lines), MARKERS)
+        if epsilons != list(EPSILONS):
+            raise SystemExit(f"--page: its lines have cells for {EPSILONS}; leave --epsilon out.")
+        write_into(asked.page, "\n".join(tabulate({**read_cells(asked.page), **cells}, epsilons)), MARKERS)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from consenso.algorithms.label_levels import guess_spectrum, list_variances
 from consenso.algorithms.shrinking import BENDS, LEFT, MOMENTA, NoisyModel, Steps, plan_steps, skip_early
+from consenso.losses import Logistic
 
 
 def simulate(run: Steps, steps: int, late: int, noise: np.ndarray) -> np.ndarray:
@@ -37,18 +39,35 @@ def test_a_model_that_is_short_already_is_not_shortened() -> None:
     variances, prior = np.geomspace(1e-3, 1e3, 121), np.zeros(121)
 
     def compute_factor(size: float, come: float, noise: float = 1.0, filled: float = 1.0) -> float:
-        ones = np.ones(1000)
-        found = NoisyModel(sizes=size * ones, noise=noise * ones, come=come * ones, filled=filled * ones, outputs=1)
-        return found.compute_factor(variances * 1000, prior)
+        each = np.ones(1000)
+        filled = filled * each
+        found = NoisyModel(
+            size=size * filled.sum(), seen=filled, noise=noise * each, come=come * each, filled=filled, outputs=1
+        )
+        factors, weights = found.find_factors(variances * 1000, prior)
+        return float(weights @ factors)
 
     # James and Stein's rule where steps have come all the way, and nothing is left of what is all noise.
     assert compute_factor(2.0, 1.0) == pytest.approx(0.5, abs=0.05)
     assert compute_factor(11.0, 1.0) == pytest.approx(10 / 11, abs=0.02)
     assert compute_factor(1.0, 1.0) < 0.1
     # Damping had taken three quarters: of what it left, half is noise.
-    assert compute_factor(2.0, 0.25) == 1.0
+    assert compute_factor(2.0, 0.25) == pytest.approx(1.0)
     assert compute_factor(1.1, 0.25) == pytest.approx(4 * (1 - 1 / 1.1), abs=0.15)
     assert compute_factor(1.0, 1.0, noise=0.0) == compute_factor(1.0, 1.0, filled=0.0) == 1.0
+
+
+def test_a_model_of_noise_is_dropped_though_its_directions_are_not_known() -> None:
+    """All directions are seen, and rows fill few of them: most of what is seen is noise that no score has."""
+    filled = guess_spectrum(50)
+    noise, come = np.full(50, 2.0), np.full(50, 0.5)
+
+    def compute_factor(size: float) -> float:
+        found = NoisyModel(size=size, seen=np.ones(50), noise=noise, come=come, filled=filled, outputs=1)
+        factors, weights = found.find_factors(*list_variances(Logistic()))
+        return float(weights @ factors)
+
+    assert compute_factor(100.0) < 0.2 < 0.8 < compute_factor(300.0)
 
 
 def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:

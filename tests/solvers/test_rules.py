@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from consenso.algorithms.label_levels import estimate_variance, move_to_constant, visible_share
-from consenso.algorithms.noise_levels import NoiseLevels, damping, shorter, shrinkage_factor, sparser, steepest
+from consenso.algorithms.noise_levels import NoiseLevels, damping, shorter, sparser, steepest
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.slope_sizes import BINS, Sizes, find_bins
 from consenso.algorithms.target_counts import SHARE as TARGETS_SHARE
@@ -115,9 +115,6 @@ def test_rules_go_from_short_and_damped_to_long_and_free() -> None:
     assert NoiseLevels(score=0.0).steps(1.0, residuals=True) == np.inf
     assert damping(0.0, 1.0, 1.0) == 0.0
     assert damping(0.2, 1.0, 1.0) > damping(0.1, 1.0, 1.0) > 0
-    assert shrinkage_factor(1.0, 0.0) == 1.0
-    assert shrinkage_factor(1.0, 2.0) == 0.0
-    assert 0 < shrinkage_factor(4.0, 1.0) < shrinkage_factor(100.0, 1.0) < 1
 
 
 def test_the_variance_of_scores_is_found_under_the_noise() -> None:

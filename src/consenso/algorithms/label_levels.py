@@ -21,6 +21,8 @@ from consenso.metric import Metric
 # Variances of scores that are called for: even over orders of magnitude up to LARGEST, then falling as their square.
 SMALLEST, LARGEST, LARGEST_MARGIN, BEYOND, GRID = 1 / 16, 16.0, 1.0, 1e4, 200
 VARIANCES = np.geomspace(SMALLEST, BEYOND, GRID)
+# How likely it is before that rows tell nothing of labels.
+NOTHING = 0.5
 
 
 def weigh_variances(loss: Loss) -> Array:
@@ -29,12 +31,20 @@ def weigh_variances(loss: Loss) -> Array:
     return prior
 
 
+def list_variances(loss: Loss) -> tuple[Array, Array]:
+    """Variances of scores that a model may be about, and logarithms of their weights: it may be about nothing."""
+    prior = weigh_variances(loss)
+    rest = prior - np.log(np.sum(np.exp(prior))) + math.log(1 - NOTHING)
+    return np.append(0.0, VARIANCES), np.append(math.log(NOTHING), rest)
+
+
 def estimate_variance(gradient: Array, noise: float, curvature: float, loss: Loss, seen: float) -> float:
     """Variance of the scores that a gradient of this noise speaks for, where the loss bends so much.
 
     seen: the part of the variance that shows in the gradient (`visible_share`).
     """
-    power, dim, scale = float(gradient @ gradient), len(gradient), curvature**2 * max(loss.outputs - 1, 1)
+    outputs = max(loss.outputs - 1, 1)
+    power, dim, scale = float(gradient @ gradient), len(gradient) // loss.outputs * outputs, curvature**2 * outputs
     if noise == 0 or power > 100 * dim * noise**2:
         return (power - dim * noise**2) / scale
     guesses = seen * VARIANCES
@@ -79,12 +89,30 @@ def move_to_constant(gradient: Array, metric: Metric, scores: Array, constant: f
     return gradient + weight * np.outer(row, shift).ravel()
 
 
+def drop_common_part(gradient: Array, outputs: int) -> Array:
+    """A gradient (features * outputs,) without what all classes have in common.
+
+    Probabilities do not change with it, so that a gradient has nothing of it but noise, which nothing would bend back.
+    """
+    if outputs == 1:
+        return gradient
+    table = gradient.reshape(-1, outputs)
+    apart: Array = (table - table.mean(axis=1, keepdims=True)).ravel()
+    return apart
+
+
 def visible_share(metric: Metric, features: int) -> float:
     """The part of the variance of scores that shows in a gradient: all of it where rows are whitened.
 
-    Where they are not, each direction shows by its second moment: a spectrum that falls as 1 / j^1.5 is the guess.
+    Where they are not, each direction shows by its second moment: `guess_spectrum` is the guess.
     """
     if not metric.is_round:
         return 1.0
-    spectrum = np.arange(1.0, features + 1) ** -1.5
-    return float(np.sum(spectrum**2) / np.sum(spectrum) ** 2)
+    return float(np.sum(guess_spectrum(features) ** 2))
+
+
+def guess_spectrum(features: int) -> Array:
+    """Parts of the squared lengths of rows by direction, where nothing is known of them."""
+    falling = np.arange(1.0, features + 1) ** -1.5
+    spectrum: Array = falling / falling.sum()
+    return spectrum

@@ -1,4 +1,4 @@
-"""How long a fitted model should be, measured at its end: how the loss changes as the model is made longer or shorter.
+"""How long a wide model should be, measured at its end (others: `length_laws`): how the loss changes as the model is made longer or shorter.
 
 Losses of labels flatten as scores grow, so that steps made for their curvature at the start end short of the optimum;
 and noise makes a model longer than it should be. Both are mended by one number, and one number is cheap:
@@ -77,6 +77,11 @@ def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> In
     for k, scale in enumerate(SCALES):
         change = f.slopes(constant + scale * learnt) * learnt
         along[:, k] = scale * (change if change.ndim == 1 else change.sum(axis=1))
+    return sum_shortened(f, along, reach, step)
+
+
+def sum_shortened(f: Cohort, along: Array, reach: float, step: float) -> IntArray:
+    """Sums of slopes (rows, scales) by party, each row shortened to the reach, in whole steps."""
     if not np.isfinite(along).all():
         raise StepError("lengths: slopes along the model are finite, and one is not.")
     lengths = np.sqrt(np.einsum("ij,ij->i", along, along))
@@ -84,7 +89,7 @@ def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> In
     # Towards zero: nothing gets longer.
     steps = np.trunc(f.weigh(along) / step).astype(np.int64)
     owner = f.repeat_per_row(np.arange(len(f.sizes), dtype=np.float64)).astype(np.int64)
-    out = np.zeros((len(f.sizes), len(SCALES)), dtype=np.int64)
+    out = np.zeros((len(f.sizes), along.shape[1]), dtype=np.int64)
     np.add.at(out, owner, steps)
     return out
 

@@ -32,7 +32,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms import lengths, slope_sizes, target_counts
+from consenso.algorithms import length_laws, slope_sizes, target_counts
 from consenso.algorithms.noise_levels import slope_limit
 from consenso.algorithms.shape import Example, Source
 from consenso.algorithms.whitened_settings import FIRST_LOOK
@@ -106,7 +106,8 @@ class PreconditionedFixedPoint(WhitenedSteps):
     pilot: steps before slopes are measured; 0 for never. smoothing: width of the kinks of the loss.
     threshold: where residuals are clipped after the pilot, in standard deviations; None for the least expected excess.
     follows: whether the regularizer is stated for rows and slopes at their bounds, and follows their sizes.
-    lengths: whether the length of the model is measured after the last step; for losses of labels that have slopes.
+    lengths: whether the length of the model is measured after the last step, with length_share of the budget of the
+    gradients; for losses of labels that have slopes.
     rounds of the plan: looks, the largest number of steps, one for counts, one if there is a pilot, one for lengths.
     """
 
@@ -159,7 +160,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
         elif kind == "gradient":
             share = self._share(hub)
             if self._asks_length(hub):
-                x, reach = self.model(facts, hub), self._reach(facts)
+                x, reach = self.model(facts, hub), self._reach(facts, hub)
         return Down(
             x=x,
             vectors=hub.vectors,
@@ -174,7 +175,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
     def local(self, facts: PublicFacts, down: Down, state: State, f: Cohort, release: Releaser) -> tuple[State, Up]:
         """A second moment, a gradient over whitened and shortened rows, or squared slopes."""
         check_cost(down.clip, down.width, down.share)
-        lengths.check_reach(down.reach)
+        length_laws.check_reach(down.reach)
         metric, kind = Metric(down.vectors, down.values), self._kind(facts)
         if kind == "targets":
             return state, Up(total=release("targets", target_counts.count_targets(f, self.target_bins)))
@@ -193,7 +194,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
             # The size of slopes is measured at their first width, whatever the hub says.
             return state, Up(total=release("slopes", count_slopes(f, down.x, Slopes(self.smoothing, 1.0))))
         if down.reach and self.lengths:
-            slopes = lengths.sum_slopes(f, down.x, down.origin, down.reach)
+            slopes = length_laws.sum_slopes(f, down.x, down.origin, down.reach)
             total = np.concatenate([np.zeros((len(slopes), facts.dim)), slopes], axis=1)
             bound = down.reach / slope_limit(facts.problem)
             return state, Up(total=release("gradient", total, bound=bound, share=down.share))
@@ -252,6 +253,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
                 "threshold": 1.3,
                 "follows": True,
                 "lengths": True,
+                "length_share": 0.1,
                 "noise": dict.fromkeys(("targets", "second moment", "gradient"), GaussianNoise(multiplier=2.0)),
                 "rounds": 10,
             },

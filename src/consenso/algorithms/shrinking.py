@@ -140,23 +140,25 @@ def plan_steps(rates: Array, filled: Array, variance: float, noise: float, fewes
 class NoisyModel:
     """A model by directions, each array (directions,): what it may hold of a signal, and of noise."""
 
-    sizes: Array  # squared sizes, summed over outputs
+    size: float  # squared size, summed over outputs and, with the weights `seen`, over directions
+    seen: Array
     noise: Array  # variances of one output
     come: Array  # of the way to the optimum, after steps and damping
     filled: Array  # how much rows fill a direction: its part in scores, and in the variance that there is to explain
     outputs: int
 
-    def compute_factor(self, variances: Array, prior: Array) -> float:
-        """The mean factor for these variances of scores, whose logarithms of prior weights are given."""
+    def find_factors(self, variances: Array, prior: Array) -> tuple[Array, Array]:
+        """Factors for these variances of scores, whose logarithms of prior weights are given, and their weights."""
         total = float(self.filled.sum())
         if not self.noise.any() or not total:
-            return 1.0
-        signal = self.filled * variances[:, None] / total * self.come**2
-        noise = self.filled * self.noise
-        spread = signal * max(self.outputs - 1, 1) / self.outputs + noise
-        expected, deviations = self.outputs * spread.sum(axis=1), 2 * self.outputs * np.sum(spread**2, axis=1)
-        fit = prior - 0.5 * (float(self.filled @ self.sizes) - expected) ** 2 / deviations - 0.5 * np.log(deviations)
+            return np.ones(1), np.ones(1)
+        # Scores that explain as much in every direction as rows fill it; no part that all classes have in common.
+        signal, outputs = variances[:, None] / total * self.come**2, max(self.outputs - 1, 1)
+        spread = self.seen * (signal + self.noise)
+        expected, deviations = outputs * spread.sum(axis=1), 2 * outputs * np.sum(spread**2, axis=1)
+        fit = prior - 0.5 * (self.size - expected) ** 2 / deviations - 0.5 * np.log(deviations)
         weights = np.exp(fit - fit.max())
         along = variances * float(self.filled @ self.come) / total
-        factors = np.minimum(1.0, along / np.maximum(signal.sum(axis=1) + noise.sum(), np.finfo(float).tiny))
-        return float(weights @ factors / weights.sum())
+        held = (signal + self.noise) @ self.filled
+        factors = np.minimum(1.0, along / np.maximum(held, np.finfo(float).tiny))
+        return factors, weights / weights.sum()

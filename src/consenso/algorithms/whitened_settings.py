@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consenso.algorithms import lengths, target_counts
+from consenso.algorithms import length_laws, target_counts
 from consenso.algorithms.shape import require_positive
 from consenso.errors import InputError
 from consenso.public_facts import PublicFacts
@@ -16,6 +16,8 @@ from consenso.public_facts import PublicFacts
 FIRST_LOOK = 1 / 3
 # Of the budget: counts of slopes; and, of that of the gradients, the steps before those.
 SIZES_SHARE, PILOT_SHARE = 0.03, 0.15
+# Of the budget of the gradients: the length of a model of labels.
+LENGTH_SHARE = 0.04
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,7 @@ class WhitenedSettings:
     threshold: float | None = None
     follows: bool = False
     lengths: bool = False
+    length_share: float = LENGTH_SHARE
     damping: bool = True
     averaging: bool = True
 
@@ -45,8 +48,10 @@ class WhitenedSettings:
             raise InputError(
                 f"PreconditionedFixedPoint(looks={self.looks}): the second moment is released 0 to 2 times."
             )
-        if not 0 < self.share < 1:
-            raise InputError(f"PreconditionedFixedPoint(share={self.share}): a share of the budget lies in (0, 1).")
+        for name in ("share", "length_share"):
+            if not 0 < getattr(self, name) < 1:
+                given = f"PreconditionedFixedPoint({name}={getattr(self, name)})"
+                raise InputError(f"{given}: a share of the budget lies in (0, 1).")
         target_counts.check_settings(self)
         if not 0 <= self.smoothing < np.inf:
             raise InputError(f"PreconditionedFixedPoint(smoothing={self.smoothing}): a width is finite, 0 for none.")
@@ -75,7 +80,7 @@ class WhitenedSettings:
     @property
     def scales(self) -> int:
         """At how many lengths of the model its loss is looked at in the end."""
-        return len(lengths.SCALES) if self.lengths else 0
+        return len(length_laws.SCALES) if self.lengths else 0
 
     def _kind(self, facts: PublicFacts) -> str:
         if self.counts and facts.is_before(1):

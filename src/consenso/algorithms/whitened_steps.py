@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consenso.algorithms import calibrating, label_levels, lengths, noise_levels, shrinking, target_counts
+from consenso.algorithms import calibrating, label_levels, length_laws, noise_levels, shrinking, target_counts
 from consenso.algorithms.evidence import Evidence, Looked, products
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
 from consenso.algorithms.slope_sizes import Sizes
@@ -30,6 +30,7 @@ from consenso.regularizers import Regularizer
 
 # What a fit finds out.
 RESIDUAL_CLIP = "residual clip"
+UNMEASURED = -1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,7 @@ class WhitenedSteps(WhitenedSettings):
             looked=np.zeros(0),
             sizes=np.empty(0),
             met=np.empty(0),
-            length=0.0,
+            length=UNMEASURED,
         )
         return hub if self.looks or self.counts else self._ready(facts, hub)
 
@@ -103,6 +104,8 @@ class WhitenedSteps(WhitenedSettings):
         problem, least = facts.problem, LEAST
         moment, noise = unpack_symmetric(upper, problem.features), facts.noise["second moment"] / problem.records
         if self._count_looks(facts.round) == 0:
+            if self.constant and not problem.is_weighted:
+                moment[-1, -1] = self.constant**2  # which is public
             noise /= np.sqrt(FIRST_LOOK if self.looks > 1 else 1.0)
             seen = look(moment, noise, NoiseLevels.floor, least * problem.row_bound**2)
             hub = replace(hub, trace=max(seen.trace, 1e-3 * problem.row_bound**2))
@@ -202,8 +205,8 @@ class WhitenedSteps(WhitenedSettings):
     def _share(self, hub: Hub) -> float:
         """Equal parts, those of the pilot smaller, and what is kept for the length."""
         if self._asks_length(hub):
-            return lengths.SHARE
-        steps = 1.0 - lengths.SHARE if self.lengths else 1.0
+            return self.length_share
+        steps = 1.0 - self.length_share if self.lengths else 1.0
         if not self.pilot:
             return steps / hub.steps
         early = hub.taken < self.pilot
@@ -212,24 +215,52 @@ class WhitenedSteps(WhitenedSettings):
     def _asks_length(self, hub: Hub) -> bool:
         return self.lengths and 0 < hub.steps <= hub.taken
 
-    def _reach(self, facts: PublicFacts) -> float:
-        return lengths.choose_reach(self._length_noise(facts))
+    def _reach(self, facts: PublicFacts, hub: Hub) -> float:
+        size = self._measure_scores(facts, hub, self.model(facts, hub) - hub.origin)[0]
+        return length_laws.choose_reach(self._length_noise(facts), size, slope_limit(facts.problem))
+
+    def _measure_scores(self, facts: PublicFacts, hub: Hub, learnt: Array) -> tuple[float, float]:
+        """Size and mean of what a model adds to a score of the constant one, as far as the second moment tells."""
+        outputs = facts.problem.outputs
+        table = learnt.reshape(-1, outputs)
+        if hub.metric.is_round:
+            # That of a direction that is like any other.
+            square = hub.values[0] * float(np.sum(table**2)) / facts.problem.features
+            mean = self.constant * float(table[-1, 0])
+        else:
+            along = hub.vectors.T @ table
+            square = float(hub.values * hub.shares @ np.sum(along**2, axis=1))
+            mean = float((hub.vectors[-1] * hub.values * hub.shares) @ along[:, 0]) / (self.constant or math.inf)
+        size = math.sqrt(max(square / max(outputs - 1, 1), length_laws.EXACT**2))
+        return size, min(max(mean, -size), size)
 
     def _length_noise(self, facts: PublicFacts) -> float:
         """Of a mean slope along the model, for a reach of 1."""
         whole = facts.noise["gradient"] / slope_limit(facts.problem)
-        return whole / math.sqrt(lengths.SHARE) / facts.problem.records
+        return whole / math.sqrt(self.length_share) / facts.problem.records
 
     def _take_length(self, facts: PublicFacts, hub: Hub, slopes: Array) -> Hub:
-        """The length of the least loss and penalty."""
+        """The length of the least expected loss and penalty."""
         learnt, regularizer = self.model(facts, hub) - hub.origin, self._regularizer(facts, hub)
 
         def penalty(scale: float) -> float:
             # A default penalty is for directions of which no record speaks; of the length all of them do.
             return 0.0 if self.follows else float(regularizer.value(hub.origin + scale * learnt))
 
-        noise = self._reach(facts) * self._length_noise(facts)
-        return replace(hub, length=lengths.choose_length(slopes, noise, penalty))
+        size, mean = self._measure_scores(facts, hub, learnt)
+        before = self._average(facts, hub) - hub.origin - self._find_constant_bias(facts, hub)
+        factors, weights = self._find_factors(facts, hub, before)
+        reach = self._reach(facts, hub)
+        known = length_laws.Lengths(
+            loss=facts.problem.loss,
+            size=size,
+            mean=mean,
+            constant=hub.origin[-facts.problem.outputs :] * self.constant,
+            lengths=factors / max(float(weights @ factors), np.finfo(float).tiny),
+            weights=weights,
+            longest=length_laws.longest_scores(reach, facts.problem.loss),
+        )
+        return replace(hub, length=known.choose(slopes, reach * self._length_noise(facts), penalty))
 
     def _noise(self, facts: PublicFacts, hub: Hub) -> float:
         """Of a mean gradient that has the whole budget."""
@@ -259,7 +290,8 @@ class WhitenedSteps(WhitenedSettings):
         return noise_levels.steepest(facts.problem.loss) * self._curvature(facts, hub) / hub.step
 
     def _take_step(self, facts: PublicFacts, hub: Hub, gradient: Array) -> Hub:
-        noise = self._noise(facts, hub) / float(np.sqrt(self._share(hub)))
+        noise, released = self._noise(facts, hub) / float(np.sqrt(self._share(hub))), gradient
+        gradient = label_levels.drop_common_part(gradient, facts.problem.outputs)
         if hub.taken == 0:
             problem = facts.problem
             if problem.loss.targets == "real":
@@ -283,8 +315,8 @@ class WhitenedSteps(WhitenedSettings):
             total=hub.total + moved if late else hub.total,
             averaged=hub.averaged + late,
             points=hub.points + hub.x if late else hub.points,
-            pulls=hub.pulls + gradient if late else hub.pulls,
-            products=hub.products + late * products(metric.apply(hub.x, 0.5), gradient),
+            pulls=hub.pulls + released if late else hub.pulls,
+            products=hub.products + late * products(metric.apply(hub.x, 0.5), released),
         )
 
     def _score_variance(self, facts: PublicFacts, hub: Hub, gradient: Array, noise: float) -> float:
@@ -322,24 +354,30 @@ class WhitenedSteps(WhitenedSettings):
 
     def finished(self, facts: PublicFacts, hub: Hub) -> bool:
         """All steps were taken, and the length is known."""
-        return hub.taken > 0 and hub.taken >= hub.steps and (hub.length > 0 or not self.lengths)
+        return hub.taken > 0 and hub.taken >= hub.steps and (hub.length >= 0 or not self.lengths)
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
         """The prox of the average of the late points, which is as sparse as a prox is; or the last iterate."""
         if not hub.averaged:
             return hub.x
-        regularizer = self._regularizer(facts, hub)
-        if self.damping:
-            # Noise of a coordinate of the averaged gradient: about half of the steps are averaged.
-            entry = self._noise(facts, hub) * math.sqrt(2 * self._typical_square(facts, hub))
-            regularizer = noise_levels.sparser(regularizer, entry / hub.weight)
-        x = self._bent(facts, hub).prox(regularizer, hub.total / hub.averaged, hub.weight)
+        x, regularizer = self._average(facts, hub), self._regularizer(facts, hub)
         # A 1-norm of numbers that was raised by their noise has taken it off already.
         is_shrunk = facts.problem.loss.targets == "real" and noise_levels.is_sparse(regularizer)
         if not self.damping or regularizer.is_constraint or is_shrunk:
             return x
         learnt = x - hub.origin - self._find_constant_bias(facts, hub)
-        return hub.origin + learnt * self._compute_factor(facts, hub, learnt) * (hub.length or 1.0)
+        factors, weights = self._find_factors(facts, hub, learnt)
+        length = 1.0 if hub.length == UNMEASURED else hub.length
+        return hub.origin + learnt * float(weights @ factors) * length
+
+    def _average(self, facts: PublicFacts, hub: Hub) -> Array:
+        """The prox of the late points."""
+        regularizer = self._regularizer(facts, hub)
+        if self.damping:
+            # Noise of a coordinate of the averaged gradient: about half of the steps are averaged.
+            entry = self._noise(facts, hub) * math.sqrt(2 * self._typical_square(facts, hub))
+            regularizer = noise_levels.sparser(regularizer, entry / hub.weight)
+        return self._bent(facts, hub).prox(regularizer, hub.total / hub.averaged, hub.weight)
 
     def _find_constant_bias(self, facts: PublicFacts, hub: Hub) -> Array:
         """What clipped slopes, few steps and damping have done to the constant part of a model of labels."""
@@ -368,38 +406,44 @@ class WhitenedSteps(WhitenedSettings):
         return bias
 
     def _round_noise(self, facts: PublicFacts, hub: Hub) -> float:
-        """Variance of the noise of a direction of the model in the metric, where all directions are alike."""
-        value, real = float(hub.values[0]), facts.problem.loss.targets == "real"
-        damping = 0.0 if real or not hub.taken else self._damping(facts, hub)
-        return 2 * (self._noise(facts, hub) * value / (self._later_curvature(facts, hub) * value + damping)) ** 2
+        """Variance of the noise of a direction of a model of numbers in the metric, where all directions are alike."""
+        return 2 * (self._noise(facts, hub) / self._later_curvature(facts, hub)) ** 2
 
     def _read_model(self, facts: PublicFacts, hub: Hub, learnt: Array) -> shrinking.NoisyModel:
         """What was learnt, with what steps and noise have done to it, direction by direction."""
         problem, values, bent = facts.problem, hub.values, self._bent(facts, hub).values
+        table, filled = learnt.reshape(-1, problem.outputs), hub.shares
+        if hub.metric.is_round:
+            # Which directions rows fill is not known: of the model all are seen, and the spectrum is a guess.
+            filled = label_levels.guess_spectrum(problem.features)
+            seen, size = np.ones(len(filled)), float(values[0] * np.sum(table**2))
+        else:
+            seen, size = filled, float(filled * values @ np.sum((hub.vectors.T @ table) ** 2, axis=1))
         noise, damping = self._noise(facts, hub) * values / bent, self._damping(facts, hub)
-        bends = self._later_curvature(facts, hub) * hub.shares * values
+        bends = self._later_curvature(facts, hub) * filled * values
         run = shrinking.Steps(rates=(bends + damping) / bent, momentum=hub.momentum, most=hub.taken)
         average = run.average(hub.steps, taken=hub.taken, late=hub.averaged)
         return shrinking.NoisyModel(
-            sizes=values * np.sum((hub.vectors.T @ learnt.reshape(-1, problem.outputs)) ** 2, axis=1),
+            size=size,
+            seen=seen,
             noise=noise**2 * average.noise(),
             come=bends / np.maximum(bends + damping, LEAST * bent) * average.way(),
-            filled=hub.shares,
+            filled=filled,
             outputs=problem.outputs,
         )
 
-    def _compute_factor(self, facts: PublicFacts, hub: Hub, learnt: Array) -> float:
-        """How much of what was learnt is kept, noise having added to it."""
+    def _find_factors(self, facts: PublicFacts, hub: Hub, learnt: Array) -> tuple[Array, Array]:
+        """How much of what was learnt should be kept, noise having added to it, and how likely each is."""
         problem = facts.problem
-        if hub.metric.is_round:
+        if hub.metric.is_round and problem.loss.targets == "real":
             # Nothing is known of the directions: noise is that of all of them.
-            size = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2))
-            return noise_levels.shrinkage_factor(size, facts.dim * self._round_noise(facts, hub))
+            size, noise = float(np.sum(hub.metric.apply(learnt, 0.5) ** 2)), facts.dim * self._round_noise(facts, hub)
+            return np.array([noise_levels.shrinkage_factor(size, noise)]), np.ones(1)
         found = self._read_model(facts, hub, learnt)
         if problem.loss.targets == "real":
             most = self._target_variance(facts, hub)
-            return found.compute_factor(most * noise_levels.EXPLAINED, np.zeros(len(noise_levels.EXPLAINED)))
-        return found.compute_factor(label_levels.VARIANCES, label_levels.weigh_variances(problem.loss))
+            return found.find_factors(most * noise_levels.EXPLAINED, np.zeros(len(noise_levels.EXPLAINED)))
+        return found.find_factors(*label_levels.list_variances(problem.loss))
 
     def evidence(self, facts: PublicFacts, hub: Hub) -> Evidence | None:
         """What standard errors are made of; None where no second moment was released, or kinks were smoothed."""

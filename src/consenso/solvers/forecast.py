@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from consenso.algorithms import length_laws
 from consenso.algorithms.noise_levels import FLATTENED, HINGE, LARGEST_SCORE, RESIDUAL, slope_limit
 from consenso.privacy.calibrate import Target
 from consenso.problem import Problem
@@ -37,6 +38,8 @@ GRADIENTS = 0.85
 LEARNT = 0.5
 # No more of the squared budget goes to counts of labels, or of numbers: rows may tell more than is expected of them.
 MOST_COUNTS, MOST_NUMBERS = 0.3, 0.5
+# Parts of the budget of the gradients that measure the length of a model of labels.
+LEAST_LENGTH, MOST_LENGTH = 0.02, 0.15
 # Counts of numbers put their centre within 0.7 of the range over the records in standard deviations of noise: with so
 # many of them within a quarter of the residuals that matter.
 CENTRED = 16.0
@@ -168,17 +171,39 @@ def counts_share(request: Request, least: float) -> float:
     """
     problem, noise = request.problem, gradient_noise(request) ** 2
     classes = max(problem.outputs, 2)
-    gain, bends = LEARNT * math.log(classes), curvature(request)
-    spectrum = 1.0 / np.arange(1, problem.features + 1)
-    spectrum /= spectrum.sum()
+    gain = LEARNT * math.log(classes)
     constant = (request.constant or 0.0) ** 2 / problem.row_bound**2
 
     def find_loss(share: float) -> float:
-        each = (classes - 1) * noise / (2 * bends * (1 - share))
-        told = share / (noise * classes**2 / 2) + constant / each + 1 / gain
-        return 1 / told + float(np.sum(gain * spectrum * each / (each + gain * spectrum**2)))
+        each, rest = _lose_rows(request, 1 - share)
+        return 1 / (share / (noise * classes**2 / 2) + constant / each + 1 / gain) + rest
 
     return min((float(share) for share in np.linspace(least, MOST_COUNTS, 29)), key=find_loss)
+
+
+def length_share(request: Request, share: float) -> float:
+    """The part of the budget of the gradients, which is `share` of all, that measures the length of a model of labels.
+
+    It minimises what is lost in the rows and in the length: with a curvature of half of what there is to gain, a length
+    that is known up to a factor of e before is a part worth half of that curvature.
+    """
+    bends = 0.5 * LEARNT * math.log(max(request.problem.outputs, 2))
+    reach = length_laws.SHORTEST * slope(request) * math.sqrt(len(length_laws.SCALES))
+    noise = (reach * gradient_noise(request)) ** 2 / (2 * bends * share)
+
+    def find_loss(part: float) -> float:
+        return 1 / (part / noise + 2 / bends) + _lose_rows(request, share * (1 - part))[1]
+
+    return min((float(part) for part in np.geomspace(LEAST_LENGTH, MOST_LENGTH, 25)), key=find_loss)
+
+
+def _lose_rows(request: Request, share: float) -> tuple[float, float]:
+    """What noise costs in one direction, and in all that rows tell of labels, if gradients have this share."""
+    problem, classes = request.problem, max(request.problem.outputs, 2)
+    gain, spectrum = LEARNT * math.log(classes), 1.0 / np.arange(1, problem.features + 1)
+    spectrum /= spectrum.sum()
+    each = (classes - 1) * gradient_noise(request) ** 2 / (2 * curvature(request) * share)
+    return each, float(np.sum(gain * spectrum * each / (each + gain * spectrum**2)))
 
 
 def numbers_share(request: Request, least: float) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from consenso.algorithms import target_counts
 from consenso.algorithms.noise_levels import RESIDUAL
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.algorithms.whitened_settings import LENGTH_SHARE
 from consenso.losses import Squared
 from consenso.public_facts import PublicFacts
 from consenso.solvers import forecast
@@ -72,6 +73,7 @@ def recipe(request: Request) -> tuple[Any, int]:
     share = target_counts.SHARE
     if counts:
         share = (forecast.numbers_share if residuals else forecast.counts_share)(request, target_counts.SHARE)
+    measures = loss.targets != "real"
     algorithm = PreconditionedFixedPoint(
         counts=counts,
         counts_share=share,
@@ -84,7 +86,8 @@ def recipe(request: Request) -> tuple[Any, int]:
         smoothing=smoothing,
         threshold=request.threshold,
         follows=request.penalty_follows,
-        lengths=loss.targets != "real" and loss.is_likelihood,
+        lengths=measures,
+        length_share=forecast.length_share(request, 1 - counts * share - ONE_LOOK) if measures else LENGTH_SHARE,
     )
     return algorithm, algorithm.other_rounds + MOST_STEPS
 

@@ -1,0 +1,179 @@
+"""How long a fitted model should be, measured at its end: how the loss changes as the model is made longer or shorter.
+
+Losses of labels flatten as scores grow, so that steps made for their curvature at the start end short of the optimum;
+and noise makes a model longer than it should be. Both are mended by one number, and one number is cheap. With o the
+scores of the constant model and t what the model adds to them,
+
+    a record    v_k = <t shortened, slope of the loss at o + s_k t>,   at the scales s_k of SCALES, shortened to `reach`
+    released    the noisy sum of the v: the slope of the loss along the model, records of large scores weighing less
+    length      that of the least expected loss, given the slopes and what is known of the length without them
+
+What is expected of a loss along a model is that of t with a normal law of size `size` and labels whose odds are those
+of a model of the length s*: its slope at s is m(s) - m(s*), m(s) = E <t, probabilities at o + s t>, which the released
+slopes tell as far as their noise lets them. A model that noise made has s* = 0, and becomes the constant one. Slopes
+far from s* need not follow that law (DISCREPANCY): with little noise those around s* decide.
+
+Shortening t weighs records by how large their scores are, not by whether they are right: where odds are right for
+scores of every size the best length does not change. `reach` is as wide as noise allows, so that with little noise
+nothing is shortened (docs/privacy.md#length-of-a-model).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, ndtri
+
+from consenso.algorithms.lengths import sum_shortened
+from consenso.arrays import Array, IntArray
+from consenso.errors import MessageError
+from consenso.losses import Loss
+from consenso.rows import moment_step
+from consenso.shards import Cohort
+
+# At which slopes are released, and lengths that a model may get; one that is left is left bit for bit.
+SCALES = np.array([0.0, 0.5, 1.0, 2.0])
+CANDIDATES = np.append(0.0, 2.0 ** np.linspace(-5, 3, 129))
+# Scores are shortened to what lets noise move a slope by this much, but not to less than SHORTEST, or twice their size.
+FINE, SHORTEST, LONGEST = 0.005, 2.0, 64.0
+# Reaches that parties accept.
+LEAST_REACH, MOST_REACH = 1e-3, 1e4
+# How far slopes along a model are from those of its law, as a part of what they are.
+DISCREPANCY = 0.3
+# Lengths are known without measuring them up to factors of this standard deviation, in logs; so are sizes of scores.
+UNSURE, UNSURE_SIZE = 1.0, 0.35
+# Draws of a normal law.
+DRAWS, FEWEST_DRAWS = 512, 64
+NORMAL = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
+# Slopes are not told more exactly than this part of the size of scores.
+EXACT = 1e-6
+
+
+def choose_reach(noise: float, size: float, limit: float) -> float:
+    """From the noise that a mean slope has for a reach of 1, the size of scores and the bound on slopes."""
+    widest = limit * math.sqrt(len(SCALES))  # of a record whose scores have length 1
+    longest = max(FINE / max(noise * widest, FINE / LONGEST), min(SHORTEST, 2 * size))
+    return float(np.clip(longest * widest, LEAST_REACH, MOST_REACH))
+
+
+def longest_scores(reach: float, loss: Loss) -> float:
+    """To which scores (outputs,) of a record are shortened.
+
+    Slopes of two labels are then within reach. Those of several classes tell of the few that are likely, so that they
+    seldom are longer than those of two.
+    """
+    return reach / (loss.slope_bound * math.sqrt(len(SCALES))) * math.sqrt(max(loss.outputs - 1, 1))
+
+
+def check_reach(reach: float) -> None:
+    """Refuse a reach that no honest hub names; 0 says that the length is not asked for."""
+    if not (reach == 0 or LEAST_REACH <= reach <= MOST_REACH):
+        raise MessageError(f"reach: it lies in [{LEAST_REACH:g}, {MOST_REACH:g}], or is 0, and it does not.")
+
+
+def sum_slopes(f: Cohort, x: Array, origin: Array, reach: float) -> Array:
+    """Sum over each party's rows of how their losses change with the length, (parties, scales)."""
+    step = moment_step(np.sqrt(reach * f.problem.weight_bound), f.problem.row_cap) ** 2
+    return f.add_up(_slopes, step, x, origin, reach, step)
+
+
+def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> IntArray:
+    learnt, constant = f.linear_predictor(x - origin), f.linear_predictor(origin)
+    sizes = np.abs(learnt) if learnt.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", learnt, learnt))
+    longest = longest_scores(reach, f.problem.loss)
+    factors = longest / np.maximum(sizes, longest)
+    along = np.empty((f.rows, len(SCALES)))
+    for k, scale in enumerate(SCALES):
+        change = f.slopes(constant + scale * learnt) * learnt
+        along[:, k] = factors * (change if change.ndim == 1 else change.sum(axis=1))
+    return sum_shortened(f, along, reach, step)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lengths:
+    """What is known of the best length of a model before it is measured: each of `lengths` with its weight."""
+
+    loss: Loss
+    size: float  # of what a model adds to a score, as far as it is known
+    mean: float  # of that
+    constant: Array  # scores (outputs,) of the constant model
+    lengths: Array
+    weights: Array
+    longest: float  # to which scores of a record are shortened
+
+    def choose(self, slopes: Array, noise: float, penalty: Callable[[float], float]) -> float:
+        """The length of least expected loss, by mean slopes of this noise and a penalty at each length."""
+        steps, prior = np.arange(-2.0, 3), self._weigh_lengths()
+        laws = [self._make_law(math.exp(UNSURE_SIZE * step)) for step in steps]
+        fits, noise = [], max(noise, EXACT * self.size)
+        for law, step in zip(laws, steps, strict=True):
+            spread = noise**2 + (DISCREPANCY * law.slopes) ** 2
+            fit = np.sum((slopes - law.slopes) ** 2 / spread + np.log(spread), axis=1)
+            fits.append(prior - 0.5 * step**2 - 0.5 * fit)
+        weights = np.exp(np.array(fits) - np.max(fits))
+        weights /= weights.sum()
+        expected = sum(known @ law.losses for law, known in zip(laws, weights, strict=True))
+        return float(CANDIDATES[np.argmin(expected + np.array([penalty(float(scale)) for scale in CANDIDATES]))])
+
+    def _weigh_lengths(self) -> Array:
+        """Logarithms of the weights of CANDIDATES: lengths, or odds of margins, of which nothing is known."""
+        if not self.loss.is_likelihood:
+            return np.zeros(len(CANDIDATES))
+        logs, tiny = np.log(np.maximum(CANDIDATES, CANDIDATES[1] / 2)), np.finfo(float).tiny
+        apart = (logs[:, None] - np.log(np.maximum(self.lengths, CANDIDATES[1] / 2))) / UNSURE
+        prior: Array = np.log(np.exp(-0.5 * apart**2) @ self.weights + tiny)
+        return prior
+
+    def _make_law(self, factor: float) -> Law:
+        if self.loss.is_likelihood:
+            return Law.of_odds(factor * self.size, self.constant, self.longest)
+        return Law.of_margins(factor * self.size, factor * self.mean, float(self.constant[0]), self.longest)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Law:
+    """What is expected of a loss along a model whose scores have a normal law, by the odds of labels."""
+
+    slopes: Array  # (odds, scales), of shortened scores
+    losses: Array  # (odds, lengths), above that of the constant model
+
+    @classmethod
+    def of_odds(cls, size: float, constant: Array, longest: float) -> Law:
+        """Of log loss, where each of CANDIDATES is the best length: slopes differ by <t, probabilities>."""
+        if len(constant) == 1:
+            # Two labels are two classes, whose scores differ by t.
+            t = np.stack([np.zeros(DRAWS), NORMAL], axis=1)
+            origin, lengths = np.append(0.0, constant), size * np.abs(NORMAL)
+        else:
+            t = np.random.default_rng(0).normal(size=(max(FEWEST_DRAWS, DRAWS // len(constant)), len(constant)))
+            t -= t.mean(axis=1, keepdims=True)
+            origin, lengths = constant, size * np.linalg.norm(t, axis=1)
+        factors, points = longest / np.maximum(lengths, longest), []
+        for scale in CANDIDATES:
+            scores = origin + scale * size * t
+            most = scores.max(axis=1, keepdims=True)
+            parts = np.exp(scores - most)
+            totals = parts.sum(axis=1)
+            pulls = size * np.sum(t * parts, axis=1) / totals
+            points.append([float(np.mean(each)) for each in (most[:, 0] + np.log(totals), pulls, factors * pulls)])
+        losses, pulls, short = np.array(points).T
+        return cls(
+            slopes=np.interp(SCALES, CANDIDATES, short) - short[:, None],
+            losses=losses - losses[0] - pulls[:, None] * CANDIDATES,
+        )
+
+    @classmethod
+    def of_margins(cls, size: float, mean: float, constant: float, longest: float) -> Law:
+        """Of a hinge, where log-odds of labels are each of CANDIDATES times the scores."""
+        t = mean + math.sqrt(max(size**2 - mean**2, 0.0)) * NORMAL
+        weights = t * longest / np.maximum(np.abs(t), longest)
+        odds = expit(constant + CANDIDATES[:, None] * (t - mean))  # of the positive label, (odds, draws)
+        scores = constant + SCALES[:, None] * t
+        wrong = np.where(scores > -1, weights, 0.0), np.where(scores < 1, weights, 0.0)
+        scores = constant + CANDIDATES[:, None] * t
+        hinges = np.maximum(0.0, 1 + scores), np.maximum(0.0, 1 - scores)
+        losses = ((1 - odds) @ hinges[0].T + odds @ hinges[1].T) / DRAWS
+        return cls(slopes=((1 - odds) @ wrong[0].T - odds @ wrong[1].T) / DRAWS, losses=losses - losses[:, :1])

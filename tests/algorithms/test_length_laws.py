@@ -1,0 +1,152 @@
+"""How long a model should be: what a record may say of it, and what is made of it."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from consenso import PrivateLogisticRegression
+from consenso.algorithms import length_laws
+from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.errors import MessageError
+from consenso.losses import Hinge, Logistic, Softmax
+from consenso.privacy.noise import NoNoise
+from consenso.problem import Problem
+from consenso.regularizers import NoPenalty
+from consenso.shards import Shards
+from consenso.testing.plans import execute, plan_example, shards_of
+
+
+def made(loss, rows, targets) -> Shards:
+    problem = Problem(
+        loss=loss,
+        regularizer=NoPenalty(),
+        features=rows.shape[1],
+        sizes=np.array([len(rows)]),
+        row_bound=float(np.linalg.norm(rows, axis=1).max()),
+    )
+    return Shards.from_parties(problem, [(rows, targets)])
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_slopes_are_derivatives_of_the_loss_by_the_length(classes: int) -> None:
+    rng = np.random.default_rng(0)
+    rows, outputs = rng.normal(size=(50, 3)), 1 if classes == 2 else classes
+    targets = rng.integers(classes, size=50) if classes > 2 else rng.choice([-1.0, 1.0], size=50)
+    loss = Softmax(classes=classes) if classes > 2 else Logistic()
+    x, origin = rng.normal(size=(2, 3 * outputs))
+    found = length_laws.sum_slopes(made(loss, rows, targets).cohort(), x, origin, 1e4)[0]
+
+    def value(scale: float) -> float:
+        scores = rows @ (origin + scale * (x - origin)).reshape(3, outputs)
+        return float(loss.value(scores if outputs > 1 else scores[:, 0], targets).sum())
+
+    wanted = [(value(s + 1e-4) - value(s - 1e-4)) / 2e-4 for s in length_laws.SCALES]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_record_says_no_more_than_its_reach() -> None:
+    """Also of a model that is wrong by far."""
+    rows = np.array([[3.0, -1.0]])
+    for x in (np.array([1e-3, 0.0]), np.array([5.0, 2.0]), np.array([1e100, 0.0])):
+        for loss, target in ((Logistic(), -1.0), (Logistic(), 1.0), (Softmax(classes=3), 2), (Hinge(), -1.0)):
+            model = np.outer(x, np.array([1.0, 0.5, -1.0])[: loss.outputs]).ravel()
+            said = length_laws.sum_slopes(made(loss, rows, np.array([target])).cohort(), model, 0 * model, 2.0)
+            assert 0 < np.linalg.norm(said) <= 2.0
+
+
+def test_records_of_large_scores_weigh_less_whether_they_are_right_or_wrong() -> None:
+    rows = np.array([[8.0]])
+    right, wrong = (
+        length_laws.sum_slopes(made(Logistic(), rows, np.array([y])).cohort(), np.ones(1), np.zeros(1), 2.0)[0]
+        for y in (1.0, -1.0)
+    )
+    # At length 0 both slopes are half of the score, which is shortened to 1.
+    assert wrong[0] == -right[0] == pytest.approx(0.5)
+
+
+def know(loss, size: float, *, mean: float = 0.0, constant: float = 0.0, longest: float = 100.0) -> length_laws.Lengths:
+    """A length of 1, as far as it is known."""
+    return length_laws.Lengths(
+        loss=loss,
+        size=size,
+        mean=mean,
+        constant=np.array([constant]),
+        lengths=np.ones(1),
+        weights=np.ones(1),
+        longest=longest,
+    )
+
+
+def free(scale: float) -> float:
+    return 0.0
+
+
+def simulate_slopes(best: float, size: float) -> np.ndarray:
+    """Those of log loss, where log-odds are `best` times scores of a normal law."""
+    t = size * np.random.default_rng(1).normal(size=200_000)
+    return np.array([np.mean(t * (expit(s * t) - expit(best * t))) for s in length_laws.SCALES])
+
+
+@pytest.mark.parametrize("best", [0.3, 1.0, 2.5])
+def test_slopes_without_noise_tell_the_best_length(best: float) -> None:
+    found = know(Logistic(), 1.5).choose(simulate_slopes(best, 1.5), 1e-3, free)
+    assert found == pytest.approx(best, rel=0.05)
+
+
+def test_what_noise_hides_is_left_as_it_was_known() -> None:
+    slopes = simulate_slopes(2.5, 1.5)
+    assert 0.5 < know(Logistic(), 1.5).choose(slopes, 100.0, free) < 1.5
+    assert know(Logistic(), 1.5).choose(simulate_slopes(0.0, 1.5), 0.05, free) < 0.25
+    assert know(Logistic(), 1.5).choose(slopes, 0.05, free) > 1.8
+    assert know(Logistic(), 1.5).choose(slopes, 0.05, lambda scale: 5 * scale**2) < 0.2
+
+
+def test_the_law_of_several_classes_is_that_of_two_where_there_are_two() -> None:
+    one, two = (
+        length_laws.Law.of_odds(size, constant, 1.5)
+        for size, constant in ((1.2, np.array([0.4])), (1.2 / np.sqrt(2), np.array([-0.2, 0.2])))
+    )
+    # Centred scores of two classes are half of the difference, each, with opposite signs: sizes differ by sqrt 2.
+    np.testing.assert_allclose(two.losses, one.losses, atol=0.06 * np.abs(one.losses).max())
+
+
+def test_a_hinge_of_noise_becomes_the_larger_class_and_one_of_margins_does_not() -> None:
+    rng = np.random.default_rng(2)
+    t, y = rng.normal(size=100_000), rng.choice([-1.0, 1.0], size=100_000, p=[0.7, 0.3])
+
+    def measure(labels: np.ndarray) -> np.ndarray:
+        return np.array([np.mean(np.where(labels * (s * t - 1) < 1, -labels * t, 0.0)) for s in length_laws.SCALES])
+
+    known = know(Hinge(), 1.0, constant=-1.0)
+    assert known.choose(measure(y), 0.05, free) == 0.0
+    assert known.choose(measure(np.sign(t - 0.3)), 0.05, free) > 0.5
+
+
+def test_a_hub_that_names_a_reach_of_its_own_is_refused() -> None:
+    class Lying(PreconditionedFixedPoint):
+        def down(self, facts, hub):
+            return replace(super().down(facts, hub), reach=1e-6)
+
+    example = PreconditionedFixedPoint.example().variants[-1]
+    assert example.algorithm.lengths
+    lying = Lying(**{each.name: getattr(example.algorithm, each.name) for each in fields(example.algorithm)})
+    silent = {name: NoNoise() for name in example.noise}
+    with pytest.raises(MessageError, match="reach"):
+        execute(plan_example(replace(example, algorithm=lying, noise=silent), trust="curator"), shards_of(example))
+
+
+def test_classes_that_are_almost_separable_get_a_long_model() -> None:
+    """Ten classes of 2,000 records: steps alone end at more than twice this loss."""
+    rng = np.random.default_rng(12)
+    centres, labels = rng.normal(size=(10, 20)), rng.integers(10, size=2000)
+    rows = (centres[labels] + 0.8 * rng.normal(size=(2000, 20))) / np.sqrt(40)
+    rows /= np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
+    model = PrivateLogisticRegression(
+        epsilon=3.0, delta=1e-5, row_bound=1.0, classes=list(range(10)), records=2000, random_state=0
+    ).fit(rows, labels)
+    own = model.predict_proba(rows)[np.arange(2000), labels]
+    assert -np.log(own).mean() < 0.04
