@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from scipy.special import expit
+from tests.algorithms.test_lengths import made
 
 from consenso import PrivateLogisticRegression
 from consenso.algorithms import length_laws
@@ -14,21 +15,7 @@ from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.errors import MessageError
 from consenso.losses import Hinge, Logistic, Softmax
 from consenso.privacy.noise import NoNoise
-from consenso.problem import Problem
-from consenso.regularizers import NoPenalty
-from consenso.shards import Shards
 from consenso.testing.plans import execute, plan_example, shards_of
-
-
-def made(loss, rows, targets) -> Shards:
-    problem = Problem(
-        loss=loss,
-        regularizer=NoPenalty(),
-        features=rows.shape[1],
-        sizes=np.array([len(rows)]),
-        row_bound=float(np.linalg.norm(rows, axis=1).max()),
-    )
-    return Shards.from_parties(problem, [(rows, targets)])
 
 
 @pytest.mark.parametrize("classes", [2, 4])

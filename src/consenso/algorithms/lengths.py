@@ -1,4 +1,4 @@
-"""How long a wide model should be, measured at its end (others: `length_laws`): how the loss changes as the model is made longer or shorter.
+"""How long a wide model should be, measured at its end: how the loss changes as it is made longer or shorter.
 
 Losses of labels flatten as scores grow, so that steps made for their curvature at the start end short of the optimum;
 and noise makes a model longer than it should be. Both are mended by one number, and one number is cheap:
