@@ -29,8 +29,8 @@ NOTHING = 0.7
 # directions that bend by 1/4 to twice of what a step is made for lose half of their distance in each, with 1/2 those
 # from 1/12 on lose 0.3 of it. The first third of the steps is not averaged.
 MOMENTA, EARLY = (0.25, 0.5), 3
-# The larger one lets points wander further, which residuals that are clipped do not bear: by no more than this part of
-# the variance of the targets.
+# It lets points wander further, which residuals that are clipped do not bear: by no more than this part of the variance
+# of the targets, or there is none.
 WANDERS = 0.1
 # Steps end when what is left to learn costs this part of what noise costs, if clipped rows and residuals bend by this
 # part of what the spectrum says. Chosen on five tables, looked at on three others (docs/solvers.md).
@@ -130,10 +130,13 @@ def plan_steps(rates: Array, filled: Array, variance: float, noise: float, fewes
 
         return fewest + bisect.bisect_left(range(fewest, most), True, key=are_enough)
 
-    (usual, larger), steps = MOMENTA, count(MOMENTA[0])
-    fewer = count(larger)
-    wander = noise**2 * float(filled @ Steps(rates=rates, momentum=larger, most=fewer).wander())
-    return (fewer, larger) if fewer < steps and wander <= WANDERS * variance else (steps, usual)
+    def is_steady(steps: int, momentum: float) -> bool:
+        wander = Steps(rates=rates, momentum=momentum, most=steps).wander()
+        return noise**2 * float(filled @ wander) <= WANDERS * variance
+
+    found = [(count(momentum), momentum) for momentum in MOMENTA]
+    steady = [each for each in found if is_steady(*each)]
+    return min(steady, key=lambda each: each[0]) if steady else (count(0.0), 0.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
