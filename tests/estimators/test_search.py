@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 import consenso
 from consenso.errors import BudgetError, InputError
-from consenso.estimators.search import PrivateSearchCV, SearchPlan, _draw_count, differences
+from consenso.estimators.search import SCORE_MOVES, PrivateSearchCV, SearchPlan, _draw_count, differences
 from consenso.privacy.accountants import epsilon, rdp
 from consenso.privacy.events import BestOf, Gaussian
 from consenso.privacy.ledger import Budget, Ledger
@@ -114,7 +114,10 @@ def test_a_record_is_in_one_part_only(monkeypatch) -> None:
     count = model._count_right(model.best_estimator_, X[held], LABELS[held])
     flipped = LABELS[held].copy()
     flipped[0] = 1 - flipped[0]
-    assert abs(model._count_right(model.best_estimator_, X[held], flipped) - count) <= 1
+    assert abs(model._count_right(model.best_estimator_, X[held], flipped) - count) == SCORE_MOVES
+    # Of one run, with a Gaussian of standard deviation 1/mu: its divergence of order 2 is mu^2.
+    plan = SearchPlan.calibrate(1.0, 1e-5, 5.0, simulation=True)
+    assert 2 * plan.event.rho == pytest.approx(plan.mu**2)
 
 
 def test_a_search_is_charged_once(tmp_path) -> None:

@@ -50,6 +50,8 @@ MOST_DRAWS, MOST_MEAN = 100_000, 100.0
 # How far the number of draws, from 53 bits and a rounded law, may miss its law.
 _EXCESS = 1e-11
 _GRID = 2.0**20
+# How far one held-out record moves a sum of numbers in [0, 1].
+SCORE_MOVES = 1.0
 # A fit is asked for a little less than it may cost: noise is calibrated to a tolerance.
 _ROOM = 1 - 1e-6
 
@@ -204,7 +206,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         chosen = _uniforms(sampler, 1, many)
         seeds = _uniforms(sampler, 2, many)
         each = epsilon_of(Gaussian(1 / (plan.mu * _ROOM), 1.0, EXCESS_SHARE * terms.delta), terms.delta)
-        scorer = Earlier.plan(plan.mu, "replace-one", sampler, name="score", add_remove=1.0, replace_one=1.0, size=1)
+        scorer = Earlier.plan(
+            plan.mu, "replace-one", sampler, name="score", add_remove=SCORE_MOVES, replace_one=SCORE_MOVES, size=1
+        )
         for number in range(many):
             params = candidates[int(chosen[number] * len(candidates))]
             seed = int(seeds[number] * 2**31) if isinstance(sampler, Seeded) else None
