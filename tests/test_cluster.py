@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -15,9 +16,11 @@ import numpy as np
 import polars as pl
 import pytest
 from tests import forks
+from typer.testing import CliRunner
 
 from consenso import PrivateLogisticRegression
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.cli import build
 from consenso.cli.cluster import Engine, cluster
 from consenso.cli.train import Pace
 from consenso.engine.run import run
@@ -26,6 +29,7 @@ from consenso.estimators.stored import FrameBatches, TargetCoding
 from consenso.losses import Logistic
 from consenso.models import load_model
 from consenso.planning.plan import plan
+from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
 from consenso.problem import Problem
@@ -257,6 +261,15 @@ def test_the_program_says_that_there_is_no_scheduler(study, monkeypatch) -> None
         pass
     with pytest.raises(InputError, match="only --engine dask has one"), cluster(Engine.process, "tcp://127.0.0.1:1"):
         pass
+    budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=5.0, delta=1e-5)
+    ledger = Ledger.create(study / "data.ledger", dataset="data", budgets=[budget])
+    text = (study / "study.toml").read_text().replace("seed = 3", 'ledger = "data.ledger"')
+    (study / "study.toml").write_text(text)
+    told = ["train", str(study / "study.toml"), "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"]
+    found = CliRunner().invoke(build(), told)
+    assert found.exit_code != 0
+    assert "no Dask scheduler answered" in str(found.exception) + found.output
+    assert not ledger.runs()
 
 
 def test_a_task_that_is_run_twice_is_counted_once(client, table, tmp_path) -> None:
@@ -327,6 +340,10 @@ class TestPlan:
         assert sum(seen) == RECORDS * found.rounds["rounds run"]
         assert len(seen) == before * found.rounds["rounds run"]
         assert sum(seen) <= RECORDS * (outlook(stored).cost.reading.passes - 2)
+
+    def test_training_shows_rows_a_second_and_the_time_left(self, study) -> None:
+        told = forks.run("train", "stored.toml", "--out", "shown", "--no-report", cwd=study)
+        assert re.search(r"rounds, [0-9:-]+ left, [0-9,]+ rows\s+a\s+second", told.stderr), told.stderr
 
     def test_rows_a_second_and_the_part_of_a_round(self) -> None:
         now = iter([0.0, 2.0, 4.0, 4.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tracemalloc
+from fractions import Fraction
 
 import duckdb
 import numpy as np
@@ -14,10 +15,14 @@ from sklearn.datasets import dump_svmlight_file
 
 from consenso import PrivateLogisticRegression, PrivateRidge
 from consenso.errors import InputError
+from consenso.estimators.stored import FrameBatches, TargetCoding
+from consenso.losses import Logistic
 from consenso.privacy.ledger import Budget, Ledger
+from consenso.problem import Problem
+from consenso.regularizers import NoPenalty
 from consenso.rows import Layout, Rows, moment_step, sum_step
 from consenso.shards.row_states import RowStates
-from consenso.shards.stored import StoredCohort
+from consenso.shards.stored import Intake, StoredCohort
 from consenso.study import Study
 from consenso.study.training import train
 from consenso.tables import frames, open_libsvm
@@ -115,6 +120,15 @@ def test_single_precision_stays_single_and_within_the_bound(table, tmp_path) -> 
     single.write_parquet(tmp_path / "single.parquet")
     expected = model().fit(single.drop("y").to_numpy(), single["y"].to_numpy())
     np.testing.assert_array_equal(model().fit(tmp_path / "single.parquet", "y").coef_, expected.coef_)
+    opened = frames.open_frames(tmp_path / "single.parquet")
+    batches = FrameBatches(opened, opened.names[:-1], "y", TargetCoding("test", np.array([0, 1])))
+    problem = Problem(
+        loss=Logistic(), regularizer=NoPenalty(), features=FEATURES, sizes=np.array([RECORDS]), row_bound=3.0
+    )
+    rows = Intake(problem=problem).cohort(batches.batch(0))._rows.matrix
+    assert rows.dtype == np.float32
+    assert max(sum(Fraction(float(entry)) ** 2 for entry in row) for row in rows) <= 9
+    assert np.linalg.norm(single.drop("y").to_numpy(), axis=1).max() > 5
 
 
 @pytest.mark.parametrize("changes", [{}, {"row_bound": None, "bounds": "private"}, {"solver": "wide"}])
@@ -231,15 +245,16 @@ class TestLibsvm:
         assert "HIV" not in str(raised.value)
 
 
+def _ledger(folder) -> Ledger:
+    budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=5.0, delta=1e-5)
+    return Ledger.create(folder / "data.ledger", dataset="data", budgets=[budget])
+
+
 class TestBadInput:
     """One sentence, no cell in it, and nothing charged."""
 
     def refuse(self, X, y, match, tmp_path, **changes):
-        ledger = Ledger.create(
-            tmp_path / "data.ledger",
-            dataset="data",
-            budgets=[Budget(observer="public", unit="record", adjacency="replace-one", epsilon=5.0, delta=1e-5)],
-        )
+        ledger = _ledger(tmp_path)
         with pytest.raises(InputError, match=match) as raised:
             model(ledger=ledger, random_state=None, **changes).fit(X, y)
         assert "HIV" not in str(raised.value)
@@ -303,8 +318,13 @@ def test_a_file_that_changes_during_the_run_ends_it(table, folder, monkeypatch) 
         return before(self)
 
     monkeypatch.setattr(frames.Frames, "fingerprint", fingerprint)
+    ledger = _ledger(folder)
     with pytest.raises(InputError, match="changed while it was read"):
-        model().fit(folder / "*.parquet", "y")
+        model(ledger=ledger, random_state=None).fit(folder / "*.parquet", "y")
+    # What was released stays charged, once; the rows that are left can be fitted anew.
+    assert len(ledger.runs()) == 1
+    model(ledger=ledger, random_state=None).fit(folder / "*.parquet", "y")
+    assert len(ledger.runs()) == 2
 
 
 def test_a_file_that_changes_between_two_passes_ends_the_run(folder, monkeypatch) -> None:

@@ -90,9 +90,8 @@ class FrameBatches:
             if frame[name].null_count():
                 row = name_row(first + int(frame[name].is_null().arg_max()))
                 raise InputError(f"{source}, {row}, column {name!r}: a cell is missing; drop that record, or fill it.")
-        X = np.ascontiguousarray(frame.select(self.features).to_numpy())
-        single = X.dtype == np.float32
-        X = X if single else X.astype(np.float64, copy=False)
+        X = frame.select(self.features).to_numpy(order="c")
+        X = X if X.dtype == np.float32 else X.astype(np.float64, copy=False)
         weights = None if self.weights is None else self.weights[first : first + len(X)]
         return RowBatch(X, self.coding.code(frame[self.target].to_numpy(), first), weights)
 

@@ -47,10 +47,10 @@ def _sort_entries(matrix: Any) -> Any:
     return matrix
 
 
-def bound_rows(matrix: Any, bound: float, owner: str) -> tuple[Any, Array, int]:
+def bound_rows(matrix: Any, bound: float, owner: str, *, in_place: bool = False) -> tuple[Any, Array, int]:
     """The rows, scaled to the bound where they are longer, their squared norms, and how many were scaled (private).
 
-    No row is longer than the bound, in exact arithmetic.
+    No row is longer than the bound, in exact arithmetic. in_place: long rows may be written over.
     """
     if sparse.issparse(matrix):
         matrix = _sort_entries(matrix)
@@ -65,7 +65,7 @@ def bound_rows(matrix: Any, bound: float, owner: str) -> tuple[Any, Array, int]:
     squared[long] = squared_norms(part)
     if not (squared[long] <= bound**2).all():
         raise PrivacyError(f"{owner}: a row could not be shortened to row_bound={bound:g}; this is a fault to report.")
-    return _replace(matrix, long, part), squared, int(long.size)
+    return _replace(matrix, long, part, in_place=in_place), squared, int(long.size)
 
 
 def _long_rows(matrix: Any, squared: Array, bound: float) -> IntArray:
@@ -222,11 +222,11 @@ def _blocks(rows: IntArray, entries: int) -> list[IntArray]:
     return [rows[start : start + length] for start in range(0, len(rows), length)]
 
 
-def _replace(matrix: Any, rows: IntArray, part: Any) -> Any:
+def _replace(matrix: Any, rows: IntArray, part: Any, *, in_place: bool) -> Any:
     if not sparse.issparse(matrix):
-        copy = matrix.copy()
-        copy[rows] = part
-        return copy
+        changed = matrix if in_place and matrix.flags.writeable else matrix.copy()
+        changed[rows] = part
+        return changed
     data = matrix.data.copy()
     lengths = np.diff(matrix.indptr)[rows]
     shifts = np.repeat(matrix.indptr[rows] - (np.cumsum(lengths) - lengths), lengths)

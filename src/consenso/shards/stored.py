@@ -132,7 +132,8 @@ class Intake:
             X = with_constant(X, self.bound, self.constant, "batch")
         matrix = check_matrix(X, self.problem.features, "batch")
         targets, _ = bound_targets(given, self.problem, matrix.shape[0], "batch")
-        matrix, squared, _ = bound_rows(matrix, self.problem.row_bound, "batch")
+        # A batch was read for this pass, and nobody else has it.
+        matrix, squared, _ = bound_rows(matrix, self.problem.row_bound, "batch", in_place=True)
         rows = Rows(matrix, Layout(np.array([0, matrix.shape[0]])), self.problem.outputs)
         here = np.array([self.party])
         known = {} if remembered is None else remembered
