@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from consenso.algorithms.label_levels import guess_spectrum, list_variances
-from consenso.algorithms.shrinking import BENDS, LEFT, MOMENTA, NoisyModel, Steps, plan_steps, skip_early
+from consenso.algorithms.shrinking import BENDS, LEFT, MOMENTA, MomentumSteps, NoisyModel, plan_steps, skip_early
 from consenso.losses import Logistic
 
 
-def simulate(run: Steps, steps: int, late: int, noise: np.ndarray) -> np.ndarray:
+def simulate(run: MomentumSteps, steps: int, late: int, noise: np.ndarray) -> np.ndarray:
     """Averages of the late points of steps towards 1, for each draw of the noise, (draws, directions)."""
     x, total = np.zeros(noise.shape[1:]), np.zeros(noise.shape[1:])
     before = x
@@ -23,7 +23,7 @@ def simulate(run: Steps, steps: int, late: int, noise: np.ndarray) -> np.ndarray
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 def test_noise_and_way_are_those_of_the_steps(momentum: float) -> None:
     rates, steps, late = np.array([0.05, 0.4, 1.0]), 12, 6
-    run = Steps(rates=rates, momentum=momentum, most=steps)
+    run = MomentumSteps(rates=rates, momentum=momentum, most=steps)
     average = run.average(steps, late=late)
     assert average.way() == pytest.approx(simulate(run, steps, late, np.zeros((steps, 3))))
     # The noise of one step with the whole budget is 1: each of them has the root of their number times that.
@@ -31,7 +31,7 @@ def test_noise_and_way_are_those_of_the_steps(momentum: float) -> None:
     assert average.noise() == pytest.approx(simulate(run, steps, late, noise).var(axis=0), rel=0.03)
     assert run.wander() == pytest.approx(simulate(run, steps, 1, noise).var(axis=0), rel=0.03)
     # Of many steps that come all the way, half are averaged: twice the noise of the whole budget.
-    long = Steps(rates=np.array([0.5]), momentum=momentum, most=400).average(400, late=200)
+    long = MomentumSteps(rates=np.array([0.5]), momentum=momentum, most=400).average(400, late=200)
     assert long.noise() * 0.5**2 == pytest.approx(2.0, rel=0.03)
 
 
@@ -74,7 +74,9 @@ def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:
     rates, filled, noise = np.array([1.0, 0.3]), np.array([1.0, 0.2]), 0.01
 
     def left(steps: int, momentum: float) -> float:
-        run = Steps(rates=BENDS * rates, momentum=momentum, most=steps).average(steps, late=steps - skip_early(steps))
+        run = MomentumSteps(rates=BENDS * rates, momentum=momentum, most=steps).average(
+            steps, late=steps - skip_early(steps)
+        )
         learnt = float(filled @ (1 - run.way()) ** 2) / float(filled.sum())
         return learnt / (noise**2 * float(filled @ run.noise()))
 

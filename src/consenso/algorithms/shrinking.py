@@ -51,7 +51,7 @@ def average_kept(size: float, directions: float, ratios: Array) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Steps:
+class MomentumSteps:
     """What becomes of a move in the steps after it, direction by direction."""
 
     rates: Array  # of each direction, from 0 to 1
@@ -84,7 +84,7 @@ class Steps:
 class LateAverage:
     """Steps that share a budget equally, and are averaged over the last of them."""
 
-    run: Steps
+    run: MomentumSteps
     steps: int  # that share the budget
     taken: int  # of them
     late: int  # of these, how many are averaged
@@ -121,7 +121,7 @@ def plan_steps(rates: Array, filled: Array, variance: float, noise: float, fewes
         return most, 0.0
 
     def count(momentum: float) -> int:
-        run = Steps(rates=BENDS * rates, momentum=momentum, most=most)
+        run = MomentumSteps(rates=BENDS * rates, momentum=momentum, most=most)
 
         def are_enough(steps: int) -> bool:
             average = run.average(steps, late=steps - skip_early(steps))
@@ -131,7 +131,7 @@ def plan_steps(rates: Array, filled: Array, variance: float, noise: float, fewes
         return fewest + bisect.bisect_left(range(fewest, most), True, key=are_enough)
 
     def is_steady(steps: int, momentum: float) -> bool:
-        wander = Steps(rates=rates, momentum=momentum, most=steps).wander()
+        wander = MomentumSteps(rates=rates, momentum=momentum, most=steps).wander()
         return noise**2 * float(filled @ wander) <= WANDERS * variance
 
     found = [(count(momentum), momentum) for momentum in MOMENTA]

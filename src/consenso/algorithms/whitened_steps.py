@@ -421,7 +421,7 @@ class WhitenedSteps(WhitenedSettings):
             seen, size = filled, float(filled * values @ np.sum((hub.vectors.T @ table) ** 2, axis=1))
         noise, damping = self._noise(facts, hub) * values / bent, self._damping(facts, hub)
         bends = self._later_curvature(facts, hub) * filled * values
-        run = shrinking.Steps(rates=(bends + damping) / bent, momentum=hub.momentum, most=hub.taken)
+        run = shrinking.MomentumSteps(rates=(bends + damping) / bent, momentum=hub.momentum, most=hub.taken)
         average = run.average(hub.steps, taken=hub.taken, late=hub.averaged)
         return shrinking.NoisyModel(
             size=size,

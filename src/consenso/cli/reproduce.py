@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from consenso.cli.completing import complete_papers
-from consenso.cli.service import stopped
+from consenso.cli.service import report_stop
 
 
 def register(app: typer.Typer) -> None:
@@ -74,7 +74,7 @@ def reproduce(
         try:
             done = _one(reproduction, known[number], grid, out, quiet=as_json)
         except KeyboardInterrupt:
-            raise stopped() from None
+            raise report_stop() from None
         except TamperError as error:
             typer.secho(f"consenso: {error}", fg=typer.colors.RED, err=True)
             raise typer.Exit(1) from None

@@ -19,12 +19,12 @@ def run_service(make: Callable[[], Runnable], *, as_json: bool, port: int | None
 
     folder = run_in_foreground(make, as_json=as_json, port=port, echo=typer.echo)
     if folder is None:
-        raise stopped()
+        raise report_stop()
     if not as_json:
         typer.echo(f"{folder}: the run has ended. Next: consenso card {folder}, consenso verify {folder}")
 
 
-def stopped(what_next: str = "give the same command to go on") -> typer.Exit:
+def report_stop(what_next: str = "give the same command to go on") -> typer.Exit:
     """Say that a command was stopped and how to go on; to be raised."""
     typer.secho(f"consenso: stopped; {what_next}", fg=typer.colors.YELLOW, err=True)
     return typer.Exit(STOPPED)

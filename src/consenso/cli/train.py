@@ -16,7 +16,7 @@ import typer
 from consenso.cli.cluster import Engine, EngineOption, SchedulerOption, cluster
 from consenso.cli.options import EpsilonOption, JsonWithoutBarOption, RunFolderOption, StudyArgument
 from consenso.cli.reading import read_study, stop_bar
-from consenso.cli.service import stopped
+from consenso.cli.service import report_stop
 
 if TYPE_CHECKING:
     from consenso.study import Study
@@ -61,7 +61,7 @@ def run(
             told = f"go on with: {again}" if saved else "nothing was begun"
             if as_json:
                 typer.echo(json.dumps({"folder": str(folder), "stopped": True, "resumable": saved}, indent=2))
-            raise stopped(told) from None
+            raise report_stop(told) from None
     page = None
     if not no_report:
         from consenso.report import write_report
