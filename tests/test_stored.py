@@ -135,11 +135,11 @@ def test_single_precision_stays_single_and_within_the_bound(table, tmp_path) -> 
 def test_single_precision_takes_half_of_the_memory(changes) -> None:
     """Of what grows with the table; blocks and numbers of single rows are in double precision."""
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(20_000, 100)), rng.integers(0, 2, 20_000)
+    X, y = rng.normal(size=(20_000, 200)), rng.integers(0, 2, 20_000)
 
     def peak(rows) -> int:
         tracemalloc.start()
-        model(**{"row_bound": 10.0, **changes}).fit(rows, y[: len(rows)])
+        model(**{"row_bound": 15.0, **changes}).fit(rows, y[: len(rows)])
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found

@@ -78,10 +78,11 @@ def simulate_slopes(best: float, size: float) -> np.ndarray:
     return np.array([np.mean(t * (expit(s * t) - expit(best * t))) for s in length_laws.SCALES])
 
 
-@pytest.mark.parametrize("best", [0.3, 1.0, 2.5])
-def test_slopes_without_noise_tell_the_best_length(best: float) -> None:
+@pytest.mark.parametrize(("best", "off"), [(0.3, 0.05), (1.0, 0.01), (2.5, 0.1)])
+def test_slopes_without_noise_tell_the_best_length(best: float, off: float) -> None:
+    """2.5 lies beyond the last scale at which slopes are measured."""
     found = know(Logistic(), 1.5).choose(simulate_slopes(best, 1.5), 1e-3, free)
-    assert found == pytest.approx(best, rel=0.05)
+    assert found == pytest.approx(best, rel=off)
 
 
 def test_what_noise_hides_is_left_as_it_was_known() -> None:

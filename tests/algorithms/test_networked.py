@@ -209,7 +209,7 @@ def test_bounds_follow_the_weights_and_the_noise_on_the_iterate_the_denominator(
             iterations=3,
         )
         assert primal[i] == pytest.approx(steps.sensitivities[0])
-        promised = made.prove(Eavesdropper(), i, 1e-5).guarantee
+        promised = made.prove(Eavesdropper(), i, 1e-5)
         assert rdp(promised.event, 3.0) == pytest.approx(rdp(steps.event(), 3.0))
 
 

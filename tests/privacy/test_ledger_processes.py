@@ -15,8 +15,11 @@ import numpy as np
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.events import Gaussian, repeat
 from consenso.privacy.ledger import Budget, Ledger
+from consenso.privacy.ledger.costs import OTHER_SHARE
 
 DELTA = 1e-5
+# What of it several Gaussian runs have (docs/privacy.md#runs-that-are-chosen-by-results).
+GAUSSIAN_DELTA = (1 - OTHER_SHARE) * DELTA
 EVENT = Gaussian(std=40.0, sensitivity=1.0)
 
 RACER = """
@@ -108,9 +111,9 @@ def test_eight_processes_racing_for_one_budget_never_overspend_it(tmp_path: Path
     total = sum(accepted)
     (balance,) = ledger.balances()
     assert len(ledger.runs()) == total
-    assert balance.spent == epsilon(repeat(EVENT, total), DELTA)
+    assert balance.spent == epsilon(repeat(EVENT, total), GAUSSIAN_DELTA)
     # The race was for one budget: it is not overspent, and used up to the last run that fits.
-    assert balance.spent <= 1.0 < epsilon(repeat(EVENT, total + 1), DELTA)
+    assert balance.spent <= 1.0 < epsilon(repeat(EVENT, total + 1), GAUSSIAN_DELTA)
     assert ledger.verify().sound
 
 
@@ -157,4 +160,4 @@ def test_killed_processes_lose_nothing_that_was_acknowledged(tmp_path: Path) -> 
     assert sum(verb == "committed" for verb in acknowledged.values()) > 30
     (balance,) = ledger.balances()
     charged = repeat(Gaussian(std=4000.0, sensitivity=1.0), len(ledger.runs()))
-    assert balance.spent == epsilon(charged, DELTA)
+    assert balance.spent == epsilon(charged, GAUSSIAN_DELTA)

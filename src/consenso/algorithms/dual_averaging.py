@@ -64,7 +64,7 @@ from consenso.algorithms.shape import Example, Source
 from consenso.algorithms.whitening import Slopes
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.losses import Logistic, require_lipschitz, require_smooth
+from consenso.losses import Logistic, Squared, require_lipschitz, require_smooth
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser
@@ -264,5 +264,14 @@ class DualAveraging(AveragedSteps):
                 "regularizer": L1(strength=0.02),
                 "rounds": 3,
                 "noise": dict.fromkeys(("squares", "gradient"), GaussianNoise(multiplier=1.0)),
+            },
+            {
+                "loss": Squared(),
+                "target_bound": 2.0,
+                "target_bins": 8,
+                "counts_share": 0.1,
+                "constant": 0.3,
+                "rounds": 5,
+                "noise": dict.fromkeys(("targets", "mean", "squares", "gradient"), GaussianNoise(multiplier=1.0)),
             },
         )

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 from scipy.special import expit, ndtri
 
 from consenso.algorithms.lengths import sum_shortened
@@ -36,7 +37,10 @@ from consenso.shards import Cohort
 
 # At which slopes are released, and lengths that a model may get; one that is left is left bit for bit.
 SCALES = np.array([0.0, 0.5, 1.0, 2.0])
-CANDIDATES = np.append(0.0, 2.0 ** np.linspace(-5, 3, 129))
+# They are so close that half of their distance costs nothing that a budget could tell; laws are smooth, and computed at
+# every fourth of them.
+CANDIDATES = np.append(0.0, 2.0 ** np.linspace(-5, 3, 513))
+KNOTS = np.append(0.0, CANDIDATES[1::4])
 # Scores are shortened to what lets noise move a slope by this much, but not to less than SHORTEST, or twice their size.
 FINE, SHORTEST, LONGEST = 0.005, 2.0, 64.0
 # Reaches that parties accept.
@@ -152,14 +156,14 @@ class Law:
             t -= t.mean(axis=1, keepdims=True)
             origin, lengths = constant, size * np.linalg.norm(t, axis=1)
         factors, points = longest / np.maximum(lengths, longest), []
-        for scale in CANDIDATES:
+        for scale in KNOTS:
             scores = origin + scale * size * t
             most = scores.max(axis=1, keepdims=True)
             parts = np.exp(scores - most)
             totals = parts.sum(axis=1)
             pulls = size * np.sum(t * parts, axis=1) / totals
             points.append([float(np.mean(each)) for each in (most[:, 0] + np.log(totals), pulls, factors * pulls)])
-        losses, pulls, short = np.array(points).T
+        losses, pulls, short = CubicSpline(KNOTS, np.array(points))(CANDIDATES).T
         return cls(
             slopes=np.interp(SCALES, CANDIDATES, short) - short[:, None],
             losses=losses - losses[0] - pulls[:, None] * CANDIDATES,
