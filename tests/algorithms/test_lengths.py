@@ -49,6 +49,19 @@ def test_a_record_says_no_more_than_its_reach() -> None:
             assert np.linalg.norm(said) <= 2.0
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_row_that_overflows_takes_nothing_of_the_others_away() -> None:
+    """A hub may name a model so long that some rows overflow, and others do not."""
+    rows, targets, x = np.array([[0.0, 1.0], [30.0, 0.0]]), np.array([1.0, 1.0]), np.array([1e308, 0.5])
+    said = [
+        lengths.sum_slopes(made(Logistic(), part, targets[: len(part)]).cohort(), x, np.zeros(2), 2.0)
+        for part in (rows, rows[:1])
+    ]
+    assert np.isfinite(said).all()
+    assert np.linalg.norm(said[0] - said[1]) <= 2.0 + 1e-12
+    assert np.linalg.norm(said[1]) > 0.1
+
+
 def test_a_length_that_does_not_stand_out_is_left_alone() -> None:
     slopes = np.log(lengths.SCALES) - np.log(2.0)  # the least loss is at twice the length
     assert lengths.choose_length(slopes, 0.0, lambda scale: 0.0) == pytest.approx(2.0)

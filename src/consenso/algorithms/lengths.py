@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.errors import MessageError, StepError
+from consenso.errors import MessageError
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.public_facts import PublicFacts
 from consenso.rows import moment_step
@@ -82,8 +82,8 @@ def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> In
 
 def sum_shortened(f: Cohort, along: Array, reach: float, step: float) -> IntArray:
     """Sums of slopes (rows, scales) by party, each row shortened to the reach, in whole steps."""
-    if not np.isfinite(along).all():
-        raise StepError("lengths: slopes along the model are finite, and one is not.")
+    # A row that overflows adds nothing. Were the whole answer to fail, one record would move all of it.
+    along[~np.isfinite(along).all(axis=1)] = 0.0
     lengths = np.sqrt(np.einsum("ij,ij->i", along, along))
     along *= (reach / np.maximum(lengths, reach))[:, None]
     # Towards zero: nothing gets longer.
