@@ -28,8 +28,9 @@ def _has_wide_registers() -> bool:
 
 # Numbers of a register, images of a block, and the most registers of a row: HEIGHT x REGISTERS sums are kept in
 # registers, with a row of the model beside them. More images in a block are more blank pixels that are multiplied, and
-# fewer rows that are read.
-VECTOR, HEIGHT, REGISTERS = (16, 5, 5) if _has_wide_registers() else (8, 2, 5)
+# fewer rows that are read. TILE blocks go through both products before the next, while their pixels are at hand; the
+# narrower the rows, the more of them stay in the nearest cache.
+VECTOR, HEIGHT, REGISTERS, TILE = (16, 5, 5, 8) if _has_wide_registers() else (8, 4, 2, 32)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

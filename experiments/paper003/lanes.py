@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.paper003.blocks import HEIGHT, lanes_of, products, width_of
+from experiments.paper003.blocks import HEIGHT, TILE, lanes_of, products, width_of
 from experiments.paper003.floats import compile_, exponential, f32, gaussian_of, laplace_of, next_bits
-
-TILE = 8  # blocks whose pixels are read twice while they are at hand
 
 
 @cache
