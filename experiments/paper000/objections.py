@@ -26,8 +26,8 @@ def theorem_2(results: Results) -> Objection:
         claim="Algorithm 2 with prox_{gamma f_i}, only z_K released: (alpha, 8 alpha K L^2 gamma^2/(n^2 sigma^2))-RDP",
         place="Theorem 2, proof in Theorem 8, equation (28)",
         argument=(
-            "Replacing f_i moves x_i by up to 2 gamma L and so u_i by 4 lambda gamma L; (28) divides this by n "
-            "without reason.",
+            "Replacing f_i moves x_i by up to 2 gamma L and so u_i by 4 lambda gamma L; (28) divides this by n, "
+            "as a prox of the step gamma/n would.",
             "Take f_i(x) = <g_i, x> and r = 0: the mean of the u is a Gaussian random walk.",
             "One update moves it by 4 lambda gamma L/n, with noise of deviation lambda sigma/sqrt(n).",
             "z_K is made from u_{K-1}, so it holds K - 1 updates: their cost is 8 (K-1) L^2 gamma^2/(n sigma^2), n "

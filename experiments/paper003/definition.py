@@ -302,8 +302,10 @@ FLAWS = (
         consequence="The reported errors are those of an iteration without a trust region; as stated, it stops moving.",
     ),
     Flaw(
-        what="The public code of OutP squares a deviation and takes the number of records for a record's bound",
-        consequence="The baseline has not the noise of its own theorem.",
+        what="The public code of OutP, as of 2021, squares a deviation and takes the number of records for a record's "
+        "bound",
+        consequence="The baseline has not the noise of its own theorem. The authors have mended it in their repository "
+        "since (January 2023).",
     ),
     Flaw(
         what="The training cost on private images is printed and written without noise",
