@@ -143,7 +143,7 @@ def figure_1(results: Results) -> Objection:
         f"{len(rows)} epsilons are exceeded",
         stands=bool(broken),
         reading="Only sums are seen, and kappa, the start and the scaling of columns, which come from the data, are "
-        "public.",
+        "public. (It is about the public code: if other code made the figure, it says nothing of the figure.)",
         survives=bool(broken),
         correction="Noise on the sum with a total fixed for the observer: the corrected runs of this page, with "
         "their cards.",

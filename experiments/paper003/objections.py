@@ -74,7 +74,7 @@ def trust_region(results: Results) -> Objection:
         argument=(
             "The code has a / (iteration+1)*(iteration+1), which Python evaluates from the left: it is a, for every t.",
             "With the radius of the text the iterate cannot go further than the sum of 1/t^2, 1.64 in a coordinate.",
-            "The errors that are reported come from runs without a trust region.",
+            "If this code made the errors that are reported, they are those of a constant radius.",
         ),
         shown=f"at t = {last:,} the text has {shown(found[last]['text'])}, the code {shown(found[last]['code'])}",
         stands=abs(found[last]["code"] / found[last]["text"] - 1) > 1e-6,
