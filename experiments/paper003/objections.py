@@ -56,8 +56,8 @@ def output_code(results: Results) -> Objection:
         shown="noise of the first iteration on MNIST over what the theorem asks for: "
         + ", ".join(f"{shown(ratio)} at {epsilon:g}" for epsilon, ratio in found.items()),
         stands=any(abs(ratio - 1) > 0.1 for ratio in found.values()),
-        reading="Only the comparison in the paper counts, which was made with the code of 2021, at the epsilons where "
-        "the baseline has more noise than it needs, which is conservative for privacy.",
+        reading="This is about the public code; if other code made the comparison, it says nothing of it. Only the "
+        "epsilons count at which the baseline has more noise than it needs, which is conservative for privacy.",
         survives=found[smallest] > 1.1 or found[largest] < 0.9,
         correction="Standard deviation 2 c/(I (rho + 1/eta)) sqrt(2 ln(1.25/delta))/eps, c = sqrt(2) times the "
         "longest row.",
