@@ -148,7 +148,7 @@ FILES: list[tuple[str, bytes, str]] = [
     ("too many records", _lines("age,smoker,job,ill", *[GOOD] * 201), "declared"),
     ("two columns of one name", _lines("age,age,job,ill", GOOD), "same name"),
     ("an open quote", _lines("age,smoker,job,ill", '31,"yes,cook,no'), "quoted cell"),
-    ("a million columns", ",".join(f"c{i}" for i in range(1_000_000)).encode() + b"\n", "at most 100,000 columns"),
+    ("a million columns", ",".join(map(str, range(1_000_000))).encode() + b"\n", "at most 100,000 columns"),
 ]
 
 

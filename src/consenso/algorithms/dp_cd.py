@@ -148,12 +148,14 @@ class DPCD:
         """A proximal step on each active feature."""
         problem, u = facts.problem, hub.u.copy()
         bounds, outputs = self.bounds_of(problem), problem.outputs
-        means = total.gradient.reshape(-1, outputs) / (self.rate * facts.expected_parties)
-        for j, mean in zip(self.active(facts), means, strict=True):
+        # Axes in front of the last one are runs that are taken together, as the audit does.
+        sums = total.gradient.reshape(*u.shape[:-1], -1, outputs)
+        means = sums / (self.rate * facts.expected_parties)
+        for k, j in enumerate(self.active(facts)):
             step = self.step / problem.loss.smoothness(float(bounds[j]))
             own, moved = slice(j * outputs, (j + 1) * outputs), hub.u.copy()
-            moved[own] -= step * bounds[j] * mean
-            u[own] = problem.regularizer.prox(moved, step)[own]
+            moved[..., own] -= step * bounds[j] * means[..., k, :]
+            u[..., own] = problem.regularizer.prox(moved, step)[..., own]
         return hub.follow(u, is_late(facts, self.averaging))
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:

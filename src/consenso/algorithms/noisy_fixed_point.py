@@ -237,10 +237,11 @@ class NoisyFixedPoint:
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:
         """The public half of the operator, relaxed, on the active blocks."""
         active = self.active(facts)
-        mean, moved = np.zeros(facts.dim), hub.u.copy()
-        mean[active] = total.parts / (self.rate * facts.expected_parties)
+        # Axes in front of the last one are runs that are taken together, as the audit does.
+        mean, moved = np.zeros_like(hub.u), hub.u.copy()
+        mean[..., active] = total.parts / (self.rate * facts.expected_parties)
         target = self.operator.apply(facts.problem, hub.u, mean) + self.errors.at(facts.round, facts.dim)
-        moved[active] += value_at(self.relaxation, facts.round) * (target - hub.u)[active]
+        moved[..., active] += value_at(self.relaxation, facts.round) * (target - hub.u)[..., active]
         return Hub(u=moved)
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:

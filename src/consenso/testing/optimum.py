@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from consenso.engine.in_process import InProcessRun
+from consenso.engine.run import objective
 from consenso.errors import InputError
 from consenso.losses import Absolute, EpsilonInsensitive, Hinge, Huber, Logistic, SmoothedHinge, Softmax, Squared
+from consenso.planning.plan import Plan
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, GroupL1, NoPenalty, Simplex, Sum, Unpenalized
 from consenso.shards import Shards
@@ -38,6 +41,21 @@ def optimum(problem: Problem, shards: Shards) -> float:
         if solved.status == cp.OPTIMAL:
             return float(value)
     raise InputError("consenso.testing.optimum: cvxpy does not solve this problem to 1e-7; scale its rows.")
+
+
+def approach_optimum(made: Plan, shards: Shards, tolerance: float, **options: Any) -> tuple[float, float]:
+    """Run a plan until its objective is within a tolerance of the optimum: the objective then, and the optimum.
+
+    A tenth of the rounds later it must still be there: who is only passing by goes on. options: those of the run.
+    """
+    best = optimum(made.problem, shards)
+    run, arrived = InProcessRun(made, shards, **options), False
+    for round_ in run.rounds():
+        if round_ % max(1, made.rounds // 10) == 0:
+            before, arrived = arrived, objective(made, shards, run.model) - best <= tolerance * max(1e-3, abs(best))
+            if before and arrived:
+                break
+    return objective(made, shards, run.model), best
 
 
 def _losses(cp: Any, loss: Any, scores: Any, targets: Any) -> Any:
