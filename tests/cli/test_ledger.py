@@ -15,6 +15,7 @@ from consenso.privacy.accountants import epsilon
 from consenso.privacy.events import Gaussian, repeat
 from consenso.privacy.ledger import Ledger, Scope
 from consenso.privacy.ledger.costs import OTHER_SHARE
+from consenso.privacy.rounding import round_down, round_up
 
 GUIDE = Path(__file__).parents[2] / "docs" / "ledger.md"
 PUBLIC = Scope(observer="public", unit="record", adjacency="replace-one")
@@ -49,8 +50,8 @@ def test_show_tells_what_is_spent_and_left(path: Path) -> None:
     table = consenso("ledger", "show", path, at=path.parent).stdout
     for text in (
         "Budgets of adult",
-        f"{budget['spent']:.6g}",
-        f"{budget['left']:.6g}",
+        round_up(budget["spent"], 6),
+        round_down(budget["left"], 6),
         "first [bold]",
         "still running",
     ):

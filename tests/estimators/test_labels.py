@@ -109,6 +109,18 @@ def test_a_rare_text_is_not_told_and_its_records_count_with_the_most_frequent() 
     assert "ill" not in str(caught.value)
 
 
+@pytest.mark.parametrize("odd", [2.0, True, 2**63, np.int8(7), "one"])
+def test_one_label_of_a_list_does_not_decide_the_type_of_the_classes(odd) -> None:
+    labels = (SCORES[:300] > 0).astype(int).tolist()
+    usual = made(row_bound=1.0).fit(X[:300], labels).classes_
+    labels[7] = odd
+    if isinstance(odd, np.int8):
+        assert made(row_bound=1.0).fit(X[:300], labels).classes_.dtype == usual.dtype
+    else:
+        with pytest.raises(InputError, match="row 7"):  # for whoever holds the table; nothing is released
+            made(row_bound=1.0).fit(X[:300], labels)
+
+
 def test_an_error_does_not_say_whether_labels_are_of_a_public_pair() -> None:
     said = set()
     for label in ("no", "z secret"):

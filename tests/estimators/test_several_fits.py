@@ -11,6 +11,7 @@ import consenso
 from consenso.errors import BudgetError, InputError
 from consenso.planning.replan import differences
 from consenso.privacy.ledger import Budget, Ledger
+from consenso.privacy.rounding import round_up
 
 RNG = np.random.default_rng(9)
 X = RNG.normal(size=(8000, 4)) * [1.0, 50.0, 0.1, 1.0] + [3.0, 0.0, 0.0, 0.0]
@@ -41,7 +42,7 @@ def test_parts_of_a_table_are_learnt_one_after_the_other(name) -> None:
             assert model.card_.parameters.get("earlier") is None, "bounds are those of the first call"
     # Four calls: a record that is in each of them has lost four times as much of the square.
     one = first.guarantee_
-    assert f"All calls together have epsilon {model.guarantee_.epsilon(1e-5):.4g}" in model.card_.data["calls"]
+    assert f"All calls together have epsilon {round_up(model.guarantee_.epsilon(1e-5))}" in model.card_.data["calls"]
     assert differences(model.card_) == []
     assert model.guarantee_.epsilon(1e-5) == pytest.approx(one.compose(one, one, one).epsilon(1e-5), rel=1e-3)
     exact = risk(made(name, epsilon=math.inf).fit(X, y))
@@ -68,7 +69,7 @@ def test_every_call_is_charged_and_says_what_the_data_set_has_cost(tmp_path) -> 
     model.partial_fit(X[300:600], LABELS[300:600])
     spent = ledger.balances()[0].spent
     assert spent == pytest.approx(model.guarantee_.epsilon(1e-5), rel=1e-3)
-    assert f"has cost epsilon {spent:.3g} of 1 so far" in model.notes_[-1]
+    assert f"has cost epsilon {round_up(spent, 3)} of 1 so far" in model.notes_[-1]
     kept = model.coef_.copy()
     with pytest.raises(BudgetError):
         model.partial_fit(X[600:900], LABELS[600:900])
@@ -84,6 +85,9 @@ def test_a_fit_starts_from_a_released_model(name) -> None:
     warm.fit(X[few], y[few], start=released)
     assert risk(warm) < risk(cold)
     assert 0.999 < warm.guarantee_.epsilon(1e-5) <= 1.0
+    assert "start.guarantee_.compose(guarantee_)" in warm.card_.data["calls"]
+    assert warm.card_.data["calls"] in warm.notes_
+    assert differences(warm.card_) == []
     exact = made(name, epsilon=math.inf).fit(X[few], y[few], start=released)
     np.testing.assert_allclose(exact.coef_, made(name, epsilon=math.inf).fit(X[few], y[few]).coef_)
 
@@ -96,6 +100,8 @@ def test_starts_that_cannot_be() -> None:
         made().fit(X[:, :3], LABELS, start=released)
     with pytest.raises(InputError, match="starts from zero; use solver='preconditioned'"):
         made(solver="dp-sgd").fit(X[:300], LABELS[:300], start=released)
+    with pytest.raises(InputError, match="was fitted without privacy"):
+        made(row_bound=4.0).fit(X, LABELS, start=made(epsilon=math.inf).fit(X, LABELS))
     with pytest.raises(ValueError, match="features"):
         released.partial_fit(X[:, :3], LABELS)
 

@@ -107,6 +107,8 @@ def test_a_summary_says_what_it_covers() -> None:
     assert html.count("<tr>") == 5
     assert "&gt;|z|" in html
     assert text.splitlines()[3].startswith("residuals: standard deviation 0.")
+    assert "epsilon 0.7, record" in text
+    assert "epsilon 0.7, record" in str(model.set_params(epsilon=0.01).summary())
 
 
 def test_clipping_is_said() -> None:

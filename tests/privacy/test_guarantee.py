@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from consenso.errors import InputError
 from consenso.privacy import accountants
@@ -19,6 +22,7 @@ from consenso.privacy.events import (
     Mixture,
     Nothing,
     ObjectivePerturbation,
+    Pure,
     Repeated,
     Sampled,
     SampledFixedSize,
@@ -52,6 +56,20 @@ def test_an_inexact_sampler_is_neither_gdp_nor_zcdp() -> None:
     assert inexact.zcdp() is None
     assert inexact.epsilon(1e-5) > guarantee().epsilon(1e-5)
     assert "depends on the delta" in inexact.sentence()
+
+
+@given(
+    st.integers(1000, 9999).flatmap(
+        lambda digits: st.sampled_from([0.0, 1e-15, 1e-12, 1e-10, 1e-7, 0.3]).map(lambda more: digits + more)
+    ),
+    st.integers(-9, -2),
+)
+def test_no_number_that_a_sentence_states_is_below_the_true_one(digits: float, power: int) -> None:
+    cost = digits * 10.0**power
+    stated = guarantee(Pure(cost)).sentence(0.0)
+    told = [float(each) for each in re.findall(r"(?:epsilon |exp\()([0-9.e+-]+[0-9])", stated)]
+    assert told
+    assert all(cost <= each <= cost * 1.0011 for each in told)
 
 
 def test_it_composes_events() -> None:

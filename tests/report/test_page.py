@@ -14,11 +14,11 @@ from tests import forks
 
 from consenso.errors import ConsensoError
 from consenso.privacy.accountants import tradeoff
-from consenso.privacy.card.entry import round_down
 from consenso.privacy.card.odds import event_of, most_caught
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.ledger.costs import charges_of
 from consenso.privacy.observers import Public
+from consenso.privacy.rounding import round_down
 from consenso.report import read_run, report_html, write_report
 from consenso.report.charts import Axis, Series, graph_chart, line_chart, number_text
 from consenso.report.words import plain_words

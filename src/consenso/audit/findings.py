@@ -11,6 +11,7 @@ from consenso.arrays import Array
 from consenso.audit.bounds import AttackEvidence
 from consenso.privacy.events import Event
 from consenso.privacy.relations import Relation
+from consenso.privacy.rounding import round_up
 from consenso.problem import Unit
 
 # What is told of a first attack that was not the last one.
@@ -154,8 +155,8 @@ class Finding:
             return f"{who}: nothing is claimed."
         verdict = "REFUTED" if self.refuted else "not refuted"
         return (
-            f"{who}: claimed epsilon {self.claimed:.4g} at delta {self.delta:g} ({self.theorem}), {self.say_proof()} "
-            f"({self.neighbours}; {self.attack}; {self.method}): {verdict}."
+            f"{who}: claimed epsilon {round_up(self.claimed)} at delta {self.delta:g} ({self.theorem}), "
+            f"{self.say_proof()} ({self.neighbours}; {self.attack}; {self.method}): {verdict}."
         )
 
     def say_proof(self) -> str:

@@ -91,7 +91,7 @@ def _pairs_text(card: Card) -> str:
     """What peers learn of each other, by the distance between them; follows from the parameters of the card."""
     from consenso.planning.pairs import QUANTILES, pair_costs
     from consenso.planning.replan import replan
-    from consenso.privacy.card.entry import round_up
+    from consenso.privacy.rounding import round_up
 
     lines = [f"Pairs of peers: quantiles ({', '.join(f'{share:.0%}' for share in QUANTILES)}) of epsilon"]
     for label, many, found in pair_costs(replan(card), card.delta).quantiles():

@@ -249,6 +249,8 @@ def _show_tables(ledger: Ledger, runs: tuple[Run, ...], balances: tuple[Balance,
     from rich.table import Table
     from rich.text import Text
 
+    from consenso.privacy.rounding import round_down, round_up
+
     console = Console()
     spending = Table(title=f"Budgets of {ledger.dataset}", title_justify="left")
     renewing = any(balance.period for balance in balances)
@@ -257,10 +259,10 @@ def _show_tables(ledger: Ledger, runs: tuple[Run, ...], balances: tuple[Balance,
         spending.add_column(column, overflow="fold")
     for balance in balances:
         budget = balance.budget
-        left = Text(f"{balance.left:.6g}", style="red" if balance.left < 0 else "")
-        cells = [budget.observer, budget.unit, budget.adjacency, f"{budget.delta:.3g}", f"{budget.epsilon:.6g}"]
-        since = [balance.period or "-", f"{balance.overall:.6g}"] if renewing else []
-        spending.add_row(*map(Text, cells), Text(f"{balance.spent:.6g}"), left, *map(Text, since))
+        left = Text(round_down(balance.left, 6), style="red" if balance.left < 0 else "")
+        cells = [budget.observer, budget.unit, budget.adjacency, round_up(budget.delta, 3), f"{budget.epsilon:.6g}"]
+        since = [balance.period or "-", round_up(balance.overall, 6)] if renewing else []
+        spending.add_row(*map(Text, cells), Text(round_up(balance.spent, 6)), left, *map(Text, since))
     console.print(spending)
     if not runs:
         console.print("No run has been charged yet.")

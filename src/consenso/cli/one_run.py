@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def attack_data(target: str | None, count: int | None, confidence: float, out: Path | None, as_json: bool) -> None:
     """One charged run of a study with canaries among its records."""
     from consenso.errors import InputError, write_count
+    from consenso.privacy.rounding import round_up
     from consenso.study import Study
     from consenso.study.audited import AUDIT, audit_data
 
@@ -44,8 +45,8 @@ def attack_data(target: str | None, count: int | None, confidence: float, out: P
         if not study.simulation and study.privacy.ledger is None:
             paid = "charged to no ledger, as the study names none"
         typer.echo(
-            f"{found.trained.card.algorithm}, public: claimed epsilon {found.claimed:.4g} at delta {run.delta:g}: "
-            f"{verdict}\n"
+            f"{found.trained.card.algorithm}, public: claimed epsilon {round_up(found.claimed)} at delta "
+            f"{run.delta:g}: {verdict}\n"
             f"proved with confidence {run.confidence:g}: at least {run.lower:.4g} of any mechanism, {run.within:.4g} "
             f"if the claimed curve's shape holds, {run.pair:.4g} if canaries do not hide each other\n"
             f"{run.right} of {run.guesses} guesses right, {write_count(run.canaries, 'canary')}; an attack that "

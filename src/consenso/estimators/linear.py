@@ -27,8 +27,10 @@ from consenso.estimators.uncertain import Uncertain
 from consenso.estimators.weights import read_weights
 from consenso.losses import Loss
 from consenso.planning.plan import Plan
+from consenso.privacy.accountants import is_unbounded
 from consenso.privacy.card import Card
 from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.rounding import round_up
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Problem
 from consenso.shards.cluster import ASSUMPTION, ClusterBatches
 from consenso.shards.constant import constant_for
@@ -40,6 +42,11 @@ if TYPE_CHECKING:
 PUBLIC, PRIVATE = "public", "private"
 # Of the rows: more are not shortened by a bound that was chosen near the usual length.
 MANY = 0.5
+
+STARTED = (
+    "The fit started from a released model, and this is what the fit has cost. What the model had cost is its own: a "
+    "record that is in both has what both cost together, start.guarantee_.compose(guarantee_)."
+)
 
 
 class ShorteningWarning(UserWarning):
@@ -216,6 +223,11 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
             raise InputError(
                 f"{owner}.fit(start=...): the model has {start.n_features_in_} columns, and X has {features}."
             )
+        if math.isfinite(self.epsilon) and is_unbounded(start.guarantee_.event):
+            raise InputError(
+                f"{owner}.fit(start=...): the model was fitted without privacy, so that whatever starts from it tells "
+                "of its records; start from a private fit."
+            )
         return start._collect_prior()
 
     def _collect_prior(self) -> Prior:
@@ -249,7 +261,7 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
             delta = self._delta
             said = (
                 "The model is the mean of those of several calls of partial_fit, and this card is of the last of them. "
-                f"All calls together have epsilon {self.guarantee_.epsilon(delta):.4g} at delta {delta:g} "
+                f"All calls together have epsilon {round_up(self.guarantee_.epsilon(delta))} at delta {delta:g} "
                 f"({self.guarantee_.adjacency}): that is what a record has which may be in any of them."
             )
             self._remarks = {**self._remarks, "calls": said}
@@ -271,6 +283,9 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         if isinstance(fit.X, ClusterBatches):
             self.guarantee_ = self.guarantee_.assume(ASSUMPTION)
             self._remarks = {"engine": ASSUMPTION}
+        if fit.prior is not None:
+            self._remarks = {**self._remarks, "calls": STARTED}
+            fit.notes.append(STARTED)
         self.solver_, self.solver_reason_, self.n_iter_ = fit.solver, fit.reason, fit.steps
         self._problem, self._plan, self._delta = fit.problem, fit.planned, fit.terms.delta
         self._records_learnt = fit.problem.records

@@ -26,6 +26,7 @@ from consenso.estimators.pipelines import warn_of_learners
 from consenso.estimators.privacy_params import check_terms
 from consenso.privacy.card import Card
 from consenso.privacy.ledger import Ledger
+from consenso.privacy.rounding import round_down, round_up
 from consenso.problem import Adjacency
 
 _LOG = logging.getLogger(__name__)
@@ -124,9 +125,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if ledger is None:
             return ()
         told = tuple(
-            f"The data set {ledger.dataset!r} has cost epsilon {balance.spent:.3g} of {balance.budget.epsilon:g} so "
-            f"far, at delta {balance.budget.delta:g} ({balance.budget.unit}, {balance.budget.adjacency}, "
-            f"{balance.budget.observer}); {balance.left:.3g} are left."
+            f"The data set {ledger.dataset!r} has cost epsilon {round_up(balance.spent, 3)} of "
+            f"{balance.budget.epsilon:g} so far, at delta {balance.budget.delta:g} ({balance.budget.unit}, "
+            f"{balance.budget.adjacency}, {balance.budget.observer}); {round_down(balance.left, 3)} are left."
             for balance in ledger.balances()
         )
         for sentence in told:

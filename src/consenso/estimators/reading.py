@@ -8,6 +8,7 @@ what the cells hold are not given.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,7 +45,7 @@ def read_records(estimator: Any, X: Any, y: Any, *, real: bool, reset: bool = Tr
     if real:
         _check_cells(y, f"{owner}.fit(y=...)")
     else:
-        y = _read_nullable_labels(owner, y)
+        y = _read_listed_labels(owner, _read_nullable_labels(owner, y))
     checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": _FLOATS, "order": "C", "y_numeric": real}
     with _name_missing_cells(X, f"{owner}.fit(X=...)", y):
         X, y = validate_data(estimator, X, y, reset=reset, **checks)
@@ -200,6 +201,38 @@ def _read_nullable_labels(owner: str, y: Any) -> Any:
             f"{owner}.fit(y=...): {name_row(gone[0])}{say_more(len(gone))} has no label; drop such records."
         )
     return y.to_numpy(dtype=bool)
+
+
+_TYPES: dict[str, type[Any]] = {"truth value": np.bool_, "whole number": np.int64, "number": np.float64}
+
+
+def _read_listed_labels(owner: str, y: Any) -> Any:
+    """Labels of a list, which has no type of its own, as an array whose type no single label decides.
+
+    The type of `classes_` is that of the labels: NumPy would make all of them numbers for one that is not whole.
+    """
+    kinds = [_find_kind(cell) for cell in y] if isinstance(y, list | tuple) else []
+    if not kinds or None in kinds:
+        return y  # has a type, or is refused
+    common = Counter(kinds).most_common(1)[0][0]
+    others = [place for place, kind in enumerate(kinds) if kind != common]
+    if others:
+        raise InputError(
+            f"{owner}.fit(y=...): Unknown label type: {name_row(others[0])}{say_more(len(others))} has no {common} "
+            "where the rest of the list does; give all labels one type."
+        )
+    return np.array(y, dtype=_TYPES[str(common)]) if common in _TYPES else y
+
+
+def _find_kind(label: Any) -> str | None:
+    """What kind of label a cell of a list holds; None for what is none, or is missing."""
+    if isinstance(label, bool | np.bool_):
+        return "truth value"
+    if isinstance(label, int | np.integer):
+        return "whole number" if -(2**63) <= label < 2**63 else "whole number of 64 bits"
+    if isinstance(label, float | np.floating):
+        return None if np.isnan(label) else "number"
+    return "text" if isinstance(label, str) else None
 
 
 def _columns_of_dates(given: Any) -> list[str]:

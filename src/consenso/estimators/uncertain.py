@@ -19,6 +19,7 @@ from consenso.errors import InputError
 from consenso.estimators.reading import read_rows
 from consenso.estimators.row_map import RowMap
 from consenso.losses import Loss
+from consenso.privacy.rounding import round_up
 from consenso.shards.intake import shrink_factors
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Uncertain:
     intercept_: Any
     _shortened: float
     _middle: float
+    _delta: float
     # The private search that has chosen this fit among others.
     _chosen_by: Any = None
 
@@ -150,10 +152,9 @@ class Uncertain:
     def _say_guarantee(self) -> str:
         """That of the fit, or of the whole search that chose it."""
         guarantee: Any = self.guarantee_  # type: ignore[attr-defined]
-        if self._chosen_by is None:
-            return f"epsilon {self.epsilon:g}, {guarantee.unit}"
-        delta = self._chosen_by.delta
-        return f"epsilon {guarantee.epsilon(delta):.3g} for the whole search, {guarantee.unit}"
+        # Not the parameter, which may have been set to another number since.
+        delta, what = (self._delta, "") if self._chosen_by is None else (self._chosen_by.delta, " for the whole search")
+        return f"epsilon {round_up(guarantee.epsilon(delta), 3)}{what}, {guarantee.unit}"
 
     def _say_clipping(self) -> tuple[str, ...]:
         """What clipping does that the standard errors do not cover."""

@@ -13,6 +13,7 @@ from consenso.privacy import accountants, events
 from consenso.privacy.events import Event
 from consenso.privacy.observers import Observer, parse
 from consenso.privacy.relations import Relation, bounds_of
+from consenso.privacy.rounding import round_up
 
 if TYPE_CHECKING:
     from consenso.privacy.theorems import Theorem
@@ -156,7 +157,7 @@ class Guarantee:
         if delta is None:
             return f"{opening} has an effect that is bounded by {self._numbers()}."
         cost = accountants.best(self.event, delta)
-        stated = f"(epsilon {_up(cost.epsilon)} at delta {delta:g}, by {cost.method})"
+        stated = f"(epsilon {round_up(cost.epsilon)} at delta {delta:g}, by {cost.method})"
         if math.isinf(cost.epsilon):
             return f"{opening} has an effect that no epsilon bounds at delta {delta:g}; allow a larger delta."
         if not is_useful(cost.epsilon):
@@ -166,22 +167,14 @@ class Guarantee:
         but = f", but for a probability of {delta:g}," if delta else ""
         return (
             f"{opening} changes the probability of whatever they could conclude{but} by a factor of at most "
-            f"exp({_up(cost.epsilon)}) {stated}."
+            f"exp({round_up(cost.epsilon)}) {stated}."
         )
 
     def _numbers(self) -> str:
         pure = accountants.pure(self.event) if accountants.excess(self.event) == 0 else None
         costs = ((self.gdp(), "GDP"), (self.zcdp(), "zCDP"), (pure, "differential privacy"))
-        known = [f"{_up(cost)}-{name}" for cost, name in costs if cost is not None]
+        known = [f"{round_up(cost)}-{name}" for cost, name in costs if cost is not None]
         return " and ".join(known) or "an epsilon that depends on the delta; name one"
-
-
-def _up(value: float) -> str:
-    """Four significant digits, never below the value."""
-    if value == 0 or math.isinf(value):
-        return f"{value:g}"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
-    return f"{math.ceil(value / unit - 1e-9) * unit:.4g}"
 
 
 def _foreign(event: Event, relation: Relation) -> list[str]:

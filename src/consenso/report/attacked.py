@@ -12,8 +12,8 @@ from consenso.errors import InputError
 from consenso.pages import table
 from consenso.privacy.accountants import tradeoff
 from consenso.privacy.card.depths import observer_name
-from consenso.privacy.card.entry import round_down, round_up
 from consenso.privacy.card.odds import event_of
+from consenso.privacy.rounding import round_down, round_up
 from consenso.report.charts import Axis, Series, line_chart, number_text
 from consenso.report.promised import group_entries
 from consenso.report.reading import ATTACKS, RunFiles

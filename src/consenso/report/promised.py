@@ -12,13 +12,14 @@ from consenso.pages import table
 from consenso.privacy.accountants import tradeoff
 from consenso.privacy.card import Card
 from consenso.privacy.card.depths import Overview, observer_name
-from consenso.privacy.card.entry import Entry, round_down
+from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.odds import event_of
 from consenso.privacy.card.text import figures_text, spread_text
 from consenso.privacy.guarantee import is_useful
 from consenso.privacy.ledger import Balance, Ledger
 from consenso.privacy.ledger.costs import add_up
 from consenso.privacy.ledger.history import Run
+from consenso.privacy.rounding import round_down
 from consenso.report.charts import Axis, Series, line_chart, number_text
 from consenso.report.reading import RunFiles
 from consenso.report.words import observer_heading, plain_words, unit_phrase

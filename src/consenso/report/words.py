@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from consenso.privacy.card.entry import Entry, round_up
+from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.odds import ALARM, event_of, most_caught, odds_text
 from consenso.privacy.guarantee import UNITS_IN_WORDS, is_useful
 from consenso.privacy.observers import parse
+from consenso.privacy.rounding import round_up
 from consenso.report.charts import number_text
 
 

@@ -7,6 +7,7 @@ theorem objects that it carries, which `consenso.privacy.verify` does.
 from __future__ import annotations
 
 from consenso.privacy.card.document import FILE, SIMULATION, Card, is_simulation
-from consenso.privacy.card.entry import Entry, Kind, Spread, round_up
+from consenso.privacy.card.entry import Entry, Kind, Spread
+from consenso.privacy.rounding import round_up
 
 __all__ = ["FILE", "SIMULATION", "Card", "Entry", "Kind", "Spread", "is_simulation", "round_up"]

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from consenso.errors import InputError
 from consenso.privacy.card.depths import Overview, epsilon_text, observer_name
-from consenso.privacy.card.entry import Entry, round_up
+from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.odds import odds_text
 from consenso.privacy.card.text import facts_text, threat_text
 from consenso.privacy.guarantee import UNITS_IN_WORDS, is_useful
 from consenso.privacy.observers import parse
+from consenso.privacy.rounding import round_up
 from consenso.trust import mode_of
 
 if TYPE_CHECKING:

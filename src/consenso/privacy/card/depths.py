@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from consenso.privacy.card.entry import Entry, round_up
+from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.odds import COIN, odds_text, protects, right_of_hundred
 from consenso.privacy.guarantee import LARGEST_USEFUL, is_useful
 from consenso.privacy.observers import parse
+from consenso.privacy.rounding import round_up
 
 if TYPE_CHECKING:
     from consenso.privacy.card.document import Card

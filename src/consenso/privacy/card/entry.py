@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -133,24 +131,6 @@ def read_entry(stored: Mapping[str, Any]) -> Entry:
     costs = {name: None if stored[name] is None else float(stored[name]) for name in ("epsilon", "rho", "mu", "excess")}
     texts = {"assumptions": tuple(stored["assumptions"]), "refusals": tuple(stored["refusals"])}
     return Entry(**{**stored, **texts, **costs, "spread": spread})
-
-
-def round_up(value: float, digits: int = 4) -> str:
-    """A cost in a few digits, never below its value."""
-    return _round(value, digits, decimal.ROUND_CEILING)
-
-
-def round_down(value: float, digits: int = 4) -> str:
-    """What was proved or is left, in a few digits, never above its value."""
-    return _round(value, digits, decimal.ROUND_FLOOR)
-
-
-def _round(value: float, digits: int, rounding: str) -> str:
-    if not math.isfinite(value) or value == 0:
-        return f"{value:g}"
-    exact = decimal.Decimal(repr(float(value)))  # the shortest text, so that 1e-05 stays 1e-05
-    step = decimal.Decimal(1).scaleb(exact.adjusted() - digits + 1)
-    return f"{float(exact.quantize(step, rounding=rounding)):.{digits}g}"
 
 
 def _quantiles(kinds: tuple[Kind, ...]) -> tuple[float, float, float]:

@@ -14,6 +14,7 @@ from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.odds import ALARM, event_of, most_caught, odds_text
 from consenso.privacy.card.text import WARNING, cost_text, facts_text, threat_text
 from consenso.privacy.guarantee import UNITS_IN_WORDS, is_useful
+from consenso.privacy.rounding import round_up
 from consenso.trust import mode_of
 
 if TYPE_CHECKING:
@@ -79,8 +80,8 @@ def evaluation_text(card: Card) -> str:
 def _variant(card: Card) -> str:
     entry = headline(card)
     also = [
-        f"zCDP with rho {entry.rho:.4g}" if entry.rho is not None else "",
-        f"GDP with mu {entry.mu:.4g}" if entry.mu else "",
+        f"zCDP with rho {round_up(entry.rho)}" if entry.rho is not None else "",
+        f"GDP with mu {round_up(entry.mu)}" if entry.mu else "",
     ]
     known = " and ".join(text for text in also if text)
     return "Approximate differential privacy" + (f"; also {known}." if known else ".")

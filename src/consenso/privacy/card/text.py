@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from consenso.privacy.card.depths import Overview, epsilon_text, observer_name
-from consenso.privacy.card.entry import Entry, round_up
+from consenso.privacy.card.entry import Entry
 from consenso.privacy.guarantee import LARGEST_USEFUL, is_useful
+from consenso.privacy.rounding import round_up
 from consenso.privacy.threshold import least_threshold
 from consenso.trust import mode_of
 

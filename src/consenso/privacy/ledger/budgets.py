@@ -19,6 +19,7 @@ from consenso.errors import InputError
 from consenso.privacy.events import Event
 from consenso.privacy.ledger.chain import canonical
 from consenso.privacy.observers import members, parse, sees_at_least
+from consenso.privacy.rounding import round_up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +94,7 @@ class Budget:
 
     def __str__(self) -> str:
         every = "" if self.renews is None else f" a {self.renews}"
-        return f"epsilon {self.epsilon:.6g}{every} at delta {self.delta:.3g} ({self.scope})"
+        return f"epsilon {self.epsilon:.6g}{every} at delta {round_up(self.delta, 3)} ({self.scope})"
 
 
 Charges = Mapping[Scope, Event]

@@ -20,6 +20,7 @@ from consenso.errors import BudgetError
 from consenso.privacy.events import Event, compose, repeat
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger.budgets import Budget, Charges, Scope, explain_uncovered, find_covering
+from consenso.privacy.rounding import round_down, round_up
 
 if TYPE_CHECKING:
     from consenso.privacy.accountants import Cost
@@ -99,9 +100,9 @@ def refuse_overspending(run_id: str, before: list[Charges], asked: Charges, budg
     spent = add_up(before, budget).epsilon
     alone = epsilon(charge(asked, budget), budget.delta)
     raise BudgetError(
-        f"Ledger.reserve(run_id={run_id!r}): of the budget {budget}, {spent:.6g} is spent and "
-        f"{max(budget.epsilon - spent, 0.0):.6g} is left; this run asks for {alone:.6g}, which would make {total:.6g} "
-        "in all; run fewer rounds or add more noise."
+        f"Ledger.reserve(run_id={run_id!r}): of the budget {budget}, {round_up(spent, 6)} is spent and "
+        f"{round_down(max(budget.epsilon - spent, 0.0), 6)} is left; this run asks for "
+        f"{round_up(alone, 6)}, which would make {round_up(total, 6)} in all; run fewer rounds or add more noise."
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from consenso.errors import InputError
 from consenso.privacy.ledger.book import Balance, Ledger
+from consenso.privacy.rounding import round_up
 
 
 def spending_record(ledger: Ledger, *, published: datetime.date | None = None) -> dict[str, Any]:
@@ -64,4 +65,5 @@ def spending_yaml(ledger: Ledger, *, published: datetime.date | None = None) -> 
 def _sentence(balance: Balance) -> str:
     limit = f"limit {balance.budget.epsilon:.6g}"
     limit += "" if balance.budget.renews is None else f" each {balance.budget.renews}, with no limit on all of them"
-    return f"{balance.budget.scope}: epsilon {balance.overall:.6g} at delta {balance.budget.delta:.3g}, {limit}"
+    cost = f"epsilon {round_up(balance.overall, 6)} at delta {round_up(balance.budget.delta, 3)}"
+    return f"{balance.budget.scope}: {cost}, {limit}"
