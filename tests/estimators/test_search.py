@@ -17,6 +17,7 @@ from consenso.estimators.search import SCORE_MOVES, PrivateSearchCV, SearchPlan,
 from consenso.privacy.accountants import epsilon, rdp
 from consenso.privacy.events import BestOf, Gaussian
 from consenso.privacy.ledger import Budget, Ledger
+from consenso.privacy.rounding import round_up
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.verify import first_failure, verify
 
@@ -172,4 +173,4 @@ def test_a_summary_says_that_the_choice_is_not_covered_and_what_the_search_has_c
     # Fitted again it is a fit of its own.
     again = " ".join(str(found.fit(rows, labels).summary()).split())
     assert "PrivateSearchCV" not in again
-    assert f"guarantee: epsilon {found.epsilon:g}, record" in again
+    assert f"guarantee: epsilon {round_up(found.epsilon, 3)}, record" in again

@@ -24,7 +24,7 @@ from consenso.estimators.labels import MOST_LABELS, prepare_terms, telling_count
 from consenso.estimators.people import KEPT, People, read_ids, weigh_people
 from consenso.estimators.privacy_params import check_terms, terms_of
 from consenso.estimators.stages import Stages
-from consenso.planning.replan import compare
+from consenso.planning.replan import compare_all
 from consenso.privacy.card import Card
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.guarantee import Guarantee
@@ -85,8 +85,7 @@ def differences(card: Card) -> list[str]:
     noise = GaussianNoise(multiplier=told["noise"]["multiplier"])
     planned = Earlier(noise=noise, tells=told["tells"], **_count_of(told["columns"]))
     again = _claim(planned, told["columns"], told["unit"], told["adjacency"], card.delta, simulation=card.simulation)
-    asked, level = told["level"], again.parameters["level"]
-    return [*([] if asked == level else [f"parameters.level: {asked}, not {level}"]), *compare(card, again.card)]
+    return compare_all(card, again.card)
 
 
 def _count_of(columns: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from consenso.estimators.fitting import bare_card, bare_guarantee
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import SIGNED_EDGES, count_exactly, search
 from consenso.estimators.stages import Stages
-from consenso.planning.replan import compare
+from consenso.planning.replan import compare_all
 from consenso.privacy.card import Card
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.guarantee import Guarantee
@@ -92,7 +92,7 @@ def differences(card: Card) -> list[str]:
     noise = GaussianNoise(multiplier=told["noise"]["multiplier"])
     planned = Earlier(noise=noise, **_count_of(told["quantities"], told["stages"]))
     again = _claim(planned, told["quantities"], told["adjacency"], card.delta, simulation=card.simulation)
-    return compare(card, again.card)
+    return compare_all(card, again.card)
 
 
 def _claim(planned: Earlier, quantities: int, adjacency: Adjacency, delta: float, *, simulation: bool) -> CountClaims:

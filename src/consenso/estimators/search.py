@@ -31,7 +31,7 @@ from consenso.estimators.privacy_params import EXCESS_SHARE, PrivacyParams, is_n
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stages import prove_release
-from consenso.planning.replan import compare
+from consenso.planning.replan import compare_all
 from consenso.privacy.accountants import epsilon as epsilon_of
 from consenso.privacy.accountants import excess, gdp
 from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
@@ -112,7 +112,7 @@ def differences(card: Card) -> list[str]:
     """Entries of a card of a search that its own parameters do not give; empty when all follow."""
     told = card.parameters
     again = SearchPlan(mu=told["mu"], gamma=told["gamma"], delta=card.delta, simulation=card.simulation)
-    return compare(card, again.card)
+    return compare_all(card, again.card)
 
 
 class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]

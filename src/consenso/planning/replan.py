@@ -13,6 +13,7 @@ from consenso.errors import ConsensoError, TamperError
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.card import Card
 from consenso.privacy.samplers import Safe, Seeded
+from consenso.privacy.verify import compare_leaves
 from consenso.problem import Problem
 from consenso.topology import Topology
 
@@ -64,6 +65,16 @@ def compare(card: Card, fresh_card: Card) -> list[str]:
             if getattr(entry, each.name) != getattr(fresh, each.name)
         ]
     return found + [f"{' / '.join(scope)}: the card leaves this promise out" for scope in again]
+
+
+def compare_all(card: Card, fresh_card: Card) -> list[str]:
+    """The same, with everything else that a card states and a card that was made anew from a few numbers does, too."""
+    checks = [
+        check
+        for name in ("algorithm", "trust", "parameters", "data")
+        for check in compare_leaves(name, getattr(card, name), getattr(fresh_card, name))
+    ]
+    return [*(str(check) for check in checks if not check.holds), *compare(card, fresh_card)]
 
 
 def _scope(entry: Any) -> tuple[str, str, str]:

@@ -121,21 +121,21 @@ def _entry_checks(where: str, stored: Any, delta: float, run: Adjacency, *, simu
     except _MALFORMED as error:
         yield Check(field=where, holds=False, reason=f"its costs cannot be computed ({error})")
         return
-    yield from _compare(where, stored, plain(follows, where))
+    yield from compare_leaves(where, stored, plain(follows, where))
     try:
         check_claim(run, follows.unit, follows.adjacency)  # type: ignore[arg-type]
     except InputError as error:
         yield Check(field=f"{where}.adjacency", holds=False, reason=str(error))
 
 
-def _compare(where: str, stored: Any, follows: Any) -> Iterator[Check]:
+def compare_leaves(where: str, stored: Any, follows: Any) -> Iterator[Check]:
     """Leaf by leaf: what is stated against what follows."""
     if isinstance(follows, dict) and isinstance(stored, dict) and follows.keys() == stored.keys():
         for name in follows:
-            yield from _compare(f"{where}.{name}", stored[name], follows[name])
+            yield from compare_leaves(f"{where}.{name}", stored[name], follows[name])
     elif isinstance(follows, list) and isinstance(stored, list) and len(follows) == len(stored):
         for place, (one, other) in enumerate(zip(stored, follows, strict=True)):
-            yield from _compare(f"{where}[{place}]", one, other)
+            yield from compare_leaves(f"{where}[{place}]", one, other)
     else:
         same = _same_cost(stored, follows) if where.rpartition(".")[2] in _COSTS else stored == follows
         same = same and isinstance(stored, bool) == isinstance(follows, bool)
