@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -99,15 +99,13 @@ def _center(model: PrivateRidge | PrivateLogisticRegression) -> Array:
 
 def _sampling_errors(model: PrivateRidge | PrivateLogisticRegression) -> Array:
     """Standard errors as if there were no noise."""
-    from dataclasses import replace
-
-    fit = model._evidence
-    assert fit is not None
-    assert fit.seen is not None
-    assert fit.constant is not None
-    quiet = replace(fit.seen, noise=0.0, scatter=np.zeros(3), looked=replace(fit.seen.looked, blur=0.0))
-    errors = estimate(fit.loss, fit.records, fit.constant, quiet).standard_errors
-    return np.append(errors[:-1], fit.constant * errors[-1])
+    assert model._evidence is not None
+    loss, records, constant, seen = model._evidence
+    assert seen is not None
+    assert constant is not None
+    quiet = replace(seen, noise=0.0, scatter=np.zeros(3), looked=replace(seen.looked, blur=0.0))
+    errors = estimate(loss, records, constant, quiet).standard_errors
+    return np.append(errors[:-1], constant * errors[-1])
 
 
 def main() -> None:

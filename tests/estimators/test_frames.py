@@ -57,6 +57,7 @@ def test_a_model_takes_the_bound_of_the_schema_over(path) -> None:
     assert pipeline[-1].row_bound_ == pytest.approx(np.sqrt(2))
     assert pipeline[-1].guarantee_.unit == "person"
     assert "No row_bound" not in " ".join(pipeline[-1].notes_), "nothing was looked for"
+    assert "The row bound 1.414 was taken over from the schema" in " ".join(pipeline[-1].notes_)
     assert pipeline.predict(FRAME.drop(columns="patient")).shape == (SIZE,)
     assert list(pipeline[0].get_feature_names_out()) == ["age", "ward=a", "ward=b", "ward=(other)"]
 
@@ -124,3 +125,20 @@ def test_truth_values_that_may_be_missing_are_public_by_their_type() -> None:
     labels[5] = pd.NA
     with pytest.raises(InputError, match=r"row 5 \(rows count from 0\) has no label"):
         consenso.PrivateLogisticRegression(random_state=0).fit(rows, labels)
+
+
+def test_a_summary_names_the_features_of_a_schema_and_says_where_its_bound_is_from(path) -> None:
+    rows = SchemaTransformer(path).fit_transform(FRAME)
+    model = consenso.PrivateLogisticRegression(epsilon=8.0, classes=["no", "yes"], random_state=0).fit(rows, ILL)
+    summary = model.summary()
+    assert [row.name for row in summary.rows] == [
+        *SchemaTransformer(path).fit(FRAME).get_feature_names_out(),
+        "intercept",
+    ]
+    said = " ".join(str(summary).split())
+    assert "ranges of the schema" in said
+    assert "found in the data" not in said
+    search = consenso.PrivateSearchCV(model, {"alpha": [1e-3, 1e-2]}, epsilon=8.0, draws=2, random_state=0)
+    best = search.fit(rows, ILL).best_estimator_
+    assert best.row_bound_ == bound_of(rows)
+    assert [row.name for row in best.summary().rows] == [row.name for row in summary.rows]

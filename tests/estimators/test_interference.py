@@ -9,12 +9,14 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 import consenso
 from consenso.privacy.accountants import gdp
 from consenso.privacy.noise import GaussianNoise
+from consenso.schema import Numeric, Schema
 
 COLUMNS, PEOPLE = 3, 40
 Table = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -36,7 +38,14 @@ OPTIONS = {
     "truth values": ({"classes": None}, {}, False),
     "wide": ({"solver": "wide", "row_bound": 2.0, "target_bound": 3.0}, {}, False),
     "several calls": ({"adjacency": "add-remove"}, {"calls": 3}, True),
+    "labels that are found": ({"classes": None}, {"numbers": True}, False),
+    "three classes": ({"classes": ["no", "perhaps", "yes"]}, {}, False),
+    "public weights of classes": ({"class_weight": {"no": 1, "yes": 5}, "row_bound": 2.0}, {}, False),
+    "a released start": ({}, {"start": True}, False),
+    "rows of a schema": ({}, {"schema": True}, False),
+    "single precision": ({}, {"single": True}, False),
 }
+SCHEMA = Schema(columns=tuple(Numeric(name=f"x{place}", low=-2, high=2) for place in range(COLUMNS)))
 
 
 @pytest.fixture
@@ -61,6 +70,7 @@ def fit(name: str, options: dict, asked: dict, given: Table, world: int = 0):
     if name in LABELLED:
         own = {"classes": ["no", "yes"]} | own
         y = positive if own["classes"] is None else np.where(positive, "yes", "no")
+        y = y.astype(int) if "numbers" in asked else y
     else:
         y = X[:, 0] * (1 + world) + positive
     model = getattr(consenso, name)(**({"epsilon": 1.0, "delta": 1e-5, "random_state": SEED} | own))
@@ -69,10 +79,26 @@ def fit(name: str, options: dict, asked: dict, given: Table, world: int = 0):
         extra["users"] = ids
     if "weights" in asked:
         extra |= {"sample_weight": weights, "weight_bound": 2.0}
-    rows = sparse.csr_array(X) if "sparse" in asked else X
+    if "start" in asked:  # the same in all worlds
+        extra["start"] = _fit_start(name, options)
+    rows = _change(X, asked)
     for _ in range(asked.get("calls", 1)):
         (model.partial_fit if "calls" in asked else model.fit)(rows, y, **extra)
     return model
+
+
+def _fit_start(name: str, options: dict):
+    return fit(name, options, {}, table(0, grows=False, users=False))
+
+
+def _change(X: np.ndarray, asked: dict):
+    """The same rows in another form."""
+    if "schema" in asked:
+        frame = pd.DataFrame(np.clip(X, -1e9, 1e9), columns=[f"x{place}" for place in range(COLUMNS)])
+        return consenso.SchemaTransformer(SCHEMA).fit_transform(frame)
+    if "single" in asked:
+        return X.astype(np.float32)
+    return sparse.csr_array(X) if "sparse" in asked else X
 
 
 def show(model) -> dict[str, bytes | str]:
@@ -88,6 +114,8 @@ def show(model) -> dict[str, bytes | str]:
 CASES = [("PrivateLogisticRegression", options) for options in OPTIONS]
 CASES += [("PrivateRidge", options) for options in ("bounds that are found", "no public number", "several calls")]
 CASES += [("PrivateLADRegressor", "people who come and go"), ("PrivateLinearSVC", "a threshold")]
+CASES += [("PrivateRidge", "a released start"), ("PrivateRidge", "rows of a schema"), ("PrivateRidge", "weights")]
+CASES += [(name, "bounds that are found") for name in ("PrivateHuberRegressor", "PrivateLasso")]
 
 
 def differ(name: str, options: str) -> list[str]:

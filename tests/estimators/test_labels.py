@@ -145,6 +145,12 @@ def test_people_with_many_labels_are_counted_once() -> None:
     assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
 
 
+def test_too_few_people_of_a_label_are_called_people() -> None:
+    labels = np.array(["ill", "well"])[np.arange(200) // 100]
+    with pytest.raises(InputError, match="fewer than two labels have so many people, about"):
+        made().fit(np.ones((200, 2)), labels, users=np.arange(200) // 2)
+
+
 def test_labels_are_charged_with_the_fit(tmp_path) -> None:
     budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=1.0, delta=1e-5)
     ledger = Ledger.create(tmp_path / "a.ledger", dataset="a", budgets=[budget])

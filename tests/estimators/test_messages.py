@@ -151,6 +151,23 @@ def test_a_target_that_is_missing_has_its_row_named(name, targets) -> None:
     assert CELL not in str(caught.value)
 
 
+def test_all_columns_that_have_to_be_mended_are_in_one_error_and_no_cell_is() -> None:
+    days = pd.to_datetime(["2021-03-15", "2021-03-16", None])
+    frame = pd.DataFrame({"day": days, "crea": ["1.5", "n/a", "2"], "age": [50.0, np.nan, np.nan], "ward": [*"abc"]})
+    with pytest.raises(InputError) as error:
+        consenso.PrivateRidge().fit(frame, [1.0, 2.0, 3.0])
+    said = str(error.value)
+    for part in ("'day' holds dates", "row 1 (rows count from 0), column 'crea' is not", "'ward' (and 2 more) is not"):
+        assert part in said
+    assert "row 1 (rows count from 0), column 'age' (and 1 more) is missing" in said
+    assert "n/a" not in said
+
+
+def test_ids_are_asked_for_where_the_name_of_a_column_is_given() -> None:
+    with pytest.raises(InputError, match=r"users=frame\['patient'\]"):
+        consenso.PrivateRidge().fit(np.ones((3, 1)), [1.0, 2.0, 3.0], users="patient")
+
+
 def test_columns_of_one_name_are_refused_by_that_name() -> None:
     twice = pd.DataFrame(X[:, [0, 0]], columns=["age", "age"])
     with pytest.raises(InputError, match="several are called 'age'"):

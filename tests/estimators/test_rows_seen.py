@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import re
 import warnings
@@ -15,7 +16,9 @@ import consenso
 from consenso.errors import BudgetError, ConsensoError
 from consenso.estimators import ShorteningWarning
 from consenso.estimators.column_scales import read_scales
+from consenso.estimators.length_scales import CAREFUL, LENGTH_EDGES, read_length
 from consenso.estimators.quantiles import SIGNED_EDGES, count_exactly
+from consenso.estimators.target_scales import enclose, fine_edges, read_center
 from consenso.planning.replan import differences
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.ledger import Budget, Ledger
@@ -293,7 +296,7 @@ def test_columns_of_few_records_on_different_scales_are_brought_to_one() -> None
     for seed in range(4):
         model = consenso.PrivateLogisticRegression(epsilon=1.0, random_state=seed).fit(rows, labels)
         asked, columns, lengths = model.card_.parameters["earlier"]
-        assert (asked["times"], columns["times"], lengths["times"]) == (1, 1, 2)
+        assert (asked["times"], columns["times"], lengths["times"]) == (1, 1, 1)
         assert model.score(rows, labels) > 0.75, "with the income alone it is 0.6"
         assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
 
@@ -304,7 +307,7 @@ def test_columns_of_few_records_that_are_alike_are_left_alone_and_the_fit_has_th
     model = consenso.PrivateLogisticRegression(epsilon=1.0, random_state=0).fit(rows, labels)
     assert model.row_map_.columns is None
     asked, lengths = model.card_.parameters["earlier"]
-    assert (asked["times"], lengths["times"]) == (1, 2)
+    assert (asked["times"], lengths["times"]) == (1, 1)
     assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0, "what was not asked for is spent on the fit"
     assert re.search(r"found in the data for [2-7]\.\d% of the squared budget", model.notes_[0])
 
@@ -372,3 +375,52 @@ def test_a_shape_is_read_from_clear_counts() -> None:
         found = read_scales(counts, 20.0, (2000.0, 2000.0))
         assert center[0] <= found.center[0] <= center[1], name
         assert size[0] <= found.size[0] <= size[1], name
+
+
+def test_lengths_of_few_rows_are_found_in_noise_and_noise_alone_says_what_is_usual() -> None:
+    rng, noise = np.random.default_rng(0), 38.0
+    for spread, level in ((0.0, 0.75), (0.25, 0.75), (0.25, 0.5)):
+        lengths = 37.0 * np.exp2(spread * rng.normal(size=455))
+        counts = count_exactly(lengths[:, None], LENGTH_EDGES[None])[0]
+        found = [
+            read_length(counts + noise * rng.normal(size=len(counts)), noise, (455, 455), level) for _ in range(40)
+        ]
+        # Half an octave: two histograms had missed it by more in one fit of six.
+        assert np.mean(np.abs(np.log2(found / np.quantile(lengths, level))) < 0.5) >= 0.9
+    assert read_length(counts, 1e-3, (455, 455), 0.5) == pytest.approx(np.median(lengths), rel=0.05)
+    # Nothing but noise: a third of what is usual beforehand, around 4, or the root of columns that were scaled.
+    below = math.log(2 * CAREFUL)
+    assert read_length(0 * counts, 1e6, (1, 1), 0.5) == pytest.approx(4.0 * 2 ** (6 * below), rel=0.1)
+    assert read_length(0 * counts, 1e6, (1, 1), 0.5, columns=100) == pytest.approx(10.0 * 2**below, rel=0.1)
+
+
+def test_few_targets_that_are_far_from_0_have_a_second_histogram_and_others_leave_its_share_to_the_fit() -> None:
+    """Test scores around 650: in one bin between powers of two, and a twentieth as wide as it."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 3))
+    scores = 650 + 15 * rows @ [1.0, 0.5, 0.0] + 8 * rng.normal(size=300)
+    ratios = []
+    for seed in range(6):
+        model = consenso.PrivateRidge(epsilon=1.0, random_state=seed).fit(rows, scores)
+        assert _names_of_releases(model)[-2:] == ["histogram of targets", "targets between these"]
+        assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
+        ratios.append(np.mean((model.predict(rows) - scores) ** 2) / scores.var())
+    assert np.median(ratios) < 0.8, "within one bin alone they were 1 to 3"
+    around = consenso.PrivateRidge(epsilon=1.0, random_state=0).fit(rows, scores - 650)
+    assert _names_of_releases(around)[-1] == "histogram of targets"
+    assert 0.999 < around.guarantee_.epsilon(1e-5) <= 1.0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_mean_and_spread_of_targets_are_read_from_noisy_counts(sign) -> None:
+    rng = np.random.default_rng(1)
+    targets = sign * (650 + 20 * rng.normal(size=(300, 1)))
+    assert enclose(-1.0, 1.0) is None
+    assert enclose(1.0, 100.0) is None
+    ends = enclose(*sorted((sign * 600.0, sign * 1100.0)))
+    assert ends is not None
+    edges = fine_edges(ends)
+    (counts,) = count_exactly(targets, edges[None])
+    mean, spread = read_center(counts + 25 * rng.normal(size=len(counts)), edges, 25.0, (300, 300))
+    assert mean == pytest.approx(sign * 650, abs=20)
+    assert 15 < spread < 60

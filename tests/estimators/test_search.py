@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from scipy.stats import norm
 
 import consenso
 from consenso.errors import BudgetError, InputError
+from consenso.estimators import ChoiceWarning
 from consenso.estimators.search import SCORE_MOVES, PrivateSearchCV, SearchPlan, _draw_count, differences
 from consenso.privacy.accountants import epsilon, rdp
 from consenso.privacy.events import BestOf, Gaussian
@@ -82,7 +84,7 @@ def test_the_better_candidate_is_chosen_and_the_card_follows() -> None:
     assert first_failure(verify(json.loads(json.dumps(card.to_json())))) is None
     assert differences(card) == []
     told = {name for name in vars(found) if name.endswith("_")}
-    assert told == {"best_score_", "best_params_", "best_estimator_", "guarantee_", "n_features_in_"}
+    assert told == {"best_score_", "best_params_", "best_estimator_", "guarantee_", "notes_", "n_features_in_"}
 
 
 def test_the_model_that_won_claims_no_less_than_the_search(tmp_path) -> None:
@@ -170,7 +172,28 @@ def test_a_summary_says_that_the_choice_is_not_covered_and_what_the_search_has_c
     shown = " ".join(str(found.summary()).split())
     assert "PrivateSearchCV chose this fit among others" in shown
     assert "guarantee: epsilon 4 for the whole search, record" in shown
+    # Numbers without words beside them come with a warning, which depends on nothing but that there was a search.
+    for ask in (found.confidence_intervals, lambda: found.predict_interval(rows[:2]), lambda: found.standard_errors_):
+        with pytest.warns(ChoiceWarning, match="That choice is not covered"):
+            ask()
     # Fitted again it is a fit of its own.
     again = " ".join(str(found.fit(rows, labels).summary()).split())
     assert "PrivateSearchCV" not in again
     assert f"guarantee: epsilon {round_up(found.epsilon, 3)}, record" in again
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found.confidence_intervals()
+
+
+def test_a_search_predicts_as_its_fit_does_and_says_what_the_data_set_has_cost(tmp_path) -> None:
+    budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=3.0, delta=1e-5)
+    Ledger.create(tmp_path / "ledger", dataset="stays", budgets=[budget])
+    found = search(epsilon=2.0, random_state=None, ledger=tmp_path / "ledger", delta=1e-5).fit(X, LABELS)
+    best = found.best_estimator_
+    assert (found.classes_ == best.classes_).all()
+    assert (found.predict_proba(X[:5]) == best.predict_proba(X[:5])).all()
+    assert (found.decision_function(X[:5]) == best.decision_function(X[:5])).all()
+    assert found.notes_[-1].startswith("The data set 'stays' has cost epsilon 2 of 3 so far")
+    numbers = PrivateSearchCV(consenso.PrivateRidge(target_bound=1.0), GRID)
+    assert not hasattr(numbers, "predict_proba")
+    assert not hasattr(numbers, "classes_")

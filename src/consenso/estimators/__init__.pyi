@@ -15,3 +15,4 @@ from consenso.estimators.robust import (
 from consenso.estimators.scaler import PrivateScaler as PrivateScaler
 from consenso.estimators.svc import PrivateLinearSVC as PrivateLinearSVC
 from consenso.estimators.threshold import ThresholdWarning as ThresholdWarning
+from consenso.estimators.uncertain import ChoiceWarning as ChoiceWarning

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.frames import bound_of
+from consenso.estimators.frames import bound_of, feature_names_of
 from consenso.estimators.labels import Labels, are_public, encode_labels, read_by_type
 from consenso.estimators.linear import PUBLIC, FitOptions, PrivateLinearModel
 from consenso.estimators.privacy_params import PrivacyParams, is_number
@@ -104,7 +104,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
                 else ClassWeights(weights=read_class_weights(type(self).__name__, given, classes)),
             )
         else:
-            bound = bound_of(X)
+            bound, self._made_names = bound_of(X), feature_names_of(X)
             X, y = read_records(self, X, y, real=False, reset=not options.goes_on)
             found: Any = options.start if hasattr(options.start, "classes_") else self if options.goes_on else None
             labels = self._read_labels(y, known if found is None else found.classes_, getattr(found, "_others", None))

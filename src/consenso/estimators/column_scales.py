@@ -65,9 +65,7 @@ def read_scales(counts: Array, noise: float, records: tuple[float, float]) -> Sc
     records: at least and at most so many are counted in a column.
     """
     shapes = _make_shapes()
-    overlap, square = counts @ shapes.parts.T, (shapes.parts**2).sum(axis=1)
-    many = np.clip(overlap / square, *records)
-    evidence = many * (overlap - many * square / 2) / noise**2
+    evidence = weigh_shapes(counts, shapes.parts, noise, records)
     places = np.bincount(shapes.place, shapes.chances).astype(np.float64)
     usual, within = places, shapes.chances / places[shapes.place]
     chances = np.zeros_like(evidence)
@@ -81,6 +79,17 @@ def read_scales(counts: Array, noise: float, records: tuple[float, float]) -> Sc
     below = np.cumsum(chances @ shapes.parts, axis=1)
     ends = np.stack([np.interp([TAIL, 1 - TAIL], each, SIGNED_EDGES[1:]) for each in below])
     return Scales(center=shapes.center[best], size=shapes.size[best], low=ends[:, 0], high=ends[:, 1])
+
+
+def weigh_shapes(counts: Array, parts: Array, noise: float, records: tuple[float, float]) -> Array:
+    """How probable noisy counts (quantities, bins) are given each shape (shapes, bins): log likelihoods.
+
+    records: at least and at most so many are counted; the most probable number in between is taken.
+    """
+    overlap, square = counts @ parts.T, (parts**2).sum(axis=1)
+    many = np.clip(overlap / square, *records)
+    logs: Array = many * (overlap - many * square / 2) / noise**2
+    return logs
 
 
 @lru_cache(maxsize=1)

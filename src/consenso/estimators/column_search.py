@@ -120,14 +120,14 @@ def find_columns(records: Records, shares: ColumnShares, stages: Stages, *, cent
     if not shares.columns:
         return None
     if shares.asking and not _are_apart(records, shares.asking, stages):
-        _leave(shares.columns + shares.moving, stages)
+        leave_share(shares.columns + shares.moving, stages)
         return None
     if shares.histograms == 2:
         return _find_ranges(records, shares, stages, centers=centers)
     return _find_scales(records, shares.columns, stages, centers=centers)
 
 
-def _leave(share: float, stages: Stages) -> None:
+def leave_share(share: float, stages: Stages) -> None:
     """What is not spent, by what was released, is left to the fit (docs/privacy.md#releases-before-a-fit)."""
     stages.terms = replace(stages.terms, share=stages.terms.share - share)
 
@@ -143,7 +143,7 @@ def _are_shorter(records: Records, columns: Columns, share: float, stages: Stage
     if not share:
         return True
     if not columns.center.any():
-        _leave(share, stages)
+        leave_share(share, stages)
         return True
     test = partial(_count_shorter, columns=columns)
     noisy = _count_rows("number of rows that are shorter around medians", records, test, share, stages)
@@ -174,7 +174,7 @@ def _find_ranges(records: Records, shares: ColumnShares, stages: Stages, *, cent
     room = np.where(is_constant, size, ROOM * width)
     columns = Columns(low=found.low - room, high=found.high + room, center=center, scale=size)
     if not _are_alike(size[~is_constant], stages.terms):
-        _leave(shares.moving, stages)
+        leave_share(shares.moving, stages)
         return columns
     center = np.where((found.low <= 0) & (found.high >= 0), 0.0, center)
     moved = replace(columns, center=center, scale=np.ones(many))

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 
 class BoundedRows(np.ndarray[Any, np.dtype[np.float64]]):
-    """Rows whose 2-norm is at most `row_bound` by the public rule that made them; what is computed of them has none."""
+    """Rows whose 2-norm is at most `row_bound` by the public rule that made them; what is computed of them has none.
+
+    names: of the features.
+    """
 
     row_bound: float | None = None
+    names: tuple[str, ...] | None = None
 
     def __array_finalize__(self, made_of: object) -> None:
-        self.row_bound = None
+        self.row_bound = self.names = None
 
 
 class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -77,7 +81,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = Table.from_arrays({name: _values(X[name]) for name in _names_of(X)}, source="SchemaTransformer")
         found = present.features(table, targets=False)
         rows = _shorten(found.X, self.row_bound_).view(BoundedRows)
-        rows.row_bound = self.row_bound_
+        rows.row_bound, rows.names = self.row_bound_, tuple(schema.feature_names)
         return rows
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -89,6 +93,11 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def bound_of(X: Any) -> float | None:
     """The bound of rows that a schema made; None for all others."""
     return X.row_bound if isinstance(X, BoundedRows) else None
+
+
+def feature_names_of(X: Any) -> tuple[str, ...] | None:
+    """The names of features that a schema made; None for all others."""
+    return X.names if isinstance(X, BoundedRows) else None
 
 
 def _shorten(X: Array, bound: float) -> Array:

@@ -133,8 +133,9 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
     told = noisy > np.where(is_candidate, clear, enough)
     classes = _forget_lengths(_complete(names, noisy, told, pairs))
     if len(classes) < 2:
+        many = "people" if terms.unit == "person" else "records"
         raise InputError(
-            f"{terms.owner}.fit(y=...): fewer than two labels have so many records, about {enough:.0f} each, that "
+            f"{terms.owner}.fit(y=...): fewer than two labels have so many {many}, about {enough:.0f} each, that "
             "they can be told within this budget, which is spent; pass classes=[...], all labels there can be, or take "
             "a regressor if these are measurements."
         )

@@ -99,7 +99,7 @@ class Fit(Stages):
         # Where the number of records is public, there is a share of shortened rows to speak of.
         self.counts_rows = counts_long_rows and given and terms.adjacency == "replace-one"
         self.notes: list[str] = []
-        self.shortened, self.threshold = 0.0, 0.0
+        self.shortened, self.threshold, self.finds_rows = 0.0, 0.0, False
         self.planned: Plan | None = None  # without its seed
         self.findings: Mapping[str, float] = {}  # what was released on the way
         self.evidence: tuple[Loss, int, float | None, Evidence | None] | None = None
@@ -174,14 +174,15 @@ class Fit(Stages):
         """The map of the rows, the middle of the targets and their bound, where they are not known."""
         records = self.X if isinstance(self.X, RowBatches) else RowBatch(self.X, self.targets, self._own)
         if row_shares is not None:
-            planned = self.terms.share
+            planned, self.finds_rows = self.terms.share, True
             self.rows = find_rows(records, row_shares, self, centers=self.centers)
             self.notes.append(_say_rows(self.rows, row_shares.whole - (planned - self.terms.share)))
         if target_share:
+            planned = self.terms.share
             self.middle, self.target_bound = find_targets(records, target_share, self, centers=self.centers)
             self.notes.append(
                 f"Targets are clipped to {self.middle:.4g} +- {self.target_bound:.4g}, found in the data for "
-                f"{target_share:.1%} of the squared budget."
+                f"{target_share - (planned - self.terms.share):.1%} of the squared budget."
             )
 
     def _solve(self) -> None:

@@ -159,7 +159,7 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
             terms, weights = read_weights(owner, options.sample_weight, options.weight_bound, terms, rows)
             if self._averages_weights and not terms.is_private:
                 weights, terms = _to_mean_one(weights, terms)
-        return Fit(
+        fit = Fit(
             request_of=request_of,
             terms=terms,
             X=X,
@@ -173,6 +173,9 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
             middle=known.middle if known is not None and prior is None else 0.0,
             **rest,
         )
+        if terms.is_private and self.row_bound is None and known is None and bound is not None:
+            fit.notes.append(f"The row bound {bound:.4g} was taken over from the schema of the rows.")
+        return fit
 
     def _ask_stored(
         self,
@@ -279,6 +282,7 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         fit.learn()
         self.row_map_, self.row_bound_, self.target_bound_ = fit.rows, fit.rows.row_bound, fit.target_bound
         self.rows_per_person_, self._shortened, self._middle = fit.cap, fit.shortened, fit.middle
+        self._bounds_were_found = fit.finds_rows
         self.guarantee_, self._remarks = fit.guarantee, {}
         if isinstance(fit.X, ClusterBatches):
             self.guarantee_ = self.guarantee_.assume(ASSUMPTION)

@@ -81,6 +81,10 @@ def check_cap(owner: str, cap: Any) -> None:
 
 def read_ids(call: str, users: Any, rows: int) -> IntArray:
     """The number of the person of each row, (rows,), from one id a row. call: the function that an error names."""
+    if isinstance(users, str):
+        raise InputError(
+            f"{call}(users={users!r}): ids of rows in memory are given themselves: users=frame[{users!r}]."
+        )
     ids = users.to_numpy() if hasattr(users, "to_numpy") else np.asarray(users)
     if ids.shape != (rows,):
         raise InputError(

@@ -11,6 +11,7 @@ are too few for as many columns. What cannot be told from noise at all is taken 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +19,8 @@ import numpy as np
 
 from consenso.arrays import Array
 from consenso.estimators.column_scales import read_scales
-from consenso.estimators.column_search import ColumnShares, find_columns, share_columns
+from consenso.estimators.column_search import ColumnShares, find_columns, leave_share, share_columns
+from consenso.estimators.length_scales import LENGTH_EDGES, read_length
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.quantiles import SIGNED_EDGES
 from consenso.estimators.row_histograms import (
@@ -34,6 +36,7 @@ from consenso.estimators.row_histograms import (
 )
 from consenso.estimators.row_map import Columns, RowMap
 from consenso.estimators.stages import Stages
+from consenso.estimators.target_scales import enclose, fine_edges, read_center
 from consenso.privacy.earlier import Earlier
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND
 from consenso.shards.cluster import sum_batches
@@ -48,9 +51,15 @@ MOST_FOR_LENGTHS = 0.05
 SHORTENED_SHARE = 0.001
 # Share of the rows beyond the bound, and of targets beyond either end.
 LENGTH_TAIL, TARGET_TAIL = 0.005, 0.005
-# Few records: more rows may be longer than the bound, as many as so many standard deviations of noise, up to a part of
-# them. A bound that is too long costs noise then, and a shortened row little.
+# Fewer records: more rows may be longer than the bound, as many as so many standard deviations of noise, up to a part
+# of them. A bound that is too long costs noise then, and a shortened row little.
 LENGTH_NOISES, MOST_LENGTH_TAIL = 2.0, 0.1
+# Few: noise outweighs what shortened rows lose, and the best public bounds of small development sets leave a fifth to a
+# half of the rows longer.
+FEW_TAIL = 0.25
+# They have one histogram, with as much of the budget that records are so many times the noise in a bin. With 12 one
+# bound in 150 was far too long where lengths scatter by a fifth of a power of two, with 16 none.
+CLEAR_LENGTHS = 16.0
 # Many records for as many columns, so that noise moves a model less than shortened rows do: the bound is longer by a
 # part of what lies between the median length and it, and the longest rows are left alone. Many: records times mu are so
 # many times the columns.
@@ -62,6 +71,8 @@ TARGET_REACH, FAR_REACH = 2.0, 8.0
 # Few records: targets have one histogram, with as much of the budget that there are so many times as many records as
 # noise in a bin. The fit counts targets within the range by itself.
 ENOUGH = 12.0
+# Most for a second one, and the range in standard deviations, which leaves a fortieth of normal targets at either end.
+MOST_SECOND, SPREADS_AROUND = 0.05, 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,21 +92,38 @@ def share_rows(records: Records, terms: PrivacyParams) -> RowShares:
     """What finding bounds on rows costs, from public facts."""
     return RowShares(
         columns=share_columns(records, terms),
-        lengths=needed_share(LENGTHS_SHARE, 1, terms, MOST_FOR_LENGTHS, enough=LENGTH_TAIL),
+        lengths=_share_once(LENGTHS_SHARE, terms, MOST_FOR_LENGTHS, CLEAR_LENGTHS)
+        if _are_few(LENGTHS_SHARE, terms)
+        else needed_share(LENGTHS_SHARE, 1, terms, enough=LENGTH_TAIL),
     )
 
 
 def share_targets(terms: PrivacyParams) -> float:
     """What finding bounds on targets costs."""
-    if not _are_few(terms):
-        return needed_share(TARGETS_SHARE, 1, terms, enough=TARGET_TAIL / 4)
-    needed = TARGETS_SHARE * (ENOUGH * noise_of(TARGETS_SHARE, 1, terms, 1) / terms.records) ** 2
-    return float(np.clip(needed, TARGETS_SHARE, MOST_SHARE))
+    if _are_few(TARGETS_SHARE, terms):
+        return _share_first(terms) + _share_second(terms)
+    return needed_share(TARGETS_SHARE, 1, terms, enough=TARGET_TAIL / 4)
 
 
-def _are_few(terms: PrivacyParams) -> bool:
-    """Whether records are too few for two histograms of targets at their usual share."""
-    return needed_share(TARGETS_SHARE, 1, terms, enough=TARGET_TAIL / 4) > TARGETS_SHARE
+def _share_first(terms: PrivacyParams) -> float:
+    """For the powers of two between which few targets lie."""
+    return _share_once(TARGETS_SHARE, terms, MOST_SHARE, ENOUGH)
+
+
+def _share_second(terms: PrivacyParams) -> float:
+    """For equal bins between these; what is not spent is left to the fit."""
+    return _share_once(TARGETS_SHARE, terms, MOST_SECOND, ENOUGH)
+
+
+def _share_once(usual: float, terms: PrivacyParams, most: float, clear: float) -> float:
+    """What one histogram costs: the usual share, or so much that records are so many times the noise in a bin."""
+    needed = usual * (clear * noise_of(usual, 1, terms, 1) / terms.records) ** 2
+    return float(np.clip(needed, usual, most))
+
+
+def _are_few(usual: float, terms: PrivacyParams) -> bool:
+    """Whether records are too few for two histograms at their usual share."""
+    return needed_share(usual, 1, terms, enough=1.0) > usual
 
 
 def _length_tail(share: float, terms: PrivacyParams) -> float:
@@ -112,6 +140,11 @@ def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: b
     """
     columns = find_columns(records, shares.columns, stages, centers=centers)
     lengths = partial(_lengths, rows=RowMap(row_bound=None, columns=columns))
+    longest = min(MOST_ROW_BOUND, _longest_row(columns))
+    if _are_few(LENGTHS_SHARE, stages.terms):
+        scaled = None if columns is None else count_columns(records)
+        bound = _find_few_lengths(records, lengths, shares.lengths, stages, scaled)
+        return RowMap(row_bound=min(max(bound, LEAST_ROW_BOUND), longest), columns=columns)
     tail = _length_tail(shares.lengths, stages.terms)
     # No doubt: where a bound that is a little short would cost much, there is the reach below.
     found = search_quantiles(
@@ -120,8 +153,18 @@ def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: b
     bound, middle = float(found.high[0]), float(found.middle[0])
     if _fits_closely(count_columns(records), stages.terms):
         bound += LENGTH_REACH * (bound - middle)
-    bound = min(max(bound, LEAST_ROW_BOUND), MOST_ROW_BOUND, _longest_row(columns))
+    bound = min(max(bound, LEAST_ROW_BOUND), longest)
     return RowMap(row_bound=bound, columns=columns)
+
+
+def _find_few_lengths(
+    records: Records, lengths: Callable[[RowBatch], Array], share: float, stages: Stages, scaled: int | None
+) -> float:
+    """The length that FEW_TAIL of few rows exceeds. scaled: the number of columns, if they were brought to size 1."""
+    planned = plan_histograms(stages, "lengths of rows", share, 1, times=1, bins=len(LENGTH_EDGES) - 1)
+    (counts,) = release_histograms(stages, planned, 0, records, lengths, LENGTH_EDGES[None])
+    noise = planned.scale(stages.terms.adjacency)
+    return read_length(counts, noise, bound_total(stages.terms), 1 - FEW_TAIL, scaled)
 
 
 def _fits_closely(many: int, terms: PrivacyParams) -> bool:
@@ -139,8 +182,8 @@ def _longest_row(columns: Columns | None) -> float:
 
 def find_targets(records: Records, share: float, stages: Stages, *, centers: bool) -> tuple[float, float]:
     """Release where targets lie: the middle of their range, and half of its width; without centers 0 is the middle."""
-    if _are_few(stages.terms):
-        low, high = _find_few_targets(records, share, stages)
+    if _are_few(TARGETS_SHARE, stages.terms):
+        low, high = _find_few_targets(records, stages)
         return _center(low, high, TARGET_REACH) if centers else (0.0, max(abs(low), abs(high)))
     ends = (TARGET_TAIL, 1 - TARGET_TAIL)
     found = search_quantiles(stages, "histograms of targets", share, records, _targets, 1, ends, positive=False)
@@ -156,12 +199,23 @@ def _center(low: float, high: float, reach: float) -> tuple[float, float]:
     return low / 2 + high / 2, max(reach * (high / 2 - low / 2), math.ulp(1.0))
 
 
-def _find_few_targets(records: Records, share: float, stages: Stages) -> tuple[float, float]:
-    """The powers of two between which few targets lie; [-1, 1] where noise hides all of them."""
-    planned = plan_histograms(stages, "histogram of targets", share, 1, times=1)
+def _find_few_targets(records: Records, stages: Stages) -> tuple[float, float]:
+    """The powers of two between which few targets lie, or a range between these if 0 is far from it."""
+    terms, total = stages.terms, bound_total(stages.terms)
+    first, second = _share_first(terms), _share_second(terms)
+    planned = plan_histograms(stages, "histogram of targets", first, 1, times=1)
     counts = release_histograms(stages, planned, 0, records, _targets, SIGNED_EDGES[None])
-    found = read_scales(counts, planned.scale(stages.terms.adjacency), bound_total(stages.terms))
-    return float(found.low[0]), float(found.high[0])
+    found = read_scales(counts, planned.scale(terms.adjacency), total)
+    low, high = float(found.low[0]), float(found.high[0])
+    ends = enclose(low, high)
+    if ends is None:
+        leave_share(second, stages)
+        return low, high
+    edges = fine_edges(ends)
+    planned = plan_histograms(stages, "targets between these", second, 1, times=1, bins=len(edges) - 1)
+    (fine,) = release_histograms(stages, planned, 0, records, _targets, edges[None])
+    mean, spread = read_center(fine, edges, planned.scale(terms.adjacency), total)
+    return mean - SPREADS_AROUND * spread, mean + SPREADS_AROUND * spread
 
 
 def plan_shortened(stages: Stages) -> Earlier:

@@ -128,9 +128,22 @@ def _check_cells(given: Any, where: str) -> None:
             place = name_row(wrong[0]) if column is None else f"{name_row(wrong[0])}, column {column!r}"
             faults.append(f"{place}{say_more(len(wrong))} is not a number")
     if faults:
+        faults += _say_missing(given)
         raise CellError(
             f"{where}: {'; '.join(faults)}. An argument must be a number or a string that spells a number: {_ADVICE}."
         )
+
+
+def _say_missing(given: Any) -> list[str]:
+    """Columns of numbers of a pandas frame in which some are missing: to be told with what else has to be mended."""
+    if not hasattr(given, "columns") or not hasattr(given, "isna"):
+        return []
+    gone = {name: np.flatnonzero(np.asarray(given[name].isna())) for name in given.columns}
+    return [
+        f"{name_row(rows[0])}, column {name!r}{say_more(len(rows))} is missing"
+        for name, rows in gone.items()
+        if len(rows)
+    ]
 
 
 def say_more(many: int) -> str:

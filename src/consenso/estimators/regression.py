@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import default_penalty, make_request, penalty
-from consenso.estimators.frames import bound_of
+from consenso.estimators.frames import bound_of, feature_names_of
 from consenso.estimators.learning import Fit
 from consenso.estimators.linear import PUBLIC, FitOptions, PrivateLinearModel, check_size
 from consenso.estimators.privacy_params import PrivacyParams
@@ -106,7 +106,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             batches, people = self._open(X, y, None, options)
             many = batches.shape[1]
             return self._ask_stored(lambda known, _: self._request(known, many), batches, people, options)
-        bound = bound_of(X)
+        bound, self._made_names = bound_of(X), feature_names_of(X)
         X, y = read_records(self, X, y, real=True, reset=not options.goes_on)
         return self._ask(lambda known, _: self._request(known, X.shape[1]), X, options, bound=bound, targets=y)
 

@@ -59,14 +59,16 @@ def noise_of(share: float, many: int, terms: PrivacyParams, times: int = 2) -> f
     return math.sqrt(times * worlds * many / share) / terms.whole_mu
 
 
-def plan_histograms(stages: Stages, name: str, share: float, many: int, *, times: int) -> Earlier:
+def plan_histograms(
+    stages: Stages, name: str, share: float, many: int, *, times: int, bins: int = len(SIGNED_EDGES) - 1
+) -> Earlier:
     """Put histograms of so many numbers on the card: a unit adds at most one to the bins of each."""
     return stages.plan(
         share,
         name=name,
         add_remove=math.sqrt(many),
         replace_one=math.sqrt(2 * many),
-        size=many * (len(SIGNED_EDGES) - 1),
+        size=many * bins,
         times=times,
     )
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,10 +22,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.optimize import brentq
 from sklearn.base import MetaEstimatorMixin, is_classifier
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, PrivacyError
+from consenso.estimators.frames import bound_of, feature_names_of
 from consenso.estimators.linear import PrivateLinearModel
 from consenso.estimators.privacy_params import EXCESS_SHARE, PrivacyParams, is_number, terms_of
 from consenso.estimators.private import PrivateEstimator
@@ -115,6 +117,11 @@ def differences(card: Card) -> list[str]:
     return compare_all(card, again.card)
 
 
+def _delegates(name: str) -> Callable[[Any], bool]:
+    """Whether the model that is searched can do it, as scikit-learn asks."""
+    return lambda search: hasattr(search.estimator, name)
+
+
 class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     """Chooses parameters of a private linear model within a budget; scikit-learn's interface of a search.
 
@@ -123,8 +130,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     at most 100. validation: the share of the records that scores are computed on. Scores are accuracy, or for
     regressions 1 less the mean of residuals over target_bound, each at most 1, which has to be given.
 
-    Fitted: best_estimator_, best_params_, best_score_ (noisy), guarantee_, card_, n_features_in_. How many fits there
-    were is secret. How long it took tells something of it: that is not covered.
+    Fitted: best_estimator_, best_params_, best_score_ (noisy), classes_, guarantee_, card_, notes_, n_features_in_. How
+    many fits there were is secret. How long it took tells something of it: that is not covered.
     """
 
     adjacency: ClassVar[Adjacency] = "replace-one"  # type: ignore[misc]
@@ -156,6 +163,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         self._check_privacy()
         candidates = self._candidates()
         self._warn_of_spending()
+        bound, names = bound_of(X), feature_names_of(X)
         with without_warnings():
             X, y = read_records(self, X, y, real=not is_classifier(self.estimator))
             terms = terms_of(self, "PrivateSearchCV", X.shape[0], divides=False)
@@ -165,7 +173,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             train, held = self._split(X.shape[0])
             with _charge(terms, plan):
                 best = None
-                for found in self._draw(plan, terms, candidates, X, y, train, held):
+                for found in self._draw(plan, terms, candidates, X, y, train, held, bound):
                     best = found if best is None or found[0] > best[0] else best
         assert best is not None
         self.best_score_, self.best_params_, self.best_estimator_ = best
@@ -173,7 +181,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         # The model that won is released by the search, and costs what the search does: not what one fit would.
         model = self.best_estimator_
         model.guarantee_, model._chosen_by = self.guarantee_, plan
-        model.notes_ = ("Chosen by PrivateSearchCV: card and guarantee are those of the whole search.", *model.notes_)
+        model._made_names = getattr(self, "feature_names_in_", names)
+        said = "Chosen by PrivateSearchCV: card and guarantee are those of the whole search."
+        self.notes_ = model.notes_ = (said, *model.notes_, *self._say_spent(terms.ledger))
         return self
 
     def _make_card(self) -> Card:
@@ -183,6 +193,25 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         """Predictions of the fit that was chosen."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
+
+    @available_if(_delegates("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Array:
+        """Scores of the fit that was chosen."""
+        check_is_fitted(self)
+        scores: Array = self.best_estimator_.decision_function(X)
+        return scores
+
+    @available_if(_delegates("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the fit that was chosen."""
+        check_is_fitted(self)
+        chances: Array = self.best_estimator_.predict_proba(X)
+        return chances
+
+    @property
+    def classes_(self) -> Any:
+        """The labels, in the order of scores; a regression has none."""
+        return self.best_estimator_.classes_
 
     def score(self, X: Any, y: Any) -> float:
         """Its score, as in scikit-learn."""
@@ -198,6 +227,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         y: Any,
         train: IntArray,
         held: IntArray,
+        bound: float | None,
     ) -> Iterator[tuple[float, dict[str, Any], Any]]:
         """Noisy scores with parameters and fits; how many there are is secret."""
         sampler = terms.sampler
@@ -213,6 +243,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             params = candidates[int(chosen[number] * len(candidates))]
             seed = int(seeds[number] * 2**31) if isinstance(sampler, Seeded) else None
             own = {**self.estimator.get_params(deep=False), **params}
+            if own["row_bound"] is None:
+                own["row_bound"] = bound  # that of rows that a schema made
             own |= {"epsilon": each, "delta": terms.delta, "ledger": None, "random_state": seed}
             model = type(self.estimator)(**own).fit(X[train], y[train])
             cost = gdp(model.guarantee_.event)
@@ -248,7 +280,8 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         if not isinstance(estimator, PrivateLinearModel) or estimator.adjacency != "replace-one":
             raise InputError(
                 f"{owner}(estimator={type(estimator).__name__}): a private linear model is needed, under replace-one, "
-                "since a record that is added or removed would move others between the parts."
+                "since a record that is added or removed would move others between the parts; what comes before the "
+                "model, such as SchemaTransformer, is applied first."
             )
         if not is_classifier(estimator) and getattr(estimator, "target_bound", None) is None:
             raise InputError(f"{owner}(estimator=...): scores of a regression need a public target_bound; give one.")

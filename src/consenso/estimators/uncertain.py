@@ -6,6 +6,7 @@ They cost nothing: they are computed from what the fit has released anyway, when
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,10 @@ CHOSEN = (
 )
 
 
+class ChoiceWarning(UserWarning):
+    """Intervals of a fit that was chosen among others."""
+
+
 class StandardErrorsError(InputError, AttributeError):
     """A fit that has none: to `hasattr`, and so to scikit-learn's displays, they are not there."""
 
@@ -55,6 +60,9 @@ class Uncertain:
     _delta: float
     # The private search that has chosen this fit among others.
     _chosen_by: Any = None
+    # Names of features that a schema made.
+    _made_names: tuple[str, ...] | None = None
+    _bounds_were_found: bool = False
 
     def _keep_evidence(self, evidence: tuple[Loss, int, float | None, Evidence | None] | None) -> None:
         """What `estimate` is made of: loss, records, value of the constant column, and what the late steps say."""
@@ -68,6 +76,13 @@ class Uncertain:
             self.__dict__["_made_estimate"] = self._make_estimate()
         made: Estimate = self.__dict__["_made_estimate"]
         return made
+
+    def _get_estimate_as_if_alone(self) -> Estimate:
+        """The same for numbers without words beside them: a choice among fits is warned of."""
+        found = self._get_estimate()
+        if self._chosen_by is not None:
+            warnings.warn(f"{type(self).__name__}: {CHOSEN}", ChoiceWarning, stacklevel=3)
+        return found
 
     def _make_estimate(self) -> Estimate:
         from consenso.estimators.uncertainty import estimate
@@ -92,7 +107,7 @@ class Uncertain:
     def standard_errors_(self) -> Array:
         """Standard errors of the estimates, (features,), and of the intercept, if there is one, as the last."""
         try:
-            return self._get_estimate().standard_errors
+            return self._get_estimate_as_if_alone().standard_errors
         except InputError as error:
             raise StandardErrorsError(str(error)) from None
 
@@ -100,14 +115,14 @@ class Uncertain:
         """Intervals (features, 2) that cover the coefficients in a share `level` of fits; the intercept is the last."""
         from consenso.estimators.uncertainty import reach_of
 
-        found, reach = self._get_estimate(), reach_of(level)
+        found, reach = self._get_estimate_as_if_alone(), reach_of(level)
         return found.coefficients[:, None] + reach * np.outer(found.standard_errors, [-1.0, 1.0])
 
     def predict_interval(self, X: Any, level: float = 0.95) -> Array:
         """Intervals (records, 2) of the mean target at rows, or of the probability of the second class."""
         from consenso.estimators.uncertainty import reach_of
 
-        found, reach = self._get_estimate(), reach_of(level)
+        found, reach = self._get_estimate_as_if_alone(), reach_of(level)
         rows = read_rows(self, X, accept_sparse="csr", reset=False)
         rows = rows.toarray() if sparse.issparse(rows) else rows
         rows = self._seen_rows(rows)
@@ -134,7 +149,7 @@ class Uncertain:
         from consenso.estimators.summary import make_summary
 
         found = self._get_estimate()
-        names = list(getattr(self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)]))  # type: ignore[attr-defined]
+        names = self._name_columns()
         values = np.ravel(self.coef_)
         if len(found.coefficients) > len(names):
             names, values = [*names, "intercept"], np.append(values, np.ravel(self.intercept_))
@@ -145,9 +160,15 @@ class Uncertain:
         }
         if found.residual is not None:
             facts["residuals"] = f"standard deviation {found.residual:.4g}"
-        made = make_summary(facts, [str(name) for name in names], values, found, level)
+        made = make_summary(facts, names, values, found, level)
         chosen = () if self._chosen_by is None else (CHOSEN,)
         return replace(made, notes=(COVERED, *chosen, *self._say_clipping()))
+
+    def _name_columns(self) -> list[str]:
+        """Names of the columns of a frame, or of the features of a schema."""
+        columns = self.n_features_in_  # type: ignore[attr-defined]
+        named = getattr(self, "feature_names_in_", self._made_names)
+        return [f"x{place}" for place in range(columns)] if named is None else [str(name) for name in named]
 
     def _say_guarantee(self) -> str:
         """That of the fit, or of the whole search that chose it."""
@@ -158,7 +179,9 @@ class Uncertain:
 
     def _say_clipping(self) -> tuple[str, ...]:
         """What clipping does that the standard errors do not cover."""
-        if self.row_bound is None:
+        if self.row_bound is None and not self._bounds_were_found:
+            rows = "Cells beyond the ranges of the schema, if there are some, are moved to their ends"
+        elif self.row_bound is None:
             rows = "Rows are shortened to a bound that was found in the data, which some exceed"
         elif self._shortened:
             rows = f"By a noisy count about {self._shortened:.0%} of the rows were shortened to row_bound"

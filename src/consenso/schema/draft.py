@@ -79,7 +79,8 @@ def _say_ignored(name: str, sight: _Sight, learned: str) -> str:
         return f"more than {MOST_CATEGORIES} different texts are no classes."
     if sight.texts is None:
         return (
-            f"more than {MOST_CATEGORIES} different texts: list public categories, or correct cells that are no days."
+            f"more than {MOST_CATEGORIES} different texts: list public categories, correct cells that are no days, or "
+            'say kind = "user" if they are ids of people.'
         )
     return "one class is nothing to learn." if name == learned else "it is neither numbers nor categories."
 
