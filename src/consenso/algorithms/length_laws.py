@@ -52,6 +52,8 @@ UNSURE, UNSURE_SIZE = 1.0, 0.35
 # Draws of a normal law.
 DRAWS, FEWEST_DRAWS = 512, 64
 NORMAL = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
+# Scores that are computed at once.
+CHUNK_NUMBERS = 1 << 16
 # Slopes are not told more exactly than this part of the size of scores.
 EXACT = 1e-6
 
@@ -119,7 +121,7 @@ class Lengths:
             fits.append(prior - 0.5 * step**2 - 0.5 * fit)
         weights = np.exp(np.array(fits) - np.max(fits))
         weights /= weights.sum()
-        expected = sum(known @ law.losses for law, known in zip(laws, weights, strict=True))
+        expected = sum(law.expect(known) for law, known in zip(laws, weights, strict=True))
         return float(CANDIDATES[np.argmin(expected + np.array([penalty(float(scale)) for scale in CANDIDATES]))])
 
     def _weigh_lengths(self) -> Array:
@@ -142,7 +144,7 @@ class Law:
     """What is expected of a loss along a model whose scores have a normal law, by the odds of labels."""
 
     slopes: Array  # (odds, scales), of shortened scores
-    losses: Array  # (odds, lengths), above that of the constant model
+    expect: Callable[[Array], Array]  # by weights of the odds: losses (lengths,) above that of the constant model
 
     @classmethod
     def of_odds(cls, size: float, constant: Array, longest: float) -> Law:
@@ -156,17 +158,18 @@ class Law:
             t -= t.mean(axis=1, keepdims=True)
             origin, lengths = constant, size * np.linalg.norm(t, axis=1)
         factors, points = longest / np.maximum(lengths, longest), []
-        for scale in KNOTS:
-            scores = origin + scale * size * t
-            most = scores.max(axis=1, keepdims=True)
+        for scales in np.array_split(KNOTS, 1 + len(KNOTS) * t.size // CHUNK_NUMBERS):
+            scores = origin + scales[:, None, None] * size * t
+            most = scores.max(axis=2, keepdims=True)
             parts = np.exp(scores - most)
-            totals = parts.sum(axis=1)
-            pulls = size * np.sum(t * parts, axis=1) / totals
-            points.append([float(np.mean(each)) for each in (most[:, 0] + np.log(totals), pulls, factors * pulls)])
-        losses, pulls, short = CubicSpline(KNOTS, np.array(points))(CANDIDATES).T
+            totals = parts.sum(axis=2)
+            pulls = size * np.sum(t * parts, axis=2) / totals
+            means = [np.mean(each, axis=1) for each in (most[..., 0] + np.log(totals), pulls, factors * pulls)]
+            points.append(np.stack(means, axis=1))
+        losses, pulls, short = CubicSpline(KNOTS, np.concatenate(points))(CANDIDATES).T
         return cls(
             slopes=np.interp(SCALES, CANDIDATES, short) - short[:, None],
-            losses=losses - losses[0] - pulls[:, None] * CANDIDATES,
+            expect=lambda known: known.sum() * (losses - losses[0]) - (known @ pulls) * CANDIDATES,
         )
 
     @classmethod
@@ -179,5 +182,10 @@ class Law:
         wrong = np.where(scores > -1, weights, 0.0), np.where(scores < 1, weights, 0.0)
         scores = constant + CANDIDATES[:, None] * t
         hinges = np.maximum(0.0, 1 + scores), np.maximum(0.0, 1 - scores)
-        losses = ((1 - odds) @ hinges[0].T + odds @ hinges[1].T) / DRAWS
-        return cls(slopes=((1 - odds) @ wrong[0].T - odds @ wrong[1].T) / DRAWS, losses=losses - losses[:, :1])
+
+        def expect(known: Array) -> Array:
+            positive = known @ odds
+            found: Array = ((known.sum() - positive) @ hinges[0].T + positive @ hinges[1].T) / DRAWS
+            return found - found[0]
+
+        return cls(slopes=((1 - odds) @ wrong[0].T - odds @ wrong[1].T) / DRAWS, expect=expect)
