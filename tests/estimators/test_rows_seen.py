@@ -424,3 +424,13 @@ def test_mean_and_spread_of_targets_are_read_from_noisy_counts(sign) -> None:
     mean, spread = read_center(counts + 25 * rng.normal(size=len(counts)), edges, 25.0, (300, 300))
     assert mean == pytest.approx(sign * 650, abs=20)
     assert 15 < spread < 60
+
+
+@pytest.mark.parametrize("change", [np.asarray, sparse.csr_array])
+def test_a_row_that_is_longer_than_numbers_are_is_shortened_in_predict_as_in_fit(change) -> None:
+    rows, targets = np.array([[3e200, -4e200], [0.5, 0.0], [3.0, -4.0]]), np.array([1.0, 0.0, 1.0])
+    model = made("PrivateRidge", row_bound=2.0, target_bound=1.0).fit(change(rows), targets)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        far, _, near = model.predict(change(rows))
+    assert far == pytest.approx(near)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.rows import BLOCK_NUMBERS, Layout, Rows
-from consenso.shards.intake import shrink_factors
+from consenso.shards.intake import bound_rows, shrink_factors
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,14 +53,15 @@ class RowMap:
             rows = self.scale(rows)
             intercepts = intercepts + self.columns.center @ coefficients
             coefficients = (coefficients.T * self.columns.scale).T
-        # By the product in which no row depends on the others: a threshold is counted over these scores.
         table = np.asarray(coefficients, dtype=np.float64)
-        outputs = 1 if table.ndim == 1 else table.shape[1]
-        layout = Layout(np.array([0, rows.shape[0]]))
-        scores = Rows(rows, layout, outputs).linear_predictor(table.reshape(-1)).reshape(-1, *table.shape[1:])
-        if self.row_bound is not None:
-            shrink = shrink_factors(rows, self.row_bound)
-            scores = scores * (shrink if scores.ndim == 1 else shrink[:, None])
+        if self.row_bound is None:
+            return np.asarray(_multiply(rows, table) + intercepts, dtype=np.float64)
+        shrink = shrink_factors(rows, self.row_bound)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = _multiply(rows, table) * (shrink if table.ndim == 1 else shrink[:, None])
+        far = np.flatnonzero(shrink == 0)
+        if far.size:  # rows whose squared length is more than a number can be: shortened first, as in fit
+            scores[far] = _multiply(bound_rows(rows[far], self.row_bound, "predict(X=...)")[0], table)
         return np.asarray(scores + intercepts, dtype=np.float64)
 
     def restore(self, coefficients: Array, intercepts: Array) -> tuple[Array, Array]:
@@ -69,3 +70,10 @@ class RowMap:
             return coefficients, intercepts
         own = coefficients / self.columns.scale[:, None]
         return own, intercepts - self.columns.center @ own
+
+
+def _multiply(rows: Any, table: Array) -> Array:
+    """By the product in which no row depends on the others: a threshold is counted over these scores."""
+    outputs = 1 if table.ndim == 1 else table.shape[1]
+    layout = Layout(np.array([0, rows.shape[0]]))
+    return Rows(rows, layout, outputs).linear_predictor(table.reshape(-1)).reshape(-1, *table.shape[1:])
