@@ -167,10 +167,11 @@ class Law:
             means = [np.mean(each, axis=1) for each in (most[..., 0] + np.log(totals), pulls, factors * pulls)]
             points.append(np.stack(means, axis=1))
         losses, pulls, short = CubicSpline(KNOTS, np.concatenate(points))(CANDIDATES).T
-        return cls(
-            slopes=np.interp(SCALES, CANDIDATES, short) - short[:, None],
-            expect=lambda known: known.sum() * (losses - losses[0]) - (known @ pulls) * CANDIDATES,
-        )
+
+        def expect(known: Array) -> Array:
+            return np.asarray(known.sum() * (losses - losses[0]) - (known @ pulls) * CANDIDATES)
+
+        return cls(slopes=np.interp(SCALES, CANDIDATES, short) - short[:, None], expect=expect)
 
     @classmethod
     def of_margins(cls, size: float, mean: float, constant: float, longest: float) -> Law:
@@ -185,7 +186,7 @@ class Law:
 
         def expect(known: Array) -> Array:
             positive = known @ odds
-            found: Array = ((known.sum() - positive) @ hinges[0].T + positive @ hinges[1].T) / DRAWS
-            return found - found[0]
+            found = ((known.sum() - positive) @ hinges[0].T + positive @ hinges[1].T) / DRAWS
+            return np.asarray(found - found[0])
 
         return cls(slopes=((1 - odds) @ wrong[0].T - odds @ wrong[1].T) / DRAWS, expect=expect)
