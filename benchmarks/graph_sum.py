@@ -55,7 +55,7 @@ def run() -> Iterator[Figure]:
                 certs.issue(place / "authority", name, out=place / name, hosts=["127.0.0.1"])
             star = _time_star(count, place)
             tree, messages, size = _time_tree(count, place)
-        depth = make_plan(count, "masked-sum").spec.tree(0).depth
+        depth = make_plan(count, "masked-sum").tree(0).depth
         yield Figure(
             f"a masked round, {count} peers, {FLOATS:,} floats, depth {depth}, over a star round with as many clients",
             tree / star,
@@ -157,7 +157,7 @@ def _time_tree(count: int, place: Path) -> tuple[float, float, float]:
             process.wait()
         told = [json.loads((place / f"p{party}.json").read_text()) for party in range(count)]
     made = make_plan(count, "masked-sum")
-    tree = made.spec.tree(0)
+    tree = made.tree(0)
     ends = told[tree.root]["ends"][2::2]  # the root has a total at every second one, after the first of all
     best = min(later - earlier for earlier, later in itertools.pairwise(ends))
     copies = [len(children) for children in tree.children]

@@ -173,7 +173,7 @@ def _in_process(made: Plan) -> tuple[Any, Any]:
     shards = Shards.from_parties(made.problem, tables)
     rounds = InProcessRun(made, shards, stride=1).rounds()
     step = SinglePartyStep(made, Shards.from_parties(made.problem, [tables[0]], parties=[0]), 0)
-    down, state = made.algorithm.down(made.spec.facts, made.algorithm.start(made.spec.facts)), step.enroll()
+    down, state = made.algorithm.down(made.facts, made.algorithm.start(made.facts)), step.enroll()
     return lambda: next(rounds), lambda: step.take(0, state, {}, down)
 
 
@@ -190,7 +190,7 @@ seed = 0
 kind = "federated"
 algorithm = "ConsensusADMM"
 rounds = 5
-[spec.parties]
+[setting.parties]
 a = 10
 b = 10
 """

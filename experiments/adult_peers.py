@@ -269,7 +269,7 @@ def evaluate(
         accuracy=float(accuracy),
         seconds=time.perf_counter() - started,
         parameters=repr(entry.algorithm),
-        noise=repr(next(iter(made.spec.noise.values()))),
+        noise=repr(next(iter(made.noise.values()))),
     )
 
 

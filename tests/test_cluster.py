@@ -326,7 +326,7 @@ class TestPlan:
         (study / "long.toml").write_text(text.format(table="t.parquet"))
         here = outlook(Study.load(study / "long.toml")).cost
         assert (here.reading.where, here.reading.passes) == ("memory", 1)
-        assert stored.reading.passes == long.plan().spec.rounds + 2
+        assert stored.reading.passes == long.plan().rounds + 2
         assert spread.reading.passes == 2
         assert here.memory > here.reading.size > 10 * stored.memory
         assert stored.memory == spread.memory

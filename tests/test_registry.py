@@ -390,7 +390,7 @@ assert differences(Card.from_json(stored)) == []
 findings = audit(logistic, Effort(trials=200))
 assert findings and not any(finding.refuted for finding in findings)
 
-assert study.change({"setting.trust": "enclave"}).plan().spec.mode.noise_at_hub
+assert study.change({"setting.trust": "enclave"}).plan().mode.noise_at_hub
 attested = plan(small, half, noise=GaussianNoise(multiplier=1.0), **{**options, "trust": "enclave"})
 stored = json.loads(json.dumps(attested.card(1e-5).to_json()))
 assert differences(Card.from_json(stored)) == [] and stored["trust"] == "enclave"

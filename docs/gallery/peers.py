@@ -63,7 +63,7 @@ import networkx as nx
 from matplotlib import pyplot as plt
 
 plan = studies["tree"].plan()
-graph = nx.Graph(list(map(tuple, plan.spec.topology.edges)))
+graph = nx.Graph(list(map(tuple, plan.topology.edges)))
 places = nx.circular_layout(graph)
 figure, panels = plt.subplots(1, 2, figsize=(8, 3.6))
 for panel, node in zip(panels, (0, 5), strict=True):

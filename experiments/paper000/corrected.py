@@ -168,13 +168,13 @@ def planned(name: str, law: Law, epsilon: float, users: int, rounds: int) -> Pla
     target = EpsilonDelta(epsilon=epsilon, delta=DELTA)
     # The multiplier does not depend on the step, with which bounds grow in proportion.
     first = plan(asked, way.build(1.0), target=target, observer=way.observer, **common)
-    noise = first.spec.noise_for(way.release)
+    noise = first.noise_for(way.release)
     return plan(asked, at_time(way, best_time(way, first), rounds, asked), noise=noise, **common)
 
 
 def best_time(way: Way, first: Plan) -> float:
     """The time of the least expected error; the noise in a unit of time is that of all turns with steps 1 / turns."""
-    facts, rounds = first.spec.facts, first.spec.rounds
+    facts, rounds = first.facts, first.rounds
     contributors = _contributors(way, facts.parties)
     noise = facts.noise[way.release]
     # Noise on a sum is divided by how many contribute; noise of each of them averages out over them.
@@ -209,7 +209,7 @@ def _damping(way: Way, first: Plan) -> float:
             return 0.0
         case StatelessWalk():
             return 0.0  # its step is short by itself
-    return squared / _turns(way, first.spec.rounds, first.spec.parties)
+    return squared / _turns(way, first.rounds, first.parties)
 
 
 def _contributors(way: Way, users: int) -> float:
@@ -230,7 +230,7 @@ def train(*, way: str, law: Law, epsilon: float, seeds: int, rounds: int) -> dic
     """Runs of a way with several seeds: test objectives by the paper's measure, parameters and the card."""
     drawn, (kappa, _) = data(law), cross_validated(law)
     made = planned(way, law, epsilon, len(drawn.y), rounds)
-    noise = made.spec.noise_for(WAYS[way].release)
+    noise = made.noise_for(WAYS[way].release)
     return {
         "objective": [score(drawn, kappa, reseeded(made, seed)) for seed in range(seeds)],
         "step": made.algorithm.step,

@@ -118,9 +118,9 @@ def _measured(made: Plan, seed: int, *, carded: bool) -> dict[str, Any]:
         at = InProcessRun(made, shards)
         model = np.zeros(made.problem.dim)
         for done in at.rounds():
-            model = made.algorithm.models(made.spec.facts.at(done - 1), at.state).mean(axis=0)
+            model = made.algorithm.models(made.facts.at(done - 1), at.state).mean(axis=0)
             risks.append(adult_peers.measure(rows, labels, model)[0])
     risk, accuracy = adult_peers.measure(rows, labels, model)
     card = {"card": checked(made.card(DELTA))} if carded else {}
     spent = made.guarantee(Eavesdropper(), DELTA).epsilon(DELTA)
-    return {"risk": risk, "risks": risks, "accuracy": accuracy, "spent": spent, "rounds": made.spec.rounds, **card}
+    return {"risk": risk, "risks": risks, "accuracy": accuracy, "spent": spent, "rounds": made.rounds, **card}

@@ -45,9 +45,7 @@ def train(*, task: str, method: str, epsilon: float, seed: int, carded: bool) ->
         sampler=Seeded(seed),
     )
     at = InProcessRun(made, here.shards)
-    errors = [
-        error(made.algorithm.models(made.spec.facts.at(done - 1), at.state), here.solution) for done in at.rounds()
-    ]
+    errors = [error(made.algorithm.models(made.facts.at(done - 1), at.state), here.solution) for done in at.rounds()]
     card = {"card": checked(made.card(DELTA))} if carded else {}
     return {
         "errors": errors[CURVE - 1 :: CURVE],

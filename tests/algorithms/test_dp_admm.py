@@ -117,7 +117,7 @@ def test_a_copy_is_as_noisy_as_its_gradient():
 
 def test_user_level_bounds_and_clips():
     of = problem(unit="party")
-    facts = plan(of, DPADMM(), rounds=1, noise=NoNoise()).spec.facts
+    facts = plan(of, DPADMM(), rounds=1, noise=NoNoise()).facts
     (release,) = DPADMM(penalty=1.0, proximity=1.0, clip=0.3).releases(facts)
     np.testing.assert_allclose(release.bounds.at("party", "replace-one"), 2 * 0.3 * SIZES / SIZES.sum() / 2)
     np.testing.assert_allclose(release.bounds.at("party", "add-remove"), 0.3 * SIZES / SIZES.sum() / 2)

@@ -84,7 +84,7 @@ def test_the_fixed_point_iteration_recovers_coordinate_descent():
 def test_small_columns_get_small_noise():
     problem, *_ = curator(Logistic())
     algorithm = DPCD(column_bounds=(1.0, 0.5, 0.1))
-    facts = planned(problem, algorithm).spec.facts
+    facts = planned(problem, algorithm).facts
     (release,) = algorithm.releases(facts)
     one = problem.loss.slope_bound * problem.scales[0]
     assert release.bounds.at("record", "add-remove") == pytest.approx(one)

@@ -131,7 +131,7 @@ def test_bounds_at_both_units_and_adjacencies(weighting):
         row_bound=1.0,
         weighting=weighting,
     )
-    facts = planned(problem, DPSGD(clip=0.3), trust="curator").spec.facts
+    facts = planned(problem, DPSGD(clip=0.3), trust="curator").facts
     (release,) = DPSGD(clip=0.3).releases(facts)
     one = 0.3 * problem.scales
     for unit, size in (("record", 1), ("party", problem.sizes)):
@@ -164,7 +164,7 @@ def test_a_fixed_size_sample_is_charged_for_the_largest_party():
         noise=GaussianNoise(multiplier=3.0),
     )
     (candidate,) = DPSGD(clip=0.3).theorems(
-        made.spec, PrivacyQuery(observer=Public(), unit="party", adjacency="replace-one", party=0)
+        made, PrivacyQuery(observer=Public(), unit="party", adjacency="replace-one", party=0)
     )
     theorem = candidate()
     # The large one adds 5 * 0.3 to a sum whose noise is 3 times twice that.

@@ -373,7 +373,7 @@ def test_a_sparse_answer_keeps_what_stands_out_of_all_columns_nearly_as_it_is() 
     noise = dict.fromkeys(("squares", "gradient"), GaussianNoise(multiplier=1.0))
     algorithm = DualAveraging()
     made = plan(problem, algorithm, rounds=11, noise=noise, sampler=Seeded(0), trust="curator")
-    facts = made.spec.facts.at(10)
+    facts = made.facts.at(10)
     hub = replace(algorithm.start(facts), taken=9)
     deviation = np.full(features, 0.1)
     u = deviation * np.append(np.random.default_rng(0).normal(size=features - 4), [8.0, -8.0, 9.0, -10.0])
@@ -390,7 +390,7 @@ def test_slopes_are_narrow_first_and_wider_in_the_last_steps_where_noise_is_loud
     def widths(multiplier: float) -> list[float]:
         noise = dict.fromkeys(("mean", "squares", "gradient"), GaussianNoise(multiplier=multiplier))
         made = plan(problem, algorithm, rounds=22, noise=noise, sampler=Seeded(0), trust="curator")
-        facts = made.spec.facts
+        facts = made.facts
         hub = algorithm.start(facts)
         return [algorithm._width(facts.at(2 + taken), replace(hub, taken=taken)) for taken in (0, 17, 18, 19)]
 
@@ -420,7 +420,7 @@ def test_numbers_start_at_their_centre_and_residuals_are_clipped_by_their_spread
         looks = algorithm.looks(problem)
         noise = dict.fromkeys((*looks, "gradient"), GaussianNoise(multiplier=2.0))
         made = plan(problem, algorithm, rounds=len(looks) + 60, noise=noise, sampler=Seeded(0), trust="curator")
-        facts, spread = made.spec.facts, float(np.std(y))
+        facts, spread = made.facts, float(np.std(y))
         if bins:
             counts = np.histogram(y, bins=bins, range=(-10, 10))[0].astype(float)
             hub = algorithm._take_targets(facts.at(1), algorithm.start(facts), counts)
@@ -487,7 +487,7 @@ def test_noise_that_makes_squares_negative_leaves_clip_and_free_column_as_large_
     noise = dict.fromkeys(("mean", "squares", "gradient"), GaussianNoise(multiplier=5.0))
     algorithm = DualAveraging()
     made = plan(problem, algorithm, rounds=10, noise=noise, sampler=Seeded(0), trust="curator")
-    facts = made.spec.facts.at(1)
+    facts = made.facts.at(1)
     hub = replace(algorithm.start(facts), shift=np.zeros(500))
     told = np.append(np.full(499, -0.01), 0.2)
     measured = algorithm._measure(facts, hub, told, noise := 0.005)

@@ -116,7 +116,7 @@ def test_what_a_run_costs_is_the_corrected_theorem():
     problem, *_ = curator()
     algorithm = GeneralADMM(left=LEFT, step=0.2)
     made = planned(problem, algorithm)
-    (release,) = algorithm.releases(made.spec.facts)
+    (release,) = algorithm.releases(made.facts)
     std = MULTIPLIER * float(release.bounds.at("record", "replace-one"))
     theorem = GeneralSplitting.of_matrix(
         LEFT,
@@ -155,7 +155,7 @@ def test_the_sensitivity_is_nearly_attained_and_never_exceeded(scale):
     left = scale * np.diag([1.0, 2.0, 3.0])
     step = 1e-3 * scale**2
     algorithm = GeneralADMM(left=left, step=step, tolerance=1e-8)
-    facts = planned(problem, algorithm).spec.facts
+    facts = planned(problem, algorithm).facts
     (release,) = algorithm.releases(facts)
     far = left @ np.array([0.0, 30 / tilt, 0.0])  # where A x is pulled to, since the first z is A^-1 u
     releaser = Recorder()
@@ -174,7 +174,7 @@ def test_the_sensitivity_is_nearly_attained_and_never_exceeded(scale):
 def test_bounds_at_both_units_and_adjacencies():
     problem, *_ = curator()
     algorithm = GeneralADMM(left=LEFT, step=0.2, tolerance=1e-12)
-    (release,) = algorithm.releases(planned(problem, algorithm).spec.facts)
+    (release,) = algorithm.releases(planned(problem, algorithm).facts)
     smallest = np.linalg.svd(LEFT, compute_uv=False)[-1]
     one = 0.2 * problem.loss.lipschitz(1.0) / smallest
     n = problem.records

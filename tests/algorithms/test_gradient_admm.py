@@ -342,7 +342,7 @@ def test_an_injective_matrix_hides_more_and_never_more_than_exact_gaussian_laws_
         promise = made.prove(Public(), 0, 1e-5)
         claimed = zcdp(promise.event)
         amplified += isinstance(promise.proof, GradientVisits)
-        (release,) = algorithm.releases(made.spec.facts)
+        (release,) = algorithm.releases(made.facts)
         std = float(release.bounds.at("party", "replace-one"))
         # One iteration on differences, from the definition: w = dual - penalty A x, dual+ = resolvent(w).
         resolvent = weight / (weight + penalty)
@@ -417,14 +417,14 @@ def test_laplace_noise_does_not_protect_a_bound_in_the_2_norm():
 def test_bounds_follow_the_matrix():
     of = problem()
     (wide,) = GradientADMM.generalised_lasso(DIFFERENCES, strength=0.1, step=0.5).releases(
-        plan(of, GradientADMM(), rounds=1, noise=NoNoise(), schedule=Cyclic()).spec.facts
+        plan(of, GradientADMM(), rounds=1, noise=NoNoise(), schedule=Cyclic()).facts
     )
     # Huber with threshold 1, rows of norm 1: one gradient of a party's mean moves by 2, a record's sixth of it by 1/3.
     assert wide.bounds.at("party", "replace-one") == pytest.approx(0.5 * 2)
     assert wide.bounds.at("party", "add-remove") == pytest.approx(0.5)
     assert wide.bounds.at("record", "replace-one") == pytest.approx(0.5 * 2 / 6)
     (copy,) = GradientADMM(penalty=3.0, step=0.5).releases(
-        plan(of, GradientADMM(), rounds=1, noise=NoNoise(), schedule=Cyclic()).spec.facts
+        plan(of, GradientADMM(), rounds=1, noise=NoNoise(), schedule=Cyclic()).facts
     )
     assert copy.bounds.at("party", "replace-one") == pytest.approx(0.5 * 2 / (1 + 0.5 * 3))
 

@@ -113,10 +113,10 @@ def test_the_central_optimum_is_reached(loss, regularizer, graph):
 def test_noise_on_the_models_decreases_at_constant_cost():
     algorithm, problem = GraphDPADMM(penalty=0.3, proximity=0.7, clip=0.5), problem_of()
     made = planned(algorithm, problem, rounds=50)
-    (release,) = algorithm.releases(made.spec.facts)
+    (release,) = algorithm.releases(made.facts)
     gap = 2 * 0.5 * problem.scales[0]
     assert release.bounds.record_replace_one == pytest.approx(gap)
-    stds = [0.8 * gap / algorithm.denominator(made.spec.facts.at(k)) for k in range(50)]
+    stds = [0.8 * gap / algorithm.denominator(made.facts.at(k)) for k in range(50)]
     assert (np.diff(stds, axis=0) < 0).all()
     assert gdp(made.guarantee(Eavesdropper(), 1e-5).event) == pytest.approx(np.sqrt(50) / 0.8)
 
@@ -143,7 +143,7 @@ def test_schedules_are_composed_round_by_round():
 def test_bounds_follow_the_records(unit, adjacency, factor):
     problem = problem_of(sizes=np.full(6, 3), weighting="party")
     made = planned(GraphDPADMM(), problem)
-    (release,) = made.algorithm.releases(made.spec.facts)
+    (release,) = made.algorithm.releases(made.facts)
     assert release.bounds.at(unit, adjacency) == pytest.approx(factor / 3)
 
 

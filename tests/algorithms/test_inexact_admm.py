@@ -168,7 +168,7 @@ def test_penalties_of_the_paper():
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_global_sensitivities(adjacency):
     of = problem()
-    facts = plan(of, InexactADMM(), rounds=1, noise=NoNoise()).spec.facts
+    facts = plan(of, InexactADMM(), rounds=1, noise=NoNoise()).facts
     always = row_bound_1(features=FEATURES, row_bound=1.0)
     for own, bound in (
         (InexactADMM(), always),

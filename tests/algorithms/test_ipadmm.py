@@ -171,10 +171,10 @@ def test_noise_on_the_primal_is_scaled_by_the_denominator_of_each_inner_step(adj
     problem, _, _ = silos(Logistic(), NoPenalty(), weighting="party", adjacency=adjacency)
     algorithm = IPADMM(penalty=0.01, proximity=RootGrowth(first=0.98), inner_steps=3)
     made = plan(problem, algorithm, rounds=3, noise=GaussianNoise(multiplier=1.0), topology=CHORD)
-    (release,) = algorithm.releases(made.spec.facts)
+    (release,) = algorithm.releases(made.facts)
     assert release.times == 3
     for round_ in range(3):
-        facts = made.spec.facts.at(round_)
+        facts = made.facts.at(round_)
         for inner in (1, 2, 3):
             primal = release.bounds.at("record", adjacency) / algorithm.denominator(facts, inner)
             for i in range(6):
@@ -204,7 +204,7 @@ def test_the_printed_denominator_understates_the_sensitivity(round_, factor):
 def test_user_bounds_are_those_of_all_records_together():
     problem, _, _ = silos(Logistic(), NoPenalty())
     made = plan(problem, IPADMM(), rounds=1, noise=NoNoise(), topology=CHORD)
-    (release,) = IPADMM().releases(made.spec.facts)
+    (release,) = IPADMM().releases(made.facts)
     np.testing.assert_allclose(release.bounds.party_replace_one, SIZES * release.bounds.record_replace_one)
     np.testing.assert_allclose(release.bounds.party_add_remove, SIZES * release.bounds.record_add_remove)
 

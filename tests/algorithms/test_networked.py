@@ -190,7 +190,7 @@ def test_bounds_follow_the_weights_and_the_noise_on_the_iterate_the_denominator(
     problem, _, _ = silos(Logistic(), NoPenalty(), weighting="party")
     algorithm = NetworkedADMM(penalty=0.3, step=0.5)
     made = plan(problem, algorithm, rounds=3, noise=GaussianNoise(multiplier=2.0), topology=CHORD)
-    facts = made.spec.facts
+    facts = made.facts
     (release,) = algorithm.releases(facts)
     np.testing.assert_allclose(release.bounds.record_add_remove, 1 / SIZES)
     np.testing.assert_allclose(release.bounds.record_replace_one, 2 / SIZES)
@@ -244,7 +244,7 @@ def test_a_neighbour_that_lies_cannot_lengthen_a_gradient():
     problem, shards, _ = silos(Squared(), NoPenalty(), weighting="party")
     algorithm = NetworkedADMM(radius=2.0, at_average=True)
     made = plan(problem, algorithm, rounds=1, noise=NoNoise(), topology=CHORD)
-    facts, seen = made.spec.facts, []
+    facts, seen = made.facts, []
     zero = np.zeros((6, 3))
     lied = State(w=zero, heard=zero, centre=np.full((6, 3), 1e6), dual=zero, model=zero)
 
@@ -291,7 +291,7 @@ def test_a_falling_variance_under_growing_steps_costs_more_than_the_closed_form(
     printed = cost * (1 - decay**rounds) / (decay ** (rounds - 1) - decay**rounds)
     assert rho / printed == pytest.approx(1.8, abs=0.05)
     # The variance on the iterates does fall by the ratio.
-    facts = made.spec.facts
+    facts = made.facts
     (release,) = algorithm.releases(facts)
     stds = [schedule.scale(release.bounds.record_replace_one / algorithm.denominator(facts.at(k)), k) for k in range(4)]
     np.testing.assert_allclose([(b / a) ** 2 for a, b in itertools.pairwise(stds)], decay)

@@ -127,10 +127,10 @@ def test_the_rule_takes_the_smallest_quadratic(budget):
     assert spent <= budget
     assert spent == pytest.approx(budget, rel=1e-4)
     gaussian = calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0), target)
-    multiplier = made.spec.noise["objective"].multiplier
+    multiplier = made.noise["objective"].multiplier
     assert multiplier == pytest.approx(1.3 * gaussian, rel=1e-4)
     smaller = replace(algorithm, quadratic=0.9 * algorithm.quadratic)
-    louder = plan(problem(), smaller, rounds=1, target=target).spec.noise["objective"].multiplier
+    louder = plan(problem(), smaller, rounds=1, target=target).noise["objective"].multiplier
     assert louder > 1.3 * gaussian * 1.001
     # A square in the regularizer counts.
     squared = ObjectivePerturbation.rule(problem(regularizer=L2(strength=1.0)), epsilon=budget, delta=1e-5)

@@ -94,7 +94,7 @@ def test_bounds_of_a_lipschitz_loss_follow_each_node_s_denominator():
     problem, _, _ = silos(Logistic(), L2(strength=0.1), weighting="party")
     algorithm = PADMM(penalty=0.3, tolerance=1e-9)
     made = plan(problem, algorithm, rounds=1, noise=NoNoise(), topology=CHORD)
-    (release,) = algorithm.releases(made.spec.facts)
+    (release,) = algorithm.releases(made.facts)
     bottom = 0.6 * CHORD.degrees + 0.1
     np.testing.assert_allclose(release.bounds.record_replace_one, 2 / (SIZES * bottom) + 2e-9)
     np.testing.assert_allclose(release.bounds.record_add_remove, 1 / (SIZES * bottom) + 2e-9)
@@ -114,7 +114,7 @@ def squared_bounds(size, radius, weighting="party"):
     )
     algorithm = PADMM(penalty=0.2, radius=radius, tolerance=1e-12)
     made = plan(problem, algorithm, rounds=1, noise=NoNoise(), topology=Topology.ring(2))
-    return algorithm.releases(made.spec.facts)[0].bounds
+    return algorithm.releases(made.facts)[0].bounds
 
 
 @settings(max_examples=150, deadline=None)
@@ -157,7 +157,7 @@ def test_far_points_are_projected_before_the_prox():
     problem, shards, parts = silos(Squared(), NoPenalty(), weighting="party")
     algorithm = PADMM(penalty=0.3, radius=0.01, tolerance=1e-12)
     made = plan(problem, algorithm, rounds=1, noise=NoNoise(), topology=CHORD)
-    facts = made.spec.facts
+    facts = made.facts
     state = replace(algorithm.enroll(facts, shards.cohort()), heard=np.full((6, 3), 1e6))
     after, _ = algorithm.local(facts, state, shards.cohort(), lambda name, value: value)
     inside = np.full(3, 0.01 / np.sqrt(3))

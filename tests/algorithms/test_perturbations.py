@@ -84,7 +84,7 @@ def test_the_bound_of_a_minimiser_is_attained():
     for sign in (1.0, -1.0):
         data = [(sign * row[None, :], np.array([1.0]))] * 6
         moved.append(laws.execute(made, Shards.from_parties(problem, data))[1].state.w)
-    (release,) = made.algorithm.releases(made.spec.facts)
+    (release,) = made.algorithm.releases(made.facts)
     gaps = np.linalg.norm(moved[0] - moved[1], axis=1)
     np.testing.assert_allclose(gaps, release.bounds.record_replace_one, rtol=1e-8)
     np.testing.assert_allclose(gaps, 2 / (2 * PENALTY * GRAPH.degrees), rtol=1e-8)
@@ -94,7 +94,7 @@ def test_the_bound_of_a_minimiser_is_attained():
 def test_primal_bounds_come_from_the_parameters(weighting):
     problem = problem_of(weighting=weighting)
     algorithm = PrimalPerturbation(penalty=PENALTY, tolerance=1e-7)
-    (release,) = algorithm.releases(planned(algorithm, problem).spec.facts)
+    (release,) = algorithm.releases(planned(algorithm, problem).facts)
     curvature = STRENGTH + 2 * PENALTY * GRAPH.degrees
     for unit, count in (("record", 1), ("party", problem.sizes)):
         for adjacency, worlds in (("add-remove", 1), ("replace-one", 2)):
@@ -134,7 +134,7 @@ def log_density(cohort, party, w, pull, curvature, scale):
 def test_density_ratios_of_real_minimisers_stay_within_a_round(loss, adjacency, unit):
     problem = problem_of(loss, adjacency=adjacency, unit=unit)
     made = planned(DualPerturbation(penalty=0.02), problem, rounds=1)
-    curvature = curvatures(0.02, made.spec.facts)
+    curvature = curvatures(0.02, made.facts)
     rng = np.random.default_rng(5)
     largest = {}
     for _ in range(4):
@@ -180,7 +180,7 @@ def test_the_cover_costs_next_to_nothing():
 def test_composing_the_noise_alone_promises_nothing():
     made = planned(DualPerturbation(penalty=PENALTY))
     query = PrivacyQuery(observer=Public(), unit="record", adjacency="replace-one", party=0)
-    found = compose_all(made.spec, query, made.algorithm.releases).event()
+    found = compose_all(made, query, made.algorithm.releases).event()
     assert epsilon(found, 1e-6) == np.inf
 
 

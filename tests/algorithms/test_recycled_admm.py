@@ -104,7 +104,7 @@ def test_iterates_follow_the_paper(multiplier):
 def test_silent_rounds_touch_neither_data_nor_door():
     algorithm = RecycledADMM(penalty=PENALTY, proximity=PROXIMITY)
     made = planned(algorithm, 4)
-    facts = made.spec.facts.at(1)
+    facts = made.facts.at(1)
     assert algorithm.releases(facts) == ()
     state = algorithm.enroll(facts, None)
     after, message = algorithm.local(facts, state, None, None)

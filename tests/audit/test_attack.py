@@ -52,7 +52,7 @@ def first_pair(problem: Problem, unit=None, adjacency=None):
 
 def scores(made, observer, *, trials=4000, kind=None, unit=None, adjacency=None):
     unit, adjacency = unit or made.problem.unit, adjacency or made.problem.adjacency
-    party = 1 if made.spec.parties > 1 else 0
+    party = 1 if made.parties > 1 else 0
     query = PrivacyQuery(observer=observer, unit=unit, adjacency=adjacency, party=party)
     event = made.prove(observer, party, 1e-5, unit=unit, adjacency=adjacency).event
     watch = watch_of(made, query, event, kind)

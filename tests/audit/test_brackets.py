@@ -98,12 +98,12 @@ def test_a_sampled_plan_is_made_small_enough_to_be_enumerated() -> None:
     short = replace(NoisyFixedPoint.example(), rounds=4)  # in which the attacked party's coins fall in sixteen ways
     sampled = replace(next(iter(list_attacked_plans(short))), schedule=PoissonSubset(0.5))
     small = shrink(sampled)
-    assert small.spec.parties == 3
-    assert small.spec.rounds == 2
+    assert small.parties == 3
+    assert small.rounds == 2
     found = bracket(sampled, list_targets(sampled))
     assert "with 3 parties and 2 rounds at least" in found["peer:0"].why
     assert found["public"].kind == "at least"  # a model depends on the attacked party's coins alone
-    assert shrink(made).spec.rounds == made.spec.rounds  # nothing is tossed there
+    assert shrink(made).rounds == made.rounds  # nothing is tossed there
 
 
 def test_looks_share_the_error_and_end_an_attack_that_has_proved_enough() -> None:

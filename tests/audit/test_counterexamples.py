@@ -111,7 +111,7 @@ def test_theorem_7_with_a_short_matrix() -> None:
     )
     algorithm = GeneralADMM(left=np.array([[short]]), step=0.5, tolerance=1e-7)
     made = plan(problem, algorithm, rounds=rounds, noise=GaussianNoise(multiplier=1.0))
-    std = 2 * made.spec.facts.noise["image"]
+    std = 2 * made.facts.noise["image"]
     printed = claims.printed_theorem_7(
         rounds=rounds,
         lipschitz=LIPSCHITZ,

@@ -74,6 +74,6 @@ class LeftOutByOne(GaussianNoise):
 def test_noise_that_one_node_leaves_out_is_seen() -> None:
     made, attacked, _ = next(iter(plans_of(EXAMPLE)))
     assert not any(finding.below for finding in compare(made, attacked))
-    noise = {name: LeftOutByOne(multiplier=each.multiplier) for name, each in made.spec.noise.items()}
+    noise = {name: LeftOutByOne(multiplier=each.multiplier) for name, each in made.noise.items()}
     faulty = replace(made, noise=noise, colluders=0)
     assert any(finding.below for finding in compare(faulty, attacked))

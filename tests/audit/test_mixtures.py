@@ -47,13 +47,13 @@ def test_ideal_attacks_prove_what_their_law_allows():
 
 def test_whose_coins_matter_is_tried():
     plans = list(list_attacked_plans(NoisyFixedPoint.example()))
-    sampled = next(made for made in plans if isinstance(made.spec.schedule, PoissonSubset))
-    party = sampled.spec.parties - 1
+    sampled = next(made for made in plans if isinstance(made.schedule, PoissonSubset))
+    party = sampled.parties - 1
     pairs = {each.what: each for each in unkind(sampled.problem, "record", "replace-one", party)}
     assert others_are_alike(sampled, party, pairs["opposite gradients along one axis"])
     assert not others_are_alike(sampled, party, pairs["others push"])
     ways = own_scripts(sampled, party)
-    assert len(ways) == 2**sampled.spec.rounds
+    assert len(ways) == 2**sampled.rounds
     assert sum(chance for chance, _ in ways) == pytest.approx(1.0)
     assert own_scripts(plans[0], party) == []  # everybody takes part, and no coins fall
 

@@ -145,7 +145,7 @@ def test_nodes_of_a_sum_and_the_root_are_killed_at_random(federation):
     chance, moments = kills(7, rounds, short=2, long=30)
     from consenso.study import Study
 
-    root, killed = names[Study.load(made.folder / "study.toml").plan().spec.tree(0).root], 0
+    root, killed = names[Study.load(made.folder / "study.toml").plan().tree(0).root], 0
     for number, moment in enumerate(moments):
         if not watched.reach(moment):
             break

@@ -272,8 +272,8 @@ def test_refusals_quote_nothing_of_the_message(caplog):
 @pytest.mark.parametrize("name", sorted(discover()))
 def test_every_message_of_every_algorithm_has_a_schema_from_public_facts(name):
     for made in settings_of(discover()[name].example()):
-        rounds = made.spec.rounds
-        if made.spec.shape == "hub":
+        rounds = made.rounds
+        if made.shape == "hub":
             forms = [HubMessageSchemas(made).at(round_) for round_ in (0, rounds - 1)]
             assert all(form.up.schema.size <= HubMessageSchemas(made).largest() for form in forms)
         else:
@@ -283,7 +283,7 @@ def test_every_message_of_every_algorithm_has_a_schema_from_public_facts(name):
 def test_a_rehearsal_answers_for_rounds_in_any_order():
     made = next(settings_of(discover()["PreconditionedFixedPoint"].example()))
     forward, backward = HubMessageSchemas(made), HubMessageSchemas(made)
-    rounds = range(made.spec.rounds)
+    rounds = range(made.rounds)
     ahead = [forward.at(round_) for round_ in rounds]
     assert [backward.at(round_) for round_ in reversed(rounds)] == ahead[::-1]
     assert ahead[0].up != ahead[1].up  # a second moment, then gradients

@@ -250,7 +250,7 @@ def test_a_probe_is_left_to_the_general_engine() -> None:
 @pytest.mark.parametrize("change", [{"times": 2}, {"at": "sum"}, {"adaptive": True}, {"parts": True}, {"norm": 1}])
 def test_a_passage_is_refused_to_what_a_compiled_step_cannot_release(change) -> None:
     planned, _ = made()
-    spec, releases = planned.spec, planned.algorithm.releases(planned.spec.facts)
+    spec, releases = planned, planned.algorithm.releases(planned.facts)
     largest = largest_bounds(spec, planned.algorithm.releases, 0)
     assert prepare_compiled(spec, spec.facts, releases, largest=largest).entry.name == "residual"
     for wrong in ((replace(releases[0], **change),), releases * 2):

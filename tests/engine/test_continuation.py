@@ -66,7 +66,7 @@ class Engine:
         """The process is gone."""
 
     def guard(self) -> Any:
-        if not self.made.spec.sampler.private:
+        if not self.made.sampler.private:
             return NoBudget(self.made)
         return LedgerAllowance(self.made, LedgerCharge(ledger=ledger_in(self.root, self.made.problem.unit), run_id="r"))
 
@@ -82,7 +82,7 @@ class OneProcess(Engine):
     """Everybody in this process, charged to a ledger."""
 
     def charge(self) -> LedgerCharge | None:
-        if not self.made.spec.sampler.private:
+        if not self.made.sampler.private:
             return None
         return LedgerCharge(ledger=ledger_in(self.root), run_id="r")
 
@@ -134,7 +134,7 @@ class OneParty(OnDisk):
         return Party(self.made, shards, 0, disk, guard=self.guard())
 
     def send(self, round_: int) -> bytes:
-        facts = self.made.spec.facts
+        facts = self.made.facts
         body = encode(self.made.algorithm.down(facts, self.made.algorithm.start(facts)))
         return self.worker.answer(round_=round_, stage="step", body=body, counted=round_ - 1)
 
@@ -163,7 +163,7 @@ class OneStop(OnDisk):
         return Walker(self.made, shards, 1, disk, guard=self.guard())
 
     def send(self, round_: int) -> bytes:
-        self.worker.receive(round_, encode(self.made.algorithm.start(self.made.spec.facts)))
+        self.worker.receive(round_, encode(self.made.algorithm.start(self.made.facts)))
         hop = self.worker.hop()
         assert hop is not None
         assert hop.number == round_ + 1
@@ -376,9 +376,9 @@ def test_in_one_process_no_round_that_was_begun_is_drawn_again(name, tmp_path, m
     copied(engine, "b")
     found = run(engine.made, engine.shards, charge=engine.charge(), checkpoint=engine.folder)
     rounds = [entry.round for entry in found.entries]
-    assert sorted(set(rounds)) == list(range(engine.made.spec.rounds))
+    assert sorted(set(rounds)) == list(range(engine.made.rounds))
     assert len(rounds) == len(set(rounds))
-    refused(kind(engine.made, tmp_path / "b", tmp_path), engine.made.spec.rounds)
+    refused(kind(engine.made, tmp_path / "b", tmp_path), engine.made.rounds)
 
 
 @pytest.mark.parametrize("name", ["one process without a ledger", "curator"])
@@ -433,7 +433,7 @@ def test_what_is_traced_is_shown_when_it_is_saved(tmp_path) -> None:
         history=told,
         progress=lambda done, of: seen.append(len(told.columns.get("model movement", []))),
     )
-    rounds = engine.made.spec.rounds
+    rounds = engine.made.rounds
     assert seen == [done - done % 3 for done in range(1, rounds + 1)]
     assert len(told.columns["model movement"]) == rounds
 

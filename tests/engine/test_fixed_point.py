@@ -103,7 +103,7 @@ def test_shapes_and_empty_columns_come_back() -> None:
 
 def columns_of(made: Any, round_: int, told: tuple[float, float] = (1.0, 1.0)) -> tuple[GridColumn, ...]:
     form = HubMessageSchemas(made).at(round_).up
-    return columns(made.spec, made.algorithm.releases, round_, form, dict.fromkeys(form.sealed, told))
+    return columns(made, made.algorithm.releases, round_, form, dict.fromkeys(form.sealed, told))
 
 
 @pytest.mark.parametrize("multiplier", [1e-3, 0.7, 30.0, 1e5])
@@ -111,9 +111,8 @@ def test_the_grid_is_that_of_the_noise_shares(multiplier: float) -> None:
     example = replace(DPSGD.example(), noise=GaussianNoise(multiplier=multiplier))
     made = plan_example(example, trust="secure-sum", colluders=2, sampler=Safe())
     (column,) = columns_of(made, 0)
-    spec = made.spec
-    largest = largest_bounds(spec, made.algorithm.releases, 0)["gradient"]
-    share = multiplier * largest / math.sqrt(spec.parties - 2 - 1)
+    largest = largest_bounds(made, made.algorithm.releases, 0)["gradient"]
+    share = multiplier * largest / math.sqrt(made.parties - 2 - 1)
     assert column.grid == Safe().grid(share, largest, made.problem.dim)
     assert math.frexp(column.grid)[0] == 0.5  # a power of two
 
@@ -128,8 +127,8 @@ def test_without_a_grid_the_finest_is_taken_on_which_the_sum_fits() -> None:
     for cls in (DPSGD, DualConsensusADMM, ConsensusADMM):
         made = plan_example(cls.example(), trust="secure-sum")
         (column,) = columns_of(made, 0)
-        (release,) = made.algorithm.releases(made.spec.facts)
-        reach = made.spec.parties * float(np.max(release.bounds.party_replace_one))
+        (release,) = made.algorithm.releases(made.facts)
+        reach = made.parties * float(np.max(release.bounds.party_replace_one))
         coarsest = column.grid * (2.0**40 if column.words == 2 else 1.0)
         assert reach / coarsest < 2.0**63
         assert column.grid < 1e-17 * reach
@@ -153,12 +152,12 @@ def test_a_sum_that_may_not_fit_is_refused_when_it_is_planned() -> None:
         bounds = replace(release.bounds, record_add_remove=1e-15, record_replace_one=1e-15)
         return (replace(release, bounds=bounds),)
 
-    check(made.spec, made.algorithm.releases)
+    check(made, made.algorithm.releases)
     with pytest.raises(PreconditionError, match=r"can reach .* steps of the grid of its noise, and 9.22e\+18 fit"):
-        check(made.spec, declare)
-    assert grids_of(made.spec, declare, 0) is None
+        check(made, declare)
+    assert grids_of(made, declare, 0) is None
     fewer = plan_example(example, trust="secure-sum", sampler=Safe())
-    check(fewer.spec, made.algorithm.releases)
+    check(fewer, made.algorithm.releases)
 
 
 def test_a_contribution_without_a_public_bound_is_refused() -> None:
@@ -169,8 +168,8 @@ def test_a_contribution_without_a_public_bound_is_refused() -> None:
         return (replace(release, bounds=Bounds(party_replace_one=1.0, record_replace_one=1.0)),)
 
     with pytest.raises(PreconditionError, match="no public bound on a whole contribution to 'gradient'"):
-        check(made.spec, unbounded)
-    assert grids_of(made.spec, unbounded, 0) is None  # in one process it is added up as it is
+        check(made, unbounded)
+    assert grids_of(made, unbounded, 0) is None  # in one process it is added up as it is
 
 
 class Allowed:

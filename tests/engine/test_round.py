@@ -41,7 +41,7 @@ def test_a_step_that_rows_keep_from_its_end_is_answered_like_one_without_records
     model, progress = execute(made, with_rows, one_by_one=one_by_one)
     np.testing.assert_allclose(model, expected, rtol=1e-12, atol=1e-15)
     parties = np.concatenate([entry.cohort for entry in progress.entries])
-    assert sorted(parties) == list(range(made.spec.parties))  # each is charged once
+    assert sorted(parties) == list(range(made.parties))  # each is charged once
     assert {float(np.max(entry.scale)) for entry in progress.entries} == {
         float(np.max(entry.scale)) for entry in told.entries
     }
@@ -51,7 +51,7 @@ def test_a_cohort_that_fails_records_nothing() -> None:
     made = plan_failing()
     _, shards = make_worlds(made, 1)
     entries = []
-    state = made.algorithm.enroll(made.spec.facts, shards.cohort())
+    state = made.algorithm.enroll(made.facts, shards.cohort())
     with pytest.raises(StepError):
         take_step(made, made.facts, shards.cohort(), state, Down(z=np.zeros(made.problem.dim)), record=entries.append)
     assert not entries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,31 +16,13 @@ from consenso.losses import EpsilonInsensitive
 from consenso.models import Model, load_model
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateTubeRegressor(PrivateRegressor):
     """Residuals within a tube do not count."""
 
     made_from = (EpsilonInsensitive,)
 
-    def __init__(
-        self,
-        *,
-        width: float = 0.1,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        row_bound: float | None = None,
-        target_bound: float | None = None,
-        alpha: float | None = None,
-        bounds: str = "private",
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        adjacency: Any = "replace-one",
-        records: int | None = None,
-        ledger: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        for name, value in {**locals()}.items():
-            if name not in ("self", "__class__"):
-                setattr(self, name, value)
+    width: float = 0.1
 
     @classmethod
     def read_loss(cls, loss: Any) -> dict[str, Any]:

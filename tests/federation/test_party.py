@@ -141,7 +141,7 @@ def test_a_question_with_another_content_gets_the_answer_that_was_given(tmp_path
     star = Star(consensus(), tmp_path)
     next(star.hub.rounds(star))
     index, question, answer = star.asked[0]
-    other = encode(replace(ConsensusADMM.example().algorithm.down(star.made.spec.facts, _Hub(np.ones(3)))))
+    other = encode(replace(ConsensusADMM.example().algorithm.down(star.made.facts, _Hub(np.ones(3)))))
     assert other != question.body
     assert star.party(index).answer(round_=0, stage="step", body=other, counted=-1) == answer
     assert star.steps(index) == [0]
@@ -173,7 +173,7 @@ def test_a_round_that_the_plan_does_not_have_is_refused(tmp_path, round_):
 
 def test_a_malformed_question_is_refused_and_releases_nothing(tmp_path):
     star = Star(consensus(), tmp_path)
-    body = encode(star.made.algorithm.down(star.made.spec.facts, star.hub._hub))
+    body = encode(star.made.algorithm.down(star.made.facts, star.hub._hub))
     for wrong in (b"", body[:-1], body + b"0", body.replace(b"Down", b"Hub!"), bytes(len(body))):
         with pytest.raises(MessageError):
             star.party(0).answer(round_=0, stage="step", body=wrong, counted=-1)
@@ -185,7 +185,7 @@ def test_a_malformed_question_is_refused_and_releases_nothing(tmp_path):
 
 def test_a_hub_that_counts_what_was_never_sent_is_refused(tmp_path):
     star = Star(consensus(), tmp_path)
-    body = encode(star.made.algorithm.down(star.made.spec.facts, star.hub._hub))
+    body = encode(star.made.algorithm.down(star.made.facts, star.hub._hub))
     with pytest.raises(MessageError, match="counts a round"):
         star.party(0).answer(round_=3, stage="step", body=body, counted=2)
 
@@ -257,11 +257,11 @@ def poisson(**changes: Any):
 
 def test_parties_draw_the_coins_that_the_local_engine_draws(tmp_path):
     for made in (consensus(schedule=PoissonSubset(0.5)), consensus(schedule=PoissonSubset(1e-9))):
-        star = Star(made, tmp_path / str(made.spec.schedule.rate))
+        star = Star(made, tmp_path / str(made.schedule.rate))
         assert np.array_equal(star.run(), star.local())
         coins = make_coins(Seeded(7))
         for round_ in range(ROUNDS):
-            expected = set(made.spec.schedule.active(round_, None, 6, coins).tolist())
+            expected = set(made.schedule.active(round_, None, 6, coins).tolist())
             assert {index for index in range(6) if round_ in star.steps(index)} == expected
 
 
@@ -288,7 +288,7 @@ def test_a_party_whose_answer_was_lost_counts_as_not_sampled(tmp_path):
     # What left stays in the journal.
     coins = make_coins(Seeded(7))
     for index in range(6):
-        sampled = [r for r in range(ROUNDS) if index in made.spec.schedule.active(r, None, 6, coins)]
+        sampled = [r for r in range(ROUNDS) if index in made.schedule.active(r, None, 6, coins)]
         assert star.steps(index) == sampled
 
 
@@ -312,7 +312,7 @@ def test_a_round_waits_for_everybody_unless_the_sampling_is_poisson(tmp_path):
 
 def test_a_party_refuses_a_turn_that_is_not_its_own(tmp_path):
     star = Star(plan_example(GradientADMM.example(), schedule=Cyclic()), tmp_path)
-    body = encode(star.made.algorithm.down(star.made.spec.facts, star.hub._hub))
+    body = encode(star.made.algorithm.down(star.made.facts, star.hub._hub))
     with pytest.raises(MessageError, match="another party's turn"):
         star.party(1).answer(round_=0, stage="step", body=body, counted=-1)
     assert star.party(1).disk.journal() == []
@@ -372,7 +372,7 @@ def test_safe_noise_needs_a_ledger_and_seeded_noise_has_none(tmp_path):
 def test_the_journal_has_the_scales_of_the_plan_and_says_what_was_handed_over(tmp_path):
     local = Star(consensus(), tmp_path / "local")
     local.run()
-    scale = local.made.spec.facts.noise["residual"]
+    scale = local.made.facts.noise["residual"]
     for row in (row for row in local.party(3).disk.journal() if row["what"] == "step"):
         assert row["releases"] == [{"name": "residual", "scale": scale, "bound": 1.0, "share": 1.0}]
     trusted = Star(plan_example(DPSGD.example(), trust="curator"), tmp_path / "curator")

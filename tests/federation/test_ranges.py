@@ -54,7 +54,7 @@ def is_served(name: str) -> bool:
 
 def sent_arrays(made) -> dict[str, np.ndarray]:
     """What a hub sends first, by field."""
-    down = made.algorithm.down(made.spec.facts, made.algorithm.start(made.spec.facts))
+    down = made.algorithm.down(made.facts, made.algorithm.start(made.facts))
     return {field: value for field, value in vars(down).items() if isinstance(value, np.ndarray) and value.size}
 
 
@@ -68,7 +68,7 @@ class Liars:
         data = draw(made.problem, np.random.default_rng(0))
         self.parties = [
             Party(made, Shards.from_parties(made.problem, [data[i]], parties=[i]), i, disk(folder, f"p{i}"))
-            for i in range(made.spec.parties)
+            for i in range(made.parties)
         ]
         self.huge, self.refused = huge, 0
 
@@ -113,7 +113,7 @@ def test_within_its_range_a_party_spoils_the_model_and_is_not_named(tmp_path: Pa
         answers = ask(questions, check, partial=partial)
         if answers.get(0):
             # Thirty standard deviations of the sum's noise: within what an honest party could send.
-            answers[0] = answers[0][:-8] + np.array([30 * made.facts.noise["gradient"] / made.spec.parties]).tobytes()
+            answers[0] = answers[0][:-8] + np.array([30 * made.facts.noise["gradient"] / made.parties]).tobytes()
             check(0, answers[0])
         return answers
 
@@ -127,7 +127,7 @@ def test_within_its_range_a_party_spoils_the_model_and_is_not_named(tmp_path: Pa
 @pytest.mark.parametrize("name", [name for name in SERVED if sent_arrays(local_plan(name))])
 def test_what_a_hub_sends_beyond_the_range_is_refused_before_data_are_touched(name: str, tmp_path: Path) -> None:
     made = local_plan(name)
-    down = made.algorithm.down(made.spec.facts, made.algorithm.start(made.spec.facts))
+    down = made.algorithm.down(made.facts, made.algorithm.start(made.facts))
     field = next(iter(sent_arrays(made)))
     parties = Liars(made, tmp_path, None)
     for huge in (1.01 * largest_number(made.problem), 1e300, -1e300):
@@ -223,7 +223,7 @@ def test_a_metric_that_no_released_moment_has_is_refused(what: str, tmp_path: Pa
     made = local_plan("PreconditionedFixedPoint")
     algorithm: PreconditionedFixedPoint = made.algorithm
     parties = Liars(made, tmp_path, None)
-    honest = algorithm.down(made.spec.facts, algorithm.start(made.spec.facts))
+    honest = algorithm.down(made.facts, algorithm.start(made.facts))
     vectors, values = twisted(METRICS[what])
     lie = encode(replace(honest, vectors=vectors, values=values, share=0.1))
     with pytest.raises(MessageError, match=r"metric|larger than"):
@@ -245,7 +245,7 @@ def test_a_metric_that_no_released_moment_has_is_refused(what: str, tmp_path: Pa
 def test_a_clip_width_or_share_that_no_honest_hub_names_is_refused(field: str, number: float, tmp_path: Path) -> None:
     made = local_plan("PreconditionedFixedPoint")
     parties = Liars(made, tmp_path, None)
-    honest = made.algorithm.down(made.spec.facts, made.algorithm.start(made.spec.facts))
+    honest = made.algorithm.down(made.facts, made.algorithm.start(made.facts))
     lie = encode(replace(honest, **{field: number}))
     with pytest.raises(MessageError):
         parties.parties[0].answer(round_=1, stage="step", body=lie, counted=-1)
@@ -279,4 +279,4 @@ def test_a_loss_with_kinks_makes_no_claim_that_needs_every_prox_to_end() -> None
 def _theorems(example, problem) -> list[object]:
     made = plan_example(replace(example, problem=problem), trust="secure-sum")
     query = PrivacyQuery(observer=Public(), unit="party", adjacency="replace-one", party=0)
-    return list(made.algorithm.theorems(made.spec, query))
+    return list(made.algorithm.theorems(made, query))

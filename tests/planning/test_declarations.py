@@ -112,8 +112,8 @@ def test_equal_rounds_are_asked_for_once_whatever_their_noise(algorithm, multipl
 def test_what_is_kept_is_what_the_algorithm_declares(cls) -> None:
     example = cls.example()
     made = plan_example(example, rounds=1 if example.rounds == 1 else max(example.rounds, ROUNDS))
-    facts = made.spec.facts
-    kept = made.spec.remember(made.algorithm.releases)
+    facts = made.facts
+    kept = made.remember(made.algorithm.releases)
     cohorts = [facts.cohort, facts.cohort[:1], facts.cohort[-1:], facts.classes()]
     for cohort in cohorts:
         own = facts.only(cohort)
@@ -126,14 +126,14 @@ def test_what_is_kept_is_what_the_algorithm_declares(cls) -> None:
 
 def test_a_round_that_is_told_apart_is_asked_for(asked) -> None:
     made = plan_example(RecycledADMM.example(), rounds=6)
-    found = [(each.first, each.count, len(each.releases)) for each in stretches(made.spec, 0, made.algorithm.releases)]
+    found = [(each.first, each.count, len(each.releases)) for each in stretches(made, 0, made.algorithm.releases)]
     assert found == [(round_, 1, 2 * (round_ % 2 == 0)) for round_ in range(6)]
     assert max(asked.values()) == 6
 
 
 def test_other_facts_are_other_questions() -> None:
     made = plan_example(replace(ConsensusADMM.example(), algorithm=ConsensusADMM(step=0.5)))
-    spec, problem = made.spec, made.problem
+    spec, problem = made, made.problem
     before = largest_bounds(spec, made.algorithm.releases, 0)
     wider = replace(spec, facts=replace(spec.facts, problem=replace(problem, row_bound=2 * problem.row_bound)))
     after = largest_bounds(wider, made.algorithm.releases, 0)
@@ -151,14 +151,14 @@ def test_a_declaration_that_reads_the_noise_is_asked_every_time() -> None:
         return ()
 
     kept = Declarations(loud)
-    kept(made.spec.facts)
-    kept(replace(made.spec.facts, noise={"residual": 3.0}))
-    assert seen == [made.spec.facts.noise, {"residual": 3.0}]
+    kept(made.facts)
+    kept(replace(made.facts, noise={"residual": 3.0}))
+    assert seen == [made.facts.noise, {"residual": 3.0}]
 
 
 def test_a_copy_asks_again() -> None:
     made = plan_example(ConsensusADMM.example())
     copy = pickle.loads(pickle.dumps(made))
-    assert repr(copy.spec.remember(copy.algorithm.releases)(copy.spec.facts)) == repr(
-        made.spec.remember(made.algorithm.releases)(made.spec.facts)
+    assert repr(copy.remember(copy.algorithm.releases)(copy.facts)) == repr(
+        made.remember(made.algorithm.releases)(made.facts)
     )

@@ -66,7 +66,7 @@ def test_colluders_stand_next_to_the_node() -> None:
 
 def test_another_tree_each_round_spreads_the_cost() -> None:
     made = make("tree", Topology.complete(6), trees="each-round", rounds=40)
-    sizes = [len(made.spec.tree(k).component(1, frozenset({0}))) for k in range(40)]
+    sizes = [len(made.tree(k).component(1, frozenset({0}))) for k in range(40)]
     expected = sum(1 / (2 * 2.0**2 * size) for size in sizes)
     assert len(set(sizes)) > 1
     assert rho(made, Peer(party=0), 1) == pytest.approx(expected)

@@ -82,7 +82,7 @@ def test_falling_noise_costs_at_least_its_last_round_and_at_most_as_if_all_round
             continue  # no guarantee can be stated, and none is
         last = law(multiplier=falling.scale(1.0, 2))
         quiet, alone = with_noise(example, last, rounds=3, **changes), None
-        one = made.spec.facts.only(np.array([0]))
+        one = made.facts.only(np.array([0]))
         if made.algorithm.releases(one) == made.algorithm.releases(one.at(2)):
             alone = with_noise(example, last, rounds=1, **changes)
         for observer in made.observers():
@@ -111,7 +111,7 @@ def test_means_of_linear_losses_cost_what_is_reported_or_less(multiplier, collud
     )
     noise = GaussianNoise(multiplier=multiplier)
     made = plan(problem, ConsensusADMM(step=step), rounds=rounds, noise=noise, trust="local", colluders=colluders)
-    (release,) = made.algorithm.releases(made.spec.facts)
+    (release,) = made.algorithm.releases(made.facts)
     stds = [2 * noise.scale(float(release.bounds.party_replace_one), k) for k in range(rounds)]
     mu = math.sqrt(sum(16 * step**2 / ((parties - colluders) * std**2) for std in stds))
     assert made.guarantee(Public(), DELTA).epsilon(DELTA) >= gaussian_epsilon(mu)
@@ -150,7 +150,7 @@ def sampled_world(rounds: int, multiplier: float):
         trust="curator",
         sampler=Seeded(0),
     )
-    return replace(made.spec, noise=noise)
+    return replace(made, noise=noise)
 
 
 def release(name, times, contribution=1.0, rate=1.0):
@@ -294,7 +294,7 @@ def test_a_removed_party_of_consensus_admm_still_answers(clip):
     made = plan(
         problem, ConsensusADMM(step=step, clip=clip), rounds=2, noise=GaussianNoise(multiplier=2.0), trust="local"
     )
-    (declared,) = made.algorithm.releases(made.spec.facts)
+    (declared,) = made.algorithm.releases(made.facts)
     expected = step + 2 * tolerance if clip is None else 2 * clip
     assert declared.bounds.party_add_remove == pytest.approx(expected, rel=1e-12)
     assert made.guarantee(Server(), DELTA).epsilon(DELTA) == pytest.approx(gaussian_epsilon(math.sqrt(2) / 2), rel=1e-6)

@@ -230,7 +230,7 @@ def learnt(made: Plan, observer: Any) -> dict[tuple[str, str], float]:
 
 
 def sums(made: Plan) -> bool:
-    return all(release.at == "sum" for release in made.algorithm.releases(made.spec.facts))
+    return all(release.at == "sum" for release in made.algorithm.releases(made.facts))
 
 
 @pytest.mark.parametrize("rate", [0.1, 1.0])

@@ -139,7 +139,7 @@ def test_noise_curves_are_those_of_the_door(folder):
     (curve,) = run.noise_curves()
     assert curve.rounds == tuple(range(1, 13))
     assert all(scale > 0 for scale in curve.scales)
-    noise = run.plan.spec.noise_for(curve.name)
+    noise = run.plan.noise_for(curve.name)
     assert curve.scales[0] == pytest.approx(noise.scale(curve.bounds[0], 0))
 
 

@@ -214,7 +214,7 @@ def test_a_party_that_drops_out_is_not_in_the_sum_and_comes_back(tmp_path: Path)
         if question.stage == "step" and question.body:
             message = at.parties[party].disk.read_bytes("said")
             assert message is not None
-            form = at.parties[party]._rehearsal.at(question.round).up
+            form = at.parties[party]._schemas.at(question.round).up
             said[question.round, party] = decode_values(message, form.schema)["gradient"][0]
         return answer
 

@@ -40,7 +40,7 @@ class World:
 
     def __init__(self, made: Plan, folder: Path) -> None:
         self.made, self.folder = made, folder
-        self.names = {party: f"p{party}" for party in range(made.spec.parties)}
+        self.names = {party: f"p{party}" for party in range(made.parties)}
         self.shards = Shards.from_parties(made.problem, draw(made.problem, np.random.default_rng(0)))
         authority = certs.init(folder / "authority")
         for name in ("server", *self.names.values()):

@@ -43,9 +43,9 @@ class Net:
 
     def __init__(self, plan: Plan, shards: Any, folder: Path, signatures: Any = None) -> None:
         self.plan, self.shards, self.folder = plan, shards, folder
-        self.signatures: Any = signatures or [None] * plan.spec.parties
+        self.signatures: Any = signatures or [None] * plan.parties
         self.said: dict[tuple[int, int], set[bytes]] = {}
-        self.nodes = [self.start(party) for party in range(plan.spec.parties)]
+        self.nodes = [self.start(party) for party in range(plan.parties)]
 
     def start(self, party: int) -> TreePeer:
         disk = Disk(self.folder / str(party), owner=str(party), run=RUN, fingerprint="f")
@@ -167,7 +167,7 @@ def test_restarts_and_crashes_between_any_two_writes_change_nothing(tmp_path: Pa
     assert all(len(values) == 1 for values in used.values()), "a mask served two values"
     for node in net.nodes:  # one step a round, and no second one
         steps = [row["round"] for row in node.disk.journal() if row["what"] == "step"]
-        assert steps == list(range(plan.spec.rounds))
+        assert steps == list(range(plan.rounds))
     net.close()
 
 
@@ -181,7 +181,7 @@ def test_masks_cancel_in_the_total_and_nowhere_else(tmp_path: Path) -> None:
         node._partners, node._party._contributor._keys = (), None  # type: ignore[attr-defined]
     for net in (masked, bare):
         net.run()
-    tree = plan.spec.tree(0)
+    tree = plan.tree(0)
     for (node, number), blobs in masked.said.items():
         if number % 2 == 0:
             assert blobs != bare.said[node, number], "a sum on a link is not masked"
@@ -251,7 +251,7 @@ def ask(net: Net, number: int, other: int, party: int) -> bytes:
 
 def links(net: Net) -> tuple[int, int, int, int]:
     """A child and its parent, another child of somebody, and a child of the root."""
-    tree = net.plan.spec.tree(0)
+    tree = net.plan.tree(0)
     child = next(node for node in range(6) if tree.parents[node] >= 0 and tree.parents[tree.parents[node]] >= 0)
     other = next(node for node in range(6) if node not in (child, tree.root) and tree.parents[node] != child)
     return child, tree.parents[child], other, tree.children[tree.root][0]
@@ -271,7 +271,7 @@ def test_a_peer_that_sends_nonsense_is_refused(at_round_one: Net) -> None:
 
 def test_a_peer_that_sends_anothers_sum_or_that_of_another_round_is_refused(at_round_one: Net) -> None:
     child, parent, other, _ = links(at_round_one)
-    theirs = ask(at_round_one, 2, other, at_round_one.plan.spec.tree(0).parents[other])
+    theirs = ask(at_round_one, 2, other, at_round_one.plan.tree(0).parents[other])
     for bad in (theirs, ask(at_round_one, 0, child, parent)):
         with pytest.raises(MessageError, match="another node's, of another round"):
             at_round_one.nodes[parent].check(2, child, bad)
@@ -286,7 +286,7 @@ def test_a_sum_is_told_to_nobody_but_the_parent(at_round_one: Net) -> None:
 
 def test_a_total_that_was_changed_on_its_way_is_refused(at_round_one: Net, signatures: list[Signatures]) -> None:
     *_, child = links(at_round_one)
-    tree = at_round_one.plan.spec.tree(0)
+    tree = at_round_one.plan.tree(0)
     good = ask(at_round_one, 1, tree.root, child)
     content = bytearray(good[:-SIGNATURE_BYTES])
     content[-1] ^= 1
@@ -325,7 +325,7 @@ def test_under_masks_a_false_sum_spoils_the_total_and_is_not_named(tmp_path: Pat
     plan, shards = make()
     net = Net(plan, shards, tmp_path)
     net.greet()
-    tree, add = plan.spec.tree(0), tree_peer.TreePeer._own
+    tree, add = plan.tree(0), tree_peer.TreePeer._own
     liar = next(node for node in range(6) if node != tree.root)
     words, told = add(net.nodes[liar], 0)
     assert net.nodes[liar]._own(0)[0] is not words  # what is changed below is this node's message only

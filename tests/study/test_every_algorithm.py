@@ -90,7 +90,7 @@ def test_trains_and_its_card_verifies(name: str, schedule: Any, trust: str, tabl
         schedule=schedule,
         trust=trust,  # type: ignore[arg-type]
         topology=example.topology,
-        sampler=study.plan().spec.sampler,
+        sampler=study.plan().sampler,
     )
     assert repr(same.algorithm) == repr(study.plan().algorithm)
     expected = run(same, study.shards()).coefficients

@@ -136,7 +136,7 @@ def test_the_target_is_for_whoever_is_not_trusted() -> None:
 
 
 def test_without_a_seed_the_noise_is_safe() -> None:
-    assert isinstance(digits(privacy__seed=None).plan().spec.sampler, Safe)
+    assert isinstance(digits(privacy__seed=None).plan().sampler, Safe)
     assert not digits(privacy__seed=None).simulation
 
 
@@ -161,7 +161,7 @@ def test_noise_may_be_stated(privacy: dict[str, Any], noise: Any) -> None:
     made = digits(
         privacy={"seed": 0, **privacy}, setting={"kind": "central", "algorithm": "dp_sgd", "rounds": 5}
     ).plan()
-    assert dict(made.spec.noise) == {"gradient": noise}
+    assert dict(made.noise) == {"gradient": noise}
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_graphs_and_schedules() -> None:
         ({"edges": [[0, 1], [1, 2], [2, 3], [3, 4], ["party-4", "party-5"]]}, 5),
     ):
         study = digits(setting={"kind": "decentralized", "topology": topology, "split": {"parties": 6}})
-        found = study.plan().spec.topology
+        found = study.plan().topology
         assert found is not None
         assert len(found.edges) == edges
     walk = digits(
@@ -207,8 +207,8 @@ def test_graphs_and_schedules() -> None:
         model__regularizer={"kind": "l2", "strength": 0.5},
         model__intercept=False,
     ).plan()
-    assert isinstance(walk.spec.schedule, RandomWalk)
-    assert walk.spec.schedule.topology is not None
+    assert isinstance(walk.schedule, RandomWalk)
+    assert walk.schedule.topology is not None
     sampled = digits(
         setting={
             "kind": "federated",
@@ -217,7 +217,7 @@ def test_graphs_and_schedules() -> None:
             "split": {"parties": 20},
         }
     ).plan()
-    assert sampled.spec.schedule == PoissonSubset(0.5)
+    assert sampled.schedule == PoissonSubset(0.5)
 
 
 # --- what "auto" chooses ---------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_peers_sum_under_masks_unless_they_are_told_otherwise() -> None:
     assert digits(setting={**graph, "split": {"parties": 2}}).setting.trust == "local"
     assert digits(setting={**graph, "algorithm": "IPADMM", "split": {"parties": 8}}).setting.trust == "local"
     same = digits(setting={**graph, "masks": "graph", "split": {"parties": 8}})
-    assert same.plan().spec.mask_graph == same.plan().spec.topology
+    assert same.plan().mask_graph == same.plan().topology
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,16 @@ from consenso.schedules import FixedSubset, RandomWalk
 
 def nobody_runs(made: Plan) -> bool:
     """A curator alone has nobody to send to, a walk has no curator and no sum, a masked sum must hide its sample."""
-    trust, schedule = made.spec.trust, made.spec.schedule
+    trust, schedule = made.trust, made.schedule
     if isinstance(schedule, RandomWalk):
         return trust != "local"
-    return (trust == "curator" and made.spec.parties == 1) or (
-        trust == "secure-sum" and isinstance(schedule, FixedSubset)
-    )
+    return (trust == "curator" and made.parties == 1) or (trust == "secure-sum" and isinstance(schedule, FixedSubset))
 
 
 def star_runs(made: Plan) -> bool:
     """Whether a server and its parties run it, over Zenoh or Flower."""
-    spec = made.spec
-    alone = isinstance(spec.schedule, RandomWalk) or spec.mode.on_graph
-    return spec.shape == "hub" and not alone and not nobody_runs(made)
+    alone = isinstance(made.schedule, RandomWalk) or made.mode.on_graph
+    return made.shape == "hub" and not alone and not nobody_runs(made)
 
 
 def graph_runs(made: Plan) -> bool:

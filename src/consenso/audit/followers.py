@@ -49,7 +49,7 @@ class Shadow:
         if is_run:
             return
         self._offsets = np.arange(run.count + 1, dtype=np.int64) * size
-        facts = run.plan.spec.facts.only(self._rows(run.count))
+        facts = run.plan.facts.only(self._rows(run.count))
         self._all = shards.cohort(self._rows(run.count))
         self._state = own(run.plan.algorithm.enroll(facts, self._all))
 
@@ -65,7 +65,7 @@ class Shadow:
         releaser = Echo(scene.calls, places, coins, self._run.seeded, here, releases, scene.largest)
         before = take(self._state, trials, self._offsets)
         cohort = self._all if len(trials) == self._run.count else self._shards.cohort(rows)
-        if self._run.plan.spec.shape == "hub":
+        if self._run.plan.shape == "hub":
             after, up = algorithm.local(here, self._run.repeat_per_row(scene.down, trials), before, cohort, releaser)
         else:
             after, up = algorithm.local(here, before, cohort, releaser)
@@ -85,7 +85,7 @@ class Shadow:
 
     def hear(self, scene: Scene) -> None:
         """On a graph: what the neighbours said."""
-        topology = self._run.plan.spec.topology
+        topology = self._run.plan.topology
         if scene.down is None and topology is not None and not self._is_run:
             heard = CopiedNeighbourhood(
                 scene.up, self._run.count, topology.adjacency, topology.metropolis, node=self._party
@@ -121,7 +121,7 @@ class Filter:
         sizes = np.tile(np.diff(shards.offsets), run.count)
         self._offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         self._all = shards.cohort(run.party_of_row)
-        facts = run.plan.spec.facts.only(run.party_of_row)
+        facts = run.plan.facts.only(run.party_of_row)
         self._state = own(run.plan.algorithm.enroll(facts, self._all))
 
     def step(self, scene: Scene) -> list[tuple[Array, Array]]:
@@ -205,7 +205,7 @@ class TokenPrediction:
     def finish(self, models: Array) -> None:
         """The final model is shown."""
         assert self._hubs is not None
-        facts = self._run.plan.spec.facts.at(int(self._run.round.max()))
+        facts = self._run.plan.facts.at(int(self._run.round.max()))
         self._compare(models, self._hubs.models(facts), np.arange(self._run.count))
 
     def _find_seen(self, scene: Scene) -> IntArray:

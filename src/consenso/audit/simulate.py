@@ -152,8 +152,8 @@ def follow(plan: Plan, pair: Neighbours, watch: Watch, *, runs: int, seed: int =
 
 def _are_runs_told(plan: Plan) -> bool:
     """Whether what a party has computed follows from what was released: no hidden coins, no noise inside a solver."""
-    everyone, declaration = plan.spec.representatives(), plan.spec.remember(plan.algorithm.releases)
-    releases = itertools.chain(*(declaration(everyone.at(round_)) for round_ in range(plan.spec.rounds)))
+    everyone, declaration = plan.representatives(), plan.remember(plan.algorithm.releases)
+    releases = itertools.chain(*(declaration(everyone.at(round_)) for round_ in range(plan.rounds)))
     return not any(release.rate < 1 or release.perturbs_objective for release in releases)
 
 

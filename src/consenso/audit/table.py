@@ -28,8 +28,7 @@ class Attacked:
     @property
     def spec(self) -> str:
         """Schedule and trust in words."""
-        spec = self.plan.spec
-        return f"{type(spec.schedule).__name__}, {spec.trust}"
+        return f"{type(self.plan.schedule).__name__}, {self.plan.trust}"
 
 
 def markdown(attacked: Iterable[Attacked], page: Path | None = None) -> str:

@@ -66,19 +66,19 @@ def watch_of(
     plan: Plan, query: PrivacyQuery, event: Event, kind: Kind | None = None, told: bool = False
 ) -> Watch | None:
     """How an observer's query is scored; None for whoever sees exact contributions."""
-    spec, algorithm = plan.spec, plan.algorithm
+    algorithm = plan.algorithm
     if kind is not None:
         return Watch(query=query, kind=kind, deviations=told)
     if isinstance(query.observer, Public):
         return Watch(query=query, kind="model")
-    if spec.shape == "peer":
+    if plan.shape == "peer":
         return Watch(query=query, kind="ratio")
     if isinstance(query.observer, Peer | Coalition) and any(isinstance(part, TokenWalk) for part in _parts(event)):
         return Watch(query=query, kind="walk")
     releases = [
-        release for round_ in range(spec.rounds) for release in algorithm.releases(spec.representatives().at(round_))
+        release for round_ in range(plan.rounds) for release in algorithm.releases(plan.representatives().at(round_))
     ]
-    sights = {(release.at, sight(spec, query, release)) for release in releases}
+    sights = {(release.at, sight(plan, query, release)) for release in releases}
     if any(seen == "exact" for _, seen in sights):
         return None
     if ("party", "sum") in sights:
@@ -89,12 +89,11 @@ def watch_of(
 
 def _rests_on_hidden_sample(plan: Plan, query: PrivacyQuery, event: Event) -> bool:
     """Whether the claim rests on the observer's not knowing who was sampled."""
-    spec = plan.spec
-    participation = spec.schedule.participation(query.party, spec.rounds, spec.parties)
+    participation = plan.schedule.participation(query.party, plan.rounds, plan.parties)
     return (
         isinstance(participation, Independent)
-        and not knows_sample(spec, query)
-        and not spec.mode.noise_on_messages
+        and not knows_sample(plan, query)
+        and not plan.mode.noise_on_messages
         and not any(isinstance(part, Mixture) for part in _parts(event))
     )
 

@@ -33,7 +33,7 @@ class TokenScore:
         if not isinstance(algorithm, ConsensusADMM):
             raise InputError("audit(kind='token'): the token of ConsensusADMM on a walk is followed; use another kind.")
         self._run, self._pair, self._party, self._insiders = run, pair, query.party, insiders
-        self._relaxation, self._rounds = algorithm.relaxation, run.plan.spec.rounds
+        self._relaxation, self._rounds = algorithm.relaxation, run.plan.rounds
         # Coefficients of z and of each state in the noise of every round and, last, in the attacked gradient.
         self._z = np.zeros((run.count, self._rounds + 1))
         self._u = np.zeros((run.count, run.parties, self._rounds + 1))

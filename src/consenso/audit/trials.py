@@ -63,16 +63,15 @@ class Trials:
     def __init__(
         self, plan: Plan, shards: Shards, *, count: int, seed: int, stacking: Stacking, first: int = 0
     ) -> None:
-        spec = plan.spec
         self.plan, self.shards, self.count, self.first, self.stacking = plan, shards, count, first, stacking
-        self.parties = spec.parties
+        self.parties = plan.parties
         # Of all rounds, so that what is computed from public facts is computed once.
         self.seeded = replace(plan, sampler=Seeded(seed), probe=None)
         self.party_of_row = np.tile(np.arange(self.parties, dtype=np.int64), count)
         self._everyone = shards.cohort(self.party_of_row)
         sizes = np.tile(np.diff(shards.offsets), count)
         self.offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-        self.state = own(plan.algorithm.enroll(spec.facts.only(self.party_of_row), self._everyone))
+        self.state = own(plan.algorithm.enroll(plan.facts.only(self.party_of_row), self._everyone))
         self.hubs = hubs_of(plan, count, stacking)
         self.round = np.zeros(count, dtype=np.int64)  # rounds done
         self._previous: list[IntArray | None] = [None] * count
@@ -93,11 +92,11 @@ class Trials:
 
     def rounds(self) -> Iterator[Scene]:
         """Run to the end."""
-        spec, algorithm = self.plan.spec, self.plan.algorithm
-        lasts = np.array([spec.schedule.length(spec.rounds, self._coins(t)) for t in range(self.count)])
-        for round_ in range(spec.rounds):
+        algorithm = self.plan.algorithm
+        lasts = np.array([self.plan.schedule.length(self.plan.rounds, self._coins(t)) for t in range(self.count)])
+        for round_ in range(self.plan.rounds):
             alive = np.flatnonzero(lasts > round_)
-            facts = spec.facts.at(round_)
+            facts = self.plan.facts.at(round_)
             if not len(alive) or (isinstance(algorithm, Finishes) and self._is_finished(facts)):
                 return
             if self.hubs is None:
@@ -108,7 +107,7 @@ class Trials:
 
     def models(self) -> Array:
         """The released models, (trials, dim)."""
-        facts = self.plan.spec.facts
+        facts = self.plan.facts
         if self.hubs is not None:
             return self.hubs.models(facts.at(int(self.round.max())))
         here = facts.at(int(self.round.max())).only(self.party_of_row)
@@ -143,7 +142,7 @@ class Trials:
         return step.scene(None, alive, {}, {})
 
     def _active(self, round_: int, alive: IntArray) -> IntArray:
-        schedule = self.plan.spec.schedule
+        schedule = self.plan.schedule
         if isinstance(schedule, Everyone):
             return np.arange(self.count * self.parties, dtype=np.int64)
         chosen = []
@@ -171,8 +170,8 @@ def hubs_of(plan: Plan, count: int, stacking: Stacking) -> Hubs | None:
     """The hubs before the first round; none on a graph."""
     if not isinstance(plan.algorithm, HubAlgorithm):
         return None
-    facts = plan.spec.facts
-    if stacking is Stacking.HUBS and not isinstance(plan.spec.schedule, RandomStopping):
+    facts = plan.facts
+    if stacking is Stacking.HUBS and not isinstance(plan.schedule, RandomStopping):
         return StackedHubs(plan.algorithm, facts, count)
     return ListedHubs(plan.algorithm, facts, count, alone=stacking is Stacking.NOTHING)
 
@@ -267,7 +266,7 @@ class _Step:
         return said
 
     def hear(self, cohort: IntArray, said: Any) -> None:
-        run, topology = self._run, self._run.plan.spec.topology
+        run, topology = self._run, self._run.plan.topology
         assert topology is not None
         heard = CopiedNeighbourhood(said, run.count, topology.adjacency, topology.metropolis)
         run.state = run.plan.algorithm.absorb(self._facts.only(run.party_of_row), run.state, heard)

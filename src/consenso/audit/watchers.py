@@ -62,7 +62,7 @@ class LikelihoodRatio:
 
     def __init__(self, run: Trials, query: PrivacyQuery, *, hidden: bool) -> None:
         self._run, self._view, self._hidden = run, query, hidden
-        self._setting = run.plan.spec
+        self._setting = run.plan
         participation = self._setting.schedule.participation(query.party, self._setting.rounds, self._setting.parties)
         self._rate = participation.rate if isinstance(participation, Independent) else 1.0
         self._poisson = isinstance(participation, Independent) and participation.poisson

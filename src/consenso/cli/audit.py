@@ -280,7 +280,7 @@ def _attack(
             return None
     chosen = {"observers": wanted, "unit": unit, "adjacency": adjacency, "delta": delta}
     known = bracket(plan, list_targets(plan, **chosen))
-    if plan.spec.rounds == 1:
+    if plan.rounds == 1:
         effort = replace(effort, slow_trials=None)  # one round is quick, also if it cannot be taken with others
     found = audit(plan, effort, **chosen, known=known, tell=tell)
     return Attacked(plan=plan, findings=found)

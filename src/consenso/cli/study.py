@@ -79,7 +79,7 @@ def _facts(study: Study) -> dict[str, Any]:
         "features": plan.problem.features,
         "algorithm": type(plan.algorithm).__name__,
         "reason": study.planned.reason,
-        "rounds": plan.spec.rounds,
+        "rounds": plan.rounds,
         "simulation": study.simulation,
     }
 

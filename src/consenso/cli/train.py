@@ -178,7 +178,7 @@ def _with_bar(study: Study, folder: Path, *, resume: bool, stop: Any, quiet: boo
         if not is_public:
             return
         bar.start()
-        bar.update(task, completed=pace.read(rows), total=study.plan().spec.rounds, speed=pace.text)
+        bar.update(task, completed=pace.read(rows), total=study.plan().rounds, speed=pace.text)
 
     try:
         found = train(study, folder, resume=resume, stop=stop, client=client, progress=tell, watch=watch)

@@ -76,7 +76,7 @@ def train(epsilon: float, folder: Path, console: Console) -> Outcome:
 
 def _train(name: str, study: Study, out: Path, bar: Progress) -> DemoRun:
     shutil.rmtree(out, ignore_errors=True)
-    task = bar.add_task(name, total=study.plan().spec.rounds)
+    task = bar.add_task(name, total=study.plan().rounds)
     start = time.perf_counter()
     found = train_study(study, out, progress=_make_progress(bar, task))
     seconds = time.perf_counter() - start

@@ -23,10 +23,10 @@ def server_parts(plan: Plan, signatures: Signatures | None = None) -> Parts:
 
 def peer_kind(plan: Plan) -> type[Node] | type[Walker] | type[TreePeer]:
     """What a peer is in this run: a neighbour, a stop of a walk, or a node of sums; refuses what peers cannot run."""
-    if plan.spec.mode.on_graph:
+    if plan.mode.on_graph:
         check_tree(plan)
         return TreePeer
-    if isinstance(plan.spec.schedule, RandomWalk):
+    if isinstance(plan.schedule, RandomWalk):
         check_walk(plan)
         return Walker
     check_graph(plan)
@@ -65,8 +65,8 @@ def table(plans: Iterable[Plan]) -> str:
                 reason = reason.partition(": ")[2]
                 notes.setdefault(reason, len(notes) + 1)
             cells.append("yes" if reason is None else f"no ({notes[reason]})")
-        name, schedule = type(plan.algorithm).__name__, type(plan.spec.schedule).__name__
-        lines.setdefault((name, schedule, tuple(cells)), []).append(plan.spec.trust)
+        name, schedule = type(plan.algorithm).__name__, type(plan.schedule).__name__
+        lines.setdefault((name, schedule, tuple(cells)), []).append(plan.trust)
     rows = [
         f"| {name} | {schedule} | {', '.join(trusts)} | {' | '.join(cells)} |"
         for (name, schedule, cells), trusts in lines.items()

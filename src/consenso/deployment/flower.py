@@ -165,7 +165,7 @@ def serve(app: Path, grid: Any, told: Mapping[str, Any]) -> Path:
         hub = HubRun(plan, disk, summation=parts.summation)
         for done in hub.rounds(line):
             away = ", ".join(names[party] for party in done.missing)
-            log.info("round %d of %d%s", done.round + 1, plan.spec.rounds, f", without {away}" if away else "")
+            log.info("round %d of %d%s", done.round + 1, plan.rounds, f", without {away}" if away else "")
         missing: dict[str, list[int]] = {}
         for row in disk.journal():
             for party in row.get("missing", ()):

@@ -51,7 +51,7 @@ class Member:
             role="party",
             name=told.party,
             run=run,
-            rounds=plan.spec.rounds,
+            rounds=plan.rounds,
             delta=study.privacy.delta,
             simulation=study.simulation,
             budget=budget_of(plan, study.privacy.delta),

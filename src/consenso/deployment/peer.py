@@ -56,7 +56,7 @@ class PeerMember:
             role="peer",
             name=told.name,
             run=self._run,
-            rounds=plan.spec.rounds,
+            rounds=plan.rounds,
             delta=study.privacy.delta,
             simulation=study.simulation,
             budget=budget_of(plan, study.privacy.delta),
@@ -80,7 +80,7 @@ class PeerMember:
         """Take part until the run has ended and the neighbours know it, then write the folder."""
         self.status.set_state("waiting")
         self._peer.run()
-        rounds = self.worker.plan.spec.rounds
+        rounds = self.worker.plan.rounds
         out = write(self.told.study, self._folder, self.worker.model(), rounds=rounds, run=self._run, missing={})
         self.status.set_state("ended")
         self.worker.disk.close()

@@ -53,7 +53,7 @@ class HubService:
             role="server",
             name=SERVER,
             run=self._run,
-            rounds=self.plan.spec.rounds,
+            rounds=self.plan.rounds,
             delta=study.privacy.delta,
             simulation=study.simulation,
             budget=budget_of(self.plan, study.privacy.delta),

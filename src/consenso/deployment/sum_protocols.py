@@ -28,11 +28,11 @@ def parts_of(plan: Plan, signatures: Signatures | None = None) -> Parts:
     signatures: of a party that has certificates; it then believes no keys of a secure sum but signed ones.
     """
     largest = HubMessageSchemas(plan).largest()
-    if not plan.spec.mode.has_secure_sum:
+    if not plan.mode.has_secure_sum:
         summation, contributor = plain_parts(plan)
         return Parts(summation=summation, contributor=contributor, limit=largest)
     from consenso.secure_sum import secure_parts
 
     masked, masking = secure_parts(plan, signatures=signatures)
-    limit = largest + masked.extra_answer_bytes() + PER_PARTY * plan.spec.parties
+    limit = largest + masked.extra_answer_bytes() + PER_PARTY * plan.parties
     return Parts(summation=masked, contributor=masking, limit=limit)

@@ -33,7 +33,7 @@ from consenso.shards import Cohort
 
 def fingerprint(plan: Plan) -> str:
     """Hash of everything public that determines a run."""
-    problem, spec = plan.problem, plan.spec
+    problem = plan.problem
     facts = {
         "algorithm": repr(plan.algorithm),
         "loss": repr(problem.loss),
@@ -42,12 +42,12 @@ def fingerprint(plan: Plan) -> str:
         "sizes": hashlib.sha256(np.ascontiguousarray(problem.sizes).tobytes()).hexdigest(),
         "bounds": [problem.row_bound, problem.target_bound],
         "unit": [problem.unit, problem.adjacency, problem.weighting],
-        "rounds": spec.rounds,
-        "schedule": repr(spec.schedule),
-        "noise": repr(sorted(spec.noise.items())),
-        "sampler": [spec.sampler.name, getattr(spec.sampler, "seed", None)],
-        "trust": [spec.trust, spec.shares, spec.equal_noise],
-        "graph": spec.topology.digest if spec.topology else None,
+        "rounds": plan.rounds,
+        "schedule": repr(plan.schedule),
+        "noise": repr(sorted(plan.noise.items())),
+        "sampler": [plan.sampler.name, getattr(plan.sampler, "seed", None)],
+        "trust": [plan.trust, plan.shares, plan.equal_noise],
+        "graph": plan.topology.digest if plan.topology else None,
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
@@ -172,4 +172,4 @@ def continuation_of(plan: Plan, charge: LedgerCharge | None, name: str, held: He
 
 def _cohort(entry: ReleaseRecord, plan: Plan) -> list[int] | None:
     """Everyone is the common case and is not written out."""
-    return None if len(entry.cohort) == plan.spec.parties else [int(party) for party in entry.cohort]
+    return None if len(entry.cohort) == plan.parties else [int(party) for party in entry.cohort]

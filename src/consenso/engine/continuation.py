@@ -141,5 +141,5 @@ def state_folder() -> Path:
 
 def draws_private_noise(plan: Plan) -> bool:
     """Whether a second draw would tell more than the first: not where noise is seeded, and not where there is none."""
-    policy = plan.spec
+    policy = plan
     return policy.sampler.private and not all(isinstance(noise, NoNoise) for noise in policy.noise.values())

@@ -49,7 +49,7 @@ def charge_run(
         return
     deltas = [balance.budget.delta for balance in charge.ledger.balances()]
     guarantees = plan.prove_all(min(deltas))
-    what = f"{type(plan.algorithm).__name__}, {plan.spec.rounds} rounds"
+    what = f"{type(plan.algorithm).__name__}, {plan.rounds} rounds"
     is_continuation = False
     with reserve(charge, charges_of(guarantees), what, lambda: not (fresh and is_continuation) or len(run.entries) > 0):
         # A copy that is refused here leaves what was charged as it is: it is the charge of the run that went on.

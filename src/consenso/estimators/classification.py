@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
 _LABELS_ARE_PUBLIC = "The set of labels that occur is public: it is the same in both data sets."
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     """Labels, coefficients and predictions; not for direct use."""
 
-    classes: ArrayLike | str | None
-    class_weight: Mapping[Any, float] | str | None
-    target_recall: float | None
-    threshold_: float = 0.0
+    classes: ArrayLike | str | None = None
+    class_weight: Mapping[Any, float] | str | None = None
+    target_recall: float | None = None
+    threshold_ = 0.0
     #: Scores of the grid on which a threshold is looked for.
     _reach: ClassVar[float] = REACH
 

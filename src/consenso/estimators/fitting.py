@@ -156,7 +156,7 @@ def _start_at(plan: Plan, request: Request, terms: PrivacyParams, start: tuple[A
     again = make(
         plan.problem,
         replace(algorithm, counts=False),
-        rounds=plan.spec.rounds - algorithm.counts,
+        rounds=plan.rounds - algorithm.counts,
         target=terms.target,
         sampler=terms.sampler,
         count=terms.count,

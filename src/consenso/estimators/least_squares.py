@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from consenso.estimators.linear import check_size
+from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.regression import PrivateRegressor
 from consenso.losses import Huber, Loss, Squared
-from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency
 
 
-class PrivateRidge(PrivateRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class LeastSquares(PrivateRegressor):
+    """Squared losses. One record can move their gradient without bound, so that under privacy residuals are clipped.
+
+    Noisy counts of targets and residuals say where, or a public `residual_bound` does (Huber's loss); not for direct
+    use.
+    """
+
+    residual_bound: float | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_size(type(self).__name__, "residual_bound", self.residual_bound, "the clip of residuals")
+
+    def _loss(self, terms: PrivacyParams) -> tuple[Loss, float]:
+        if not terms.is_private or self.residual_bound is None:
+            return Squared(), 1.0
+        return Huber(threshold=float(self.residual_bound)), 1.0
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateRidge(LeastSquares):
     """Ridge regression with differential privacy.
 
     Minimises mean squared loss r^2/2 + alpha/2 |w|^2; the intercept is not penalized. At epsilon=inf it equals
@@ -31,46 +51,12 @@ class PrivateRidge(PrivateRegressor):
         """The threshold of Huber's loss is the bound on residuals."""
         return {"residual_bound": loss.threshold if isinstance(loss, Huber) else None}
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        row_bound: float | None = None,
-        target_bound: float | None = None,
-        alpha: float | None = None,
-        residual_bound: float | None = None,
-        bounds: str = "private",
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        adjacency: Adjacency = "replace-one",
-        records: int | None = None,
-        ledger: Ledger | str | Path | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_bound = row_bound
-        self.target_bound = target_bound
-        self.alpha = alpha
-        self.residual_bound = residual_bound
-        self.bounds = bounds
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.adjacency = adjacency
-        self.records = records
-        self.ledger = ledger
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_size(type(self).__name__, "residual_bound", self.residual_bound, "the clip of residuals")
-
     def _usual_alpha(self, records: int) -> float:
         return 1.0 / records
 
 
-class PrivateElasticNet(PrivateRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateElasticNet(LeastSquares):
     """Linear regression with an L1 and an L2 penalty and differential privacy.
 
     Minimises mean squared loss r^2/2 + alpha * (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2); the intercept is not
@@ -81,48 +67,14 @@ class PrivateElasticNet(PrivateRegressor):
 
     _averages_weights = True
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        row_bound: float | None = None,
-        target_bound: float | None = None,
-        alpha: float | None = None,
-        l1_ratio: float = 0.5,
-        residual_bound: float | None = None,
-        bounds: str = "private",
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        adjacency: Adjacency = "replace-one",
-        records: int | None = None,
-        ledger: Ledger | str | Path | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_bound = row_bound
-        self.target_bound = target_bound
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.residual_bound = residual_bound
-        self.bounds = bounds
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.adjacency = adjacency
-        self.records = records
-        self.ledger = ledger
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_size(type(self).__name__, "residual_bound", self.residual_bound, "the clip of residuals")
+    l1_ratio: float = 0.5
 
     def _l1_ratio(self) -> float:
         return float(self.l1_ratio)
 
 
-class PrivateLasso(PrivateRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLasso(LeastSquares):
     """The lasso with differential privacy: a sparse linear regression.
 
     Minimises mean squared loss r^2/2 + alpha |w|_1; the intercept is not penalized. At epsilon=inf it equals
@@ -131,41 +83,6 @@ class PrivateLasso(PrivateRegressor):
     """
 
     _averages_weights = True
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        row_bound: float | None = None,
-        target_bound: float | None = None,
-        alpha: float | None = None,
-        residual_bound: float | None = None,
-        bounds: str = "private",
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        adjacency: Adjacency = "replace-one",
-        records: int | None = None,
-        ledger: Ledger | str | Path | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_bound = row_bound
-        self.target_bound = target_bound
-        self.alpha = alpha
-        self.residual_bound = residual_bound
-        self.bounds = bounds
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.adjacency = adjacency
-        self.records = records
-        self.ledger = ledger
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_size(type(self).__name__, "residual_bound", self.residual_bound, "the clip of residuals")
 
     def _l1_ratio(self) -> float:
         return 1.0

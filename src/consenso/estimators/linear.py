@@ -7,7 +7,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -65,20 +65,21 @@ class FitOptions:
     goes_on: bool = False  # with what an earlier call has found
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearModel(Uncertain, PrivateEstimator):
     """Checks, the intercept's column, attributes and scores; not for direct use."""
 
-    row_bound: float | None
-    bounds: str
-    fit_intercept: bool
-    solver: str
-    alpha: float | None
-    guarantee_: Guarantee
-    notes_: tuple[str, ...]
-    _problem: Problem
-    _plan: Plan | None  # without its seed; None for an exact fit
-    _delta: float
-    _remarks: Mapping[str, str]  # what else a card says, such as where the rows were
+    row_bound: float | None = None
+    alpha: float | None = None
+    bounds: str = "private"
+    fit_intercept: bool = True
+    solver: str = "auto"
+    guarantee_: Guarantee = field(init=False)
+    notes_: tuple[str, ...] = field(init=False)
+    _problem: Problem = field(init=False)
+    _plan: Plan | None = field(init=False)  # without its seed; None for an exact fit
+    _delta: float = field(init=False)
+    _remarks: Mapping[str, str] = field(init=False)  # what else a card says, such as where the rows were
     #: Whether an exact fit has the weighted mean of losses, as scikit-learn's, or their weighted sum over all rows.
     _averages_weights: ClassVar[bool] = False
     #: Losses of model files that become this estimator.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import expit, log_softmax, softmax
 
 from consenso.arrays import Array
@@ -15,14 +13,13 @@ from consenso.estimators.classification import PrivateClassifier
 from consenso.estimators.fitting import default_penalty, make_request, penalty
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Logistic, Loss, Softmax
-from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency
 from consenso.regularizers import Regularizer
 
 if TYPE_CHECKING:
     from consenso.solvers.request import Request
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLogisticRegression(PrivateClassifier):
     """Logistic regression with differential privacy; several classes share one softmax.
 
@@ -47,40 +44,7 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     made_from = (Logistic, Softmax)
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        row_bound: float | None = None,
-        classes: ArrayLike | str | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        target_recall: float | None = None,
-        alpha: float | None = None,
-        l1_ratio: float = 0.0,
-        bounds: str = "private",
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        adjacency: Adjacency = "replace-one",
-        records: int | None = None,
-        ledger: Ledger | str | Path | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_bound = row_bound
-        self.classes = classes
-        self.class_weight = class_weight
-        self.target_recall = target_recall
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.bounds = bounds
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.adjacency = adjacency
-        self.records = records
-        self.ledger = ledger
-        self.random_state = random_state
+    l1_ratio: float = 0.0
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, (records, classes)."""

@@ -1,5 +1,8 @@
 """What all private estimators share: whose seed it is, what a pickle holds, the card, and what repeated fits spend.
 
+*Parameters.* Estimators are dataclasses whose fields are the parameters. Each is declared once, in the first class that
+has it, and a subclass adds its own. Attributes of a fit end with an underscore, as in scikit-learn.
+
 *Whose seed.* Ensembles and searches of scikit-learn set `random_state` on clones. A seed makes the noise of a
 fit known to whoever has the seed, so that one has to come from the owner: a seed that is set on an estimator that was
 made without one is refused by `fit`, and so are its clones.
@@ -16,6 +19,7 @@ import math
 import uuid
 import warnings
 from abc import abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -39,15 +43,16 @@ class SpendingWarning(UserWarning):
     """Fits that no ledger adds up: each spends its own budget."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """Seeds, cards, pickles and warnings; not for direct use."""
 
-    epsilon: float
-    delta: float | None
-    adjacency: Adjacency
-    records: int | None
-    ledger: Ledger | str | Path | None
-    random_state: Any
+    epsilon: float = 1.0
+    delta: float | None = None
+    adjacency: Adjacency = "replace-one"
+    records: int | None = None
+    ledger: Ledger | str | Path | None = None
+    random_state: Any = None
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == _SEED and _SEED in vars(self):

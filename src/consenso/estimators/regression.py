@@ -1,12 +1,10 @@
-"""What private regressors share: public bounds on targets and residuals, coefficients, predictions.
-
-*Squared losses.* One record can move the gradient of a squared loss without bound, so under privacy residuals are
-clipped: where noisy counts of targets and residuals say, or at a public `residual_bound` (Huber's loss).
-"""
+"""What private regressors share: public bounds on targets, coefficients, predictions."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -22,17 +20,18 @@ from consenso.estimators.linear import PUBLIC, FitOptions, PrivateLinearModel, c
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens
-from consenso.losses import Huber, Loss, Squared
+from consenso.losses import Loss
 from consenso.regularizers import Regularizer
 
 if TYPE_CHECKING:
     from consenso.solvers.request import Request
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     """Targets, coefficients and predictions; not for direct use."""
 
-    target_bound: float | None
+    target_bound: float | None = None
 
     def fit(
         self,
@@ -139,12 +138,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             penalty_follows=self.alpha is None,
         )
 
+    @abstractmethod
     def _loss(self, terms: PrivacyParams) -> tuple[Loss, float]:
-        """The loss that is minimised, and what it is a multiple of: by default squares, clipped under privacy."""
-        if not terms.is_private:
-            return Squared(), 1.0
-        given = getattr(self, "residual_bound", None)
-        return (Squared() if given is None else Huber(threshold=float(given))), 1.0
+        """The loss that is minimised, and the factor that it has over the loss that the penalty is stated for."""
 
     def _counts_residuals(self) -> bool:
         """Whether the solver may find out where residuals are clipped."""

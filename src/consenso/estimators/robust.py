@@ -11,8 +11,7 @@ given: the fit is one of squares whose residuals are clipped at `threshold` spre
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from consenso.algorithms.whitened_steps import RESIDUAL_CLIP
@@ -24,8 +23,6 @@ from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.regression import PrivateRegressor, share_of
 from consenso.estimators.scale import find_scale
 from consenso.losses import Absolute, Huber, Loss, Squared
-from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency
 
 if TYPE_CHECKING:
     from consenso.solvers.request import Request
@@ -35,6 +32,7 @@ if TYPE_CHECKING:
 SCALE_SHARE, SMOOTHING_SHARE = 0.25, 0.2
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateHuberRegressor(PrivateRegressor):
     """Robust regression with differential privacy: squares for small residuals, absolute values for large ones.
 
@@ -47,38 +45,8 @@ class PrivateHuberRegressor(PrivateRegressor):
     None for 1e-4 / records at epsilon=inf, as in HuberRegressor. The other parameters are those of PrivateRidge.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        row_bound: float | None = None,
-        target_bound: float | None = None,
-        alpha: float | None = None,
-        threshold: float = 1.35,
-        scale: float | None = None,
-        bounds: str = "private",
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        adjacency: Adjacency = "replace-one",
-        records: int | None = None,
-        ledger: Ledger | str | Path | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_bound = row_bound
-        self.target_bound = target_bound
-        self.alpha = alpha
-        self.threshold = threshold
-        self.scale = scale
-        self.bounds = bounds
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.adjacency = adjacency
-        self.records = records
-        self.ledger = ledger
-        self.random_state = random_state
+    threshold: float = 1.35
+    scale: float | None = None
 
     def _fit(self, X: Any, y: Any, options: FitOptions) -> None:
         if math.isfinite(self.epsilon) or self.scale is not None:
@@ -137,6 +105,7 @@ class PrivateHuberRegressor(PrivateRegressor):
         )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLADRegressor(PrivateRegressor):
     """Least absolute deviations (median regression) with differential privacy.
 
@@ -151,38 +120,8 @@ class PrivateLADRegressor(PrivateRegressor):
 
     made_from = (Absolute,)
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        row_bound: float | None = None,
-        target_bound: float | None = None,
-        alpha: float | None = None,
-        l1_ratio: float = 1.0,
-        smoothing: float | None = None,
-        bounds: str = "private",
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        adjacency: Adjacency = "replace-one",
-        records: int | None = None,
-        ledger: Ledger | str | Path | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_bound = row_bound
-        self.target_bound = target_bound
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.smoothing = smoothing
-        self.bounds = bounds
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.adjacency = adjacency
-        self.records = records
-        self.ledger = ledger
-        self.random_state = random_state
+    l1_ratio: float = 1.0
+    smoothing: float | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

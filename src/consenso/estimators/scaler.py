@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,10 +18,9 @@ from consenso.estimators.privacy_params import is_number, terms_of
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows, without_warnings
 from consenso.privacy.card import Card
-from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Maps each column from its private quantiles to [-1, 1] / sqrt(features) * row_bound, clipping what is beyond.
 
@@ -37,28 +36,9 @@ class PrivateScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  
     every count of records; with few times as many records the quantiles say little.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        tail: float = 0.01,
-        ranges: Any = None,
-        row_bound: float = 1.0,
-        adjacency: Adjacency = "replace-one",
-        records: int | None = None,
-        ledger: Ledger | str | Path | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.tail = tail
-        self.ranges = ranges
-        self.row_bound = row_bound
-        self.adjacency = adjacency
-        self.records = records
-        self.ledger = ledger
-        self.random_state = random_state
+    tail: float = 0.01
+    ranges: Any = None
+    row_bound: float = 1.0
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the quantiles of the columns within the budget; y is not looked at."""

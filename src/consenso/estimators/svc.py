@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from numpy.typing import ArrayLike
 
 from consenso.algorithms import noise_levels
 from consenso.errors import InputError
@@ -15,8 +12,6 @@ from consenso.estimators.fitting import default_penalty, make_request, penalty
 from consenso.estimators.linear import check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Hinge, SmoothedHinge
-from consenso.privacy.ledger import Ledger
-from consenso.problem import Adjacency
 
 if TYPE_CHECKING:
     from consenso.solvers.request import Request
@@ -25,6 +20,7 @@ if TYPE_CHECKING:
 WIDEST = 0.5
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearSVC(PrivateClassifier):
     """Linear support vector machine for two classes, with differential privacy.
 
@@ -41,42 +37,8 @@ class PrivateLinearSVC(PrivateClassifier):
     made_from = (Hinge,)
     _reach = 2.0  # margins of 1 to either side are what the loss asks for
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        row_bound: float | None = None,
-        classes: ArrayLike | str | None = None,
-        class_weight: Mapping[Any, float] | str | None = None,
-        target_recall: float | None = None,
-        alpha: float | None = None,
-        bounds: str = "private",
-        fit_intercept: bool = True,
-        intercept_scaling: float | None = None,
-        smoothing: float | None = None,
-        solver: str = "auto",
-        adjacency: Adjacency = "replace-one",
-        records: int | None = None,
-        ledger: Ledger | str | Path | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_bound = row_bound
-        self.classes = classes
-        self.class_weight = class_weight
-        self.target_recall = target_recall
-        self.alpha = alpha
-        self.bounds = bounds
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.smoothing = smoothing
-        self.solver = solver
-        self.adjacency = adjacency
-        self.records = records
-        self.ledger = ledger
-        self.random_state = random_state
+    intercept_scaling: float | None = None
+    smoothing: float | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

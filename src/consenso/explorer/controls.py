@@ -58,7 +58,7 @@ def controls(study: Study) -> dict[str, Any]:
             name="rounds",
             label="rounds",
             least=1,
-            most=max(2000, 4 * target.spec.rounds),
+            most=max(2000, 4 * target.rounds),
             value=setting.rounds,
             whole=True,
             automatic=True,

@@ -26,7 +26,7 @@ def view_of(study: Study, node: int) -> dict[str, Any]:
         return {"nodes": []}
     costs = pair_costs(plan, study.privacy.delta)
     index = nearest_observer(costs, node)
-    small = plan.spec.parties <= LARGEST
+    small = plan.parties <= LARGEST
     return {
         "nodes": [{"node": each, "name": study.parties[each]} for each in costs.observers],
         "node": costs.observers[index],

@@ -20,9 +20,9 @@ class Attendance:
     """
 
     def __init__(self, plan: Plan, party: int) -> None:
-        self._setting, self._party = plan.spec, party
+        self._setting, self._party = plan, party
         self._most = _most(plan, party)
-        law = plan.spec.schedule.participation(party, plan.spec.rounds, plan.spec.parties)
+        law = plan.schedule.participation(party, plan.rounds, plan.parties)
         self._own = law.own if isinstance(law, Certain | Visits) else None
 
     def draw(self, round_: int) -> bool:
@@ -48,15 +48,14 @@ class Attendance:
 
 def _most(plan: Plan, party: int) -> int:
     """How often a party may take part before the draw cannot be believed."""
-    spec = plan.spec
-    law = spec.schedule.participation(party, spec.rounds, spec.parties)
+    law = plan.schedule.participation(party, plan.rounds, plan.parties)
     if isinstance(law, Certain):
         return law.count
     if isinstance(law, OncePerPass):
         return law.most
     if isinstance(law, Independent):
         if law.poisson:
-            return spec.rounds
+            return plan.rounds
         from scipy.stats import binom
 
         return int(binom.isf(HONEST, law.rounds, law.rate))

@@ -33,7 +33,7 @@ class LedgerAllowance:
     """A ledger on the party's own disk, charged with the most that the plan can cost, as the party computes it."""
 
     def __init__(self, plan: Plan, charge: LedgerCharge) -> None:
-        if not plan.spec.sampler.private:
+        if not plan.sampler.private:
             raise PrivacyError(
                 "a seeded run is a simulation and protects nobody, whatever a ledger says; leave the ledger out, or "
                 "remove the seed."
@@ -50,7 +50,7 @@ class LedgerAllowance:
             return
         deltas = [balance.budget.delta for balance in ledger.balances()]
         guarantees = plan.prove_all(min(deltas))
-        what = f"{type(plan.algorithm).__name__}, {plan.spec.rounds} rounds"
+        what = f"{type(plan.algorithm).__name__}, {plan.rounds} rounds"
         ledger.reserve(self.charge.run_id, charges_of(guarantees), what=what)
         self._asked = True
 

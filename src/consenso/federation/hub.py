@@ -72,18 +72,18 @@ class HubRun:
         check_star(plan)
         require_sampler(plan)
         self.plan, self.disk = plan, disk
-        draws = plan.spec.mode.noise_at_hub and draws_private_noise(plan)
+        draws = plan.mode.noise_at_hub and draws_private_noise(plan)
         tokens: Tokens | None = UserTokens() if draws else None
         self._live = Continuation(tokens, f"{disk.run}/{disk.owner}", disk.read_json(LIVE))
         self._summation = summation or plain_parts(plan)[0]
-        self._rehearsal = HubMessageSchemas(plan)
+        self._schemas = HubMessageSchemas(plan)
         self._partial = own_coins(plan)
         if disk.read_json("place") is None:
-            place = dict(_PLACE, counted=[NEVER] * plan.spec.parties)
+            place = dict(_PLACE, counted=[NEVER] * plan.parties)
             coins = self._coins(place)
-            place["last"] = plan.spec.schedule.length(plan.spec.rounds, coins)
+            place["last"] = plan.schedule.length(plan.rounds, coins)
             place["active"] = self._active(place)
-            disk.commit({"place": place, "hub": encode(plan.algorithm.start(plan.spec.facts))})
+            disk.commit({"place": place, "hub": encode(plan.algorithm.start(plan.facts))})
 
     @property
     def round(self) -> int:
@@ -94,7 +94,7 @@ class HubRun:
     def finished(self) -> bool:
         """Whether no round is left."""
         place = self._place
-        algorithm, facts = self.plan.algorithm, self.plan.spec.facts.at(place["round"])
+        algorithm, facts = self.plan.algorithm, self.plan.facts.at(place["round"])
         if place["round"] >= place["last"]:
             return True
         return isinstance(algorithm, Finishes) and algorithm.finished(facts, self._hub)
@@ -108,7 +108,7 @@ class HubRun:
     def model(self) -> Array:
         """The model as it stands."""
         self._go_on()
-        model: Array = self.plan.algorithm.model(self.plan.spec.facts.at(self.round), self._hub)
+        model: Array = self.plan.algorithm.model(self.plan.facts.at(self.round), self._hub)
         return model
 
     def model_bytes(self) -> bytes:
@@ -130,13 +130,13 @@ class HubRun:
     def _hub(self) -> Any:
         blob = self.disk.read_bytes("hub")
         assert blob is not None
-        kind: type[Any] = type(self.plan.algorithm.start(self.plan.spec.facts))
+        kind: type[Any] = type(self.plan.algorithm.start(self.plan.facts))
         return decode(kind, blob)
 
     def _round(self, conversation: Conversation) -> Round:
         place, hub = self._place, self._hub
         round_: int = place["round"]
-        facts, algorithm = self.plan.spec.facts.at(round_), self.plan.algorithm
+        facts, algorithm = self.plan.facts.at(round_), self.plan.algorithm
         asked = np.array(place["active"], dtype=np.int64)
         book = RoundLog(place["spent"])
         silent: set[int] = set()
@@ -165,7 +165,7 @@ class HubRun:
                 down=down,
                 down_bytes=encode(down),
                 asked=asked,
-                rehearsal=self._rehearsal,
+                rehearsal=self._schemas,
                 record=book.record,
                 ask=ask,
                 memory=memory,
@@ -192,13 +192,12 @@ class HubRun:
 
     def _active(self, place: dict[str, Any]) -> list[int]:
         """Whom the next round asks."""
-        spec = self.plan.spec
         if self._partial:
-            return list(range(spec.parties))
+            return list(range(self.plan.parties))
         previous: IntArray | None = None
         if place["previous"] is not None:
             previous = np.array(place["previous"], dtype=np.int64)
-        active = spec.schedule.active(place["round"], previous, spec.parties, self._coins(place))
+        active = self.plan.schedule.active(place["round"], previous, self.plan.parties, self._coins(place))
         return [int(party) for party in active]
 
 
@@ -215,18 +214,17 @@ _PLACE: dict[str, Any] = {
 
 def check_star(plan: Plan) -> None:
     """Refuse what a server and its clients cannot run, before anything starts."""
-    spec = plan.spec
     name = type(plan.algorithm).__name__
-    if spec.shape == "peer":
+    if plan.shape == "peer":
         raise InputError(f"{name}: it has no hub, its nodes talk to their neighbours; run it with `consenso peer`.")
-    if spec.mode.on_graph:
+    if plan.mode.on_graph:
         raise InputError(f"{name}: its sums go from peer to peer, without a server; run it with `consenso peer`.")
-    if isinstance(spec.schedule, RandomWalk):
+    if isinstance(plan.schedule, RandomWalk):
         raise InputError(
             f"{name}: a walk goes from party to party, and a server would see every step of it; run it with "
             "`consenso peer`."
         )
-    if spec.parties == 1 and spec.mode.noise_at_hub:
+    if plan.parties == 1 and plan.mode.noise_at_hub:
         raise InputError(
             f"{name}: its one party is its own curator, and a server would receive what only the curator may see; "
             "run it with `consenso train`, or set trust to 'local'."

@@ -33,14 +33,14 @@ class Node:
 
     def __init__(self, plan: Plan, shards: Shards, party: int, disk: Disk, *, guard: BudgetGuard | None = None) -> None:
         check_graph(plan)
-        assert plan.spec.topology is not None
+        assert plan.topology is not None
         self.plan, self.index, self.disk = plan, party, disk
-        self.neighbours = tuple(int(other) for other in plan.spec.topology.neighbors(party))
+        self.neighbours = tuple(int(other) for other in plan.topology.neighbors(party))
         self._step = SinglePartyStep(plan, shards, party)
         self._allowance = guard or NoBudget(plan)
         self._live = continuation_on(disk, self._allowance)
         bind_disk(disk, self._step.cohort)
-        self._rehearsal = PeerMessageSchemas(plan)
+        self._schemas = PeerMessageSchemas(plan)
         self._mutex = threading.RLock()
 
     @property
@@ -50,7 +50,7 @@ class Node:
 
     @property
     def exchanges(self) -> int:
-        return self.plan.spec.rounds
+        return self.plan.rounds
 
     @property
     def hears(self) -> int:
@@ -84,11 +84,11 @@ class Node:
     @property
     def wanted(self) -> tuple[str, ...]:
         """What everybody must have in the end: the models of all nodes, whose mean is the model."""
-        return tuple(f"model-{party}" for party in range(self.plan.spec.parties))
+        return tuple(f"model-{party}" for party in range(self.plan.parties))
 
     def largest(self) -> int:
         """Bytes of the longest message."""
-        return self._rehearsal.largest()
+        return self._schemas.largest()
 
     def begin(self) -> None:
         """Say something in the first round, unless that is done."""
@@ -115,23 +115,23 @@ class Node:
 
     def check(self, round_: int, other: int, blob: bytes) -> None:
         """Refuse what a neighbour cannot have said."""
-        forms = self._rehearsal.at(round_)
+        forms = self._schemas.at(round_)
         check_numbers(decode(forms.record, blob, forms.said), largest_number(self.plan.problem))
 
     def advance(self, heard: Mapping[int, bytes]) -> None:
         """Take in what the neighbours said in this round, and say something in the next, or have a model."""
         with self._mutex:
             round_, place = self.round, self._place
-            spec, algorithm, forms = self.plan.spec, self.plan.algorithm, self._rehearsal.at(self.round)
-            assert spec.topology is not None
+            algorithm, forms = self.plan.algorithm, self._schemas.at(self.round)
+            assert self.plan.topology is not None
             own, state = self._get_message(round_), self.disk.read_bytes("state")
             assert own is not None
             assert state is not None
             said = {party: decode(forms.record, blob, forms.said) for party, blob in {**heard, self.index: own}.items()}
             me = np.array([self.index], dtype=np.int64)
-            around = Neighbourhood(spread_messages(said, spec.parties), me, spec.topology)
+            around = Neighbourhood(spread_messages(said, self.plan.parties), me, self.plan.topology)
             after = algorithm.absorb(self._step.facts(round_), decode(self._step.state_kind, state), around)
-            if round_ + 1 < spec.rounds:
+            if round_ + 1 < self.plan.rounds:
                 self._allowance.open()
                 self._say(round_ + 1, after, place["spent"])
                 return
@@ -168,7 +168,7 @@ class Node:
 
     @property
     def _model_schema(self) -> RecordSchema:
-        return self._rehearsal.at(self.plan.spec.rounds - 1).model
+        return self._schemas.at(self.plan.rounds - 1).model
 
     @property
     def _place(self) -> dict[str, Any]:
@@ -178,7 +178,7 @@ class Node:
     def _say(self, round_: int, state: Any, spent: dict[str, Any]) -> None:
         taken = self._step.take(round_, state, spent)
         message = encode(cut_numbers(taken.message, largest_number(self.plan.problem)))
-        if RecordSchema.of(taken.message) != self._rehearsal.at(round_).said:
+        if RecordSchema.of(taken.message) != self._schemas.at(round_).said:
             raise InputError("the step made another message than public facts tell; report this.")
         changes: dict[str, Any] = {
             f"said/{round_}": message,
@@ -200,8 +200,8 @@ class Node:
 
 def check_graph(plan: Plan) -> None:
     """Refuse what neighbours on a graph cannot run, before anything starts."""
-    spec, name = plan.spec, type(plan.algorithm).__name__
-    if spec.shape != "peer" or spec.topology is None:
+    name = type(plan.algorithm).__name__
+    if plan.shape != "peer" or plan.topology is None:
         raise InputError(f"{name}: it has a hub; run it with `consenso serve` and `consenso join`.")
-    if not spec.mode.noise_on_messages:
+    if not plan.mode.noise_on_messages:
         raise InputError(f"{name}: nobody on a graph adds noise for others; set trust to 'local'.")

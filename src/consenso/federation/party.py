@@ -56,7 +56,7 @@ class Party:
         guard: BudgetGuard | None = None,
         contributor: Contributor | None = None,
     ) -> None:
-        if plan.spec.shape != "hub":
+        if plan.shape != "hub":
             raise InputError(f"Party: {type(plan.algorithm).__name__} has no hub; run it with its neighbours.")
         self.plan, self.index, self.disk = plan, party, disk
         self._step = SinglePartyStep(plan, shards, party)
@@ -66,7 +66,7 @@ class Party:
             bind_disk(disk, self._step.cohort)
         self._contributor = contributor or plain_parts(plan)[1]
         self._attendance = Attendance(plan, party)
-        self._rehearsal = HubMessageSchemas(plan)
+        self._schemas = HubMessageSchemas(plan)
         self._mutex = threading.Lock()
         if disk.read_json("place") is None:
             disk.commit({"place": _PLACE, "settled": encode(self._step.enroll())})
@@ -136,8 +136,8 @@ class Party:
     def _check_round(self, round_: int, place: dict[str, Any]) -> None:
         if self.finished:
             raise MessageError("the run has ended for this party.")
-        if not 0 <= round_ < self.plan.spec.rounds:
-            raise MessageError(f"the plan has rounds 0 to {self.plan.spec.rounds - 1}, and another was asked for.")
+        if not 0 <= round_ < self.plan.rounds:
+            raise MessageError(f"the plan has rounds 0 to {self.plan.rounds - 1}, and another was asked for.")
         if round_ < place["round"]:
             raise MessageError(f"round {round_} is over for this party, which is at round {place['round']}.")
 
@@ -151,7 +151,7 @@ class Party:
         return moved
 
     def _make_answer(self, place: dict[str, Any], round_: int, stage: str, body: bytes) -> bytes:
-        making = _Making(self.disk, self._step, self._attendance, self._rehearsal, place, round_)
+        making = _Making(self.disk, self._step, self._attendance, self._schemas, place, round_)
         memory = {name: self.disk.read_bytes(MEMORY + name) or b"" for name in self._list_memory()}
         before = set(memory)
         answer = self._contributor.answer(
@@ -165,7 +165,7 @@ class Party:
                 takes_part=making.takes_part,
                 step=making.step,
                 silent=making.silent,
-                form=lambda: self._rehearsal.at(round_).up,
+                form=lambda: self._schemas.at(round_).up,
             )
         )
         changes: dict[str, Any] = {MEMORY + name: memory.get(name) for name in before | set(memory)}
@@ -192,7 +192,7 @@ class _Making:
         place: dict[str, Any],
         round_: int,
     ) -> None:
-        self._disk, self._step, self._attendance, self._rehearsal = disk, step, attendance, rehearsal
+        self._disk, self._step, self._attendance, self._schemas = disk, step, attendance, rehearsal
         self._place, self._round = place, round_
         self.journal: list[dict[str, Any]] = []
         self.changes: dict[str, Any] = {}
@@ -226,7 +226,7 @@ class _Making:
             if self._read_pending("said/down") != _digest(down).encode():
                 raise MessageError("the hub sends another content for a step that was taken already.")
             return said
-        forms, state = self._rehearsal.at(self._round), self._read_pending("settled")
+        forms, state = self._schemas.at(self._round), self._read_pending("settled")
         heard = decode(forms.down_record, down, forms.down)
         assert state is not None
         before = decode(self._step.state_kind, state)

@@ -45,7 +45,7 @@ class SinglePartyStep:
 
     def facts(self, round_: int) -> PublicFacts:
         """PublicFacts of this party alone."""
-        return self.plan.spec.facts.only(self._self).at(round_)
+        return self.plan.facts.only(self._self).at(round_)
 
     def enroll(self) -> Any:
         """The state before the first round."""
@@ -96,7 +96,7 @@ def _check(plan: Plan, shards: Shards, party: int) -> None:
 
 def require_sampler(plan: Plan) -> None:
     """Refuse a plan that was made without saying where its noise comes from."""
-    if not plan.sampler_chosen and not all(isinstance(n, NoNoise) for n in plan.spec.noise.values()):
+    if not plan.sampler_chosen and not all(isinstance(n, NoNoise) for n in plan.noise.values()):
         raise PrivacyError(
             f"{type(plan.algorithm).__name__}: no source of noise was chosen; plan with sampler=Safe() for noise that "
             "protects, or with sampler=Seeded(seed) for a simulation."

@@ -180,7 +180,7 @@ def check_contribution(
     turn: HubTurn, form: MessageSchema, party: int, blob: bytes, parts: Mapping[str, SumTerm]
 ) -> None:
     """Refuse numbers that no honest party sends: parts of sums have a declared length, and noise does not go far."""
-    spec, algorithm = turn.plan.spec, turn.plan.algorithm
+    spec, algorithm = turn.plan, turn.plan.algorithm
     facts = turn.facts.only(np.array([party], dtype=np.int64))
     declared = {release.name: release for release in spec.remember(algorithm.releases)(facts)}
     bounds = largest_bounds(spec, algorithm.releases, facts.round)
@@ -201,11 +201,11 @@ def check_contribution(
 
 def plain_parts(plan: Plan) -> tuple[Summation, Contributor]:
     """The plain sum, for the trusts that it serves."""
-    if plan.spec.mode.has_secure_sum:
+    if plan.mode.has_secure_sum:
         raise InputError("trust='secure-sum': a plain sum shows the hub every message; use the secure sum.")
     return PlainSum(), PlainContributor()
 
 
 def own_coins(plan: Plan) -> bool:
     """Whether parties draw for themselves if they take part: Poisson sampling needs nobody else's word for it."""
-    return isinstance(plan.spec.schedule, PoissonSubset)
+    return isinstance(plan.schedule, PoissonSubset)

@@ -61,7 +61,7 @@ class Walker:
         self._live = continuation_on(disk, self._allowance)
         bind_disk(disk, self._step.cohort)
         self._attendance = Attendance(plan, party)
-        self._rehearsal = HubMessageSchemas(plan)
+        self._schemas = HubMessageSchemas(plan)
         self._mutex = threading.RLock()
 
     @property
@@ -71,7 +71,7 @@ class Walker:
 
     def largest(self) -> int:
         """Bytes of the longest message."""
-        return self._rehearsal.largest()
+        return self._schemas.largest()
 
     def begin(self) -> None:
         """One party draws who has the token first; whoever knows that it does takes the first step."""
@@ -88,12 +88,12 @@ class Walker:
         blob = self.disk.read_bytes("item/start")
         if blob is None or json.loads(blob) != self.index or self.round != NEVER:
             return
-        self.receive(0, encode(self.plan.algorithm.start(self.plan.spec.facts)))
+        self.receive(0, encode(self.plan.algorithm.start(self.plan.facts)))
 
     def receive(self, number: int, token: bytes) -> None:
         """Take the token; when this returns, what follows from it is on the disk."""
         with self._mutex:
-            if not 0 <= number < self.plan.spec.rounds:
+            if not 0 <= number < self.plan.rounds:
                 raise MessageError("the token has a number that no round of the plan has.")
             self._go_on()
             if number <= self.round:
@@ -116,7 +116,7 @@ class Walker:
         if name == MODEL:
             decode_values(blob, model_schema(self.plan))
             return
-        parties = [json.dumps(party).encode() for party in range(self.plan.spec.parties)]
+        parties = [json.dumps(party).encode() for party in range(self.plan.parties)]
         if name != START or blob not in parties:
             raise MessageError("something goes around that is neither a start nor a model.")
 
@@ -157,12 +157,12 @@ class Walker:
 
     def _visit(self, number: int, token: bytes) -> None:
         """The step of one round, and who has the token next."""
-        algorithm, spec, place = self.plan.algorithm, self.plan.spec, self._place
+        algorithm, place = self.plan.algorithm, self._place
         self._attendance.check(number, place["steps"])
         self._allowance.open()
-        forms, facts = self._rehearsal.at(number), spec.facts.at(number)
-        hub = decode(type(algorithm.start(spec.facts)), token, forms.hub)
-        check_numbers(hub, largest_number(spec.facts.problem))
+        forms, facts = self._schemas.at(number), self.plan.facts.at(number)
+        hub = decode(type(algorithm.start(self.plan.facts)), token, forms.hub)
+        check_numbers(hub, largest_number(self.plan.facts.problem))
         kept = self.disk.read_bytes("state")
         state = self._step.enroll() if kept is None else decode(self._step.state_kind, kept)
         made: list[Taken] = []
@@ -176,9 +176,11 @@ class Walker:
 
         after = take_hub_round(algorithm, facts, hub, add_up)
         (taken,) = made
-        after = cut_numbers(after, largest_number(spec.facts.problem))
-        following = spec.facts.at(number + 1)
-        over = number + 1 == spec.rounds or (isinstance(algorithm, Finishes) and algorithm.finished(following, after))
+        after = cut_numbers(after, largest_number(self.plan.facts.problem))
+        following = self.plan.facts.at(number + 1)
+        over = number + 1 == self.plan.rounds or (
+            isinstance(algorithm, Finishes) and algorithm.finished(following, after)
+        )
         to = None if over else self._draw(number + 1, self.index)
         changes: dict[str, Any] = {
             "state": encode(taken.state),
@@ -199,20 +201,19 @@ class Walker:
 
     def _draw(self, round_: int, here: int | None) -> int:
         """Who has the token in a round, by this party's own coin."""
-        spec = self.plan.spec
         previous = None if here is None else np.array([here], dtype=np.int64)
-        return int(spec.schedule.active(round_, previous, spec.parties, make_coins(spec.sampler))[0])
+        return int(self.plan.schedule.active(round_, previous, self.plan.parties, make_coins(self.plan.sampler))[0])
 
 
 def check_walk(plan: Plan) -> None:
     """Refuse what a walk cannot run, before anything starts."""
-    spec, name = plan.spec, type(plan.algorithm).__name__
-    if spec.shape != "hub" or not isinstance(spec.schedule, RandomWalk):
+    name = type(plan.algorithm).__name__
+    if plan.shape != "hub" or not isinstance(plan.schedule, RandomWalk):
         raise InputError(
             f"{name}: on a graph run algorithms of neighbours, and hub algorithms that walk; set the schedule to "
             "'random-walk', or use `consenso serve`."
         )
-    if not spec.mode.noise_on_messages:
+    if not plan.mode.noise_on_messages:
         raise InputError(
             f"{name}: on a walk everybody adds its own noise, there is no curator and no sum; set trust to 'local'."
         )
@@ -220,8 +221,8 @@ def check_walk(plan: Plan) -> None:
 
 def _neighbours(plan: Plan, party: int) -> tuple[int, ...]:
     """Whom a party may hand the token to, and from whom it may get it."""
-    schedule = plan.spec.schedule
+    schedule = plan.schedule
     assert isinstance(schedule, RandomWalk)
     if schedule.topology is not None:
         return tuple(int(other) for other in schedule.topology.neighbors(party))
-    return tuple(other for other in range(plan.spec.parties) if other != party)
+    return tuple(other for other in range(plan.parties) if other != party)

@@ -25,7 +25,7 @@ def with_calibrated_noise(planned: Plan, target: Target, observer: Observer) -> 
     weights: Mapping[str, float] = getattr(planned.algorithm, "noise_weights", {})
 
     def at(multiplier: float) -> Plan:
-        noise = {name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0)) for name in planned.spec.noise}
+        noise = {name: GaussianNoise(multiplier=multiplier * weights.get(name, 1.0)) for name in planned.noise}
         return replace(planned, noise=noise)
 
     delta = getattr(target, "delta", default_delta())
@@ -34,9 +34,8 @@ def with_calibrated_noise(planned: Plan, target: Target, observer: Observer) -> 
 
 def with_noise_levels(planned: Plan) -> Plan:
     """The plan whose facts say how loud each release will be: public, and what step rules are made from."""
-    spec = planned.spec
-    heard = {name: _noise_level(spec, planned.algorithm.releases, name) for name in spec.noise}
-    return replace(planned, facts=replace(spec.facts, noise=heard))
+    heard = {name: _noise_level(planned, planned.algorithm.releases, name) for name in planned.noise}
+    return replace(planned, facts=replace(planned.facts, noise=heard))
 
 
 def _noise_level(spec: RunSpec, declaration: Declaration, name: str) -> float:

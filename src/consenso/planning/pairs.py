@@ -49,13 +49,12 @@ def pair_costs(plan: Plan, delta: float) -> PairCosts:
     For sums along a plain tree this depends on how many nodes hide the one from the other; for masked sums it is the
     same for all. For algorithms that gossip it is the composition of all messages of a node, however far it is away.
     """
-    spec = plan.spec
-    if spec.topology is None:
+    if plan.topology is None:
         raise InputError("pair_costs(plan=...): pairs of peers are those of a graph; plan with a topology.")
-    parties = spec.parties
+    parties = plan.parties
     step = max(1, -(-parties // MOST_OBSERVERS))
     observers = tuple(range(0, parties, step))
-    kinds = {int(party): kind for kind in spec.facts.classes() for party in find_alike(plan.spec, int(kind))}
+    kinds = {int(party): kind for kind in plan.facts.classes() for party in find_alike(plan, int(kind))}
     known: dict[Any, float] = {}
 
     def cost(observer: int, party: int) -> float:
@@ -67,19 +66,18 @@ def pair_costs(plan: Plan, delta: float) -> PairCosts:
 
     epsilons = np.array([[cost(u, v) if u != v else np.nan for v in range(parties)] for u in observers])
     links = sparse.csgraph.shortest_path(
-        spec.topology.adjacency, directed=False, unweighted=True, indices=list(observers)
+        plan.topology.adjacency, directed=False, unweighted=True, indices=list(observers)
     )
     return PairCosts(observers, epsilons, links)
 
 
 def _profile(plan: Plan, query: PrivacyQuery) -> tuple[int, ...]:
     """What the cost of a pair depends on besides the kind of its node."""
-    spec = plan.spec
-    if not spec.mode.has_open_tree:
+    if not plan.mode.has_open_tree:
         return ()
-    if spec.trees == "one":
-        return (count_hiding(spec, query, 0),)
-    found = [count_hiding(spec, query, round_) for round_ in range(spec.rounds)]
+    if plan.trees == "one":
+        return (count_hiding(plan, query, 0),)
+    found = [count_hiding(plan, query, round_) for round_ in range(plan.rounds)]
     # Where all rounds cost the same their order does not matter.
-    alike = len(stretches(spec, query.party, plan.algorithm.releases)) == 1
+    alike = len(stretches(plan, query.party, plan.algorithm.releases)) == 1
     return tuple(sorted(found) if alike else found)

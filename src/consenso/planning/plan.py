@@ -63,22 +63,17 @@ class Plan(RunSpec):
     reason: str = ""  # why, in one sentence, from public facts only
 
     @property
-    def spec(self) -> RunSpec:
-        """The run without its algorithm: what theorems and engines may see of the plan."""
-        return self
-
-    @property
     def problem(self) -> Problem:
         """What is learnt, and its public facts."""
-        return self.spec.facts.problem
+        return self.facts.problem
 
     def observers(self) -> tuple[Observer, ...]:
-        """Who can look, in this spec."""
-        if self.spec.parties == 1:
+        """Who can look at this run."""
+        if self.parties == 1:
             return (Eavesdropper(), Public())
-        if self.spec.mode.on_graph:
-            return (Eavesdropper(), Peer(party=self.spec.tree(0).root), Public())
-        if self.spec.shape == "peer":
+        if self.mode.on_graph:
+            return (Eavesdropper(), Peer(party=self.tree(0).root), Public())
+        if self.shape == "peer":
             return (Eavesdropper(), Peer(party=0), Public())
         return (Eavesdropper(), Server(), Peer(party=0), Public())
 
@@ -95,14 +90,14 @@ class Plan(RunSpec):
         unit, relation = unit or self.problem.unit, adjacency or self.problem.adjacency
         check_claim(self.problem.adjacency, unit, relation)
         query = PrivacyQuery(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
-        spec, declaration = self.spec, self.algorithm.releases
+        declaration = self.algorithm.releases
         candidates: list[Callable[[], Theorem]] = []
-        if not spec.mode.on_graph:  # what they prove is for whoever sees all sums, or all messages
-            candidates += find_theorems(self.algorithm, spec, query)
-        participation = spec.schedule.participation(party, spec.rounds, spec.parties)
+        if not self.mode.on_graph:  # what they prove is for whoever sees all sums, or all messages
+            candidates += find_theorems(self.algorithm, self, query)
+        participation = self.schedule.participation(party, self.rounds, self.parties)
         if isinstance(participation, Independent):
-            candidates.append(lambda: amplify(spec, query, declaration))
-        theorem, refusals = strongest(candidates, compose_all(spec, query, declaration), delta)
+            candidates.append(lambda: amplify(self, query, declaration))
+        theorem, refusals = strongest(candidates, compose_all(self, query, declaration), delta)
         if self.count is not None:
             theorem = self._after_count(self.count, theorem)
         if self.earlier:
@@ -113,7 +108,7 @@ class Plan(RunSpec):
     def _after_count(self, count: Count, theorem: Theorem) -> Theorem:
         """What holds for every count, of the count and of the run together."""
         if theorem.unit != "party" and theorem.adjacency == "add-remove":
-            together = compose(count.event(self.spec.sampler), theorem.event())
+            together = compose(count.event(self.sampler), theorem.event())
             mu = gdp(together)
             if mu is None or mu > count.mu or excess(together) > count.excess:
                 raise PreconditionError(
@@ -129,7 +124,7 @@ class Plan(RunSpec):
 
     def _after_others(self, theorem: Theorem) -> Theorem:
         """The run and what was released before it, composed."""
-        sampler, run = self.spec.sampler, self.problem.adjacency
+        sampler, run = self.sampler, self.problem.adjacency
         before = [each.event(sampler, run, theorem.unit, theorem.adjacency) for each in self.earlier]
         names = ", ".join(each.name for each in self.earlier)
         return Composition(
@@ -151,8 +146,8 @@ class Plan(RunSpec):
                 for unit in self.problem.stated_units:
                     for relation in claims_of(self.problem.adjacency, unit):
                         query = PrivacyQuery(observer=observer, unit=unit, adjacency=bounds_of(relation), party=party)
-                        Uses(self.spec, query, self.algorithm.releases).check()
-                        for candidate in find_theorems(self.algorithm, self.spec, query):
+                        Uses(self, query, self.algorithm.releases).check()
+                        for candidate in find_theorems(self.algorithm, self, query):
                             try:
                                 excess(candidate().event())
                             except PreconditionError:
@@ -163,7 +158,7 @@ class Plan(RunSpec):
     ) -> list[Guarantee]:
         """One promise for each kind of party that public facts tell apart, the observers' own data left out."""
         insiders = members(observer)
-        parties = [find_outsider(self.spec, int(party), insiders) for party in self._representatives()]
+        parties = [find_outsider(self, int(party), insiders) for party in self._representatives()]
         return [
             self.prove(observer, party, delta, unit=unit, adjacency=adjacency) for party in parties if party is not None
         ]
@@ -197,21 +192,21 @@ class Plan(RunSpec):
 
     def card(self, delta: float) -> Card:
         """The privacy card: every promise to every unit that protects somebody."""
-        spec, problem = self.spec, self.problem
+        problem = self.problem
         promises = [each for each in self.prove_all(delta) if each.unit in problem.stated_units]
         return Card.build(
             algorithm=type(self.algorithm).__name__,
             parameters={
                 "algorithm": self.algorithm,
-                "rounds": spec.rounds,
-                "schedule": spec.schedule,
-                "noise": dict(spec.noise),
-                "equal": "noise" if spec.equal_noise else "epsilon",
-                "colluders": spec.colluders,
+                "rounds": self.rounds,
+                "schedule": self.schedule,
+                "noise": dict(self.noise),
+                "equal": "noise" if self.equal_noise else "epsilon",
+                "colluders": self.colluders,
                 **({} if self.count is None else {"count": self.count}),
                 **({"earlier": list(self.earlier)} if self.earlier else {}),
-                "edges": None if spec.topology is None else [list(edge) for edge in spec.topology.edges],
-                **describe(spec),
+                "edges": None if self.topology is None else [list(edge) for edge in self.topology.edges],
+                **describe(self),
             },
             data={
                 "loss": problem.loss,
@@ -227,20 +222,20 @@ class Plan(RunSpec):
                 **({"weight_bound": problem.weight_bound} if problem.weight_bound != 1 else {}),
                 **({"rows_per_unit": problem.rows_per_unit} if problem.rows_per_unit != 1 else {}),
             },
-            trust=spec.trust,
-            sampler=spec.sampler,
+            trust=self.trust,
+            sampler=self.sampler,
             delta=delta,
             promises=promises,
             kinds=self._kinds(promises),
         )
 
     def _representatives(self) -> IntArray:
-        return find_representatives(self.spec, self.algorithm.releases)
+        return find_representatives(self, self.algorithm.releases)
 
     def _kinds(self, promises: list[Guarantee]) -> dict[int, int]:
         """How many parties each party of a promise stands for: one, where every party has a guarantee of its own."""
-        classes = len(self._representatives()) == len(self.spec.facts.classes())
-        return {each.party: len(find_alike(self.spec, each.party)) if classes else 1 for each in promises}
+        classes = len(self._representatives()) == len(self.facts.classes())
+        return {each.party: len(find_alike(self, each.party)) if classes else 1 for each in promises}
 
 
 def plan(

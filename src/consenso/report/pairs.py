@@ -19,7 +19,7 @@ def pairs_section(run: RunFiles) -> str:
     if not is_on_graph(plan):
         return ""
     costs = pair_costs(plan, run.card.delta)
-    chosen = _choose_observers(plan, costs) if plan.spec.parties <= LARGEST else []
+    chosen = _choose_observers(plan, costs) if plan.parties <= LARGEST else []
     drawn = "".join(
         f"<details><summary>as peer {costs.observers[index]} sees it</summary>"
         f"{pair_picture(plan, costs, index)}</details>"
@@ -33,12 +33,12 @@ def pairs_section(run: RunFiles) -> str:
 
 def is_on_graph(plan: Plan) -> bool:
     """Whether parties see each other's messages, so that pairs of them matter."""
-    return plan.spec.topology is not None and (plan.spec.shape == "peer" or plan.spec.mode.on_graph)
+    return plan.topology is not None and (plan.shape == "peer" or plan.mode.on_graph)
 
 
 def reason_of(plan: Plan) -> str:
     """What the guarantee of a pair rests on."""
-    return plan.spec.mode.pairs
+    return plan.mode.pairs
 
 
 def pairs_table(costs: PairCosts) -> str:
@@ -50,10 +50,10 @@ def pairs_table(costs: PairCosts) -> str:
 
 def pair_picture(plan: Plan, costs: PairCosts, index: int) -> str:
     """The graph, coloured by what one of the observers learns of each node."""
-    assert plan.spec.topology is not None
+    assert plan.topology is not None
     looks = costs.observers[index]
     return graph_chart(
-        plan.spec.topology.edges,
+        plan.topology.edges,
         costs.epsilons[index],
         title=f"Epsilon of every peer's data against peer {looks}",
         unit="epsilon",
@@ -68,10 +68,10 @@ def nearest_observer(costs: PairCosts, node: int) -> int:
 
 def _choose_observers(plan: Plan, costs: PairCosts) -> list[int]:
     """Whose view is drawn: everybody's, where views differ and nodes are few; else that of some."""
-    if not plan.spec.mode.has_open_tree:
+    if not plan.mode.has_open_tree:
         return [0]
     if len(costs.observers) <= DRAWN:
         return list(range(len(costs.observers)))
-    tree = plan.spec.tree(0)
+    tree = plan.tree(0)
     some = (tree.root, tree.upwards[0], tree.children[tree.root][0])
     return sorted({nearest_observer(costs, node) for node in some})

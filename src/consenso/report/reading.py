@@ -66,18 +66,18 @@ class RunFiles:
 
     def noise_curves(self) -> list[NoiseCurve]:
         """Noise against the most that one unit can change, for every release, from the plan."""
-        spec, algorithm = self.plan.spec, self.plan.algorithm
-        rounds = np.unique(np.linspace(0, spec.rounds - 1, min(spec.rounds, ROUNDS_DRAWN)).astype(int))
+        algorithm = self.plan.algorithm
+        rounds = np.unique(np.linspace(0, self.plan.rounds - 1, min(self.plan.rounds, ROUNDS_DRAWN)).astype(int))
         found: dict[str, list[tuple[int, float, float]]] = {}
         for round_ in rounds.tolist():
-            largest = largest_bounds(spec, algorithm.releases, round_)
-            facts = spec.representatives().at(round_)
-            for release in spec.remember(algorithm.releases)(facts):
-                noise = spec.noise_for(release.name)
+            largest = largest_bounds(self.plan, algorithm.releases, round_)
+            facts = self.plan.representatives().at(round_)
+            for release in self.plan.remember(algorithm.releases)(facts):
+                noise = self.plan.noise_for(release.name)
                 bound = largest[release.name]
                 if isinstance(noise, NoNoise) or not math.isfinite(bound):
                     continue
-                sensitivity = spec.sensitivity(release, facts, bound)
+                sensitivity = self.plan.sensitivity(release, facts, bound)
                 scale = float(np.max(noise.scale(sensitivity, round_)))
                 found.setdefault(release.name, []).append((round_ + 1, scale, bound))
         return [
@@ -92,12 +92,12 @@ class RunFiles:
 
     def node_epsilons(self, entry: Entry) -> Array:
         """Epsilon of every party's data against one observer, (parties,); NaN for the observer itself."""
-        out = np.full(self.plan.spec.parties, np.nan)
+        out = np.full(self.plan.parties, np.nan)
         if entry.spread is None:
             out[:] = entry.epsilon
             return out
         for kind in sorted(entry.spread.kinds, key=lambda kind: kind.parties, reverse=True):
-            alike = find_alike(self.plan.spec, kind.party) if kind.parties > 1 else np.array([kind.party])
+            alike = find_alike(self.plan, kind.party) if kind.parties > 1 else np.array([kind.party])
             out[alike] = kind.epsilon
         return out
 

@@ -46,7 +46,7 @@ def integers_of(
     """
     values = decode_values(message, form.schema)
     told = {name: (values[name + BOUND], values[name + SHARE]) for name in form.sealed}
-    table = columns(plan.spec, plan.algorithm.releases, round_, form, told)
+    table = columns(plan, plan.algorithm.releases, round_, form, told)
     parts = [
         encode(values[column.name], column)
         if taking_part or column.name in form.sealed
@@ -61,8 +61,8 @@ def check_range(
     plan: Plan, round_: int, form: MessageSchema, told: Mapping[str, tuple[float, float]], words: Words, parties: int
 ) -> None:
     """Refuse a sum that is larger than the declared contributions and the noise of its parties allow."""
-    grids, start = Grids(plan.spec, plan.algorithm.releases, round_), 0
-    for column in columns(plan.spec, plan.algorithm.releases, round_, form, told):
+    grids, start = Grids(plan, plan.algorithm.releases, round_), 0
+    for column in columns(plan, plan.algorithm.releases, round_, form, told):
         values = decode(words[start : start + column.size], column)
         start += column.size
         if column.name not in form.sealed:

@@ -59,19 +59,18 @@ def secure_parts(
 
 def terms_of(plan: Plan) -> SumTerms:
     """The terms that a plan implies: its colluders are those who may be absent, by colluding or by dropping out."""
-    spec = plan.spec
-    if not spec.mode.has_secure_sum or spec.shape != "hub":
+    if not plan.mode.has_secure_sum or plan.shape != "hub":
         raise InputError(
-            f"secure sum: the plan has trust={spec.trust!r} and shape {spec.shape!r}; it is for a hub "
+            f"secure sum: the plan has trust={plan.trust!r} and shape {plan.shape!r}; it is for a hub "
             "with trust='secure-sum'."
         )
-    if not isinstance(spec.schedule, Everyone | PoissonSubset):
+    if not isinstance(plan.schedule, Everyone | PoissonSubset):
         raise InputError(
-            f"secure sum: the parties of {type(spec.schedule).__name__} cannot draw for themselves whether they "
+            f"secure sum: the parties of {type(plan.schedule).__name__} cannot draw for themselves whether they "
             "take part, so the sample would not stay hidden; use Everyone() or PoissonSubset(rate)."
         )
-    terms = SumTerms(run=bytes.fromhex(fingerprint(plan)), parties=spec.parties, absent=spec.colluders)
-    check(spec, plan.algorithm.releases)
+    terms = SumTerms(run=bytes.fromhex(fingerprint(plan)), parties=plan.parties, absent=plan.colluders)
+    check(plan, plan.algorithm.releases)
     return terms
 
 
@@ -92,7 +91,7 @@ class SecureSum:
         at = Occasion(round=turn.facts.round)
         form = turn.rehearsal.at(at.round).up
         told = expect_costs(turn, form)
-        table = columns(self.plan.spec, self.plan.algorithm.releases, at.round, form, told)
+        table = columns(self.plan, self.plan.algorithm.releases, at.round, form, told)
         server = self._server(turn, at)
         step = _Step(self, turn, server, at, size=sum(column.size for column in table), costs=_costs(told))
         step.ask(range(self.terms.parties), self.terms.threshold)

@@ -63,19 +63,18 @@ class TreePeer:
         signatures: Signatures | None = None,
     ) -> None:
         check_tree(plan)
-        spec = plan.spec
-        assert spec.topology is not None
+        assert plan.topology is not None
         self.plan, self.index, self.disk = plan, party, disk
-        self.neighbours = tuple(int(other) for other in spec.topology.neighbors(party))
+        self.neighbours = tuple(int(other) for other in plan.topology.neighbors(party))
         self._signatures, self._mutex = signatures, threading.RLock()
-        masked = spec.mode.has_masks
-        self._partners = tuple(int(other) for other in spec.mask_graph.neighbors(party)) if masked else ()
+        masked = plan.mode.has_masks
+        self._partners = tuple(int(other) for other in plan.mask_graph.neighbors(party)) if masked else ()
         run = hashlib.sha256(f"{fingerprint(plan)} {disk.run}".encode()).digest()
         contributor = EdgeContributor(plan, run, self._read_keys if masked else None)
         self._party = Party(plan, shards, party, disk, guard=guard, contributor=contributor)
-        self._rehearsal = HubMessageSchemas(plan)
+        self._schemas = HubMessageSchemas(plan)
         if disk.read_json(_TURN) is None:
-            start = encode(plan.algorithm.start(spec.facts))
+            start = encode(plan.algorithm.start(plan.facts))
             disk.commit({_TURN: 0, _HUB: start, _DIGEST: hashlib.sha256(run).digest()})
 
     # --- where the node stands ----------------------------------------------------------------------------------
@@ -87,7 +86,7 @@ class TreePeer:
 
     @property
     def exchanges(self) -> int:
-        return 2 * self.plan.spec.rounds
+        return 2 * self.plan.rounds
 
     @property
     def hears(self) -> int:
@@ -104,7 +103,7 @@ class TreePeer:
     def sources(self) -> tuple[int, ...]:
         """Its children on the way up, its parent on the way down."""
         round_, down = divmod(self.hears, 2)
-        tree = self.plan.spec.tree(round_)
+        tree = self.plan.tree(round_)
         if not down:
             return tree.children[self.index]
         return () if tree.root == self.index else (tree.parents[self.index],)
@@ -122,13 +121,13 @@ class TreePeer:
     @property
     def wanted(self) -> tuple[str, ...]:
         """What every peer must have in the end: the keys of all, and the totals that each of them received."""
-        everyone = range(self.plan.spec.parties)
+        everyone = range(self.plan.parties)
         keys = [f"key-{party}" for party in everyone] if self._partners else []
         return (*keys, *(f"end-{party}" for party in everyone))
 
     def largest(self) -> int:
         """Bytes of the longest message."""
-        return self._rehearsal.largest() * 2 + SIGNATURE_BYTES + 1024  # a value may take two words
+        return self._schemas.largest() * 2 + SIGNATURE_BYTES + 1024  # a value may take two words
 
     # --- what it does -------------------------------------------------------------------------------------------
 
@@ -145,7 +144,7 @@ class TreePeer:
         """What was said in an exchange to whom it is meant for; None if that is still to come."""
         with self._mutex:
             round_, down = divmod(number, 2)
-            tree = self.plan.spec.tree(round_)
+            tree = self.plan.tree(round_)
             if (tree.parents[other] if down else tree.parents[self.index]) != (self.index if down else other):
                 raise MessageError("sums go to a node's parent and totals to its children, and somebody else asked.")
             if number > self.says:
@@ -205,14 +204,14 @@ class TreePeer:
 
     def model(self) -> Array:
         """The model, which every node has computed from the totals."""
-        model: Array = self.plan.algorithm.model(self.plan.spec.facts.at(self.round + 1), self._hub)
+        model: Array = self.plan.algorithm.model(self.plan.facts.at(self.round + 1), self._hub)
         return model
 
     def end(self) -> None:
         """End the run; TamperError names the peers that received other totals than this one."""
         with self._mutex:
             mine = self.disk.read_bytes(f"item/{self._end}")
-            ends = {party: self.disk.read_bytes(f"item/end-{party}") for party in range(self.plan.spec.parties)}
+            ends = {party: self.disk.read_bytes(f"item/end-{party}") for party in range(self.plan.parties)}
             others = [party for party, told in ends.items() if told is not None and told != mine]
             if others:
                 raise TamperError(
@@ -229,7 +228,7 @@ class TreePeer:
 
     @cached_property
     def _hub_kind(self) -> type[Any]:
-        return type(self.plan.algorithm.start(self.plan.spec.facts))
+        return type(self.plan.algorithm.start(self.plan.facts))
 
     @property
     def _hub(self) -> Any:
@@ -242,12 +241,12 @@ class TreePeer:
         return {other: decode_values(blob or b"", _KEY)["key"].astype("<i8").tobytes() for other, blob in blobs.items()}
 
     def _down(self, round_: int) -> Any:
-        down = self.plan.algorithm.down(self.plan.spec.facts.at(round_), self._hub)
+        down = self.plan.algorithm.down(self.plan.facts.at(round_), self._hub)
         return cut_numbers(down, largest_number(self.plan.problem))
 
     def _own(self, round_: int) -> tuple[Words, dict[str, tuple[float, float]]]:
         """The node's own integers of a round, with the bound and the share of each field: made once, then repeated."""
-        form = self._rehearsal.at(round_).up
+        form = self._schemas.at(round_).up
         blob = self._party.answer(round_=round_, stage=STEP, body=encode(self._down(round_)), counted=round_ - 1)
         costs = {name + end: 1.0 for name in form.sealed for end in (BOUND, SHARE)}
         size = sum(column.size for column in columns(self._spec, self._releases, round_, form, _ones(form.sealed)))
@@ -259,14 +258,14 @@ class TreePeer:
 
     @property
     def _spec(self) -> Any:
-        return self.plan.spec
+        return self.plan
 
     @property
     def _releases(self) -> Any:
         return self.plan.algorithm.releases
 
     def _write(self, round_: int, party: int, words: Words) -> bytes:
-        nodes = self.plan.spec.tree(round_).sizes[party]
+        nodes = self.plan.tree(round_).sizes[party]
         told = {"round": round_, "party": party, "nodes": nodes, "words": words.view(np.int64)}
         return encode_values("Sum", told)
 
@@ -276,12 +275,12 @@ class TreePeer:
         schema = RecordSchema.of_values(
             "Sum", {"round": 0, "party": 0, "nodes": 0, "words": np.empty(own.size, dtype=np.int64)}
         )
-        told, nodes = decode_values(blob, schema), self.plan.spec.tree(round_).sizes[party]
+        told, nodes = decode_values(blob, schema), self.plan.tree(round_).sizes[party]
         if (told["round"], told["party"], told["nodes"]) != (round_, party, nodes):
             raise MessageError("Sum: it is another node's, of another round, or over another number of nodes.")
         words: Words = told["words"].view(np.uint64)
-        if not self._partners or nodes == self.plan.spec.parties:
-            check_range(self.plan, round_, self._rehearsal.at(round_).up, costs, words, nodes)
+        if not self._partners or nodes == self.plan.parties:
+            check_range(self.plan, round_, self._schemas.at(round_).up, costs, words, nodes)
         return words
 
     def _sign_total(self, round_: int) -> bytes:
@@ -293,23 +292,23 @@ class TreePeer:
 
     def _read_total(self, round_: int, blob: bytes) -> Words:
         """The total of a round, as its root said it."""
-        root = self.plan.spec.tree(round_).root
+        root = self.plan.tree(round_).root
         if self._signatures is not None:
             blob, signature = blob[:-SIGNATURE_BYTES], blob[-SIGNATURE_BYTES:]
             self._signatures.check(root, _total(round_), blob, signature)
         return self._read_sum(round_, root, blob)
 
     def _combine(self, round_: int, words: Words) -> Any:
-        form = self._rehearsal.at(round_).up
+        form = self._schemas.at(round_).up
         table = columns(self._spec, self._releases, round_, form, self._own(round_)[1])
         total = form.record(**open_fields(table, words))
-        return take_hub_round(self.plan.algorithm, self.plan.spec.facts.at(round_), self._hub, lambda down: total)
+        return take_hub_round(self.plan.algorithm, self.plan.facts.at(round_), self._hub, lambda down: total)
 
     def _is_over(self, round_: int, hub: Any) -> bool:
-        if round_ >= self.plan.spec.rounds:
+        if round_ >= self.plan.rounds:
             return True
         algorithm = self.plan.algorithm
-        return isinstance(algorithm, Finishes) and algorithm.finished(self.plan.spec.facts.at(round_), hub)
+        return isinstance(algorithm, Finishes) and algorithm.finished(self.plan.facts.at(round_), hub)
 
     def _say(self, turn: int, blob: bytes, changes: dict[str, Any]) -> None:
         old = _SAID + str(turn - KEPT)
@@ -331,10 +330,9 @@ def _total(round_: int) -> str:
 
 def check_tree(plan: Plan) -> None:
     """Refuse what peers cannot sum along a tree, before anything starts."""
-    spec = plan.spec
-    if not spec.mode.on_graph:
+    if not plan.mode.on_graph:
         raise InputError(
-            f"{type(plan.algorithm).__name__}: trust={spec.trust!r} is not for sums on a graph; set trust to "
+            f"{type(plan.algorithm).__name__}: trust={plan.trust!r} is not for sums on a graph; set trust to "
             "'tree' or 'masked-sum'."
         )
-    check(spec, plan.algorithm.releases)
+    check(plan, plan.algorithm.releases)

@@ -85,12 +85,12 @@ def estimate_reading(plan: Plan, where: Where) -> Reading:
         return Reading(where=where, passes=1, size=size)
     if where == "workers":
         return Reading(where=where, passes=OTHER_PASSES, size=size)
-    return Reading(where=where, passes=plan.spec.rounds + OTHER_PASSES, size=size, disk=NUMBER * problem.records)
+    return Reading(where=where, passes=plan.rounds + OTHER_PASSES, size=size, disk=NUMBER * problem.records)
 
 
 def estimate_cost(plan: Plan, where: Where = "memory") -> CostEstimate:
     """The cost of running a plan here, to an order of magnitude."""
-    problem, setting = plan.problem, plan.spec
+    problem, setting = plan.problem, plan
     rounds, rate = setting.rounds, setting.facts.rate
     touched = rate * problem.records * problem.dim
     multiplications = rounds * touched * _passes(plan.algorithm) + _once(plan)
@@ -120,11 +120,11 @@ def _passes(algorithm: Any) -> int:
 def _once(plan: Plan) -> float:
     """Multiplications of a second moment, where the algorithm releases one."""
     features = plan.problem.features
-    return float(plan.problem.records * features**2 + 10 * features**3) if "second moment" in plan.spec.noise else 0.0
+    return float(plan.problem.records * features**2 + 10 * features**3) if "second moment" in plan.noise else 0.0
 
 
 def _numbers_per_round(plan: Plan) -> float:
-    setting, everyone = plan.spec, plan.spec.representatives()
+    setting, everyone = plan, plan.representatives()
     total = 0.0
     rounds = {0, setting.rounds - 1}
     for round_ in rounds:

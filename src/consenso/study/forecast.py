@@ -143,9 +143,9 @@ def _by_rules(study: Study, exact: float, simplest: float) -> float | None:
     Of errors of a regression the squares lie between those of the two.
     """
     plan = study.plan()
-    if study.setting.algorithm is not None or plan.spec.shape != "hub":
+    if study.setting.algorithm is not None or plan.shape != "hub":
         return None
-    trust = without_graph(plan.spec.trust)
+    trust = without_graph(plan.trust)
     target = study.privacy.target
     assert target is not None
     share = expected_excess(study.problem(), target, trust=trust, schedule=study.setting.schedule).share_lost

@@ -122,7 +122,7 @@ def outlook(study: Study, *, on_cluster: bool = False) -> Outlook:
         study=study.digest,
         algorithm=type(made.algorithm).__name__,
         reason=planned.reason,
-        rounds=made.spec.rounds,
+        rounds=made.rounds,
         parties=made.problem.parties,
         records=made.problem.records,
         features=made.problem.features,
@@ -131,7 +131,7 @@ def outlook(study: Study, *, on_cluster: bool = False) -> Outlook:
         simulation=not made.sampler.private,
         observer=study.observer.key,
         delta=study.privacy.delta,
-        noise=dict(made.spec.facts.noise),
+        noise=dict(made.facts.noise),
         card=made.card(study.privacy.delta),
         cost=estimate_cost(made, study.where(on_cluster=on_cluster)),
         prediction=predict_error(made, study.privacy.target),
@@ -187,7 +187,7 @@ def _price(made: Plan, step: float, slope: float) -> float:
     many = int(problem.sizes.max()) if problem.unit == "party" else 1
     sensitivity = many * slope * (2 if problem.adjacency == "replace-one" else 1)
     once = theory.price_of_sum(step=step, sensitivity=sensitivity, units=problem.records)
-    return once * (problem.parties if made.spec.mode.noise_on_messages else 1)
+    return once * (problem.parties if made.mode.noise_on_messages else 1)
 
 
 def _value_at_zero(problem: Problem) -> float:

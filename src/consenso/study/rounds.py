@@ -14,14 +14,14 @@ SECRET = "their number was drawn at random, and the guarantee rests on its being
 
 def show_rounds(plan: Plan, run: int) -> int | None:
     """The number of rounds that were run; None where a proof takes it for a secret."""
-    return None if isinstance(plan.spec.schedule, RandomStopping) else run
+    return None if isinstance(plan.schedule, RandomStopping) else run
 
 
 def describe_rounds(plan: Plan, run: int) -> dict[str, Any]:
     """What a run's files say of its rounds."""
     shown = show_rounds(plan, run)
-    why = SECRET if shown is None else DONE if shown < plan.spec.rounds else None
-    return {"rounds planned": plan.spec.rounds, "rounds run": shown, "because": why}
+    why = SECRET if shown is None else DONE if shown < plan.rounds else None
+    return {"rounds planned": plan.rounds, "rounds run": shown, "because": why}
 
 
 def rounds_text(told: Mapping[str, Any]) -> str:

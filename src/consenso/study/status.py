@@ -43,7 +43,7 @@ class StatusFile:
                 "state": "complete" if last else "training",
                 "done": done,
                 "planned": planned,
-                "parties": self.plan.spec.parties,
+                "parties": self.plan.parties,
                 "seconds_left": left,
                 "budget": self._budget,
                 "movement": [finite(value) for value in movement],

@@ -108,10 +108,10 @@ def _run(
     stop: Callable[[], bool] | None,
 ) -> tuple[Result, bool]:
     charge = None if ledger is None else _charge(ledger, folder, name, study.digest)
-    every = study.output.checkpoint or max(1, math.ceil(plan.spec.rounds / CHECKPOINTS))
+    every = study.output.checkpoint or max(1, math.ceil(plan.rounds / CHECKPOINTS))
 
-    traced = study.output.trace and plan.spec.rounds <= LONGEST_TRACE and is_covered(study, plan)
-    traced = traced and not isinstance(plan.spec.schedule, RandomStopping)  # a trace is as long as the run
+    traced = study.output.trace and plan.rounds <= LONGEST_TRACE and is_covered(study, plan)
+    traced = traced and not isinstance(plan.schedule, RandomStopping)  # a trace is as long as the run
     history, status = Trace(), StatusFile(folder=folder, study=study, plan=plan)
 
     def after(done: int, planned: int) -> None:
@@ -132,7 +132,7 @@ def _run(
         charge=charge,
         history=history,
     )
-    shown = show_rounds(plan, result.rounds) or plan.spec.rounds
+    shown = show_rounds(plan, result.rounds) or plan.rounds
     status.tell(shown, shown, history.columns.get("model movement", []) if traced else [], last=True)
     return result, traced
 
@@ -229,7 +229,7 @@ def _trace(result: Result, *, traced: bool) -> dict[str, Any]:
         "format": 1,
         **describe_rounds(result.plan, result.rounds),
         "first round": result.rounds - kept if traced else 0,
-        "noise": {name: float(scale) for name, scale in result.plan.spec.facts.noise.items()},
+        "noise": {name: float(scale) for name, scale in result.plan.facts.noise.items()},
         "columns": columns if traced else {},
         "traced": traced,
     }

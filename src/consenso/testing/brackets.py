@@ -66,9 +66,9 @@ def bracket(made: Plan, targets: Sequence[AuditTarget]) -> dict[str, Bracket]:
 def _is_told(made: Plan, target: AuditTarget) -> bool:
     """Whether an attack hears every answer of the hub for a party that hears those of its own rounds."""
     return (
-        made.spec.shape == "hub"
+        made.shape == "hub"
         and bool(members(target.query.observer))
-        and not isinstance(made.spec.schedule, Everyone)
+        and not isinstance(made.schedule, Everyone)
         and target.watch is not None
         and target.watch.kind in ("ratio", "filter")
     )
@@ -76,7 +76,7 @@ def _is_told(made: Plan, target: AuditTarget) -> bool:
 
 def _exact_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bracket], str]:
     """Exact values by observer, or why there are none."""
-    numbers = made.spec.parties * made.spec.rounds * made.problem.dim
+    numbers = made.parties * made.rounds * made.problem.dim
     if numbers > MOST_NUMBERS:
         return {}, f"no exact value was computed, since a run draws {numbers:,} numbers of noise"
     if _falls(made) > MOST_SCRIPTS:
@@ -139,7 +139,7 @@ def _values_of_models(made: Plan, targets: list[AuditTarget]) -> dict[str, Brack
 
 def _see(made: Plan, observer: Observer) -> Observer:
     """Whose view is attacked: on a graph a peer is taken to hear every message, as its guarantee allows."""
-    return Eavesdropper() if made.spec.shape == "peer" and members(observer) else observer
+    return Eavesdropper() if made.shape == "peer" and members(observer) else observer
 
 
 def _small_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bracket], str]:
@@ -147,11 +147,11 @@ def _small_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bra
     why = "its coins fall in too many ways"
     try:
         small = shrink(made)
-        last = small.spec.parties - 1
+        last = small.parties - 1
         found = _strongest(small, [replace(each, query=replace(each.query, party=last)) for each in targets])
     except (NotAffineError, OtherNoiseError, ConsensoError):
         return {}, why
-    size = f"with {small.spec.parties} parties and {small.spec.rounds} rounds"
+    size = f"with {small.parties} parties and {small.rounds} rounds"
     brackets = {}
     for each in targets:
         query = each.query
@@ -168,9 +168,8 @@ def _small_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bra
 
 def shrink(made: Plan) -> Plan:
     """The same plan with few parties, and so few rounds that the coins of its schedule can be enumerated."""
-    spec = made.spec
-    parties, rounds = min(FEW_PARTIES, spec.parties), spec.rounds
-    schedule = spec.schedule
+    parties, rounds = min(FEW_PARTIES, made.parties), made.rounds
+    schedule = made.schedule
     if isinstance(schedule, FixedSubset):
         schedule = FixedSubset(min(schedule.size, parties - 1))
     while rounds > 1 and _count_falls(schedule, parties, rounds) > MOST_SCRIPTS:
@@ -179,20 +178,20 @@ def shrink(made: Plan) -> Plan:
         replace(made.problem, sizes=made.problem.sizes[:parties]),
         made.algorithm,
         rounds=rounds,
-        noise=dict(spec.noise),
+        noise=dict(made.noise),
         schedule=schedule,
-        trust=spec.trust,
-        sampler=spec.sampler,
-        colluders=min(spec.colluders, max(0, parties - 2)),
+        trust=made.trust,
+        sampler=made.sampler,
+        colluders=min(made.colluders, max(0, parties - 2)),
     )
 
 
 def _samples_records(made: Plan) -> bool:
-    return any(release.rate < 1 for release in made.algorithm.releases(made.spec.facts))
+    return any(release.rate < 1 for release in made.algorithm.releases(made.facts))
 
 
 def _falls(made: Plan) -> int:
-    return _count_falls(made.spec.schedule, made.spec.parties, made.spec.rounds)
+    return _count_falls(made.schedule, made.parties, made.rounds)
 
 
 def _count_falls(schedule: Schedule, parties: int, rounds: int) -> int:
@@ -204,7 +203,7 @@ def _follow(made: Plan, targets: list[AuditTarget]) -> dict[str, Bracket]:
     """What each pair's releases differ by, for observers who see each release of a run in which all take part."""
     if made.problem.records * made.problem.features > MOST_NUMBERS:
         return {}  # it takes as long as an attack
-    if _samples_records(made) or not isinstance(made.spec.schedule, Everyone | Cyclic):
+    if _samples_records(made) or not isinstance(made.schedule, Everyone | Cyclic):
         return {}
     query = targets[0].query
     pairs = list(unkind(made.problem, query.unit, query.adjacency, query.party))

@@ -59,7 +59,7 @@ def make_examples(family: str) -> Iterator[Any]:
 
 
 def _check(made: Plan, single: Example) -> None:
-    shards, who = shards_of(single), f"{made.spec.facts.problem.loss!r}, {made.spec.facts.problem.regularizer!r}"
+    shards, who = shards_of(single), f"{made.facts.problem.loss!r}, {made.facts.problem.regularizer!r}"
     compiled = compile_rounds(made, shards)
     if compiled.walk is None and compiled.cohort is None:
         return

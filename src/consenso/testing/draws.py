@@ -40,19 +40,19 @@ def noise_has_its_law(example: Example, *, runs: int = 40) -> None:
 
 def _answers(made: Plan) -> Iterator[tuple[str, Noise, Array, Array]]:
     """What the releaser answers to zeros in the first round, with the scale that the ledger recorded."""
-    spec, facts = made.spec, made.spec.facts.at(0)
-    largest = largest_bounds(spec, made.algorithm.releases, 0)
+    facts = made.facts.at(0)
+    largest = largest_bounds(made, made.algorithm.releases, 0)
     entries: list[Any] = []
-    releaser, _ = open_releaser(spec, facts, made.algorithm.releases(facts), largest=largest, record=entries.append)
+    releaser, _ = open_releaser(made, facts, made.algorithm.releases(facts), largest=largest, record=entries.append)
     for release in made.algorithm.releases(facts):
         if release.perturbs_objective:
             drawn: Any = releaser.perturb(release.name, lambda noise: noise)
         else:
             drawn = releaser(release.name, np.zeros((len(facts.cohort), release.size)))
         if isinstance(drawn, SumTerm):
-            drawn = open_sum(spec, facts, drawn, largest=largest, record=entries.append)[None, :]
-            if spec.mode.sums_in_steps:
+            drawn = open_sum(made, facts, drawn, largest=largest, record=entries.append)[None, :]
+            if made.mode.sums_in_steps:
                 # n shares of V/(n - c - 1) each make up a little more than the recorded V.
-                drawn = drawn * np.sqrt(spec.shares / spec.parties)
+                drawn = drawn * np.sqrt(made.shares / made.parties)
         scale = np.broadcast_to(entries[-1].scale, (len(drawn),))[:, None]
-        yield release.name, spec.noise_for(release.name), drawn, scale
+        yield release.name, made.noise_for(release.name), drawn, scale

@@ -83,9 +83,9 @@ def messages_are_releases(example: Example) -> None:
     A plain field would pass non-interference and still tell something, for instance how many were sampled.
     """
     for made in settings_of(example):
-        spec, algorithm = made.spec, made.algorithm
-        declared = [r for round_ in range(spec.rounds) for r in algorithm.releases(spec.facts.at(round_))]
-        if spec.shape == "peer" or spec.mode.noise_on_messages or any(r.at == "party" for r in declared):
+        algorithm = made.algorithm
+        declared = [r for round_ in range(made.rounds) for r in algorithm.releases(made.facts.at(round_))]
+        if made.shape == "peer" or made.mode.noise_on_messages or any(r.at == "party" for r in declared):
             continue
         execute(replace(made, algorithm=_spy_on(algorithm)), shards_of(example))
 

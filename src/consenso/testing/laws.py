@@ -87,14 +87,14 @@ def ledger_equals_plan(example: Example) -> None:
     shards = shards_of(example)
     for made in settings_of(example):
         _, progress = execute(made, shards)
-        spec, everyone = made.spec, made.spec.facts
+        everyone = made.facts
         done = dict.fromkeys(range(progress.round), 0)
         for entry in progress.entries:
             facts = everyone.only(entry.cohort).at(entry.round)
             (release,) = (r for r in made.algorithm.releases(facts) if r.name == entry.name)
-            largest = largest_bounds(spec, made.algorithm.releases, entry.round)[entry.name]
-            sensitivity = spec.sensitivity(release, facts, largest) * entry.bound / np.sqrt(entry.share)
-            scale = spec.noise_for(entry.name).scale(sensitivity, entry.round)
+            largest = largest_bounds(made, made.algorithm.releases, entry.round)[entry.name]
+            sensitivity = made.sensitivity(release, facts, largest) * entry.bound / np.sqrt(entry.share)
+            scale = made.noise_for(entry.name).scale(sensitivity, entry.round)
             np.testing.assert_array_equal(
                 np.asarray(entry.scale), np.asarray(scale), err_msg=f"scale of {entry.name!r}"
             )

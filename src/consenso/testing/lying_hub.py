@@ -176,7 +176,7 @@ def _send(made: Plan, example: Example) -> list[Any]:
     is_hub = isinstance(made.algorithm, HubAlgorithm)
 
     def watch(round_: int, message: Any, hub: Any) -> None:
-        found.append(made.algorithm.down(made.spec.facts.at(round_), hub) if is_hub else message)
+        found.append(made.algorithm.down(made.facts.at(round_), hub) if is_hub else message)
 
     execute(made, shards_of(example), watch=watch)
     return found
@@ -282,14 +282,14 @@ class _Questioned:
 
 def _absorb(made: Plan, step: SinglePartyStep, party: int, round_: int, state: Any, own: Any, said: Any) -> Any:
     """The state after hearing neighbours; messages beyond the range are refused, and the node waits where it is."""
-    topology, largest = made.spec.topology, largest_number(made.problem)
+    topology, largest = made.topology, largest_number(made.problem)
     assert topology is not None
     check_numbers(said, largest)
     everything = {
         node: type(said)(**{each.name: getattr(said, each.name)[[node]] for each in dataclasses.fields(said)})
-        for node in range(made.spec.parties)
+        for node in range(made.parties)
     }
     everything[party] = cut_numbers(own, largest)
     me = np.array([party], dtype=np.int64)
-    heard = Neighbourhood(spread_messages(everything, made.spec.parties), me, topology)
+    heard = Neighbourhood(spread_messages(everything, made.parties), me, topology)
     return made.algorithm.absorb(step.facts(round_), state, heard)

@@ -56,7 +56,7 @@ def execute(
 
 def plan_with_noise_scaled(made: Plan, factor: float) -> Plan:
     """The same plan with every noise multiplier scaled."""
-    noise = {name: _scale(each, factor) for name, each in made.spec.noise.items()}
+    noise = {name: _scale(each, factor) for name, each in made.noise.items()}
     return replace(made, noise=noise)
 
 

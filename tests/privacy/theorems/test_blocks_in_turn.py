@@ -38,7 +38,7 @@ def test_no_choice_of_rows_and_coefficients_moves_the_sums_further(seed, blocks,
 
 def test_the_exact_value_of_linear_losses_attains_it():
     made = next(iter(list_attacked_plans(NoisyFixedPoint.example())))
-    found = [each for each in compare(made, made.spec.parties - 1) if each.theorem == "BlocksInTurn"]
+    found = [each for each in compare(made, made.parties - 1) if each.theorem == "BlocksInTurn"]
     assert {each.unit for each in found} == {"record", "party"}
     assert all(not each.below and each.ratio == pytest.approx(1.0, abs=1e-6) for each in found)
 

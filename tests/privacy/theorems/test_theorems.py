@@ -127,7 +127,7 @@ def test_every_theorem_is_stated_by_a_plan():
             for observer in made.observers():
                 for unit, relation in itertools.product(UNITS, ADJACENCIES):
                     query = PrivacyQuery(observer=observer, unit=unit, adjacency=relation, party=0)
-                    for candidate in find_theorems(made.algorithm, made.spec, query):
+                    for candidate in find_theorems(made.algorithm, made, query):
                         with contextlib.suppress(PreconditionError):
                             stated.add(names(candidate()))
     # What is composed is stated for every plan, on a graph by the component that hides a node.

@@ -90,7 +90,7 @@ class World:
     def __init__(self, made: Plan, folder: Path) -> None:
         server_parts(made)
         self.made, self.folder, self.grid = made, folder, Grid()
-        self.names = {party: f"p{party}" for party in range(made.spec.parties)}
+        self.names = {party: f"p{party}" for party in range(made.parties)}
         self.shards = Shards.from_parties(made.problem, draw(made.problem, np.random.default_rng(0)))
         self.built: list[int] = []
         for party in self.names:
@@ -145,7 +145,7 @@ def of_example(name: str, **changes: Any) -> Plan:
 # Three rounds have all that a message can be, and parties are built anew for each; some algorithms need more.
 ROUNDS = {"PreconditionedFixedPoint": PreconditionedFixedPoint.example().rounds, "ObjectivePerturbation": 1}
 PLANS = [
-    pytest.param(made, id=f"{name}-{type(made.spec.schedule).__name__}-{made.spec.trust}")
+    pytest.param(made, id=f"{name}-{type(made.schedule).__name__}-{made.trust}")
     for name, definition in discover().items()
     for made in settings_of(replace(definition.example(), rounds=ROUNDS.get(name, 3)))
 ]
@@ -157,7 +157,7 @@ def some_of(params: list[Any]) -> list[Any]:
     """Every algorithm once, and every schedule under every trust: the hub and the parties are those of Zenoh's star."""
     kept, seen = [], set()
     for each in params:
-        spec = each.values[0].spec
+        spec = each.values[0]
         new = {type(each.values[0].algorithm), (type(spec.schedule), spec.trust)} - seen
         kept += [each] if new else []
         seen |= new
@@ -182,7 +182,7 @@ def test_what_flower_does_not_run_is_refused_with_a_reason_before_anything_start
 
 def test_every_algorithm_with_a_hub_runs_over_flower_in_some_setting() -> None:
     ran = {type(each.values[0].algorithm).__name__ for each in some_of(RUN_BY_FLOWER)}
-    hubs = {type(each.values[0].algorithm).__name__ for each in PLANS if each.values[0].spec.shape == "hub"}
+    hubs = {type(each.values[0].algorithm).__name__ for each in PLANS if each.values[0].shape == "hub"}
     assert hubs - ran == {"StatelessWalk"}
     assert len(ran) >= 10
 

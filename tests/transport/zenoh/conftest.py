@@ -65,7 +65,7 @@ class World:
 
     def __init__(self, made: Plan, folder: Path, authority: Authority) -> None:
         self.made, self.folder, self.authority = made, folder, authority
-        self.names = {party: f"p{party}" for party in range(made.spec.parties)}
+        self.names = {party: f"p{party}" for party in range(made.parties)}
         self.data = draw(made.problem, np.random.default_rng(0))
         self.address = free_address()
         self.addresses = {party: free_address() for party in self.names}

@@ -22,7 +22,7 @@ from consenso.topology import Topology
 
 STAR, GRAPH, FLOWER = ENGINES
 PLANS = [
-    pytest.param(made, id=f"{name}-{type(made.spec.schedule).__name__}-{made.spec.trust}")
+    pytest.param(made, id=f"{name}-{type(made.schedule).__name__}-{made.trust}")
     for name, definition in discover().items()
     for made in settings_of(definition.example())
 ]
@@ -30,7 +30,7 @@ PLANS = [
 
 def run_by(runs: Callable[[Plan], bool], *, walks: bool = False) -> list:
     plans = [each for each in PLANS if runs(each.values[0])]
-    return [each for each in plans if isinstance(each.values[0].spec.schedule, RandomWalk) == walks]
+    return [each for each in plans if isinstance(each.values[0].schedule, RandomWalk) == walks]
 
 
 @pytest.mark.parametrize("made", PLANS)
@@ -39,7 +39,7 @@ def test_what_an_engine_cannot_run_is_refused_before_anything_starts(made):
     assert reasons[STAR] == reasons[FLOWER]  # they run the same hub and the same parties
     assert [reasons[STAR] is None, reasons[GRAPH] is None] == [star_runs(made), graph_runs(made)]
     for reason in filter(None, reasons.values()):
-        named = type(made.algorithm).__name__ in reason or (made.spec.trust == "secure-sum")
+        named = type(made.algorithm).__name__ in reason or (made.trust == "secure-sum")
         assert named
         assert ";" in reason
 

@@ -39,7 +39,7 @@ PLANS = {
 def altered(worker: Node | Walker, name: str, body: bytes) -> bytes:
     """Another item that looks as good."""
     if name == START:
-        return json.dumps((json.loads(body) + 1) % worker.plan.spec.parties).encode()
+        return json.dumps((json.loads(body) + 1) % worker.plan.parties).encode()
     schema = worker._model_schema if isinstance(worker, Node) else model_schema(worker.plan)
     return encode_values("Model", {"model": decode_values(body, schema)["model"] + 1.0})
 

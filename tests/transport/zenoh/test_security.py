@@ -207,7 +207,7 @@ def get(session: Any, to: int, asker: int | str, blob: bytes) -> list[bytes]:
 
 def ask(here, party: int, *, round_: int = 0, counted: int = -1, run: str = RUN, body: bytes | None = None) -> bytes:
     made = here.made
-    down = encode(made.algorithm.down(made.spec.facts, made.algorithm.start(made.spec.facts)))
+    down = encode(made.algorithm.down(made.facts, made.algorithm.start(made.facts)))
     content = {"round": round_, "stage": "step", "counted": counted, "body": down if body is None else body}
     return pack(MessageEnvelope(kind="ask", run=run, sender=SERVER, recipient=here.names[party], **content))
 
@@ -342,5 +342,5 @@ def test_a_server_with_another_study_hears_refusals_only(world):
 def hub_question(hub):
     from consenso.federation.hub import Question
 
-    down = hub.plan.algorithm.down(hub.plan.spec.facts, hub._hub)
+    down = hub.plan.algorithm.down(hub.plan.facts, hub._hub)
     return Question(round=0, stage="step", body=encode(down), counted=-1)

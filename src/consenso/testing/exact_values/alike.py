@@ -26,12 +26,11 @@ SAME = 1e-9
 
 def own_scripts(plan: Plan, attacked: int) -> list[tuple[float, Script]]:
     """All that the attacked party's coins can be, each with its probability; empty where they are too many."""
-    spec = plan.spec
-    law = spec.schedule.participation(attacked, spec.rounds, spec.parties)
-    if not isinstance(law, Independent) or 2**spec.rounds > MOST_WAYS:
+    law = plan.schedule.participation(attacked, plan.rounds, plan.parties)
+    if not isinstance(law, Independent) or 2**plan.rounds > MOST_WAYS:
         return []
     found, chance = [], law.rate
-    for bits in itertools.product((True, False), repeat=spec.rounds):
+    for bits in itertools.product((True, False), repeat=plan.rounds):
         likely = float(np.prod([chance if bit else 1 - chance for bit in bits]))
         found.append((likely, {(k, ROUND): _coins(plan, attacked, bit) for k, bit in enumerate(bits)}))
     return found
@@ -41,7 +40,7 @@ def others_are_alike(plan: Plan, attacked: int, pair: Neighbours) -> bool:
     """Whether the final model is the same whoever of the others took part, for some scripts and the same noise."""
     rng, recorded = np.random.default_rng(0), record_runs(plan)
     for _ in range(COMPARED):
-        bits = rng.random(plan.spec.rounds) < 0.5
+        bits = rng.random(plan.rounds) < 0.5
         noise = rng.standard_normal(1 << 12)
         models = []
         for shuffled in (None, rng):
@@ -60,7 +59,7 @@ def _model(plan: Plan, attacked: int, pair: Neighbours, script: Script, noise: A
 
 def _coins(plan: Plan, attacked: int, inside: bool, rng: np.random.Generator | None = None) -> list[float]:
     """Coins of a round by which the attacked party takes part or not, and the others as drawn, or the first of them."""
-    schedule, parties = plan.spec.schedule, plan.spec.parties
+    schedule, parties = plan.schedule, plan.parties
     others = np.array([party for party in range(parties) if party != attacked])
     if rng is not None:
         others = rng.permutation(others)

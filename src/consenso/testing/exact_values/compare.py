@@ -127,11 +127,11 @@ def compare(
 
 def observers_of(plan: Plan, attacked: int) -> list[Observer]:
     """Those of the plan, with parties that are not attacked: one of them, and two together."""
-    others = [party for party in range(plan.spec.parties) if party != attacked]
+    others = [party for party in range(plan.parties) if party != attacked]
     outside = [observer for observer in plan.observers() if not members(observer)]
-    if only_places_matter(plan.spec.schedule, plan.spec.parties):
+    if only_places_matter(plan.schedule, plan.parties):
         return outside
-    on_graph = plan.spec.mode.on_graph  # where every node is another observer
+    on_graph = plan.mode.on_graph  # where every node is another observer
     inside: list[Observer] = [Peer(party=party) for party in (others if on_graph else others[:1])]
     if len(others) > 1:
         inside.append(Coalition(parties=tuple(others[:2])))
@@ -206,9 +206,9 @@ def exact_curves(
     view a mixture of Gaussians. Pairs of units with too many coins are left out. ways: how the coins of the schedule
     can fall, with their probabilities, if not in all ways that differ. matrices: as in `compare`.
     """
-    spec, matrices = plan.spec, {} if matrices is None else matrices
-    rate = min(r.rate for k in range(spec.rounds) for r in plan.algorithm.releases(spec.facts.at(k)))
-    every = list(scripts(spec.schedule, spec.parties, spec.rounds) if ways is None else ways)
+    matrices = {} if matrices is None else matrices
+    rate = min(r.rate for k in range(plan.rounds) for r in plan.algorithm.releases(plan.facts.at(k)))
+    every = list(scripts(plan.schedule, plan.parties, plan.rounds) if ways is None else ways)
     last, recorded = len(every) - 1, record_runs(plan)
     groups: dict[tuple[Scope, int], dict[Any, list[Branch]]] = defaultdict(lambda: defaultdict(list))
     for number, (chance, script) in enumerate(every):

@@ -81,7 +81,7 @@ def rows_of(
             plans[row] = plan = plan_of(cases, row)
         except ConsensoError:
             return False
-        tossed, sampled = not isinstance(plan.spec.schedule, Everyone | Cyclic), _samples_records(plan)
+        tossed, sampled = not isinstance(plan.schedule, Everyone | Cyclic), _samples_records(plan)
         # Among quadratic losses noise is small, and what a mixture of narrow Gaussians costs is no news.
         if dict(row)["others"] == "quadratic" and (tossed or sampled):
             return False
@@ -111,7 +111,7 @@ def strongest_theorems(plan: Plan) -> set[str]:
 
 
 def _samples_records(plan: Plan) -> bool:
-    return any(release.rate < 1 for release in plan.algorithm.releases(plan.spec.facts))
+    return any(release.rate < 1 for release in plan.algorithm.releases(plan.facts))
 
 
 def _examine_plan(cases: Cases, row: Row, plan: Plan, examined: Examined, *, thorough: bool) -> None:
@@ -138,6 +138,6 @@ def _examine_plan(cases: Cases, row: Row, plan: Plan, examined: Examined, *, tho
 
 def attacked_parties(plan: Plan) -> list[int]:
     """The last party, and the first where the two are not alike."""
-    last, spec = plan.spec.parties - 1, plan.spec
-    alike = is_fair(spec.schedule) and spec.topology is None and len(spec.facts.classes()) == 1
+    last = plan.parties - 1
+    alike = is_fair(plan.schedule) and plan.topology is None and len(plan.facts.classes()) == 1
     return [last] if alike or last == 0 else [last, 0]

@@ -67,10 +67,10 @@ def observe(plan: Plan, shards: Shards) -> Observed:
     log: list[Seen] = plan.algorithm.log
     log.clear()
     active: list[frozenset[int]] = []
-    on_tree = plan.spec.mode.has_open_tree
+    on_tree = plan.mode.has_open_tree
 
     def watch(round_: int, total: Any, hub: Any) -> None:
-        everyone = range(plan.spec.parties)
+        everyone = range(plan.parties)
         active.append(frozenset(everyone if run.previous is None else map(int, run.previous)))
         if hub is not None:
             log.extend(Seen("total", round_, -1, value) for value in _numbers(total))
@@ -143,18 +143,18 @@ def _numbers(message: Any) -> list[Array]:
 
 
 def _sees(plan: Plan, observer: Observer, inside: frozenset[int], seen: Seen, active: Active) -> bool:
-    trust = plan.spec.mode
+    trust = plan.mode
     if seen.kind == "link":
         # Planned colluders tell whoever looks what is on their own links, the public, too.
-        ends = {seen.party, plan.spec.tree(seen.round).parents[seen.party]}
+        ends = {seen.party, plan.tree(seen.round).parents[seen.party]}
         return isinstance(observer, Eavesdropper) or bool(ends & inside)
     if trust.on_graph and seen.kind != "model":
         return not isinstance(observer, Public) or bool(inside)  # every node learns the total
     if seen.kind == "model" or isinstance(observer, Public):
         return seen.kind == "model"
     insiders = members(observer)
-    if plan.spec.shape == "peer":
-        graph = plan.spec.topology
+    if plan.shape == "peer":
+        graph = plan.topology
         assert graph is not None
         return not insiders or any(seen.party == i or seen.party in graph.neighbors(i) for i in insiders)
     if not insiders:
@@ -169,7 +169,7 @@ def known_coins(plan: Plan, observer: Observer, active: Active) -> Hashable:
     were), its own rounds for a party, nothing for the public.
     """
     if observer.reads_messages:
-        return len(active) if plan.spec.mode.sums_in_steps else active
+        return len(active) if plan.mode.sums_in_steps else active
     insiders = members(observer)
     return tuple((round_, insiders & there) for round_, there in enumerate(active) if insiders & there)
 
@@ -179,11 +179,11 @@ def noise_owners_known(plan: Plan, observer: Observer, attacked: int) -> frozens
 
     On a graph the planned colluders are with every observer.
     """
-    if plan.spec.mode.on_graph:
+    if plan.mode.on_graph:
         unit, adjacency = plan.problem.unit, plan.problem.adjacency
         query = PrivacyQuery(observer=observer, unit=unit, adjacency=adjacency, party=attacked)
-        return find_coalition(plan.spec, query, 0)
+        return find_coalition(plan, query, 0)
     if not isinstance(observer, Server):
         return members(observer)
-    others = [party for party in range(plan.spec.parties) if party != attacked]
-    return frozenset(others[: plan.spec.colluders])
+    others = [party for party in range(plan.parties) if party != attacked]
+    return frozenset(others[: plan.colluders])
