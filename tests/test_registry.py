@@ -17,7 +17,7 @@ from consenso.errors import InputError
 from consenso.losses import Logistic
 from consenso.privacy.events import Gaussian, TokenWalk
 from consenso.privacy.noise import NoNoise, PerRound
-from consenso.privacy.theorems import MeanOfNoisyStates
+from consenso.privacy.theorems.theorem_f import MeanOfNoisyStates
 from consenso.regularizers import NoPenalty
 
 # --- names ----------------------------------------------------------------------------------------------------------
@@ -84,10 +84,14 @@ def test_a_class_that_is_not_registered_has_a_name_that_nothing_finds() -> None:
 
 
 def test_a_broken_entry_point_says_which_distribution_to_repair() -> None:
-    for value in ("no_such_module_at_all", "consenso.version"):
-        entry = importlib.metadata.EntryPoint(name="mine", value=value, group="consenso.losses")
-        with pytest.raises(InputError, match=f"mine = {value} of consenso.losses"):
-            registry._load_entry("losses", entry)
+    def entry(value: str) -> importlib.metadata.EntryPoint:
+        return importlib.metadata.EntryPoint(name="mine", value=value, group="consenso.losses")
+
+    with pytest.raises(InputError, match=r"mine = no_such_module_at_all of consenso\.losses"):
+        registry.load_entry(entry("no_such_module_at_all"))
+    empty = entry("consenso.version")
+    with pytest.raises(InputError, match=r"mine = consenso\.version of consenso\.losses: no kind is there"):
+        registry._register_all("losses", empty, registry.load_entry(empty))
 
 
 # --- one file each, in a distribution of somebody else --------------------------------------------------------------
@@ -264,6 +268,112 @@ class Enclave(TrustMode):
     clause = "attested hardware adds up the parties' values and adds the noise"
     sentence = "Hardware that the parties attest adds up their values and adds the noise."
 """,
+    "observer.py": '''
+from dataclasses import dataclass
+from consenso.privacy.observers import Eavesdropper, Observer, Server
+
+@dataclass(frozen=True, kw_only=True)
+class Dashboard(Observer):
+    """Every sum that the hub opens, and no message."""
+
+    key = "dashboard"
+    name = "who watches the dashboard"
+    sentence = "whoever watches the dashboard, which shows the sum of every round"
+
+    @classmethod
+    def on_card(cls, run):
+        return (cls(),) if run.parties > 1 and run.shape == "hub" else ()
+
+    def is_covered_by(self, other):
+        return isinstance(other, Eavesdropper | Server)
+''',
+    "theorem.py": '''
+"""A bound, and the algorithm whose plans state it."""
+from dataclasses import dataclass
+from typing import ClassVar
+from consenso.algorithms.dp_sgd import DPSGD
+from consenso.conventions import Unit
+from consenso.privacy.events import Adjacency, Event, Gaussian
+from consenso.privacy.theorems.preconditions import require
+from consenso.privacy.theorems.theorem import GAUSSIAN_RUN
+
+@dataclass(frozen=True, kw_only=True)
+class OnlyOnce:
+    """One release of a run of one round."""
+
+    citation: ClassVar[str] = "ours"
+    section: ClassVar[str] = "conventions"
+    rounds: int
+    multiplier: float
+    adjacency: Adjacency
+    unit: Unit
+
+    def __post_init__(self):
+        require(self.rounds == 1, "OnlyOnce: a run of one round.")
+
+    def event(self) -> Event:
+        return Gaussian(self.multiplier, 0.9)
+
+    def assumptions(self):
+        return GAUSSIAN_RUN
+
+@dataclass(frozen=True, kw_only=True)
+class OneStep(DPSGD):
+    """DP-SGD, for which somebody proved more."""
+
+    sources = ()
+
+    def theorems(self, spec, query):
+        noise = spec.noise_for("gradient").multiplier
+        yield lambda: OnlyOnce(rounds=spec.rounds, multiplier=noise, adjacency=query.adjacency, unit=query.unit)
+''',
+    "engine.py": '''
+"""Files in a shared folder: the hub writes questions, parties write answers."""
+from pathlib import Path
+from consenso.deployment.engines import Engine, server_parts
+from consenso.federation.disk import Disk
+from consenso.federation.hub import HubRun
+from consenso.federation.party import Party
+from consenso.study import Study
+
+ENGINE = Engine("`consenso courier`", server_parts)
+
+class Folder:
+    """One process stands in for the machines of the parties."""
+
+    def __init__(self, place, parties):
+        self.place, self.parties = place, parties
+
+    def ask(self, questions, check, *, partial):
+        answers = {}
+        for party, asked in questions.items():
+            (self.place / f"question-{party}").write_bytes(asked.body)
+            body = (self.place / f"question-{party}").read_bytes()
+            told = {"round_": asked.round, "stage": asked.stage, "body": body, "counted": asked.counted}
+            (self.place / f"answer-{party}").write_bytes(self.parties[party].answer(**told))
+            answers[party] = (self.place / f"answer-{party}").read_bytes()
+            check(party, answers[party])
+        return answers
+
+def carry(study, place):
+    made = Study.load(study).plan()
+
+    def disk(owner):
+        return Disk(place / owner, owner=owner, run="ab" * 32, fingerprint="f")
+
+    shares = [Study.load(study).party_shards(name) for name in Study.load(study).parties]
+    parties = {index: Party(made, share, index, disk(f"p{index}")) for index, share in enumerate(shares)}
+    hub = HubRun(made, disk("hub"))
+    for _ in hub.rounds(Folder(place, parties)):
+        pass
+    return hub.model()
+
+def register(app):
+    @app.command()
+    def courier(study: str, place: str):
+        """Run a study through a shared folder."""
+        print(carry(study, Path(place)).tolist())
+''',
     "format.py": """
 from consenso.tables import Table
 
@@ -293,12 +403,15 @@ GROUPS = {
     "losses": "pinball = thirdparty.loss",
     "regularizers": "pull = thirdparty.regularizer:Pull",
     "schedules": "every-other = thirdparty.schedule",
-    "algorithms": "half-steps = thirdparty.algorithm",
+    "algorithms": "half-steps = thirdparty.algorithm\none-step = thirdparty.theorem:OneStep",
     "solvers": "half-steps = thirdparty.solver",
     "noises": "logistic = thirdparty.noise",
     "events": "logistic = thirdparty.noise",
     "trusts": "enclave = thirdparty.trust",
     "formats": "turned = thirdparty.format",
+    "engines": "courier = thirdparty.engine",
+    "observers": "dashboard = thirdparty.observer",
+    "theorems": "only-once = thirdparty.theorem",
 }
 STUDY = """
 [data]
@@ -325,10 +438,13 @@ step = 0.5
 """
 SCRIPT = """
 import json
+import subprocess
+import sys
 import numpy as np
 from consenso import registry
 from consenso.algorithms import discover
 from consenso.audit import Effort, audit
+from consenso.deployment.engines import list_engines, refusal
 from consenso.engine.run import run
 from consenso.models import load_model
 from consenso.planning.plan import plan
@@ -336,6 +452,8 @@ from consenso.planning.replan import differences
 from consenso.privacy.calibrate import EpsilonDelta
 from consenso.privacy.card import Card
 from consenso.privacy.card.evaluation import evaluation_text
+from consenso.privacy.events import Gaussian
+from consenso.privacy.ledger import Budget, Ledger, Scope
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.verify import first_failure, verify_file
@@ -397,6 +515,36 @@ assert differences(Card.from_json(stored)) == [] and stored["trust"] == "enclave
 assert [e["epsilon"] for e in stored["entries"]] == [e["epsilon"] for e in made.card(1e-5).to_json()["entries"]]
 assert "Hardware that the parties attest" in evaluation_text(Card.from_json(stored))
 assert audit(attested, Effort(trials=200))
+
+who = [observer.key for observer in made.observers()]
+assert who == ["eavesdropper", "server", "peer:0", "dashboard", "public"], who
+shown = {e["observer"]: e["epsilon"] for e in made.card(1e-5).to_json()["entries"]}
+assert shown["dashboard"] == shown["public"] < np.inf, shown
+assert "who watches the dashboard" in str(made.card(1e-5))
+assert "dashboard" in {finding.observer for finding in audit(made, Effort(trials=200))}
+budget = Budget(observer="dashboard", unit="record", adjacency="replace-one", epsilon=9.0, delta=1e-5)
+ledger = Ledger.create("seen.ledger", dataset="d", budgets=[budget])
+ledger.reserve("one", {Scope(observer="server", unit="record", adjacency="replace-one"): Gaussian(1.0, 1.0)}, what="r")
+assert 0 < ledger.balances()[0].spent < 9
+
+step = kinds["algorithms"]["OneStep"](clip=1.0)
+proved = plan(small, step, rounds=1, trust="curator", noise=GaussianNoise(multiplier=1.0))
+stored = json.loads(json.dumps(proved.card(1e-5).to_json()))
+assert "theorems.OnlyOnce" in json.dumps(stored)
+assert differences(Card.from_json(stored)) == []
+twice = plan(small, step, rounds=2, trust="curator", noise=GaussianNoise(multiplier=1.0))
+assert "theorems.OnlyOnce" not in json.dumps(twice.card(1e-5).to_json())
+
+assert [each.commands for each in list_engines()][-1] == "`consenso courier`"
+assert refusal(list_engines()[-1], made) is None
+place = Path("courier")
+place.mkdir()
+Path("open.toml").write_text(study.change({"setting.trust": "local"}).to_toml())
+command = [sys.executable, "-m", "consenso", "courier", "open.toml", "courier"]
+done = subprocess.run(command, capture_output=True, text=True)
+assert done.returncode == 0, done.stderr
+alone = run(Study.load("open.toml").plan(), Study.load("open.toml").shards()).model
+np.testing.assert_allclose(json.loads(done.stdout), alone, rtol=1e-10, atol=1e-12)
 
 Path("t.turned").write_text("a;1;2;3\\nb;4;5;6\\n")
 assert read_table("t.turned").columns["b"].numbers(frozenset())[0].tolist() == [4.0, 5.0, 6.0]

@@ -179,7 +179,7 @@ def test_prices_agree_with_the_theorems_they_come_from():
     from tests.privacy.oracles.local import LocalView
     from tests.privacy.oracles.sums import DualSums
 
-    from consenso.privacy.theorems import MeanOfNoisyStates
+    from consenso.privacy.theorems.theorem_f import MeanOfNoisyStates
 
     rounds, step, lipschitz, n = 12, 0.7, 1.3, 40
     rho = lambda event: accountants.rdp(event, 2.0) / 2

@@ -14,8 +14,8 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.privacy.accountants import rdp
 from consenso.privacy.events import Gaussian, repeat, reveal_coin
-from consenso.privacy.theorems import MeanOfNoisyStates
 from consenso.privacy.theorems.inexact import prox_gap
+from consenso.privacy.theorems.theorem_f import MeanOfNoisyStates
 from experiments.paper000 import claims
 
 ORDER = 2.0

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array
-from consenso.privacy.theorems import GradientIteration
+from consenso.privacy.theorems.gradient_admm import GradientIteration
 from experiments.paper001.claims import printed_final_iterate
 
 SHRINKS = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)

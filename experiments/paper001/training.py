@@ -15,7 +15,7 @@ from consenso.privacy.accountants import epsilon as cheapest
 from consenso.privacy.events import Bounded
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
-from consenso.privacy.theorems import GradientIteration
+from consenso.privacy.theorems.gradient_admm import GradientIteration
 from consenso.schedules import Cyclic, RandomOrder, RandomStopping, Schedule
 from experiments.cards import checked
 from experiments.paper001.claims import printed_final_iterate

@@ -9,7 +9,12 @@ import numpy as np
 from consenso.privacy.accountants import epsilon as cheapest
 from consenso.privacy.accountants import rdp
 from consenso.privacy.events import Bounded, Event
-from consenso.privacy.theorems import GradientIteration, GradientRandomOrder, GradientRandomStopping, GradientVisits
+from consenso.privacy.theorems.gradient_admm import (
+    GradientIteration,
+    GradientRandomOrder,
+    GradientRandomStopping,
+    GradientVisits,
+)
 
 ORDER = 2.0
 POSITIONS = 41

@@ -3,8 +3,8 @@
 A kind is a frozen dataclass (a loss, a noise, a theorem, ...) or, for a solver, a module of rules. It belongs to a
 family and is written `family.Name`: "losses.Logistic", "events.Gaussian". Kinds are found, not listed: a file in the
 package of its family is all that is needed, or a module that another distribution names in an entry point of the group
-`consenso.losses`, `consenso.regularizers`, `consenso.schedules`, `consenso.algorithms`, `consenso.solvers`,
-`consenso.noises`, `consenso.events` or `consenso.trusts`. A family with two kinds of one name cannot be imported.
+`consenso.losses`, `consenso.algorithms` and so on, for every open family below. A family with two kinds of one name
+cannot be imported.
 
 Files of version 0.1.0 have names without a family, and some that have changed since: `RENAMED` knows them.
 """
@@ -44,13 +44,14 @@ FAMILIES = {
     "regularizers": Family(("consenso.regularizers",), ("prox",), is_open=True),
     "schedules": Family(("consenso.schedules",), ("participation",), is_open=True),
     "trusts": Family(("consenso.trust",), ("noise_by",), is_open=True),
+    "observers": Family(("consenso.privacy.observers",), ("reads_messages",), is_open=True),
     "noises": Family(("consenso.privacy.noise",), ("sample",), is_open=True),
     "patterns": Family(("consenso.privacy.noise",), ("at",)),
     # An algorithm has an example; sequences and subproblems that are its parameters have `at` or `solve`.
     "algorithms": Family(("consenso.algorithms",), ("example", "at", "solve"), is_open=True),
     "operators": Family(("consenso.operators",), ("apply", "active", "averagedness")),
     "facts": Family(("consenso.topology", "consenso.privacy.count", "consenso.privacy.earlier")),
-    "theorems": Family(("consenso.privacy.theorems",), ("citation",)),
+    "theorems": Family(("consenso.privacy.theorems",), ("citation", "is_part"), is_open=True),
     "events": Family(("consenso.privacy.events",), ("magnify",), is_open=True),
     "solvers": Family(("consenso.solvers",), ("recipe",), is_open=True),
 }
@@ -184,8 +185,8 @@ def _load(family: str) -> None:
     for module in _with_inner(sources):
         _read(family, module)
     if where.is_open:
-        for entry in importlib.metadata.entry_points(group=f"consenso.{family}"):
-            _load_entry(family, entry)
+        for entry, source in load_entries(family):
+            _register_all(family, entry, source)
 
 
 def _read(family: str, module: ModuleType) -> None:
@@ -193,20 +194,30 @@ def _read(family: str, module: ModuleType) -> None:
         register(family, kind)
 
 
-def _load_entry(family: str, entry: importlib.metadata.EntryPoint) -> None:
-    """What one entry point names: a kind, a module of kinds, or a package of such modules."""
+def load_entries(group: str) -> Iterator[tuple[importlib.metadata.EntryPoint, Any]]:
+    """What other distributions name in the entry points `consenso.<group>`, loaded."""
+    for entry in importlib.metadata.entry_points(group=f"consenso.{group}"):
+        yield entry, load_entry(entry)
+
+
+def load_entry(entry: importlib.metadata.EntryPoint) -> Any:
+    """What one entry point names."""
     try:
-        source = entry.load()
-        found = [source]
-        if isinstance(source, ModuleType):
-            found = [kind for module in _with_inner([source]) for kind in _kinds_in(module, FAMILIES[family])]
+        return entry.load()
     except ConsensoError:
         raise
     except Exception as error:
         raise InputError(
-            f"entry point {entry.name} = {entry.value} of consenso.{family}: it cannot be loaded ({error}); repair or "
+            f"entry point {entry.name} = {entry.value} of {entry.group}: it cannot be loaded ({error}); repair or "
             "uninstall its distribution."
         ) from error
+
+
+def _register_all(family: str, entry: importlib.metadata.EntryPoint, source: Any) -> None:
+    """Register what an entry point names: a kind, a module of kinds, or a package of such modules."""
+    found = [source]
+    if isinstance(source, ModuleType):
+        found = [kind for module in _with_inner([source]) for kind in _kinds_in(module, FAMILIES[family])]
     if not found:
         raise InputError(
             f"entry point {entry.name} = {entry.value} of consenso.{family}: no kind is there, which has "

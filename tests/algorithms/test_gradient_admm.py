@@ -19,7 +19,7 @@ from consenso.privacy.events import Bounded, Gaussian, Repeated
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise, Polynomial
 from consenso.privacy.observers import Eavesdropper, Public, Server
 from consenso.privacy.samplers import Safe, Seeded
-from consenso.privacy.theorems import GradientIteration, GradientVisits
+from consenso.privacy.theorems.gradient_admm import GradientIteration, GradientVisits
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Ball, Box, ElasticNet, GroupL1, NoPenalty, Sum
 from consenso.schedules import Cyclic, Everyone, RandomOrder, RandomStopping

@@ -22,7 +22,7 @@ from consenso.privacy.events import Gaussian, Unbounded
 from consenso.privacy.noise import GaussianNoise, LaplaceNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Public
 from consenso.privacy.samplers import Safe, Seeded
-from consenso.privacy.theorems import PerturbedObjective
+from consenso.privacy.theorems.curator import PerturbedObjective
 from consenso.problem import Problem
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
 from consenso.shards import Shards

@@ -13,7 +13,7 @@ from consenso.privacy.card import Card
 from consenso.privacy.card.document import digest
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.samplers import Seeded
-from consenso.privacy.theorems import FixedSizeWithoutMemory
+from consenso.privacy.theorems.sampling import FixedSizeWithoutMemory
 
 
 def consenso(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

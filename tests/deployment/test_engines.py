@@ -9,7 +9,7 @@ import pytest
 from consenso.algorithms import discover
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.algorithms.ipadmm import IPADMM
-from consenso.deployment.engines import ENGINES, peer_kind, refusal, server_parts, table
+from consenso.deployment.engines import list_engines, peer_kind, refusal, server_parts, table
 from consenso.errors import InputError
 from consenso.federation.node import Node
 from consenso.federation.walker import Walker
@@ -54,4 +54,4 @@ def test_an_engine_is_asked_before_anything_starts() -> None:
         with pytest.raises(InputError, match="consenso peer"):
             server_parts(made)
     assert server_parts(plan_example(DPSGD.example())).limit > 0
-    assert [refusal(engine, graph) is None for engine in ENGINES] == [False, True, False]
+    assert [refusal(engine, graph) is None for engine in list_engines()] == [False, True, False]

@@ -21,8 +21,8 @@ from tests.privacy.oracles.sampling import SamplingRevealed
 from tests.privacy.oracles.walk import uniform_walk
 
 from consenso.privacy.accountants import delta, rdp
-from consenso.privacy.theorems import GradientIteration, GradientVisits, MeanOfNoisyStates
-from consenso.privacy.theorems.gradient_admm import pair_constant
+from consenso.privacy.theorems.gradient_admm import GradientIteration, GradientVisits, pair_constant
+from consenso.privacy.theorems.theorem_f import MeanOfNoisyStates
 
 ROOT = Path(__file__).parents[2]
 

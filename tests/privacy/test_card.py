@@ -25,13 +25,10 @@ from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.observers import parse
 from consenso.privacy.samplers import Seeded
 from consenso.privacy.serial import to_json
-from consenso.privacy.theorems import (
-    Composition,
-    FixedSizeWithoutMemory,
-    MeanOfNoisyStates,
-    PerturbedObjective,
-    Theorem,
-)
+from consenso.privacy.theorems import Composition, Theorem
+from consenso.privacy.theorems.curator import PerturbedObjective
+from consenso.privacy.theorems.sampling import FixedSizeWithoutMemory
+from consenso.privacy.theorems.theorem_f import MeanOfNoisyStates
 from consenso.privacy.verify import first_failure, verify
 
 DELTA = 1e-5

@@ -15,7 +15,6 @@ from consenso.privacy.observers import (
     Peer,
     Public,
     Server,
-    members,
     parse,
     sees_at_least,
 )
@@ -64,7 +63,7 @@ def test_other_keys_are_refused(key):
 def test_sentences_are_plain(observer):
     assert observer.sentence
     assert not observer.sentence.endswith(".")
-    assert all(str(party) in observer.sentence for party in members(observer))
+    assert all(str(party) in observer.sentence for party in observer.insiders)
 
 
 def test_the_order():

@@ -26,10 +26,11 @@ from consenso.operators import gradient_bound
 from consenso.privacy import composition as views
 from consenso.privacy.events import Gaussian, Sampled, repeat
 from consenso.privacy.noise import GaussianNoise
-from consenso.privacy.observers import Public, members
+from consenso.privacy.observers import Public
 from consenso.privacy.release import Release
 from consenso.privacy.run_spec import largest_bounds
-from consenso.privacy.theorems import Composition, MeanOfNoisyStates
+from consenso.privacy.theorems import Composition
+from consenso.privacy.theorems.theorem_f import MeanOfNoisyStates
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
@@ -177,7 +178,7 @@ def sampled_for_everybody(algorithm, setting, view):
     participation = setting.schedule.participation(view.party, setting.rounds, setting.parties)
     if not isinstance(setting.schedule, FixedSubset) or setting.trust != "curator" or view.unit != "party":
         return None
-    if not members(view.observer) or not hasattr(participation, "rate"):
+    if not view.observer.insiders or not hasattr(participation, "rate"):
         return None
     (release,) = algorithm.releases(setting.facts)
     contribution = float(np.max(release.bounds.at("party", "add-remove")))

@@ -1,4 +1,4 @@
-"""Which engine runs a plan, read from the plan: what engines say themselves takes a rehearsal, which tests compare."""
+"""Which engine runs a plan, read from the plan: what engines say themselves takes a schemas, which tests compare."""
 
 from __future__ import annotations
 

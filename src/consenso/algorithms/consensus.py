@@ -50,7 +50,8 @@ from consenso.privacy.composition import sight
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
-from consenso.privacy.theorems import MeanOfNoisyStates, Theorem
+from consenso.privacy.theorems import Theorem
+from consenso.privacy.theorems.theorem_f import MeanOfNoisyStates
 from consenso.public_facts import PublicFacts
 from consenso.regularizers.formulas import compile_prox
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset, RandomWalk
@@ -195,7 +196,7 @@ class ConsensusADMM:
         """Walks with every regularizer that brings a formula, and rounds of many parties with all of them."""
         from consenso.algorithms.kernels import consensus as kernels
         from consenso.algorithms.kernels.records import take_records
-        from consenso.kernels.compiled import run_pieces
+        from consenso.kernels.compiled import hold, run_pieces
 
         taken = take_records(records, facts.problem.loss, self.step)
         if taken is None:
@@ -212,11 +213,11 @@ class ConsensusADMM:
         prox = compile_prox(facts.problem.regularizer, self.step)
         if prox is None:
             return CompiledRounds(cohort=step)
-        along = *taken, prox, float(self.tolerance), clip, relaxation
+        visit = hold(kernels.walk, *taken, prox, float(self.tolerance), clip, relaxation)
 
         def walk(hub: Hub, state: State, path: IntArray, scales: Array, noise: Array) -> tuple[Hub, int]:
             mean, z = hub.mean.copy(), hub.z.copy()
-            done = kernels.walk(*along, path, scales, noise, (mean, z), state.u)
+            done: int = visit(path, scales, noise, (mean, z), state.u)
             return Hub(mean=mean, z=z), done
 
         return CompiledRounds(walk=walk, cohort=step)

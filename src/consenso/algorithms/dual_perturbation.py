@@ -47,7 +47,8 @@ from consenso.privacy.observers import Eavesdropper
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, largest_bounds
-from consenso.privacy.theorems import DualPerturbedRounds, Theorem
+from consenso.privacy.theorems import Theorem
+from consenso.privacy.theorems.dual_perturbation import DualPerturbedRounds
 from consenso.public_facts import PublicFacts
 from consenso.shards import Cohort
 

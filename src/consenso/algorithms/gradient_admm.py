@@ -49,12 +49,12 @@ from consenso.privacy.observers import Public
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
-from consenso.privacy.theorems import (
+from consenso.privacy.theorems import Theorem
+from consenso.privacy.theorems.gradient_admm import (
     GradientIteration,
     GradientRandomOrder,
     GradientRandomStopping,
     GradientVisits,
-    Theorem,
 )
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts

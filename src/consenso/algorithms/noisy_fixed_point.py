@@ -54,7 +54,8 @@ from consenso.privacy.noise import Constant, PerRound, Polynomial
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser, declare_public
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec
-from consenso.privacy.theorems import BlocksInTurn, Theorem
+from consenso.privacy.theorems import Theorem
+from consenso.privacy.theorems.blocks import BlocksInTurn
 from consenso.public_facts import PublicFacts
 from consenso.schedules import Everyone, FixedSubset, PoissonSubset
 from consenso.shards import Cohort

@@ -42,7 +42,8 @@ from consenso.privacy.noise import GaussianNoise, NoNoise
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws
-from consenso.privacy.theorems import PerturbedObjective, Theorem
+from consenso.privacy.theorems import Theorem
+from consenso.privacy.theorems.curator import PerturbedObjective
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, NoPenalty, Regularizer

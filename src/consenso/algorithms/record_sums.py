@@ -15,7 +15,8 @@ from consenso.privacy.noise import Constant, PerRound, Polynomial
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.privacy.releaser import Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
-from consenso.privacy.theorems import FixedSizeWithoutMemory, Theorem
+from consenso.privacy.theorems import Theorem
+from consenso.privacy.theorems.sampling import FixedSizeWithoutMemory
 from consenso.public_facts import PublicFacts
 from consenso.schedules import FixedSubset
 from consenso.shards import Cohort

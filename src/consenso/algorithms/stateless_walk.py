@@ -29,12 +29,12 @@ from consenso.algorithms.shape import CompiledRounds, Example, SingleRecords, So
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import require_lipschitz
-from consenso.privacy import theorems
 from consenso.privacy.observers import Coalition, Peer, Public
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Released, Releaser
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, gaussian_draws, insiders
 from consenso.privacy.theorems import Theorem
+from consenso.privacy.theorems.walk import WalkWithoutStates
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2
 from consenso.regularizers.formulas import compile_prox
@@ -116,7 +116,7 @@ class StatelessWalk:
                     "a topology."
                 )
             drawn = gaussian_draws(spec, self.releases, "residual")
-            return theorems.WalkWithoutStates(
+            return WalkWithoutStates(
                 parties=spec.parties,
                 steps=spec.rounds,
                 step=self.step,
@@ -159,17 +159,18 @@ class StatelessWalk:
         """Walks, with every regularizer that brings a formula."""
         from consenso.algorithms.kernels.records import take_records
         from consenso.algorithms.kernels.stateless_walk import visits
+        from consenso.kernels.compiled import hold
 
         share = 2 * self.relaxation / facts.parties
         taken = take_records(records, facts.problem.loss, self.step)
         prox = compile_prox(facts.problem.regularizer, share * self.step)
         if taken is None or prox is None:
             return CompiledRounds()
-        constants = *taken, prox, float(self.tolerance), share
+        visit = hold(visits, *taken, prox, float(self.tolerance), share)
 
         def walk(hub: Token, state: Forgetful, path: IntArray, scales: Array, noise: Array) -> tuple[Token, int]:
             z = hub.z.copy()
-            done = visits(*constants, path, scales, noise, z)
+            done: int = visit(path, scales, noise, z)
             return Token(z=z), done
 
         return CompiledRounds(walk=walk)

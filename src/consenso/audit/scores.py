@@ -19,7 +19,6 @@ from consenso.audit.token import TokenScore
 from consenso.audit.trials import Scene, Trials
 from consenso.audit.watchers import FilteredRatio
 from consenso.errors import InputError
-from consenso.privacy.observers import members
 from consenso.privacy.run_spec import PrivacyQuery
 
 RATIO = "ratio"
@@ -54,7 +53,7 @@ class _Filtered:
     sentence: str = "likelihood ratio of sums, their noise spread evenly over the parties"
 
     def watch(self, run: Trials, pair: Neighbours, query: PrivacyQuery, *, deviations: bool) -> Score:
-        insiders = members(query.observer)
+        insiders = query.observer.insiders
         zero, one = (Filter(run, world, insiders, deviations=deviations) for world in (pair.zero, pair.one))
         return FilteredRatio(run, zero, one)
 
@@ -64,7 +63,7 @@ class _Token:
     sentence: str = "token at the observer's own visits, the path known"
 
     def watch(self, run: Trials, pair: Neighbours, query: PrivacyQuery, *, deviations: bool) -> Score:
-        return TokenScore(run, pair, query, members(query.observer))
+        return TokenScore(run, pair, query, query.observer.insiders)
 
 
 class _WalkScore:
@@ -90,7 +89,7 @@ class _Walk:
     sentence: str = "token where it is seen, the path known"
 
     def watch(self, run: Trials, pair: Neighbours, query: PrivacyQuery, *, deviations: bool) -> Score:
-        looks = members(query.observer)
+        looks = query.observer.insiders
         return _WalkScore(TokenPrediction(run, pair.zero, looks), TokenPrediction(run, pair.one, looks))
 
 

@@ -10,12 +10,11 @@ from pathlib import Path
 from consenso.audit.findings import ENOUGH, Finding
 from consenso.errors import InputError
 from consenso.planning.plan import Plan
+from consenso.privacy.observers import list_names
 
 BEGIN, END = "<!-- table of attacks: begin -->", "<!-- table of attacks: end -->"
 SIGNS = {"exactly": "", "at least": ">", "at most": "<"}
-ROW = "| algorithm | unit, adjacency | schedule, trust | eavesdropper | server | peer | public |"
 WHY = "| algorithm | schedule, trust | observer | why |"
-OBSERVERS = ("eavesdropper", "server", "peer", "public")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +25,13 @@ class Attacked:
     findings: list[Finding]
 
     @property
-    def spec(self) -> str:
+    def setting(self) -> str:
         """Schedule and trust in words."""
         return f"{type(self.plan.schedule).__name__}, {self.plan.trust}"
 
 
 def markdown(attacked: Iterable[Attacked], page: Path | None = None) -> str:
-    """One row for each algorithm and spec: claimed epsilon / proved lower bound and their ratio, by observer.
+    """One row for each algorithm and setting: claimed epsilon / proved lower bound and their ratio, by observer.
 
     page: whose table keeps the rows of algorithms that were not attacked.
     """
@@ -42,6 +41,7 @@ def markdown(attacked: Iterable[Attacked], page: Path | None = None) -> str:
         raise InputError("markdown: nothing was attacked, so there is no table; audit a plan that claims something.")
     most = max(finding.trials for finding in tried)
     confidence = min(finding.confidence for finding in tried)
+    head = f"| algorithm | unit, adjacency | schedule, trust | {' | '.join(_observers())} |"
     lines = [
         f"Epsilon at delta {tried[0].delta:g}: claimed / proved, the latter with confidence {confidence:g} for each "
         f"entry, and how much of the claim that is. Up to {most:,} runs of either world, fewer where enough was proved "
@@ -50,23 +50,28 @@ def markdown(attacked: Iterable[Attacked], page: Path | None = None) -> str:
         "counts them; the party itself hears those of its own rounds. A dash: there is no such observer. inf: nothing "
         "is claimed.",
         "",
-        ROW,
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        head,
+        f"| --- | --- | --- |{' --- |' * len(_observers())}",
     ]
     cells, reasons = [_row(row) for row in rows], _reasons(rows)
     if page is not None:
         kept = _read(page).partition(BEGIN)[2].partition(END)[0].splitlines()
         attacked_now = {_name(row) for row in cells}
-        cells, reasons = _keep_others(kept, cells, ROW, attacked_now), _keep_others(kept, reasons, WHY, attacked_now)
+        cells, reasons = _keep_others(kept, cells, head, attacked_now), _keep_others(kept, reasons, WHY, attacked_now)
     below = ["", f"Attacked to less than {ENOUGH:.0%}:", "", WHY, "| --- | --- | --- | --- |"] if reasons else []
     return "\n".join([*lines, *cells, *below, *reasons]) + "\n"
+
+
+def _observers() -> list[str]:
+    """Those that stand on cards, which no coalition does."""
+    return [name for name in list_names() if name != "coalition"]
 
 
 def _row(row: Attacked) -> str:
     by_observer = {finding.observer.partition(":")[0]: finding for finding in row.findings}
     first = row.findings[0]
-    cells = [_cell(by_observer.get(observer)) for observer in OBSERVERS]
-    return f"| {first.algorithm} | {first.unit}, {first.adjacency} | {row.spec} | {' | '.join(cells)} |"
+    cells = [_cell(by_observer.get(observer)) for observer in _observers()]
+    return f"| {first.algorithm} | {first.unit}, {first.adjacency} | {row.setting} | {' | '.join(cells)} |"
 
 
 def _keep_others(before: list[str], rows: list[str], head: str, attacked: set[str]) -> list[str]:
@@ -92,9 +97,9 @@ def _reasons(rows: list[Attacked]) -> list[str]:
     for row in rows:
         for finding in row.findings:
             if finding.trials and finding.share < ENOUGH and finding.reason:
-                observers = why.setdefault((finding.algorithm, row.spec, finding.reason), [])
+                observers = why.setdefault((finding.algorithm, row.setting, finding.reason), [])
                 observers.append(finding.observer.partition(":")[0])
-    return [f"| {name} | {spec} | {', '.join(who)} | {reason} |" for (name, spec, reason), who in why.items()]
+    return [f"| {name} | {setting} | {', '.join(who)} | {reason} |" for (name, setting, reason), who in why.items()]
 
 
 def _cell(finding: Finding | None) -> str:

@@ -13,7 +13,7 @@ from consenso.planning.plan import Plan
 from consenso.privacy import accountants
 from consenso.privacy.composition import knows_sample, sight
 from consenso.privacy.events import Event, Mixture, TokenWalk
-from consenso.privacy.observers import Coalition, Observer, Peer, Public, members
+from consenso.privacy.observers import Coalition, Observer, Peer, Public
 from consenso.privacy.relations import Relation, relation_of
 from consenso.privacy.run_spec import PrivacyQuery
 from consenso.problem import Unit
@@ -37,7 +37,7 @@ class AuditTarget:
 def victim(plan: Plan, observers: list[Observer], unit: Unit, adjacency: Relation, delta: float) -> int:
     """The party that is promised most: the strongest promise is the one that is most likely to be too strong."""
     # Parties that no observer is: those of the observer with the most insiders, which are outsiders to all.
-    closest = max(observers, key=lambda observer: len(members(observer)))
+    closest = max(observers, key=lambda observer: len(observer.insiders))
     promises = plan.prove_each(closest, delta, unit=unit, adjacency=adjacency)
     if not promises:
         raise InputError(f"audit(observers={closest.key!r}): nobody is left whose data this observer does not have.")

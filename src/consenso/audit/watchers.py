@@ -31,7 +31,6 @@ from consenso.privacy.composition import sight
 from consenso.privacy.graph_views import find_hiding
 from consenso.privacy.noise import Noise
 from consenso.privacy.noise.none import CERTAIN
-from consenso.privacy.observers import members
 from consenso.privacy.releaser import SumTerm
 from consenso.privacy.run_spec import PrivacyQuery
 from consenso.schedules import Independent
@@ -66,7 +65,7 @@ class LikelihoodRatio:
         participation = self._setting.schedule.participation(query.party, self._setting.rounds, self._setting.parties)
         self._rate = participation.rate if isinstance(participation, Independent) else 1.0
         self._poisson = isinstance(participation, Independent) and participation.poisson
-        self._insiders = members(query.observer)  # whose noise the observer knows, or sees apart from the party's
+        self._insiders = query.observer.insiders  # whose noise the observer knows, or sees apart from the party's
         self.score = np.zeros(run.count)
         self.moved: list[Moved] | None = None  # a list, if what the worlds differ by is to be noted
         self.took_part: list[Array] = [np.ones(run.count), np.ones(run.count)]  # posterior of the hidden bit, by world

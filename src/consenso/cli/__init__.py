@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from consenso.errors import ConsensoError
+from consenso.registry import load_entries
 from consenso.version import __version__
 
 BAD_INPUT, STOPPED = 2, 130  # 130 is 128 + SIGINT, as shells have it
@@ -65,6 +66,8 @@ def build() -> typer.Typer:
         loaded = importlib.import_module(f"{__name__}.{module.name}")
         if hasattr(loaded, "register"):
             loaded.register(app)
+    for _, engine in load_entries("engines"):  # those of other distributions
+        engine.register(app)
     return app
 
 

@@ -41,7 +41,7 @@ def draw_each(attacked: Attacked, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for finding in attacked.findings:
         if finding.evidence is not None:
-            where = f"{finding.algorithm}-{attacked.spec}-{finding.observer}".replace(", ", "-").replace(":", "-")
+            where = f"{finding.algorithm}-{attacked.setting}-{finding.observer}".replace(", ", "-").replace(":", "-")
             draw(finding, out / f"{where}.png")
 
 
@@ -51,7 +51,7 @@ def show_attacked(attacked: Attacked) -> None:
 
     first = attacked.findings[0]
     scope = f"{first.unit}, {first.adjacency}: epsilon at delta {first.delta:g}"
-    table = Table(title=f"{first.algorithm} ({attacked.spec}), {scope}", title_justify="left")
+    table = Table(title=f"{first.algorithm} ({attacked.setting}), {scope}", title_justify="left")
     for name in ("observer", "claimed", "proved", "share", "exact", "sense", "verdict"):
         table.add_column(name, no_wrap=True)
     for finding in attacked.findings:

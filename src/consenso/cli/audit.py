@@ -151,7 +151,7 @@ def attack(
         if out is not None:
             draw_each(attacked[place], out)
     findings = [(each, finding) for each in attacked for finding in each.findings]
-    report = [finding.to_json() | {"setting": each.spec} for each, finding in findings]
+    report = [finding.to_json() | {"setting": each.setting} for each, finding in findings]
     if as_json:
         typer.echo(json.dumps(report, indent=2))
     if out is not None:
@@ -268,14 +268,14 @@ def _attack(
 ) -> Attacked | None:
     from consenso.audit.attack import audit, list_targets
     from consenso.audit.table import Attacked
-    from consenso.privacy.observers import members, parse
+    from consenso.privacy.observers import parse
     from consenso.testing.brackets import bracket
 
     wanted = None
     if observer:
         # A server is no observer of a run without one; a peer is one whoever it is.
         there = {each.key for each in plan.observers()}
-        wanted = [each for each in map(parse, observer) if each.key in there or members(each)]
+        wanted = [each for each in map(parse, observer) if each.key in there or each.insiders]
         if not wanted:
             return None
     chosen = {"observers": wanted, "unit": unit, "adjacency": adjacency, "delta": delta}

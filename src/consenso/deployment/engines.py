@@ -1,8 +1,17 @@
-"""Which engine runs which plan, and why the others do not: asked before anything starts, and told in the docs."""
+"""Which engine runs which plan, and why the others do not: asked before anything starts, and told in the docs.
+
+An engine is a module with `ENGINE`, in this package or named by another distribution in an entry point of the group
+`consenso.engines`. Such a module adds its commands too, with a function `register(app)` as the modules of
+`consenso.cli` have. It takes the rounds of `federation.hub.HubRun` through a `Conversation` of its own, at the other
+end of which `federation.party.Party` answers.
+"""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from consenso.deployment.sum_protocols import Parts, parts_of
 from consenso.errors import ConsensoError
@@ -11,6 +20,7 @@ from consenso.federation.node import Node, check_graph
 from consenso.federation.signatures import Signatures
 from consenso.federation.walker import Walker, check_walk
 from consenso.planning.plan import Plan
+from consenso.registry import load_entries
 from consenso.schedules import RandomWalk
 from consenso.secure_sum.tree_peer import TreePeer, check_tree
 
@@ -33,18 +43,29 @@ def peer_kind(plan: Plan) -> type[Node] | type[Walker] | type[TreePeer]:
     return Node
 
 
-# By the commands that start it. In one process (`consenso train`) everything runs.
-ENGINES: dict[str, Callable[[Plan], object]] = {
-    "`consenso serve` and `join`": server_parts,
-    "`consenso peer`": peer_kind,
-    "`consenso flower`": server_parts,
-}
+@dataclass(frozen=True)
+class Engine:
+    """A way to run a plan as separate programs."""
+
+    commands: str  # those that start it
+    check: Callable[[Plan], object]  # refuses what it cannot run, with a sentence that says why
 
 
-def refusal(engine: str, plan: Plan) -> str | None:
+def list_engines() -> list[Engine]:
+    """Every engine, our own first. In one process (`consenso train`) everything runs."""
+    import consenso.deployment as here
+
+    inner = [importlib.import_module(f"{here.__name__}.{each.name}") for each in pkgutil.iter_modules(here.__path__)]
+    own = [module.ENGINE for module in inner if hasattr(module, "ENGINE")]
+    return sorted(own, key=lambda engine: engine.commands, reverse=True) + [
+        module.ENGINE for _, module in load_entries("engines")
+    ]
+
+
+def refusal(engine: Engine, plan: Plan) -> str | None:
     """Why an engine does not run a plan; None where it does."""
     try:
-        ENGINES[engine](plan)
+        engine.check(plan)
     except ConsensoError as refused:
         return str(refused)
     return None
@@ -55,11 +76,12 @@ def table(plans: Iterable[Plan]) -> str:
 
     Plans of one algorithm and schedule that differ in their trust only share a line where engines treat them alike.
     """
+    engines = list_engines()
     notes: dict[str, int] = {}
     lines: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for plan in plans:
         cells = []
-        for engine in ENGINES:
+        for engine in engines:
             reason = refusal(engine, plan)
             if reason is not None:
                 reason = reason.partition(": ")[2]
@@ -71,7 +93,7 @@ def table(plans: Iterable[Plan]) -> str:
         f"| {name} | {schedule} | {', '.join(trusts)} | {' | '.join(cells)} |"
         for (name, schedule, cells), trusts in lines.items()
     ]
-    head = ["algorithm", "schedule", "trust", *ENGINES]
+    head = ["algorithm", "schedule", "trust", *(engine.commands for engine in engines)]
     reasons = [f"{number}. {reason}" for reason, number in notes.items()]
     return "\n".join([_row(head), _row(["---"] * len(head)), *rows, "", *reasons])
 

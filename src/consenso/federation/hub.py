@@ -165,7 +165,7 @@ class HubRun:
                 down=down,
                 down_bytes=encode(down),
                 asked=asked,
-                rehearsal=self._schemas,
+                schemas=self._schemas,
                 record=book.record,
                 ask=ask,
                 memory=memory,

@@ -1,9 +1,9 @@
 """What the messages of a run must look like, found by running it on made-up rows of zeros, without noise.
 
-Nothing private is looked at: an engine rehearses from public facts what it is about to hear, and refuses everything
-else. Rounds in which the same values are released look the same once two of them were rehearsed alike, so a run of many
-rounds costs a few rehearsed ones. An algorithm whose messages change their shape without any sign of it in its releases
-would find its own messages refused.
+Nothing private is looked at: from public facts an engine finds out which messages it may receive, and refuses every
+other one. Where two rounds that release the same values had the same messages, all such rounds are taken to have them,
+so that a run of many rounds costs a few trial rounds. An algorithm whose messages change their shape without any sign
+of it in its releases would find its own messages refused.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ Forms = TypeVar("Forms", HubRoundSchemas, PeerRoundSchemas)
 
 
 class _Rounds(Generic[Forms]):
-    """Rehearses rounds one after the other, as far as somebody asks."""
+    """The schemas of rounds, tried one after the other as far as somebody asks."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.spec = plan, _quiet(plan)
@@ -125,7 +125,7 @@ class _Rounds(Generic[Forms]):
 
     def _advance(self) -> None:
         round_, released = self._next, self._describe_releases(self._next)
-        found = self._rehearse(self.spec.facts.at(round_))
+        found = self._try_round(self.spec.facts.at(round_))
         if self._last.get(released) == found:
             self._settled[released] = found
         self._last[released] = self._rounds[round_] = found
@@ -137,7 +137,7 @@ class _Rounds(Generic[Forms]):
             (each.name, each.size, each.times) for each in self.spec.remember(self.plan.algorithm.releases)(one)
         )
 
-    def _rehearse(self, facts: PublicFacts) -> Forms:
+    def _try_round(self, facts: PublicFacts) -> Forms:
         raise AssertionError
 
 
@@ -152,7 +152,7 @@ class HubMessageSchemas(_Rounds[HubRoundSchemas]):
         self._hub = algorithm.start(self.spec.facts)
         self._state = algorithm.enroll(self.spec.facts.only(self._party), self._rows)
         self._asked = self._state
-        self._parts: tuple[Any, dict[str, SumTerm]] | None = None
+        self._parts: dict[Any, tuple[Any, dict[str, SumTerm]]] = {}  # by what is released, with what was sent down
 
     def largest(self) -> int:
         """Bytes of the longest message of the run, the final model included."""
@@ -168,18 +168,23 @@ class HubMessageSchemas(_Rounds[HubRoundSchemas]):
 
     def contributions(self, facts: PublicFacts, down: Any) -> dict[str, SumTerm]:
         """Which fields of a message are parts of a sum, and of which: as if a curator added the noise."""
-        if self._parts is None or self._parts[0] is not down:
+        released = self._describe_releases(facts.round)
+        asked, parts = self._parts.get(released, (None, {}))
+        # Only bounds that are adaptive and costs in parts follow what is sent down.
+        fixed = bool(parts) and not any(part.release.adaptive or part.release.parts for part in parts.values())
+        if not fixed and asked is not down:
             trusting, facts = replace(self.spec, trust="curator"), replace(facts, problem=self.spec.problem)
             # Its own state is kept, so that what took a party long to check once is not checked in every round.
             self._asked, up = self._step(trusting, facts, self._asked, down)
-            parts = {each.name: getattr(up, each.name) for each in dataclasses.fields(up)}
-            self._parts = down, {name: part for name, part in parts.items() if isinstance(part, SumTerm)}
-        return self._parts[1]
+            fields = {each.name: getattr(up, each.name) for each in dataclasses.fields(up)}
+            parts = {name: part for name, part in fields.items() if isinstance(part, SumTerm)}
+            self._parts[released] = down, parts
+        return parts
 
     def _step(self, plan: Plan, facts: PublicFacts, state: Any, down: Any) -> tuple[Any, Any]:
         return take_step(plan, facts.only(self._party), self._rows, state, down)
 
-    def _rehearse(self, facts: PublicFacts) -> HubRoundSchemas:
+    def _try_round(self, facts: PublicFacts) -> HubRoundSchemas:
         before = self._hub
         seen: list[HubRoundSchemas] = []
 
@@ -211,7 +216,7 @@ class PeerMessageSchemas(_Rounds[PeerRoundSchemas]):
         self._rows = make_zero_rows(self.spec.facts.problem, 0, 1)
         self._state = algorithm.enroll(self.spec.facts.only(self._party), self._rows)
 
-    def _rehearse(self, facts: PublicFacts) -> PeerRoundSchemas:
+    def _try_round(self, facts: PublicFacts) -> PeerRoundSchemas:
         algorithm, spec, here = self.plan.algorithm, self.spec, facts.only(self._party)
         assert spec.topology is not None
         state, said = take_step(spec, here, self._rows, self._state)

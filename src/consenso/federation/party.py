@@ -188,11 +188,11 @@ class _Making:
         disk: Disk,
         step: SinglePartyStep,
         attendance: Attendance,
-        rehearsal: HubMessageSchemas,
+        schemas: HubMessageSchemas,
         place: dict[str, Any],
         round_: int,
     ) -> None:
-        self._disk, self._step, self._attendance, self._schemas = disk, step, attendance, rehearsal
+        self._disk, self._step, self._attendance, self._schemas = disk, step, attendance, schemas
         self._place, self._round = place, round_
         self.journal: list[dict[str, Any]] = []
         self.changes: dict[str, Any] = {}

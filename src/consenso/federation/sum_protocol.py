@@ -55,7 +55,7 @@ class HubTurn:
     down: Any
     down_bytes: bytes
     asked: IntArray  # the parties of this round, or everybody where parties draw their own coins
-    rehearsal: HubMessageSchemas
+    schemas: HubMessageSchemas
     record: Record
     ask: Asking
     memory: dict[str, bytes]  # what the summation keeps between rounds; saved with the round
@@ -106,9 +106,9 @@ class PlainSum:
 
     def gather(self, turn: HubTurn) -> Gathered:
         """One question to each party, one sum."""
-        form = turn.rehearsal.at(turn.facts.round).up
+        form = turn.schemas.at(turn.facts.round).up
         expected, may_sit_out = expect_costs(turn, form), own_coins(turn.plan)
-        parts = turn.rehearsal.contributions(turn.facts, turn.down)
+        parts = turn.schemas.contributions(turn.facts, turn.down)
 
         def check(party: int, blob: bytes) -> None:
             if blob:
@@ -164,7 +164,7 @@ def expect_costs(turn: HubTurn, form: MessageSchema) -> dict[str, tuple[float, f
     plain = dict.fromkeys(form.sealed, (1.0, 1.0))
     if not any(part.release.adaptive or part.release.parts for part in form.sealed.values()):
         return plain
-    return turn.rehearsal.costs(turn.facts, turn.down)
+    return turn.schemas.costs(turn.facts, turn.down)
 
 
 def check_message(form: MessageSchema, blob: bytes, expected: Mapping[str, tuple[float, float]]) -> None:

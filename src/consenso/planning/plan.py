@@ -25,16 +25,7 @@ from consenso.privacy.earlier import Earlier
 from consenso.privacy.events import compose
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.noise import GaussianNoise, Noise
-from consenso.privacy.observers import (
-    Eavesdropper,
-    Observer,
-    Peer,
-    Public,
-    Server,
-    choose_observer,
-    choose_trust,
-    members,
-)
+from consenso.privacy.observers import Observer, choose_observer, choose_trust, list_observers
 from consenso.privacy.relations import Relation, bounds_of, check_claim, claims_of
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Trees
 from consenso.privacy.samplers import Sampler, Seeded
@@ -69,13 +60,7 @@ class Plan(RunSpec):
 
     def observers(self) -> tuple[Observer, ...]:
         """Who can look at this run."""
-        if self.parties == 1:
-            return (Eavesdropper(), Public())
-        if self.mode.on_graph:
-            return (Eavesdropper(), Peer(party=self.tree(0).root), Public())
-        if self.shape == "peer":
-            return (Eavesdropper(), Peer(party=0), Public())
-        return (Eavesdropper(), Server(), Peer(party=0), Public())
+        return list_observers(self)
 
     def prove(
         self,
@@ -157,7 +142,7 @@ class Plan(RunSpec):
         self, observer: Observer, delta: float, *, unit: Unit | None = None, adjacency: Relation | None = None
     ) -> list[Guarantee]:
         """One promise for each kind of party that public facts tell apart, the observers' own data left out."""
-        insiders = members(observer)
+        insiders = observer.insiders
         parties = [find_outsider(self, int(party), insiders) for party in self._representatives()]
         return [
             self.prove(observer, party, delta, unit=unit, adjacency=adjacency) for party in parties if party is not None

@@ -35,7 +35,8 @@ from consenso.privacy.events import Mixture as MixtureEvent
 from consenso.privacy.graph_views import count_hiding, seen_stretches
 from consenso.privacy.release import Release
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Stretch, insiders, largest_bounds
-from consenso.privacy.theorems import Composition, SumsOnGraph
+from consenso.privacy.theorems import Composition
+from consenso.privacy.theorems.graph_sum import SumsOnGraph
 from consenso.schedules import Certain, Everyone, Independent, OncePerPass, Participation
 
 Sight = Literal["exact", "each", "sum"]

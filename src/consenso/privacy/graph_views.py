@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from consenso.graph_sum import find_component
 from consenso.privacy.declarations import Declaration
-from consenso.privacy.observers import members
 from consenso.privacy.run_spec import PrivacyQuery, RunSpec, Stretch, stretches
 
 
@@ -17,7 +16,7 @@ def find_coalition(spec: RunSpec, query: PrivacyQuery, round_: int) -> frozenset
     further away cuts less off, and a second one on a branch cuts nothing. Under masks `colluders` counts the members:
     whoever they are, the mask graph holds together without so many.
     """
-    inside = members(query.observer)
+    inside = query.observer.insiders
     if spec.mode.has_open_tree:
         tree = spec.tree(round_)
         cut = tree.branches(query.party, inside)[: spec.colluders]

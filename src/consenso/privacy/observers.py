@@ -3,23 +3,36 @@
 A guarantee holds for one observer. An observer who sees at least what another sees learns at least as much, so a
 guarantee against the first is also one against the second (`sees_at_least`). Observers that cannot be compared (the
 server and a party that keeps its own noise) each need their own guarantee.
+
+A kind of observer is one class. Another distribution adds its own through the entry points `consenso.observers`: by
+what the class answers, guarantees against it are proved, stated on cards, charged to ledgers and attacked.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from consenso import registry
 from consenso.errors import InputError
 from consenso.trust import Trust, mode_of
 
+if TYPE_CHECKING:
+    from consenso.privacy.run_spec import RunSpec
+
 
 class Observer(ABC):
-    """What the rest of the package asks of an observer. A kind is a frozen dataclass with `key`, `name`, `sentence`."""
+    """What the rest of the package asks of an observer. A kind is a frozen dataclass with `key`, `name`, `sentence`.
 
-    #: Whether it reads what parties send, message by message.
+    A key starts with the name of the class in small letters; what parties it has follows after a colon.
+    """
+
+    #: Whether it reads what parties send, message by message. Whoever does not sees the sums that are opened.
     reads_messages: ClassVar[bool] = False
+    #: Its place on cards: who sees most comes first.
+    place: ClassVar[int] = 50
 
     @property
     @abstractmethod
@@ -41,15 +54,34 @@ class Observer(ABC):
         """The parties whose own data and noise it knows."""
         return frozenset()
 
+    @classmethod
+    def read_key(cls, members: str) -> Self:
+        """The observer of a key, of which `members` is what follows the colon; ValueError where there is none."""
+        return cls()
+
+    @classmethod
+    def on_card(cls, run: RunSpec) -> tuple[Observer, ...]:
+        """Who of this kind stands on the card of a run."""
+        return ()
+
+    def is_covered_by(self, other: Observer) -> bool:
+        """Whether another observer is known to see all that this one sees, besides one that is equal to it."""
+        return False
+
 
 @dataclass(frozen=True, kw_only=True)
 class Eavesdropper(Observer):
     """Every message of the run, in both directions, and the final model; nobody's own data or noise."""
 
     reads_messages = True
+    place = 0
     key = "eavesdropper"
     name = "who sees every message"
     sentence = "whoever sees every message of the run"
+
+    @classmethod
+    def on_card(cls, run: RunSpec) -> tuple[Observer, ...]:
+        return (cls(),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,15 +89,24 @@ class Server(Observer):
     """Everything the hub receives, and all that follows from it; not a party itself."""
 
     reads_messages = True
+    place = 10
     key = "server"
     name = "the server"
     sentence = "whoever runs the server and sees everything that it receives"
+
+    @classmethod
+    def on_card(cls, run: RunSpec) -> tuple[Observer, ...]:
+        return (cls(),) if run.parties > 1 and run.shape == "hub" and not run.mode.on_graph else ()
+
+    def is_covered_by(self, other: Observer) -> bool:
+        return isinstance(other, Eavesdropper)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Peer(Observer):
     """One party: all that it receives, with its own data, states, noise and coins."""
 
+    place: ClassVar[int] = 20
     party: int
 
     def __post_init__(self) -> None:
@@ -88,11 +129,25 @@ class Peer(Observer):
     def sentence(self) -> str:
         return f"party {self.party}, who sees what it is sent and knows its own data and noise"
 
+    @classmethod
+    def read_key(cls, members: str) -> Self:
+        return cls(party=int(members))
+
+    @classmethod
+    def on_card(cls, run: RunSpec) -> tuple[Observer, ...]:
+        if run.parties == 1:
+            return ()
+        return (cls(party=run.tree(0).root if run.mode.on_graph else 0),)
+
+    def is_covered_by(self, other: Observer) -> bool:
+        return _contains(other, self.insiders)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Coalition(Observer):
     """Two or more parties that pool all they receive and all they know of themselves."""
 
+    place: ClassVar[int] = 30
     parties: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -122,33 +177,59 @@ class Coalition(Observer):
     def sentence(self) -> str:
         return f"parties {_join(self.parties)} together, who pool what they are sent and their own data and noise"
 
+    @classmethod
+    def read_key(cls, members: str) -> Self:
+        return cls(parties=tuple(int(member) for member in members.split(",")))
+
+    def is_covered_by(self, other: Observer) -> bool:
+        return _contains(other, self.insiders)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Public(Observer):
     """The final model, and nothing else of the run."""
 
+    place = 100
     key = "public"
     name = "readers of the model"
     sentence = "whoever sees only the final model"
 
+    @classmethod
+    def on_card(cls, run: RunSpec) -> tuple[Observer, ...]:
+        return (cls(),)
 
-_ALONE: dict[str, Observer] = {observer.key: observer for observer in (Eavesdropper(), Server(), Public())}
+    def is_covered_by(self, other: Observer) -> bool:
+        return True
 
 
+@lru_cache(maxsize=1000)
 def parse(key: str) -> Observer:
     """The observer of a key."""
-    kind, _, members = key.partition(":")
-    if key in _ALONE:
-        return _ALONE[key]
+    name, _, members = key.partition(":")
+    kind = registry.short_names("observers").get(name)
     try:
-        parties = tuple(int(member) for member in members.split(","))
-        observer: Observer = Peer(party=parties[0]) if kind == "peer" else Coalition(parties=parties)
-    except ValueError as error:  # not numbers, or numbers that name no observer
-        raise _unknown(key) from error
-    # Comparing with the key again leaves one spelling per observer: no "peer:03", no "peer:1,2".
-    if observer.key != key:
-        raise _unknown(key)
+        observer: Observer | None = None if kind is None else kind.read_key(members)
+    except ValueError:  # not numbers, or numbers that name no observer
+        observer = None
+    # Comparing with the key again leaves one spelling per observer: no "peer:03", no "public:1".
+    if observer is None or observer.key != key:
+        raise InputError(
+            f"parse({key!r}): an observer is one of {', '.join(list_names())}, where party 3 is 'peer:3' and a "
+            "coalition 'coalition:1,4'; name one of these."
+        )
     return observer
+
+
+def list_names() -> tuple[str, ...]:
+    """What keys of observers start with, in the order of cards."""
+    known = registry.short_names("observers")
+    return tuple(sorted(known, key=lambda name: known[name].place))
+
+
+def list_observers(run: RunSpec) -> tuple[Observer, ...]:
+    """Who stands on the card of a run, those first who see most."""
+    found = [observer for kind in registry.kinds("observers").values() for observer in kind.on_card(run)]
+    return tuple(sorted(found, key=lambda observer: observer.place))
 
 
 def choose_trust(parties: int) -> Trust:
@@ -168,28 +249,16 @@ def choose_observer(trust: Trust) -> Observer:
     return Server() if mode.has_secure_sum else Eavesdropper()
 
 
-def members(observer: Observer) -> frozenset[int]:
-    """The parties whose own data and noise the observer knows."""
-    return observer.insiders
-
-
 def sees_at_least(observer: Observer, other: Observer) -> bool:
     """Whether `observer` sees everything that `other` sees (a partial order)."""
-    if isinstance(other, Public) or observer == other:
-        return True
-    if isinstance(other, Server):
-        return isinstance(observer, Eavesdropper)
-    # A party knows its own noise, which no eavesdropper does: only a coalition that contains it sees as much.
-    return bool(members(other)) and members(other) <= members(observer)
+    return observer == other or other.is_covered_by(observer)
+
+
+def _contains(observer: Observer, parties: frozenset[int]) -> bool:
+    """Whether parties are among those of a coalition, which alone knows their noise: no eavesdropper does."""
+    return isinstance(observer, Peer | Coalition) and parties <= observer.insiders
 
 
 def _join(parties: tuple[int, ...]) -> str:
     *first, last = map(str, parties)
     return f"{', '.join(first)} and {last}"
-
-
-def _unknown(key: str) -> InputError:
-    return InputError(
-        f"parse({key!r}): an observer is 'eavesdropper', 'server', 'public', 'peer:3' or 'coalition:1,4'; name one of "
-        "these."
-    )

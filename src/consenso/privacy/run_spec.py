@@ -14,7 +14,7 @@ from consenso.errors import InputError, PreconditionError
 from consenso.graph_sum import Tree, add_mask_edges, spanning_tree
 from consenso.privacy.declarations import Declaration, Declarations, Declared
 from consenso.privacy.noise import GaussianNoise, Noise
-from consenso.privacy.observers import Observer, members
+from consenso.privacy.observers import Observer
 from consenso.privacy.release import Amount, Release
 from consenso.privacy.samplers import Sampler
 from consenso.problem import Adjacency, Unit
@@ -140,7 +140,7 @@ def insiders(spec: RunSpec, query: PrivacyQuery) -> int:
 
     The observer's own members, and the planned colluders, whoever the observer is (docs/privacy.md#colluders).
     """
-    return len(members(query.observer)) + spec.colluders
+    return len(query.observer.insiders) + spec.colluders
 
 
 def stretches(spec: RunSpec, party: int, declaration: Declaration) -> tuple[Stretch, ...]:

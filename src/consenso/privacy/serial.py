@@ -14,7 +14,7 @@ import numbers
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from consenso import registry
 from consenso.errors import InputError, TamperError
@@ -23,27 +23,13 @@ KIND = "kind"
 _HINTS: dict[type[Any], dict[str, Any]] = {}
 _INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 
-Class = TypeVar("Class", bound=type[Any])
-
-
-def register(cls: Class) -> Class:
-    """Class decorator of theorems: let `to_json` and `from_json` handle this frozen dataclass of plain values.
-
-    Fields may be float, int, bool, str, None, literals, tuples, theorems, events and unions of these. Put it above
-    `@dataclass(frozen=True)`. A name can be taken once.
-    """
-    if dataclasses.is_dataclass(cls) and any(field.name == KIND for field in dataclasses.fields(cls)):
-        raise InputError(f"register({cls.__name__}): a field cannot be called {KIND!r}; rename it.")
-    registry.register("theorems", cls)
-    return cls
-
 
 def to_json(value: object) -> dict[str, Any]:
-    """A registered object as a dictionary of JSON values (no NaN, no infinity, no tuple)."""
+    """A theorem or an event as a dictionary of JSON values (no NaN, no infinity, no tuple)."""
     cls = type(value)
     name = registry.name_of(cls)
     if name.partition(".")[0] not in registry.PROVED:
-        raise InputError(f"to_json({cls.__name__}): the class is not registered; decorate it with serial.register.")
+        raise InputError(f"to_json({cls.__name__}): consenso.registry knows no such theorem or event; register it.")
     stored: dict[str, Any] = {KIND: name}
     for name, hint in _fields(cls).items():
         stored[name] = _store(_check(getattr(value, name), hint, f"{cls.__name__}.{name}", reading=False))
@@ -71,6 +57,8 @@ def from_json(stored: Mapping[str, Any]) -> Any:
 
 def _fields(cls: type[Any]) -> dict[str, Any]:
     if cls not in _HINTS:
+        if any(field.name == KIND for field in dataclasses.fields(cls)):
+            raise InputError(f"{cls.__name__}: a field cannot be called {KIND!r}; rename it.")
         hints = typing.get_type_hints(cls)
         _HINTS[cls] = {field.name: hints[field.name] for field in dataclasses.fields(cls)}
     return _HINTS[cls]

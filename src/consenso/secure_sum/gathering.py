@@ -89,7 +89,7 @@ class SecureSum:
     def gather(self, turn: HubTurn) -> Gathered:
         """The total of a round over those whose masked integers arrived."""
         at = Occasion(round=turn.facts.round)
-        form = turn.rehearsal.at(at.round).up
+        form = turn.schemas.at(at.round).up
         told = expect_costs(turn, form)
         table = columns(self.plan, self.plan.algorithm.releases, at.round, form, told)
         server = self._server(turn, at)

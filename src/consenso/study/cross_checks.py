@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from consenso.errors import ConsensoError
-from consenso.privacy.observers import Server, members
+from consenso.privacy.observers import Server
 from consenso.study.graph import check_graph
 from consenso.study.keys import Faults, Keys
 from consenso.study.model import TASKS
@@ -52,7 +52,7 @@ def _check_observer(study: Study, keys: Keys) -> None:
             "an observer is eavesdropper, server, public, peer:3, peer:name or coalition:1,4; name one of these",
         )
         return
-    kind, insiders = study.setting.kind, members(observer)
+    kind, insiders = study.setting.kind, observer.insiders
     if isinstance(observer, Server) and kind != "federated":
         keys.wrong("observer", f"a {kind} setting has no server; name eavesdropper or public")
     elif insiders and kind == "central":

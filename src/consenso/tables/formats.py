@@ -7,7 +7,6 @@ A format is one file: a module of this room, or one that another distribution na
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import inspect
 import pkgutil
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from consenso import tables
 from consenso.errors import InputError
+from consenso.registry import load_entries
 from consenso.tables.table import Table
 
 Reader = Callable[..., Table]
@@ -41,14 +41,7 @@ def readers() -> dict[str, Reader]:
     """The reader of every end of a name."""
     inner = pkgutil.iter_modules(tables.__path__)
     modules = [importlib.import_module(f"{tables.__name__}.{each.name}") for each in inner]
-    for entry in importlib.metadata.entry_points(group="consenso.formats"):
-        try:
-            modules.append(entry.load())
-        except Exception as error:
-            raise InputError(
-                f"entry point {entry.name} = {entry.value} of consenso.formats: it cannot be loaded ({error}); "
-                "repair or uninstall its distribution."
-            ) from error
+    modules += [module for _, module in load_entries("formats")]
     found: dict[str, Reader] = {}
     for module in modules:
         for end, reader in getattr(module, "READERS", {}).items():

@@ -27,7 +27,7 @@ from consenso.audit.targets import AuditTarget
 from consenso.errors import ConsensoError
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.events import Gaussian
-from consenso.privacy.observers import Eavesdropper, Observer, Public, members
+from consenso.privacy.observers import Eavesdropper, Observer, Public
 from consenso.privacy.relations import relation_of
 from consenso.schedules import Cyclic, Everyone, FixedSubset, Schedule
 from consenso.testing.exact_values.alike import others_are_alike, own_scripts
@@ -67,7 +67,7 @@ def _is_told(made: Plan, target: AuditTarget) -> bool:
     """Whether an attack hears every answer of the hub for a party that hears those of its own rounds."""
     return (
         made.shape == "hub"
-        and bool(members(target.query.observer))
+        and bool(target.query.observer.insiders)
         and not isinstance(made.schedule, Everyone)
         and target.watch is not None
         and target.watch.kind in ("ratio", "filter")
@@ -139,7 +139,7 @@ def _values_of_models(made: Plan, targets: list[AuditTarget]) -> dict[str, Brack
 
 def _see(made: Plan, observer: Observer) -> Observer:
     """Whose view is attacked: on a graph a peer is taken to hear every message, as its guarantee allows."""
-    return Eavesdropper() if made.shape == "peer" and members(observer) else observer
+    return Eavesdropper() if made.shape == "peer" and observer.insiders else observer
 
 
 def _small_values(made: Plan, targets: list[AuditTarget]) -> tuple[dict[str, Bracket], str]:

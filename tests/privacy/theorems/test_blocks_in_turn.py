@@ -15,7 +15,8 @@ from consenso.operators import CyclicBlocks, RandomBlock
 from consenso.planning.plan import plan
 from consenso.privacy import accountants
 from consenso.privacy.observers import Public
-from consenso.privacy.theorems import BlocksInTurn, Composition
+from consenso.privacy.theorems import Composition
+from consenso.privacy.theorems.blocks import BlocksInTurn
 from consenso.schedules import PoissonSubset
 from consenso.testing.attacks import list_attacked_plans
 from consenso.testing.exact_values.compare import compare

@@ -16,7 +16,7 @@ from tests.privacy.oracles.curator import (
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import delta, epsilon, rdp
 from consenso.privacy.events import Composed, Gaussian, ObjectivePerturbation, Repeated
-from consenso.privacy.theorems import PerturbedObjective
+from consenso.privacy.theorems.curator import PerturbedObjective
 
 
 def theorem(**changes) -> PerturbedObjective:

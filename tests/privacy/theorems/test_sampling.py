@@ -28,7 +28,7 @@ from consenso.privacy.events import (
     SampledFixedSize,
 )
 from consenso.privacy.observers import Coalition, Eavesdropper, Peer, Public, Server
-from consenso.privacy.theorems import FixedSizeWithoutMemory
+from consenso.privacy.theorems.sampling import FixedSizeWithoutMemory
 
 GRID = np.linspace(-14, 22, 7201)
 

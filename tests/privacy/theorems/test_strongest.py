@@ -9,7 +9,8 @@ from tests.privacy.oracles.local import LocalView
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.events import Gaussian, Repeated
-from consenso.privacy.theorems import Composition, MeanOfNoisyStates, strongest
+from consenso.privacy.theorems import Composition, strongest
+from consenso.privacy.theorems.theorem_f import MeanOfNoisyStates
 
 FLOOR = Composition(
     released=Repeated(Gaussian(10.0, 4.0), 50), why="Residuals are bounded.", adjacency="replace-one", unit="party"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import epsilon, excess, rdp
 from consenso.privacy.events import Bounded
-from consenso.privacy.theorems import MeanOfNoisyStates
 from consenso.privacy.theorems.inexact import inexact_energy
+from consenso.privacy.theorems.theorem_f import MeanOfNoisyStates
 
 
 def theorem(**changes) -> MeanOfNoisyStates:

@@ -13,7 +13,7 @@ from tests.privacy.oracles.walk import uniform_walk
 from consenso.errors import PreconditionError
 from consenso.privacy.accountants import excess, rdp
 from consenso.privacy.events import Mixture, Repeated, TokenWalk
-from consenso.privacy.theorems import WalkWithoutStates
+from consenso.privacy.theorems.walk import WalkWithoutStates
 
 FIGURE = {"parties": 200, "steps": 2000, "step": 1.0, "lipschitz": 1.0, "relaxation": 0.5, "std": 40.0}
 

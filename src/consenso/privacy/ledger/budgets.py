@@ -18,7 +18,7 @@ from consenso.conventions import ADJACENCIES, PROTECTED, Adjacency, Unit
 from consenso.errors import InputError
 from consenso.privacy.events import Event
 from consenso.privacy.ledger.chain import canonical
-from consenso.privacy.observers import members, parse, sees_at_least
+from consenso.privacy.observers import parse, sees_at_least
 from consenso.privacy.rounding import round_up
 
 
@@ -48,7 +48,7 @@ class Scope:
         seen_by, owed_to = parse(self.observer), parse(other.observer)
         # A guarantee against a party says nothing of that party's own data, which a guarantee against an outsider
         # protects too: what a party learns stands in for no observer who is not that party.
-        if not (sees_at_least(seen_by, owed_to) and members(seen_by) <= members(owed_to)):
+        if not (sees_at_least(seen_by, owed_to) and seen_by.insiders <= owed_to.insiders):
             return False
         if self.adjacency != other.adjacency:
             return False

@@ -8,12 +8,10 @@ from typing import ClassVar
 
 from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, repeat
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import require, require_count, require_not_negative, require_positive
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, with_excess
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class BlocksInTurn:
     """`rounds` sums over records of coefficient * row, each on the coordinates of its blocks, with N(0, std^2 I).

@@ -7,12 +7,10 @@ from typing import ClassVar
 
 from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import require
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class Composition:
     """All declared releases, composed adaptively, for an observer who may see each of them.

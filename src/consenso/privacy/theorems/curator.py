@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, ObjectivePerturbation, compose
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import (
     require,
     require_lipschitz_constant,
@@ -18,7 +17,6 @@ from consenso.privacy.theorems.preconditions import (
 from consenso.privacy.theorems.theorem import FRESH_NOISE, PUBLIC_SETTINGS, Assumption
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class PerturbedObjective:
     """Minimiser of sum phi(<a, w>, b) + (strong_convexity / 2)|w|^2 + <noise, w>, released once; noise ~ N(0, std^2 I).

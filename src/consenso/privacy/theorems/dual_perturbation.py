@@ -48,7 +48,6 @@ from typing import ClassVar, Literal
 
 from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, Gaussian, ObjectivePerturbation, Pure, compose
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import (
     per_round,
     require,
@@ -66,7 +65,6 @@ def jacobian_cost(*, smoothness: float, strong_convexity: float, records: int = 
     return rank * math.log1p(records * smoothness / (rank * strong_convexity))
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class DualPerturbedRounds:
     """`rounds` minimisers of a node's objective with a random linear term, each seen; the proof opens this module.

@@ -17,7 +17,6 @@ from typing import ClassVar
 
 from consenso.conventions import Unit
 from consenso.privacy.events import ZCDP, Adjacency, Bounded, Event, Mixture, Nothing
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import require, require_count, require_not_negative, require_positive
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
@@ -52,7 +51,6 @@ def absorption(*, pairs: int, squared_contraction: float) -> float:
     return math.expm1(pairs * math.log(ratio)) / (ratio - 1)
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class GradientIteration:
     """The public parameters of one iteration, and what its user's data cost when more iterations follow.
@@ -60,6 +58,8 @@ class GradientIteration:
     `smallest_singular_value` and `largest_singular_value` are those of A (`rows` by `columns`), which must have full
     row rank. `strong_convexity` is common to all users' losses, 0 if they are only convex.
     """
+
+    is_part: ClassVar[bool] = True  # of the theorems below
 
     step: float
     penalty: float
@@ -152,7 +152,6 @@ class GradientIteration:
         )
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class GradientVisits:
     """A user who takes the iterations `positions` (from 1) of `iterations`, in an order that is fixed and public."""
@@ -190,7 +189,6 @@ class GradientVisits:
         return self.iteration.assumptions()
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class GradientRandomOrder:
     """Every one of `users` takes one iteration, in a uniformly random order that is kept secret or shown."""
@@ -216,7 +214,6 @@ class GradientRandomOrder:
         return (drawn, *self.iteration.assumptions())
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class GradientRandomStopping:
     """Fixed order, the run stops after R iterations, R uniform on 1..users; `position` None covers every user.

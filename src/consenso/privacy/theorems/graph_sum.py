@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import require
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
@@ -26,7 +25,6 @@ _MASKED = (
 )
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class SumsOnGraph:
     """All sums of a run, composed, each under the noise of the nodes that hide a node from the observer.

@@ -16,7 +16,6 @@ from consenso.privacy.events import (
     compose,
     repeat,
 )
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.preconditions import (
     per_round,
     require,
@@ -27,7 +26,6 @@ from consenso.privacy.theorems.preconditions import (
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class FixedSizeWithoutMemory:
     """`size` of `population` parties, without replacement, hidden, and no party remembers anything between rounds.

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Bounded, Event
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.inexact import inexact_energy, prox_gap
 from consenso.privacy.theorems.preconditions import (
     require,
@@ -20,7 +19,6 @@ from consenso.privacy.theorems.preconditions import (
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, with_excess
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class MeanOfNoisyStates:
     """Full participation, u_i <- u_i + 2 relaxation (x_i - z) + relaxation eta_i, observer sees every mean of the u_i.

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from consenso.conventions import Unit
 from consenso.privacy.events import Adjacency, Event, TokenWalk
-from consenso.privacy.serial import register
 from consenso.privacy.theorems.inexact import prox_gap
 from consenso.privacy.theorems.preconditions import (
     require,
@@ -19,7 +18,6 @@ from consenso.privacy.theorems.preconditions import (
 from consenso.privacy.theorems.theorem import GAUSSIAN_RUN, Assumption, with_excess
 
 
-@register
 @dataclass(frozen=True, kw_only=True)
 class WalkWithoutStates:
     """z <- prox_{step r}( z + (2 relaxation / parties)(prox_{step f}(z) - z) + (relaxation / parties) eta ).

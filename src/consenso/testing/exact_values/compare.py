@@ -18,7 +18,7 @@ from consenso.errors import ConsensoError
 from consenso.planning.plan import Plan
 from consenso.privacy import accountants, relations
 from consenso.privacy.guarantee import Guarantee
-from consenso.privacy.observers import Coalition, Observer, Peer, members
+from consenso.privacy.observers import Coalition, Observer, Peer
 from consenso.problem import Adjacency, Problem, Unit
 from consenso.shards import Shards
 from consenso.testing.exact_values.divergences import DivergenceCurve, curve_of
@@ -128,7 +128,7 @@ def compare(
 def observers_of(plan: Plan, attacked: int) -> list[Observer]:
     """Those of the plan, with parties that are not attacked: one of them, and two together."""
     others = [party for party in range(plan.parties) if party != attacked]
-    outside = [observer for observer in plan.observers() if not members(observer)]
+    outside = [observer for observer in plan.observers() if not observer.insiders]
     if only_places_matter(plan.schedule, plan.parties):
         return outside
     on_graph = plan.mode.on_graph  # where every node is another observer

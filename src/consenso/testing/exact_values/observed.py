@@ -15,7 +15,7 @@ from consenso.engine.in_process import InProcessRun
 from consenso.engine.sums import RoundSum
 from consenso.planning.plan import Plan
 from consenso.privacy.graph_views import find_coalition
-from consenso.privacy.observers import Eavesdropper, Observer, Public, Server, members
+from consenso.privacy.observers import Eavesdropper, Observer, Public, Server
 from consenso.privacy.releaser import Record, SumTerm
 from consenso.privacy.run_spec import PrivacyQuery
 from consenso.public_facts import PublicFacts
@@ -152,13 +152,13 @@ def _sees(plan: Plan, observer: Observer, inside: frozenset[int], seen: Seen, ac
         return not isinstance(observer, Public) or bool(inside)  # every node learns the total
     if seen.kind == "model" or isinstance(observer, Public):
         return seen.kind == "model"
-    insiders = members(observer)
+    insiders = observer.insiders
     if plan.shape == "peer":
         graph = plan.topology
         assert graph is not None
         return not insiders or any(seen.party == i or seen.party in graph.neighbors(i) for i in insiders)
     if not insiders:
-        return seen.kind != "up" or not trust.has_secure_sum
+        return seen.kind != "up" or (observer.reads_messages and not trust.has_secure_sum)
     return bool(insiders & active[seen.round]) if seen.kind == "down" else seen.party in insiders
 
 
@@ -170,7 +170,7 @@ def known_coins(plan: Plan, observer: Observer, active: Active) -> Hashable:
     """
     if observer.reads_messages:
         return len(active) if plan.mode.sums_in_steps else active
-    insiders = members(observer)
+    insiders = observer.insiders
     return tuple((round_, insiders & there) for round_, there in enumerate(active) if insiders & there)
 
 
@@ -184,6 +184,6 @@ def noise_owners_known(plan: Plan, observer: Observer, attacked: int) -> frozens
         query = PrivacyQuery(observer=observer, unit=unit, adjacency=adjacency, party=attacked)
         return find_coalition(plan, query, 0)
     if not isinstance(observer, Server):
-        return members(observer)
+        return observer.insiders
     others = [party for party in range(plan.parties) if party != attacked]
     return frozenset(others[: plan.colluders])

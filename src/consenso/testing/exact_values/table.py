@@ -6,27 +6,28 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from consenso.privacy.observers import list_names
 from consenso.testing.exact_values.compare import DELTA
 from consenso.testing.exact_values.law import Examined
 
 BEGIN, END = "<!-- table of exact values: begin -->", "<!-- table of exact values: end -->"
-OBSERVERS = ("eavesdropper", "server", "peer", "coalition", "public")
 BELOW = "BELOW THE EXACT VALUE"
 
 
 def markdown(examined: Sequence[Examined]) -> str:
     """One row for each algorithm: the least, the median and the largest ratio of reported to exact epsilon."""
     findings = [finding for each in examined for finding in each.findings]
+    observers = list_names()
     lines = [
         f"Reported over exact epsilon at delta {DELTA:g}: least, median and largest over {len(findings):,} guarantees "
         f"of {sum(each.plans for each in examined):,} plans. Where coins are hidden the exact value is bounded from "
         "below, so that the ratio is too large. A dash: nothing is claimed.",
         "",
-        f"| algorithm | {' | '.join(OBSERVERS)} |",
-        f"| --- |{' --- |' * len(OBSERVERS)}",
+        f"| algorithm | {' | '.join(observers)} |",
+        f"| --- |{' --- |' * len(observers)}",
     ]
     for each in examined:
-        cells = [_cell(each, observer) for observer in OBSERVERS]
+        cells = [_cell(each, observer) for observer in observers]
         if set(cells) != {"-"}:
             lines.append(f"| {each.algorithm} | {' | '.join(cells)} |")
     lines += ["", "Not compared, because runs are not affine in their noise or nothing is claimed:", ""]
