@@ -46,7 +46,7 @@ def join(
     from consenso.study import Study
 
     with cluster(engine, scheduler) as client:
-        told = PartyOptions(
+        own = PartyOptions(
             study=Study.load(study),
             party=party,
             data=data,
@@ -58,4 +58,4 @@ def join(
             label=label,
             client=client,
         )
-        run_service(lambda: Member(told), as_json=as_json, port=status_port)
+        run_service(lambda: Member(own), as_json=as_json, port=status_port)

@@ -52,7 +52,7 @@ def peer(
     from consenso.deployment.peer import PeerMember, PeerOptions
     from consenso.study import Study
 
-    told = PeerOptions(
+    own = PeerOptions(
         study=Study.load(study),
         name=name,
         data=data,
@@ -64,4 +64,4 @@ def peer(
         label=label,
         linger=linger,
     )
-    run_service(lambda: PeerMember(told), as_json=as_json, port=status_port)
+    run_service(lambda: PeerMember(own), as_json=as_json, port=status_port)

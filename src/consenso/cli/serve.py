@@ -50,11 +50,11 @@ def serve(
     Example: consenso serve study.toml --listen 0.0.0.0:7447 --certs certs/server --out runs/study
     """
     from consenso.cli.train import default_folder
-    from consenso.deployment.serve import Federation, HubService
+    from consenso.deployment.serve import HubService, ServerOptions
     from consenso.study import Study
 
     loaded = Study.load(study)
-    told = Federation(
+    own = ServerOptions(
         study=loaded,
         listen=listen,
         certs=certs,
@@ -63,4 +63,4 @@ def serve(
         patience=patience,
         linger=linger,
     )
-    run_service(lambda: HubService(told), as_json=as_json, port=status_port)
+    run_service(lambda: HubService(own), as_json=as_json, port=status_port)

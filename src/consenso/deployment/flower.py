@@ -152,15 +152,15 @@ def check(study: Study) -> None:
         raise InputError(f"party {HUB!r}: that is the server's own name; rename the party.")
 
 
-def serve(app: Path, grid: Any, told: Mapping[str, Any]) -> Path:
-    """The ServerApp: run the study in the app's folder over a grid; `told` is the run's configuration."""
+def serve(app: Path, grid: Any, config: Mapping[str, Any]) -> Path:
+    """The ServerApp: run the study in the app's folder over a grid; `config` is the run's configuration."""
     study = Study.load(app / STUDY)
     check(study)
-    plan, label = study.plan(), str(told["label"])
+    plan, label = study.plan(), str(config["label"])
     parts, names, run = parts_of(plan), names_of(study), run_of(study, label)
-    folder = prepare(Path(str(told["out"])))
+    folder = prepare(Path(str(config["out"])))
     keys = tomllib.loads((app / KEYS).read_text(encoding="utf-8")) if (app / KEYS).exists() else None
-    line = FlowerHub(grid, names, run=run, limit=parts.limit, patience=float(told["patience"]), keys=keys)
+    line = FlowerHub(grid, names, run=run, limit=parts.limit, patience=float(config["patience"]), keys=keys)
     disk = disk_of(study, folder.checkpoint, owner=HUB, label=label)
     try:
         hub = HubRun(plan, disk, summation=parts.summation)
@@ -172,7 +172,7 @@ def serve(app: Path, grid: Any, told: Mapping[str, Any]) -> Path:
             for party in row.get("missing", ()):
                 missing.setdefault(names[party], []).append(row["round"])
         out = write(study, folder, hub.model(), rounds=hub.round, run=run, missing=missing)
-        heard = line.end(hub.model_bytes(), seconds=float(told["linger"]))
+        heard = line.end(hub.model_bytes(), seconds=float(config["linger"]))
         for party in set(names) - set(heard):
             log.warning("%s did not take the model in time", names[party])
     finally:
@@ -181,9 +181,9 @@ def serve(app: Path, grid: Any, told: Mapping[str, Any]) -> Path:
     return out
 
 
-def answer(message: Any, told: Mapping[str, Any]) -> Any:
-    """The ClientApp: the reply to one message; `told` is the configuration of the node, see `NODE_CONFIG`."""
-    config = _check_config(told)
+def answer(message: Any, node_config: Mapping[str, Any]) -> Any:
+    """The ClientApp: the reply to one message; `node_config` is the configuration of the node, see `NODE_CONFIG`."""
+    config = _check_config(node_config)
     study, name, label = Study.load(config["study"]), config["party"], config.get("label", "1")
     index, run = place_of(study, name), run_of(study, label)
     built: list[Party] = []
@@ -214,13 +214,13 @@ def answer(message: Any, told: Mapping[str, Any]) -> Any:
     return reply
 
 
-def _check_config(told: Mapping[str, Any]) -> dict[str, str]:
-    unknown = [name for name in told if name not in NODE_CONFIG and name not in ("partition-id", "num-partitions")]
+def _check_config(given: Mapping[str, Any]) -> dict[str, str]:
+    unknown = [name for name in given if name not in NODE_CONFIG and name not in ("partition-id", "num-partitions")]
     if unknown:
         raise InputError(
             f"--node-config {unknown[0]}=...: a node states {', '.join(NODE_CONFIG)}; remove it or correct its name."
         )
-    config = {name: str(value) for name, value in told.items() if name in NODE_CONFIG}
+    config = {name: str(value) for name, value in given.items() if name in NODE_CONFIG}
     for name in ("study", "party", "state"):
         if name not in config:
             raise InputError(f'--node-config: {name}="..." is missing; state study, party and state at least.')

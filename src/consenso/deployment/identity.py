@@ -67,7 +67,7 @@ def read_addresses(path: Path, names: Mapping[int, str]) -> dict[int, str]:
     import tomllib
 
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        addresses = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(
             f"{path}: a file with the addresses of the peers is needed ({error.strerror}); write a line "
@@ -76,7 +76,7 @@ def read_addresses(path: Path, names: Mapping[int, str]) -> dict[int, str]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f'{path}: not TOML: {error}; write a line name = "host:port" for each peer.') from None
     numbers = {name: party for party, name in names.items()}
-    unknown = [name for name in told if name not in numbers]
-    if unknown or not all(isinstance(address, str) for address in told.values()):
+    unknown = [name for name in addresses if name not in numbers]
+    if unknown or not all(isinstance(address, str) for address in addresses.values()):
         raise InputError(f"{path}: every line is the name of a party of the study and its address; correct the file.")
-    return {numbers[name]: address for name, address in told.items()}
+    return {numbers[name]: address for name, address in addresses.items()}

@@ -36,20 +36,20 @@ class PartyOptions:
 class Member:
     """Takes part in a federation; everything that can be wrong is found before the network is opened."""
 
-    def __init__(self, told: PartyOptions) -> None:
-        self.told, study = told, told.study
-        index = place_of(study, told.party)
+    def __init__(self, options: PartyOptions) -> None:
+        self.options, study = options, options.study
+        index = place_of(study, options.party)
         plan = study.plan()
-        run, credentials = run_of(study, told.label), Credentials.load(told.certs, name=told.party)
+        run, credentials = run_of(study, options.label), Credentials.load(options.certs, name=options.party)
         parts = server_parts(plan, credentials.signatures(names_of(study), run))
-        self._run, self._folder = run, prepare(told.out, again=run)
-        shards = study.party_shards(told.party, told.data, told.client)
-        disk = disk_of(study, told.state, owner=told.party, label=told.label)
-        guard = guard_of(study, disk, told.ledger, label=told.label)
+        self._run, self._folder = run, prepare(options.out, again=run)
+        shards = study.party_shards(options.party, options.data, options.client)
+        disk = disk_of(study, options.state, owner=options.party, label=options.label)
+        guard = guard_of(study, disk, options.ledger, label=options.label)
         self.party = Party(plan, shards, index, disk, guard=guard, contributor=parts.contributor)
         self.status = LiveStatus(
             role="party",
-            name=told.party,
+            name=options.party,
             run=run,
             rounds=plan.rounds,
             delta=study.privacy.delta,
@@ -60,9 +60,9 @@ class Member:
         )
         self._star = StarParty(
             self.party,
-            told.party,
+            options.party,
             run=run,
-            server=told.server,
+            server=options.server,
             credentials=credentials,
             limit=parts.limit,
             changed=self._note_presence,
@@ -76,7 +76,7 @@ class Member:
             self._star.run()
         model = self.party.model
         assert model is not None
-        out = write(self.told.study, self._folder, model, rounds=self.party.round + 1, run=self._run, missing={})
+        out = write(self.options.study, self._folder, model, rounds=self.party.round + 1, run=self._run, missing={})
         self.status.set_state("ended")
         self.party.disk.close()
         return out

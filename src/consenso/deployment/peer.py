@@ -39,24 +39,24 @@ class PeerOptions:
 class PeerMember:
     """Takes part in a graph; everything that can be wrong is found before the network is opened."""
 
-    def __init__(self, told: PeerOptions) -> None:
-        self.told, study = told, told.study
-        index, names = place_of(study, told.name), names_of(study)
+    def __init__(self, options: PeerOptions) -> None:
+        self.options, study = options, options.study
+        index, names = place_of(study, options.name), names_of(study)
         plan = study.plan()
         kind = peer_kind(plan)
-        addresses = read_addresses(told.addresses, names)
-        credentials = Credentials.load(told.certs, name=told.name)
-        self._run, self._folder = run_of(study, told.label), prepare(told.out, again=run_of(study, told.label))
-        shards = study.party_shards(told.name, told.data)
-        disk = disk_of(study, told.state, owner=told.name, label=told.label)
-        guard = guard_of(study, disk, told.ledger, label=told.label)
-        options: dict[str, Any] = {"guard": guard}
+        addresses = read_addresses(options.addresses, names)
+        credentials = Credentials.load(options.certs, name=options.name)
+        self._run, self._folder = run_of(study, options.label), prepare(options.out, again=run_of(study, options.label))
+        shards = study.party_shards(options.name, options.data)
+        disk = disk_of(study, options.state, owner=options.name, label=options.label)
+        guard = guard_of(study, disk, options.ledger, label=options.label)
+        extra: dict[str, Any] = {"guard": guard}
         if kind is TreePeer:
-            options["signatures"] = credentials.signatures(names, self._run)
-        self.worker: Exchanger | Walker = kind(plan, shards, index, disk, **options)
+            extra["signatures"] = credentials.signatures(names, self._run)
+        self.worker: Exchanger | Walker = kind(plan, shards, index, disk, **extra)
         self.status = LiveStatus(
             role="peer",
-            name=told.name,
+            name=options.name,
             run=self._run,
             rounds=plan.rounds,
             delta=study.privacy.delta,
@@ -72,7 +72,7 @@ class PeerMember:
             addresses,
             run=self._run,
             credentials=credentials,
-            linger=told.linger,
+            linger=options.linger,
             changed=self._note_presence,
             refused=lambda who, reason: self.status.note_refusal(names[int(who)], reason),
             advanced=lambda: self.status.note_round(self.worker.round + 1),
@@ -83,7 +83,7 @@ class PeerMember:
         self.status.set_state("waiting")
         self._peer.run()
         rounds = self.worker.plan.rounds
-        out = write(self.told.study, self._folder, self.worker.model(), rounds=rounds, run=self._run, missing={})
+        out = write(self.options.study, self._folder, self.worker.model(), rounds=rounds, run=self._run, missing={})
         self.status.set_state("ended")
         self.worker.disk.close()
         return out

@@ -19,7 +19,7 @@ ENGINE = Engine("`consenso serve` and `join`", server_parts)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Federation:
+class ServerOptions:
     """The options of a server. patience: seconds that a sampled round waits for an answer. linger: seconds that the
     server waits in the end for parties to take the model.
     """
@@ -36,19 +36,19 @@ class Federation:
 class HubService:
     """Runs a federation; everything that can be wrong is found before the network is opened."""
 
-    def __init__(self, told: Federation) -> None:
-        self.told, study = told, told.study
+    def __init__(self, options: ServerOptions) -> None:
+        self.options, study = options, options.study
         self.plan = study.plan()
         self._parts = server_parts(self.plan)
-        self._names, self._run = names_of(study), run_of(study, told.label)
-        credentials = Credentials.load(told.certs, name=SERVER)
-        self._folder: RunFolder = prepare(told.out, again=self._run)
+        self._names, self._run = names_of(study), run_of(study, options.label)
+        credentials = Credentials.load(options.certs, name=SERVER)
+        self._folder: RunFolder = prepare(options.out, again=self._run)
         self._handed: bytes | None = None
         self.hub: HubRun | None = None
         if self._folder.complete:
             self._handed, done = read_kept_model(self._folder)
         else:
-            disk = disk_of(study, self._folder.checkpoint, owner=SERVER, label=told.label)
+            disk = disk_of(study, self._folder.checkpoint, owner=SERVER, label=options.label)
             self.hub = HubRun(self.plan, disk, summation=self._parts.summation)
             done = self.hub.round
         self.status = LiveStatus(
@@ -65,10 +65,10 @@ class HubService:
         self._star = StarHub(
             self._names,
             run=self._run,
-            listen=told.listen,
+            listen=options.listen,
             credentials=credentials,
             limit=self._parts.limit,
-            patience=told.patience,
+            patience=options.patience,
             changed=lambda who, here: self.status.note_presence(self._names[int(who)], here),
             refused=lambda who, reason: self.status.note_refusal(self._names[int(who)], reason),
         )
@@ -81,13 +81,13 @@ class HubService:
             status.set_state("waiting")
             if hub is None:
                 assert self._handed is not None
-                self._star.end(self._handed, seconds=self.told.linger)
+                self._star.end(self._handed, seconds=self.options.linger)
                 status.set_state("ended")
                 return self._folder.path
             for done in hub.rounds(self._star):
                 status.note_round(done.round + 1, tuple(self._names[party] for party in done.missing))
             out = write(
-                self.told.study,
+                self.options.study,
                 self._folder,
                 hub.model(),
                 rounds=hub.round,
@@ -95,7 +95,7 @@ class HubService:
                 missing=self._list_missing(hub),
             )
             keep_model(self._folder, hub.model_bytes())
-            self._star.end(hub.model_bytes(), seconds=self.told.linger)
+            self._star.end(hub.model_bytes(), seconds=self.options.linger)
             status.set_state("ended")
             hub.disk.close()
             self._folder.discard()
