@@ -41,44 +41,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
     #: Scores of the grid on which a threshold is looked for.
     _reach: ClassVar[float] = REACH
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        users: Any = None,
-        rows_per_person: int | None = None,
-        weight_bound: float = 1.0,
-        start: Any = None,
-    ) -> Self:
-        """Fit within the budget. X: (records, features), dense or sparse; y: labels.
-
-        sample_weight: weights of rows between 0 and the public weight_bound, by which noise grows. users: the id of the
-        person of each row, where a person has several: the guarantee is then for all rows of a person, each of whom
-        counts like a person with rows_per_person rows at most, a public number; None has it chosen within the budget.
-        start: a fitted estimator of the same kind whose model was released; a private fit starts from it, with its
-        bounds.
-
-        X may also be a table that stays in storage (a path or a pattern of Parquet, Arrow or CSV files, a Polars
-        LazyFrame, a DuckDB relation, a Dask data frame) with y the name of its target, or a NumPy memory map. There
-        rows_per_person is 1 where it is left out.
-        """
-        options = FitOptions(
-            sample_weight=sample_weight,
-            users=users,
-            rows_per_person=rows_per_person,
-            weight_bound=weight_bound,
-            start=start,
-        )
-        self._check_parameters()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         self._check_classes()
-        self._warn_of_spending()
-        with without_warnings(math.isfinite(self.epsilon)):
-            self._fit(X, y, options)
-        self._warn_of_shortening()
-        self._warn_of_threshold()
-        return self
 
     def _warn_of_threshold(self) -> None:
         if self.target_recall is not None and math.isfinite(self.epsilon):
@@ -152,7 +117,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             goes_on=goes_on,
         )
         self._check_parameters()
-        self._check_classes()
         public = np.unique(classes) if classes is not None and self.classes is None else None
         with without_warnings(math.isfinite(self.epsilon)):
             return self._go_on(lambda: self._fit(X, y, options, public))

@@ -21,7 +21,7 @@ from consenso.estimators.people import KEPT, People, check_cap, read_ids
 from consenso.estimators.prior import Prior
 from consenso.estimators.privacy_params import PrivacyParams, is_number, terms_of
 from consenso.estimators.private import PrivateEstimator
-from consenso.estimators.reading import read_rows
+from consenso.estimators.reading import read_rows, without_warnings
 from consenso.estimators.stored import open_rows
 from consenso.estimators.uncertain import Uncertain
 from consenso.estimators.weights import read_weights
@@ -89,6 +89,51 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
     def read_loss(cls, loss: Loss) -> dict[str, Any]:
         """The parameters that say what a loss of `made_from` has beside its kind."""
         return {}
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        users: Any = None,
+        rows_per_person: int | None = None,
+        weight_bound: float = 1.0,
+        start: Any = None,
+    ) -> Self:
+        """Fit within the budget. X: (records, features), dense or sparse; y: labels or real targets.
+
+        sample_weight: weights of rows between 0 and the public weight_bound, by which noise grows. users: the id of the
+        person of each row, where a person has several: the guarantee is then for all rows of a person, each of whom
+        counts like a person with rows_per_person rows at most, a public number; None has it chosen within the budget.
+        start: a fitted estimator of the same kind whose model was released; a private classifier starts from it,
+        with its bounds, and a private regressor learns what it leaves.
+
+        X may also be a table that stays in storage (a path or a pattern of Parquet, Arrow or CSV files, a Polars
+        LazyFrame, a DuckDB relation, a Dask data frame) with y the name of its target, or a NumPy memory map. There
+        rows_per_person is 1 where it is left out.
+        """
+        options = FitOptions(
+            sample_weight=sample_weight,
+            users=users,
+            rows_per_person=rows_per_person,
+            weight_bound=weight_bound,
+            start=start,
+        )
+        self._check_parameters()
+        self._warn_of_spending()
+        with without_warnings(math.isfinite(self.epsilon)):
+            self._fit(X, y, options)
+        self._warn_of_shortening()
+        self._warn_of_threshold()
+        return self
+
+    @abstractmethod
+    def _fit(self, X: Any, y: Any, options: FitOptions) -> None:
+        """Fit, and set the attributes of the model."""
+
+    def _warn_of_threshold(self) -> None:
+        """Warn of a threshold that noise may have misplaced; only classifiers have one."""
 
     def _check_parameters(self) -> None:
         """Refuse what cannot be before data are looked at."""
