@@ -26,17 +26,25 @@ class PrivateLogisticRegression(PrivateClassifier):
     Minimises mean log loss + alpha * (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2); the intercept is not penalized. At
     epsilon=inf it equals LogisticRegression(C=1 / (alpha * records), l1_ratio=l1_ratio).
 
-    epsilon: the budget of a fit, inf for none. delta: None for min(1e-5, 0.1 / records). row_bound: public bound on the
-    2-norm of rows; longer rows are shortened to it. classes: the public labels, or "public" to declare those in y
-    public; None has them found within the budget, unless y has truth values. class_weight: public weights of labels, as
-    in scikit-learn, or "balanced", for which noisy numbers of records are released. target_recall: of the second of two
-    classes, for which a threshold is found within the budget (threshold_, on the log odds), None for even odds. alpha:
-    None for 1 / records at epsilon=inf (scikit-learn's C=1), under privacy for row_bound^2 / (features * records), and
-    with an L1 share for the level below which nothing can be told from noise. bounds: "private" to find bounds that are
-    not given within the budget, "public" to refuse that. solver: "auto" or one of consenso.solvers.names(). adjacency:
-    "replace-one" (the number of records is public) or "add-remove" (it is not: `records` is a public upper bound, None
-    for a noisy count). ledger: a Ledger or its path, charged for every fit. random_state: None for noise that protects,
-    a seed for a simulation.
+    - epsilon: the budget of one fit; inf for a fit without privacy.
+    - delta: None for min(1e-5, 0.1 / records).
+    - row_bound: public bound on the 2-norm of rows, to which longer rows are shortened. None has it found within the
+      budget.
+    - classes: the public labels; "public" declares those in y public. None has them found within the budget, unless y
+      has truth values.
+    - class_weight: public weights of labels, as in scikit-learn; "balanced" releases noisy numbers of records.
+    - target_recall: the recall of the second of two classes, for which a threshold is found within the budget
+      (threshold_, on the log odds); None for even odds.
+    - alpha: strength of the penalty. None is 1 / records at epsilon=inf (scikit-learn's C=1), row_bound^2 / (features *
+      records) under privacy, and with an L1 share the level below which a coefficient cannot be told from noise.
+    - l1_ratio: the share of the 1-norm in the penalty.
+    - bounds: "private" finds bounds that are not given within the budget; "public" refuses to.
+    - fit_intercept: whether the model has an intercept.
+    - solver: "auto", or one of consenso.solvers.names().
+    - adjacency: "replace-one" (the number of records is public) or "add-remove" (it is private).
+    - records: under add-remove a public upper bound on the number of records; None releases a noisy count.
+    - ledger: a Ledger or its path, charged for every fit.
+    - random_state: None for noise that protects; a seed makes a simulation, which does not.
 
     Fitted: coef_, intercept_, classes_, threshold_, guarantee_, card_, notes_, row_bound_, rows_per_person_, solver_,
     solver_reason_, n_iter_, n_features_in_.
