@@ -60,9 +60,9 @@ class LikelihoodRatio:
     """Adds up log p_one - log p_zero of what one observer sees, for every trial."""
 
     def __init__(self, run: Trials, query: PrivacyQuery, *, hidden: bool) -> None:
-        self._run, self._view, self._hidden = run, query, hidden
-        self._setting = run.plan
-        participation = self._setting.schedule.participation(query.party, self._setting.rounds, self._setting.parties)
+        self._run, self._query, self._hidden = run, query, hidden
+        self._plan = run.plan
+        participation = self._plan.schedule.participation(query.party, self._plan.rounds, self._plan.parties)
         self._rate = participation.rate if isinstance(participation, Independent) else 1.0
         self._poisson = isinstance(participation, Independent) and participation.poisson
         self._insiders = query.observer.insiders  # whose noise the observer knows, or sees apart from the party's
@@ -72,11 +72,11 @@ class LikelihoodRatio:
 
     def see(self, scene: Scene, steps: tuple[Steps, Steps]) -> None:
         """One round, with the steps of the attacked party in world zero and in world one."""
-        if self._setting.mode.on_graph:
-            hiding = find_hiding(self._setting, self._view, scene.facts.round)
-            self._insiders = frozenset(range(self._setting.parties)) - hiding
+        if self._plan.mode.on_graph:
+            hiding = find_hiding(self._plan, self._query, scene.facts.round)
+            self._insiders = frozenset(range(self._plan.parties)) - hiding
         trials = steps[0].inside.trials
-        place = scene.place_of(self._view.party, self._run.parties)[trials]
+        place = scene.place_of(self._query.party, self._run.parties)[trials]
         active = place >= 0
         for world, step in enumerate(steps):
             if step.inside.up is None or not active.any():
@@ -85,7 +85,7 @@ class LikelihoodRatio:
             wrong[active] = differs(_part(step.inside, active), scene.up, place[active])
             self.score[trials] += (-CERTAIN if world == 1 else CERTAIN) * wrong
         for index, call in enumerate(scene.calls):
-            seen = sight(self._setting, self._view, call.release)
+            seen = sight(self._plan, self._query, call.release)
             if seen == "each":
                 self._each(index, scene, steps, trials, place)
             elif seen == "sum" and call.release.at == "sum":

@@ -105,7 +105,7 @@ class Grids:
     """The grids of one round's sums: of contributions, and of what parties perturbed themselves."""
 
     def __init__(self, spec: RunSpec, declaration: Declaration, round_: int) -> None:
-        self._setting, self._declaration, self._round = spec, spec.remember(declaration), round_
+        self._spec, self._declaration, self._round = spec, spec.remember(declaration), round_
         self._largest = largest_bounds(spec, declaration, round_)
         # Those of the whole federation: what a cohort declares has the bounds of its own members.
         self._releases = {release.name: release for release in self._declaration(spec.representatives().at(round_))}
@@ -114,19 +114,19 @@ class Grids:
         """Refuse a round whose sums may not fit into 64 bits."""
         for release in self._releases.values():
             if release.at == "sum":
-                _check_fits(self._setting, release, self._largest, self._round)
+                _check_fits(self._spec, release, self._largest, self._round)
 
     def contribution(self, release: str, bound: float, share: float) -> float:
         """The grid of the contributions to a release, with the bound and the share that they name."""
-        return _sum_grid(self._setting, self._releases[release], self._largest, self._round, bound, share)
+        return _sum_grid(self._spec, self._releases[release], self._largest, self._round, bound, share)
 
     def reach(self, release: str, bound: float, share: float, parties: int) -> float:
         """The largest number that a sum of this many contributions to a release can hold."""
-        return _reach(self._setting, self._releases[release], self._largest, self._round, bound, share, parties)
+        return _reach(self._spec, self._releases[release], self._largest, self._round, bound, share, parties)
 
     def own(self) -> float:
         """The fine grid of everything else; such a column has two words."""
-        return _own_grid(self._setting, self._declaration, self._largest, self._round)
+        return _own_grid(self._spec, self._declaration, self._largest, self._round)
 
     def column(self, name: str, value: Array, part: SumTerm | None) -> GridColumn:
         """How a field (parties, ...) is summed; `part` where it is a contribution to a release."""

@@ -20,7 +20,7 @@ class Attendance:
     """
 
     def __init__(self, plan: Plan, party: int) -> None:
-        self._setting, self._party = plan, party
+        self._plan, self._party = plan, party
         self._most = _most(plan, party)
         law = plan.schedule.participation(party, plan.rounds, plan.parties)
         self._own = law.own if isinstance(law, Certain | Visits) else None
@@ -30,11 +30,11 @@ class Attendance:
 
         A coin of a sampler for deployment comes up anew whenever it is drawn: keep what it said.
         """
-        schedule = self._setting.schedule
+        schedule = self._plan.schedule
         if not isinstance(schedule, PoissonSubset):
             return True
-        coins = make_coins(self._setting.sampler)
-        return self._party in schedule.active(round_, None, self._setting.parties, coins)
+        coins = make_coins(self._plan.sampler)
+        return self._party in schedule.active(round_, None, self._plan.parties, coins)
 
     def check(self, round_: int, before: int) -> None:
         """Refuse a round that is not this party's, given in how many it took part before."""

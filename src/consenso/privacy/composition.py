@@ -94,23 +94,23 @@ class Uses:
     """The events of one party's releases, stretch by stretch; equal stretches are computed once."""
 
     def __init__(self, spec: RunSpec, query: PrivacyQuery, declaration: Declaration) -> None:
-        self._setting, self._view, self._declaration = spec, query, declaration
+        self._spec, self._query, self._declaration = spec, query, declaration
         self._cache: dict[object, Event] = {}
         self._parts: dict[str, Event] = {}
 
     def stretches(self) -> Costs:
         """All that the party releases in a round in which it takes part, except what is paid in parts."""
-        found = seen_stretches(self._setting, self._view, self._declaration)
+        found = seen_stretches(self._spec, self._query, self._declaration)
         return [(stretch, self._of(stretch)) for stretch in found]
 
     def _of(self, stretch: Stretch) -> Event:
-        on_tree = self._setting.mode.has_open_tree
-        hiding = count_hiding(self._setting, self._view, stretch.first) if on_tree else 0
+        on_tree = self._spec.mode.has_open_tree
+        hiding = count_hiding(self._spec, self._query, stretch.first) if on_tree else 0
         key = (stretch.releases, stretch.multipliers, hiding)
         if key not in self._cache:
             whole = []
             for release in stretch.releases:
-                event = _use(self._setting, self._view, self._declaration, release, stretch.first)
+                event = _use(self._spec, self._query, self._declaration, release, stretch.first)
                 if release.parts:
                     if self._parts.setdefault(release.name, event) != event:
                         raise PreconditionError(
@@ -129,7 +129,7 @@ class Uses:
         cost cannot be stated or is not the same, if anywhere.
         """
         alike: dict[tuple[Release, ...], list[Stretch]] = {}
-        for stretch in seen_stretches(self._setting, self._view, self._declaration):
+        for stretch in seen_stretches(self._spec, self._query, self._declaration):
             alike.setdefault(stretch.releases, []).append(stretch)
         for found in alike.values():
             for noises in zip(*(stretch.multipliers for stretch in found), strict=True):

@@ -23,7 +23,7 @@ from tests.privacy.oracles.sampling import PoissonSampledSums, SamplingRevealed
 from tests.privacy.oracles.shares import NoiseShares
 from tests.privacy.oracles.sums import DualSums, IncrementalSums, StateSums
 
-import consenso.privacy.theorems as package
+from consenso import registry
 from consenso.algorithms import discover
 from consenso.algorithms.shape import find_theorems
 from consenso.errors import InputError, PreconditionError
@@ -31,9 +31,11 @@ from consenso.privacy.accountants import epsilon, rdp
 from consenso.privacy.events import Bounded, Gaussian, Repeated
 from consenso.privacy.run_spec import PrivacyQuery
 from consenso.privacy.serial import from_json, to_json
+from consenso.privacy.theorems import Assumption
 from consenso.testing.plans import ADJACENCIES, UNITS, settings_of
 
-ITERATION = package.GradientIteration(
+KINDS = registry.kinds("theorems")
+ITERATION = KINDS["GradientIteration"](
     step=0.5,
     penalty=1.0,
     std=1.0,
@@ -45,20 +47,20 @@ ITERATION = package.GradientIteration(
     columns=3,
 )
 EXAMPLES = [
-    package.Composition(
+    KINDS["Composition"](
         released=Repeated(Gaussian(2.0, 1.0), 3), why="Clipped.", adjacency="add-remove", unit="record"
     ),
-    package.BlocksInTurn(sensitivity=1.0, std=2.0, rounds=6, acts=2, adjacency="replace-one", unit="record"),
-    package.MeanOfNoisyStates(parties=10, step=1.0, lipschitz=1.0, relaxation=0.5, std=5.0, rounds=4, tolerance=1e-3),
-    package.FixedSizeWithoutMemory(size=5, population=50, contribution=1.0, std=3.0, rounds=2),
-    package.WalkWithoutStates(
+    KINDS["BlocksInTurn"](sensitivity=1.0, std=2.0, rounds=6, acts=2, adjacency="replace-one", unit="record"),
+    KINDS["MeanOfNoisyStates"](parties=10, step=1.0, lipschitz=1.0, relaxation=0.5, std=5.0, rounds=4, tolerance=1e-3),
+    KINDS["FixedSizeWithoutMemory"](size=5, population=50, contribution=1.0, std=3.0, rounds=2),
+    KINDS["WalkWithoutStates"](
         parties=20, steps=30, step=1.0, lipschitz=1.0, relaxation=0.5, std=20.0, observers=1, final_model=True
     ),
-    package.GradientVisits(iteration=ITERATION, iterations=9, positions=(1, 6)),
-    package.GradientRandomOrder(iteration=ITERATION, users=9),
-    package.GradientRandomStopping(iteration=ITERATION, users=9, position=3),
-    package.PerturbedObjective(lipschitz=1.0, smoothness=0.25, strong_convexity=2.0, std=5.0),
-    package.SumsOnGraph(
+    KINDS["GradientVisits"](iteration=ITERATION, iterations=9, positions=(1, 6)),
+    KINDS["GradientRandomOrder"](iteration=ITERATION, users=9),
+    KINDS["GradientRandomStopping"](iteration=ITERATION, users=9, position=3),
+    KINDS["PerturbedObjective"](lipschitz=1.0, smoothness=0.25, strong_convexity=2.0, std=5.0),
+    KINDS["SumsOnGraph"](
         released=Repeated(Gaussian(2.0, 1.0), 3),
         hiding=2,
         nodes=6,
@@ -66,7 +68,7 @@ EXAMPLES = [
         adjacency="replace-one",
         unit="record",
     ),
-    package.DualPerturbedRounds(lipschitz=1.0, smoothness=0.25, strong_convexity=2.0, scale=50.0, rounds=3),
+    KINDS["DualPerturbedRounds"](lipschitz=1.0, smoothness=0.25, strong_convexity=2.0, scale=50.0, rounds=3),
 ]
 ORACLES = [
     LocalView(participations=3, step=0.5, lipschitz=1.0, std=2.0),
@@ -109,7 +111,8 @@ def slugs() -> set[str]:
 
 
 def test_every_public_theorem_has_an_example():
-    classes = {name for name in package.__all__ if hasattr(getattr(package, name), "section") and name != "Theorem"}
+    ours = {name: kind for name, kind in KINDS.items() if kind.__module__.startswith("consenso.")}
+    classes = {name for name, kind in ours.items() if hasattr(kind, "section")}
     assert classes == {names(theorem) for theorem in EXAMPLES}
 
 
@@ -180,7 +183,7 @@ def test_statements_point_into_the_reference(theorem):
     assumptions = theorem.assumptions()
     assert assumptions
     for assumption in assumptions:
-        assert isinstance(assumption, package.Assumption)
+        assert isinstance(assumption, Assumption)
         assert assumption.text.endswith(".")
         assert assumption.anchor in anchors
 
