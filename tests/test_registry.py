@@ -330,13 +330,13 @@ class OneStep(DPSGD):
     "engine.py": '''
 """Files in a shared folder: the hub writes questions, parties write answers."""
 from pathlib import Path
-from consenso.deployment.engines import Engine, server_parts
+from consenso.deployment.engines import RemoteEngine, server_parts
 from consenso.federation.disk import Disk
 from consenso.federation.hub import HubRun
 from consenso.federation.party import Party
 from consenso.study import Study
 
-ENGINE = Engine("`consenso courier`", server_parts)
+ENGINE = RemoteEngine("`consenso courier`", server_parts)
 
 class Folder:
     """One process stands in for the machines of the parties."""

@@ -44,14 +44,14 @@ def peer_kind(plan: Plan) -> type[Node] | type[Walker] | type[TreePeer]:
 
 
 @dataclass(frozen=True)
-class Engine:
+class RemoteEngine:
     """A way to run a plan as separate programs."""
 
     commands: str  # those that start it
     check: Callable[[Plan], object]  # refuses what it cannot run, with a sentence that says why
 
 
-def list_engines() -> list[Engine]:
+def list_engines() -> list[RemoteEngine]:
     """Every engine, our own first. In one process (`consenso train`) everything runs."""
     import consenso.deployment as here
 
@@ -62,7 +62,7 @@ def list_engines() -> list[Engine]:
     ]
 
 
-def refusal(engine: Engine, plan: Plan) -> str | None:
+def refusal(engine: RemoteEngine, plan: Plan) -> str | None:
     """Why an engine does not run a plan; None where it does."""
     try:
         engine.check(plan)

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from consenso.deployment.engines import Engine, server_parts
+from consenso.deployment.engines import RemoteEngine, server_parts
 from consenso.deployment.identity import disk_of, guard_of, names_of, place_of, run_of
 from consenso.deployment.outcome import prepare, write
 from consenso.deployment.sum_protocols import Parts, parts_of
@@ -29,7 +29,7 @@ from consenso.transport.flower import HUB, FlowerHub, answer_message, key_hash
 
 log = logging.getLogger(__name__)
 
-ENGINE = Engine("`consenso flower`", server_parts)
+ENGINE = RemoteEngine("`consenso flower`", server_parts)
 PACKAGE = "consenso_app"
 STUDY, KEYS = "study.toml", "keys.toml"
 # What Flower allows as the name of an app and of its folder.

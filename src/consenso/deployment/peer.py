@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from consenso.deployment.engines import Engine, peer_kind
+from consenso.deployment.engines import RemoteEngine, peer_kind
 from consenso.deployment.identity import disk_of, guard_of, names_of, place_of, read_addresses, run_of
 from consenso.deployment.outcome import prepare, write
 from consenso.deployment.status import LiveStatus, budget_of
@@ -17,7 +17,7 @@ from consenso.study import Study
 from consenso.transport.zenoh.graph import GraphPeer
 from consenso.transport.zenoh.tls import Credentials
 
-ENGINE = Engine("`consenso peer`", peer_kind)
+ENGINE = RemoteEngine("`consenso peer`", peer_kind)
 
 
 @dataclass(frozen=True, kw_only=True)

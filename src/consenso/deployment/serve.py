@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from consenso.deployment.engines import Engine, server_parts
+from consenso.deployment.engines import RemoteEngine, server_parts
 from consenso.deployment.identity import disk_of, names_of, run_of
 from consenso.deployment.outcome import keep_model, prepare, read_kept_model, write
 from consenso.deployment.status import LiveStatus, budget_of
@@ -15,7 +15,7 @@ from consenso.study.folder import RunFolder
 from consenso.transport.zenoh.star import SERVER, StarHub
 from consenso.transport.zenoh.tls import Credentials
 
-ENGINE = Engine("`consenso serve` and `join`", server_parts)
+ENGINE = RemoteEngine("`consenso serve` and `join`", server_parts)
 
 
 @dataclass(frozen=True, kw_only=True)
