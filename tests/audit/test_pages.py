@@ -13,7 +13,7 @@ from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.audit import Effort, audit, linear, unkind
 from consenso.audit.findings import ENOUGH
 from consenso.audit.plot import draw
-from consenso.audit.table import BEGIN, END, OBSERVERS, WHY, Attacked, markdown, write_into
+from consenso.audit.table import BEGIN, END, WHY, Attacked, list_observers, markdown, write_into
 from consenso.errors import InputError
 from consenso.losses import Logistic
 from consenso.planning.plan import plan
@@ -122,7 +122,7 @@ def test_every_cell_of_the_page_that_an_attack_does_not_reach_has_its_reason() -
     low = [
         (row[0], row[2], who)
         for row in lines
-        for who, cell in zip(OBSERVERS, row[3:], strict=len(row) == 7)
+        for who, cell in zip(list_observers(), row[3:], strict=len(row) == 7)
         if (share := re.search(r", (\d+)%", cell)) and int(share[1]) < 100 * ENOUGH - 1
     ]
     assert len(low) > 50

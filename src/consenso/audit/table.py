@@ -41,7 +41,7 @@ def markdown(attacked: Iterable[Attacked], page: Path | None = None) -> str:
         raise InputError("markdown: nothing was attacked, so there is no table; audit a plan that claims something.")
     most = max(finding.trials for finding in tried)
     confidence = min(finding.confidence for finding in tried)
-    head = f"| algorithm | unit, adjacency | schedule, trust | {' | '.join(_observers())} |"
+    head = f"| algorithm | unit, adjacency | schedule, trust | {' | '.join(list_observers())} |"
     lines = [
         f"Epsilon at delta {tried[0].delta:g}: claimed / proved, the latter with confidence {confidence:g} for each "
         f"entry, and how much of the claim that is. Up to {most:,} runs of either world, fewer where enough was proved "
@@ -51,7 +51,7 @@ def markdown(attacked: Iterable[Attacked], page: Path | None = None) -> str:
         "is claimed.",
         "",
         head,
-        f"| --- | --- | --- |{' --- |' * len(_observers())}",
+        f"| --- | --- | --- |{' --- |' * len(list_observers())}",
     ]
     cells, reasons = [_row(row) for row in rows], _reasons(rows)
     if page is not None:
@@ -62,15 +62,15 @@ def markdown(attacked: Iterable[Attacked], page: Path | None = None) -> str:
     return "\n".join([*lines, *cells, *below, *reasons]) + "\n"
 
 
-def _observers() -> list[str]:
-    """Those that stand on cards, which no coalition does."""
+def list_observers() -> list[str]:
+    """Names of the observers that stand on cards, which no coalition does."""
     return [name for name in list_names() if name != "coalition"]
 
 
 def _row(row: Attacked) -> str:
     by_observer = {finding.observer.partition(":")[0]: finding for finding in row.findings}
     first = row.findings[0]
-    cells = [_cell(by_observer.get(observer)) for observer in _observers()]
+    cells = [_cell(by_observer.get(observer)) for observer in list_observers()]
     return f"| {first.algorithm} | {first.unit}, {first.adjacency} | {row.setting} | {' | '.join(cells)} |"
 
 
