@@ -113,14 +113,18 @@ class Metric:
             if count % 10 == 9 and not apart / UNBALANCED <= moved <= apart * UNBALANCED:
                 factor = CORRECTION if apart > moved else 1 / CORRECTION
                 penalty, dual = penalty * factor, dual / factor
-            if polish is not None and count % 10 == 9 and (found := polish(y)) is not None:
+            # Which coordinates are zero is often settled at once; otherwise it is asked now and then.
+            if polish is not None and count % 10 in (0, 9) and (found := polish(y)) is not None:
                 return found
         return y
 
     def _polisher(
         self, regularizer: Regularizer, curvature: Array, target: Array
     ) -> Callable[[Array], Array | None] | None:
-        """Solves for the coordinates that are not zero; the answer is the prox, or None.
+        """Solves for the coordinates that are not zero, of which a step says which they are; the prox, or None.
+
+        Coordinates that get the wrong sign become zero, those that are pulled from zero do not stay there, and that is
+        solved again. Where none is left of either kind the conditions of the minimum hold, and it is the only one.
 
         None where there is no 1-norm, several outputs, or a matrix that takes longer than the steps it saves.
         """
@@ -136,13 +140,20 @@ class Metric:
         pulled = self.vectors @ target[:, 0]
 
         def polish(y: Array) -> Array | None:
-            free = (y != 0) | (absolute == 0)
-            signs = absolute * np.sign(y)
-            x = np.zeros(p)
-            x[free] = np.linalg.solve(matrix[np.ix_(free, free)], (pulled - signs)[free])
-            rest = np.abs(pulled - matrix @ x)[~free]
-            holds = (x * signs >= 0).all() and (rest <= absolute[~free]).all()
-            return x if holds else None
+            free, signs = (y != 0) | (absolute == 0), absolute * np.sign(y)
+            errors = p + 1
+            while True:
+                x = np.zeros(p)
+                x[free] = np.linalg.solve(matrix[np.ix_(free, free)], (pulled - signs)[free])
+                rest = pulled - matrix @ x
+                wrong, missing = x * signs < 0, ~free & (np.abs(rest) > absolute)
+                before, errors = errors, int(np.count_nonzero(wrong | missing))
+                if errors == 0:
+                    return x
+                if errors >= before:  # it might go round in circles
+                    return None
+                free = free & ~wrong | missing
+                signs = np.where(missing, absolute * np.sign(rest), np.where(free, signs, 0.0))
 
         return polish
 

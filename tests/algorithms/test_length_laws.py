@@ -68,8 +68,8 @@ def know(loss, size: float, *, mean: float = 0.0, constant: float = 0.0, longest
     )
 
 
-def free(scale: float) -> float:
-    return 0.0
+def free(scales: np.ndarray) -> np.ndarray:
+    return np.zeros(len(scales))
 
 
 def simulate_slopes(best: float, size: float) -> np.ndarray:
@@ -90,12 +90,12 @@ def test_what_noise_hides_is_left_as_it_was_known() -> None:
     assert 0.5 < know(Logistic(), 1.5).choose(slopes, 100.0, free) < 1.5
     assert know(Logistic(), 1.5).choose(simulate_slopes(0.0, 1.5), 0.05, free) < 0.25
     assert know(Logistic(), 1.5).choose(slopes, 0.05, free) > 1.8
-    assert know(Logistic(), 1.5).choose(slopes, 0.05, lambda scale: 5 * scale**2) < 0.2
+    assert know(Logistic(), 1.5).choose(slopes, 0.05, lambda scales: 5 * scales**2) < 0.2
 
 
 def test_the_law_of_several_classes_is_that_of_two_where_there_are_two() -> None:
     one, two = (
-        length_laws.Law.of_odds(size, constant, 1.5)
+        length_laws.Law.of_odds(size, constant, 1.5)[2]
         for size, constant in ((1.2, np.array([0.4])), (1.2 / np.sqrt(2), np.array([-0.2, 0.2])))
     )
     # Centred scores of two classes are half of the difference, each, with opposite signs: sizes differ by sqrt 2.

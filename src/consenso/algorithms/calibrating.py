@@ -9,6 +9,7 @@ whose rows are all alike. Where they end, less where they should, is the bias. T
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,18 +31,34 @@ class ConstantSteps:
 
     def compute_bias(self) -> Array:
         """Where they end, less the origin, (outputs,)."""
-        binary = len(self.origin) == 1
-        counted, scores, total = _list_shares(self.origin), self.start, np.zeros(len(self.start))
-        for step in range(self.steps):
-            # The slope at a record of class y is q - e_y, which for two labels is one number.
-            q = _list_shares(scores)
-            lengths = 1 - q if binary else np.sqrt(np.maximum(q @ q - 2 * q + 1, 0.0))
-            weights = counted * np.minimum(1.0, self.limit / np.maximum(lengths, self.limit))
-            slope = weights.sum() * q - weights
-            scores = scores - self.pace * slope[-len(scores) :] - self.pulled * (scores - self.origin)
-            total = total + scores if step >= self.first else total
-        bias: Array = total / (self.steps - self.first) - self.origin
-        return bias
+        return _compute_bias(
+            tuple(self.start), tuple(self.origin), self.limit, self.pace, self.pulled, self.steps, self.first
+        )
+
+
+@lru_cache(maxsize=4)  # the end of a fit asks several times
+def _compute_bias(
+    start: tuple[float, ...],
+    origin: tuple[float, ...],
+    limit: float,
+    pace: float,
+    pulled: float,
+    steps: int,
+    first: int,
+) -> Array:
+    centre, scores, total = np.array(origin), np.array(start), np.zeros(len(start))
+    counted = _list_shares(centre)
+    for step in range(steps):
+        # The slope at a record of class y is q - e_y, which for two labels is one number.
+        q = _list_shares(scores)
+        lengths = 1 - q if len(origin) == 1 else np.sqrt(np.maximum(q @ q - 2 * q + 1, 0.0))
+        weights = counted * np.minimum(1.0, limit / np.maximum(lengths, limit))
+        slope = weights.sum() * q - weights
+        scores = scores - pace * slope[-len(scores) :] - pulled * (scores - centre)
+        total = total + scores if step >= first else total
+    bias: Array = total / (steps - first) - centre
+    bias.flags.writeable = False  # it is given out again
+    return bias
 
 
 def _list_shares(scores: Array) -> Array:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial, reduce
 
 import numpy as np
 from scipy.interpolate import CubicSpline
@@ -47,13 +48,16 @@ FINE, SHORTEST, LONGEST = 0.005, 2.0, 64.0
 LEAST_REACH, MOST_REACH = 1e-3, 1e4
 # How far slopes along a model are from those of its law, as a part of what they are.
 DISCREPANCY = 0.3
-# Lengths are known without measuring them up to factors of this standard deviation, in logs; so are sizes of scores.
-UNSURE, UNSURE_SIZE = 1.0, 0.35
+# Lengths are known without measuring them up to factors of this standard deviation, in logs; sizes of scores up to
+# steps of the square root of two, which is a whole number of knots.
+UNSURE, KNOTS_A_STEP = 1.0, 8
+STEPS = np.arange(-2, 3)
+SIZES = 2.0 ** (STEPS / 2)
+# The products of KNOTS and SIZES.
+LONGER = np.append(0.0, 2.0 ** np.linspace(-6, 4, len(KNOTS) + 4 * KNOTS_A_STEP - 1))
 # Draws of a normal law.
 DRAWS, FEWEST_DRAWS = 512, 64
 NORMAL = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
-# Scores that are computed at once.
-CHUNK_NUMBERS = 1 << 16
 # Slopes are not told more exactly than this part of the size of scores.
 EXACT = 1e-6
 
@@ -110,19 +114,18 @@ class Lengths:
     weights: Array
     longest: float  # to which scores of a record are shortened
 
-    def choose(self, slopes: Array, noise: float, penalty: Callable[[float], float]) -> float:
-        """The length of least expected loss, by mean slopes of this noise and a penalty at each length."""
-        steps, prior = np.arange(-2.0, 3), self._weigh_lengths()
-        laws = [self._make_law(math.exp(UNSURE_SIZE * step)) for step in steps]
+    def choose(self, slopes: Array, noise: float, penalty: Callable[[Array], Array]) -> float:
+        """The length of least expected loss, by mean slopes of this noise and the penalties of lengths."""
+        laws, prior = self._make_laws(), self._weigh_lengths()
         fits, noise = [], max(noise, EXACT * self.size)
-        for law, step in zip(laws, steps, strict=True):
+        for law, step in zip(laws, STEPS, strict=True):
             spread = noise**2 + (DISCREPANCY * law.slopes) ** 2
             fit = np.sum((slopes - law.slopes) ** 2 / spread + np.log(spread), axis=1)
             fits.append(prior - 0.5 * step**2 - 0.5 * fit)
         weights = np.exp(np.array(fits) - np.max(fits))
         weights /= weights.sum()
         expected = sum(law.expect(known) for law, known in zip(laws, weights, strict=True))
-        return float(CANDIDATES[np.argmin(expected + np.array([penalty(float(scale)) for scale in CANDIDATES]))])
+        return float(CANDIDATES[np.argmin(expected + penalty(CANDIDATES))])
 
     def _weigh_lengths(self) -> Array:
         """Logarithms of the weights of CANDIDATES: lengths, or odds of margins, of which nothing is known."""
@@ -133,10 +136,12 @@ class Lengths:
         prior: Array = np.log(np.exp(-0.5 * apart**2) @ self.weights + tiny)
         return prior
 
-    def _make_law(self, factor: float) -> Law:
+    def _make_laws(self) -> list[Law]:
+        """One for each of STEPS."""
         if self.loss.is_likelihood:
-            return Law.of_odds(factor * self.size, self.constant, self.longest)
-        return Law.of_margins(factor * self.size, factor * self.mean, float(self.constant[0]), self.longest)
+            return Law.of_odds(self.size, self.constant, self.longest)
+        constant = float(self.constant[0])
+        return [Law.of_margins(each * self.size, each * self.mean, constant, self.longest) for each in SIZES]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -147,31 +152,26 @@ class Law:
     expect: Callable[[Array], Array]  # by weights of the odds: losses (lengths,) above that of the constant model
 
     @classmethod
-    def of_odds(cls, size: float, constant: Array, longest: float) -> Law:
-        """Of log loss, where each of CANDIDATES is the best length: slopes differ by <t, probabilities>."""
+    def of_odds(cls, size: float, constant: Array, longest: float) -> list[Law]:
+        """Of log loss at each of SIZES, where each of CANDIDATES is the best length: slopes differ by <t, probs>."""
         if len(constant) == 1:
             # Two labels are two classes, whose scores differ by t.
-            t = np.stack([np.zeros(DRAWS), NORMAL], axis=1)
+            t = np.stack([np.zeros(DRAWS), NORMAL])
             origin, lengths = np.append(0.0, constant), size * np.abs(NORMAL)
         else:
             t = np.random.default_rng(0).normal(size=(max(FEWEST_DRAWS, DRAWS // len(constant)), len(constant)))
-            t -= t.mean(axis=1, keepdims=True)
-            origin, lengths = constant, size * np.linalg.norm(t, axis=1)
-        factors, points = longest / np.maximum(lengths, longest), []
-        for scales in np.array_split(KNOTS, 1 + len(KNOTS) * t.size // CHUNK_NUMBERS):
-            scores = origin + scales[:, None, None] * size * t
-            most = scores.max(axis=2, keepdims=True)
-            parts = np.exp(scores - most)
-            totals = parts.sum(axis=2)
-            pulls = size * np.sum(t * parts, axis=2) / totals
-            means = [np.mean(each, axis=1) for each in (most[..., 0] + np.log(totals), pulls, factors * pulls)]
-            points.append(np.stack(means, axis=1))
-        losses, pulls, short = CubicSpline(KNOTS, np.concatenate(points))(CANDIDATES).T
-
-        def expect(known: Array) -> Array:
-            return np.asarray(known.sum() * (losses - losses[0]) - (known @ pulls) * CANDIDATES)
-
-        return cls(slopes=np.interp(SCALES, CANDIDATES, short) - short[:, None], expect=expect)
+            t = (t - t.mean(axis=1, keepdims=True)).T
+            origin, lengths = constant, size * np.linalg.norm(t, axis=0)
+        losses, pulls = _average_scores(origin, size * t)
+        factors = longest / np.maximum(SIZES[:, None] * lengths, longest)
+        means, short, laws = pulls.mean(axis=1), pulls @ factors.T / pulls.shape[1], []
+        for place, each in enumerate(SIZES):
+            # A model of another size is this one at other lengths, whose place among all of them is known.
+            points = np.stack([losses, each * means, each * short[:, place]], axis=1)[_places(place)]
+            values, pulled, shortened = CubicSpline(KNOTS, points)(CANDIDATES).T
+            slopes = np.interp(SCALES, CANDIDATES, shortened) - shortened[:, None]
+            laws.append(cls(slopes=slopes, expect=partial(_expect_loss, values - values[0], pulled)))
+        return laws
 
     @classmethod
     def of_margins(cls, size: float, mean: float, constant: float, longest: float) -> Law:
@@ -190,3 +190,33 @@ class Law:
             return np.asarray(found - found[0])
 
         return cls(slopes=((1 - odds) @ wrong[0].T - odds @ wrong[1].T) / DRAWS, expect=expect)
+
+
+def _average_scores(origin: Array, along: Array) -> tuple[Array, Array]:
+    """Mean log loss (lengths,) less the label's score, and <t, probabilities> (lengths, draws), at all lengths.
+
+    Class by class, since tables may have a thousand.
+    """
+    most = reduce(np.maximum, map(_add_along, origin, along))
+    totals, pulls = np.zeros_like(most), np.zeros_like(most)
+    for place, each in zip(origin, along, strict=True):
+        part = np.exp(_add_along(place, each) - most)
+        totals += part
+        pulls += each * part
+    return (most + np.log(totals)).mean(axis=1), pulls / totals
+
+
+def _add_along(origin: float, along: Array) -> Array:
+    """Scores of one class, (lengths, draws)."""
+    scores: Array = origin + np.multiply.outer(LONGER, along)
+    return scores
+
+
+def _places(step: int) -> IntArray:
+    """Where the products of KNOTS and one of SIZES stand in LONGER."""
+    return np.append(0, 1 + step * KNOTS_A_STEP + np.arange(len(KNOTS) - 1))
+
+
+def _expect_loss(losses: Array, pulls: Array, known: Array) -> Array:
+    """Log losses (lengths,) above that of the constant model, by weights of the odds."""
+    return np.asarray(known.sum() * losses - (known @ pulls) * CANDIDATES)

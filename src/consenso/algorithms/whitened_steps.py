@@ -27,6 +27,7 @@ from consenso.metric import Metric, again, look, unpack_symmetric
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import Regularizer
+from consenso.rows import BLOCK_NUMBERS
 
 # What a fit finds out.
 RESIDUAL_CLIP = "residual clip"
@@ -243,9 +244,13 @@ class WhitenedSteps(WhitenedSettings):
         """The length of the least expected loss and penalty."""
         learnt, regularizer = self.model(facts, hub) - hub.origin, self._regularizer(facts, hub)
 
-        def penalty(scale: float) -> float:
+        def penalty(scales: Array) -> Array:
             # A default penalty is for directions of which no record speaks; of the length all of them do.
-            return 0.0 if self.follows else float(regularizer.value(hub.origin + scale * learnt))
+            if self.follows:
+                return np.zeros(len(scales))
+            # So many at once that they stay in a processor's cache, however wide the model.
+            parts = np.array_split(scales, min(len(scales), 1 + len(scales) * facts.dim // BLOCK_NUMBERS))
+            return np.concatenate([regularizer.value(hub.origin + part[:, None] * learnt) for part in parts])
 
         size, mean = self._measure_scores(facts, hub, learnt)
         before = self._average(facts, hub) - hub.origin - self._find_constant_bias(facts, hub)

@@ -8,7 +8,7 @@ run that the in-process engine makes with the same seed, and no trial depends on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,13 +48,16 @@ class Scene:
     up: Any  # what the parties sent
     sums: dict[tuple[str, int], Array]  # opened sums by release and repetition, (trials, size)
     shares: dict[tuple[str, int], Array]  # each row's own noise under a secure sum, (rows, size)
+    places: dict[int, IntArray] = field(default_factory=dict)  # by party, once somebody has asked
 
     def place_of(self, party: int, parties: int) -> IntArray:
         """Where a party's row is in the cohort of each trial, -1 where it took no part, (trials,)."""
-        place = np.full(self.copies.trials, -1, dtype=np.int64)
-        mine = np.flatnonzero(self.rows % parties == party)
-        place[self.copies.trial_of_row[mine]] = mine
-        return place
+        if party not in self.places:
+            place = np.full(self.copies.trials, -1, dtype=np.int64)
+            mine = np.flatnonzero(self.rows % parties == party)
+            place[self.copies.trial_of_row[mine]] = mine
+            self.places[party] = place
+        return self.places[party]
 
 
 class Trials:
