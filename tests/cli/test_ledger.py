@@ -14,7 +14,7 @@ from tests import forks
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.events import Gaussian, repeat
 from consenso.privacy.ledger import Ledger, Scope
-from consenso.privacy.ledger.costs import OTHER_SHARE
+from consenso.privacy.ledger.costs import GAUSSIAN_SHARE
 from consenso.privacy.rounding import round_down, round_up
 
 GUIDE = Path(__file__).parents[2] / "docs" / "ledger.md"
@@ -41,7 +41,7 @@ def test_show_tells_what_is_spent_and_left(path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     told = json.loads(shown.stdout)
     (budget,) = told["budgets"]
-    assert budget["spent"] == epsilon(repeat(event, 10), (1 - OTHER_SHARE) * 1e-5)
+    assert budget["spent"] == epsilon(repeat(event, 10), GAUSSIAN_SHARE * 1e-5)
     assert budget["left"] == 1.0 - budget["spent"]
     assert [(run["run"], run["state"]) for run in told["runs"]] == [
         ("first [bold]", "committed"),

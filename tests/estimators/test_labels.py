@@ -93,9 +93,9 @@ def test_a_label_of_one_record_is_told_as_often_as_was_set_aside_and_no_more() -
         assert 0.9 * terms.tells < most * norm.sf((level - 1.0) / scale) <= terms.tells
     # It is part of what is charged: delta loses it in either world.
     event = planned.event(terms.sampler, "replace-one", "record", "replace-one")
-    from consenso.privacy.accountants import excess
+    from consenso.privacy.accountants import find_told
 
-    assert excess(event) >= terms.tells
+    assert find_told(event) == terms.tells
 
 
 def test_a_rare_text_is_not_told_and_its_records_count_with_the_most_frequent() -> None:

@@ -28,6 +28,7 @@ from consenso.privacy.events import (
     SampledFixedSize,
     SampledGroup,
     TokenWalk,
+    Told,
     repeat,
     reveal_coin,
 )
@@ -49,6 +50,7 @@ cheap = st.one_of(
     st.builds(lambda z: Laplace(z, 1.0), multipliers),
     st.builds(lambda z, dim: GammaNorm(z, 1.0, dim), multipliers, st.integers(1, 300)),
     st.builds(Pure, st.floats(1e-3, 2.0)),
+    st.builds(lambda z, p: Composed((Gaussian(z, 1.0), Told(p))), multipliers, st.floats(1e-18, 1e-15)),
     st.builds(Bounded, st.floats(1e-4, 2.0)),
     st.builds(ZCDP, st.floats(1e-4, 2.0)),
     st.builds(ObjectivePerturbation, st.floats(0.01, 2.0), st.floats(0.0, 0.8)),

@@ -15,11 +15,11 @@ import numpy as np
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.events import Gaussian, repeat
 from consenso.privacy.ledger import Budget, Ledger
-from consenso.privacy.ledger.costs import OTHER_SHARE
+from consenso.privacy.ledger.costs import GAUSSIAN_SHARE
 
 DELTA = 1e-5
 # What of it several Gaussian runs have (docs/privacy.md#runs-that-are-chosen-by-results).
-GAUSSIAN_DELTA = (1 - OTHER_SHARE) * DELTA
+GAUSSIAN_DELTA = GAUSSIAN_SHARE * DELTA
 EVENT = Gaussian(std=40.0, sensitivity=1.0)
 
 # Imports once and forks eight racers, which all have one run before the race.

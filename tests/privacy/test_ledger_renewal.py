@@ -12,7 +12,7 @@ from consenso.errors import BudgetError, InputError
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.events import Gaussian, repeat
 from consenso.privacy.ledger import Budget, Ledger, Scope, follow_spending
-from consenso.privacy.ledger.costs import OTHER_SHARE
+from consenso.privacy.ledger.costs import GAUSSIAN_SHARE
 from consenso.privacy.ledger.deployment import spending_record, spending_yaml
 from consenso.report.spending import draw_spending
 
@@ -53,7 +53,7 @@ def test_every_month_has_its_own_budget_and_the_whole_is_shown(ledger: Ledger, c
     assert fits(ledger, "b")
     (balance,) = ledger.balances()
     assert balance.spent == epsilon(BIG, DELTA)
-    assert balance.overall == epsilon(repeat(BIG, 2), (1 - OTHER_SHARE) * DELTA) > balance.budget.epsilon
+    assert balance.overall == epsilon(repeat(BIG, 2), GAUSSIAN_SHARE * DELTA) > balance.budget.epsilon
     assert Ledger.open(ledger.path).budgets == ledger.budgets
     assert ledger.verify().sound
 

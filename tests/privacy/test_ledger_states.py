@@ -20,7 +20,7 @@ from consenso.errors import BudgetError, PrivacyError, TamperError
 from consenso.privacy.accountants import epsilon
 from consenso.privacy.events import Gaussian, repeat
 from consenso.privacy.ledger import Budget, Ledger, Scope
-from consenso.privacy.ledger.costs import OTHER_SHARE
+from consenso.privacy.ledger.costs import GAUSSIAN_SHARE
 from consenso.testing.planted.misuses import copy_files
 
 SMALL, DELTA, LIMIT = Gaussian(std=8.0, sensitivity=1.0), 1e-5, 2.0
@@ -32,7 +32,7 @@ def cost(count: int) -> dict:
     return {PUBLIC: repeat(SMALL, count)}
 
 
-SEVERAL = (1 - OTHER_SHARE) * DELTA  # of Gaussian runs, where there are several
+SEVERAL = GAUSSIAN_SHARE * DELTA  # of Gaussian runs, where there are several
 # A run is so many small Gaussians: a period is overspent exactly when it holds more of them than this.
 MOST = max(count for count in range(1, 40) if epsilon(repeat(SMALL, count), SEVERAL) <= LIMIT)
 

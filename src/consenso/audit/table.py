@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,10 @@ def markdown(attacked: Iterable[Attacked], page: Path | None = None) -> str:
     tried = [finding for row in rows for finding in row.findings if finding.trials]
     if not tried:
         raise InputError("markdown: nothing was attacked, so there is no table; audit a plan that claims something.")
-    most = max(finding.trials for finding in tried)
+    kept = [] if page is None else _read(page).partition(BEGIN)[2].partition(END)[0].splitlines()
+    # Rows that stay had as many runs as their table said.
+    said = re.search(r"Up to ([\d,]+) runs", "\n".join(kept))
+    most = max(int(said[1].replace(",", "")) if said else 0, *(finding.trials for finding in tried))
     confidence = min(finding.confidence for finding in tried)
     head = f"| algorithm | unit, adjacency | schedule, trust | {' | '.join(list_observers())} |"
     lines = [
@@ -55,7 +59,6 @@ def markdown(attacked: Iterable[Attacked], page: Path | None = None) -> str:
     ]
     cells, reasons = [_row(row) for row in rows], _reasons(rows)
     if page is not None:
-        kept = _read(page).partition(BEGIN)[2].partition(END)[0].splitlines()
         attacked_now = {_name(row) for row in cells}
         cells, reasons = _keep_others(kept, cells, head, attacked_now), _keep_others(kept, reasons, WHY, attacked_now)
     below = ["", f"Attacked to less than {ENOUGH:.0%}:", "", WHY, "| --- | --- | --- | --- |"] if reasons else []

@@ -109,7 +109,7 @@ def solve(
         # cannot be planned is refused here, before anything is released.
         plan_request(request, sampler=terms.sampler, earlier=terms.earlier)
         what = f"a noisy count of the {terms.unit}s, and a fit"
-        spending = reserve_budget(charge, terms, terms.mu, terms.excess, what, lambda: bool(released))
+        spending = reserve_budget(charge, terms, terms.mu, what, lambda: bool(released))
         charge = None  # the run is part of it
     with spending:
         if terms.counts:

@@ -28,6 +28,8 @@ from consenso.privacy.noise import GaussianNoise
 from consenso.problem import Adjacency
 
 HISTOGRAMS = "histograms"  # what a card says the algorithm is
+# Replacing a record moves counts by so much more than adding one: a count of each histogram falls, and another rises.
+REPLACED = math.sqrt(2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,8 @@ def find_ranges(
     assert terms.sampler is not None
     quantities, times = values.shape[1], 2 if ranges is None else 1
     stages = Stages(terms)
-    with stages.reserve(1.0, f"histograms of {quantities} numbers, {times} stages"):
+    what = f"histograms of {quantities} numbers, {times} stages"
+    with stages.reserve(1.0, what, replaced=REPLACED):
         planned = stages.plan(1.0, **_count_of(quantities, times))
         found = search(
             lambda stage, edges: stages.release(planned, stage, count_exactly(values, edges)),
@@ -113,7 +116,7 @@ def _count_of(quantities: int, times: int) -> dict[str, Any]:
     return {
         "name": "counts",
         "add_remove": math.sqrt(quantities),
-        "replace_one": math.sqrt(2 * quantities),
+        "replace_one": REPLACED * math.sqrt(quantities),
         "size": quantities * (len(SIGNED_EDGES) + 1),
         "times": times,
     }

@@ -129,7 +129,7 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
     scale = planned.scale(terms.adjacency)
     is_candidate = np.isin(names, candidates)
     clear = -float(special.ndtri(FALSE_ALARM / len(candidates))) * scale
-    enough = telling_count(scale, terms.tells, terms.rows_per_unit)
+    enough = telling_count(scale, terms.tells, 2 * terms.rows_per_unit)
     told = noisy > np.where(is_candidate, clear, enough)
     classes = _forget_lengths(_complete(names, noisy, told, pairs))
     if len(classes) < 2:
@@ -156,7 +156,7 @@ def _forget_lengths(classes: NDArray[Any]) -> NDArray[Any]:
 def telling_count(scale: float, tells: float, most: int) -> float:
     """A noisy count above which a label is told: one of a single unit passes with a probability of `tells` at most.
 
-    most: labels that one unit can have.
+    most: labels that one unit can have, in both worlds together.
     """
     return 1.0 + scale * (_ROOM - float(special.ndtri(tells / most)))
 

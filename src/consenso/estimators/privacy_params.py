@@ -15,7 +15,7 @@ from consenso.errors import InputError, PrivacyError
 from consenso.privacy.calibrate import EpsilonDelta, Mu, calibrate_noise
 from consenso.privacy.count import Count
 from consenso.privacy.earlier import Earlier
-from consenso.privacy.events import Gaussian
+from consenso.privacy.events import Gaussian, Told, compose
 from consenso.privacy.ledger import Ledger
 from consenso.privacy.samplers import Safe, Sampler, Seeded
 from consenso.problem import Adjacency
@@ -77,17 +77,12 @@ class PrivacyParams:
     @property
     def whole_mu(self) -> float:
         """The whole budget as one mu."""
-        return _mu_of(self.epsilon, self.delta, self.whole_excess)
+        return _mu_of(self.epsilon, self.delta, self.excess, self.tells)
 
     @property
     def excess(self) -> float:
         """How far the samplers of a fit and its count may miss their laws in all."""
         return EXCESS_SHARE * self.delta
-
-    @property
-    def whole_excess(self) -> float:
-        """The same with what one unit alone has, which may be told."""
-        return self.excess + self.tells
 
     @property
     def sampler(self) -> Sampler | None:
@@ -101,10 +96,10 @@ class PrivacyParams:
 
 
 @lru_cache(maxsize=256)
-def _mu_of(epsilon: float, delta: float, excess: float) -> float:
+def _mu_of(epsilon: float, delta: float, excess: float, tells: float) -> float:
     """A budget as one mu; seconds are spent on budgets so large that what samplers miss matters."""
     asked = EpsilonDelta(epsilon=epsilon, delta=delta)
-    return 1 / calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0, excess), asked)
+    return 1 / calibrate_noise(lambda multiplier: compose(Gaussian(multiplier, 1.0, excess), Told(tells)), asked)
 
 
 class Asked(Protocol):

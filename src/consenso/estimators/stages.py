@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from consenso.arrays import Array
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.privacy.earlier import Earlier
-from consenso.privacy.events import Event, Gaussian
+from consenso.privacy.events import Event, Gaussian, Told, compose
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Scope
 from consenso.privacy.observers import Eavesdropper, Observer
@@ -37,10 +37,11 @@ class Stages:
         self.begun = False
 
     @contextmanager
-    def reserve(self, share: float, what: str) -> Iterator[None]:
+    def reserve(self, share: float, what: str, *, replaced: float = 2.0) -> Iterator[None]:
         """Reserve the whole budget of a fit that first releases something for a share of the squared budget.
 
-        Without a share nothing is reserved, and the fit is charged by itself.
+        Without a share nothing is reserved, and the fit is charged by itself. replaced: how much more than adding or
+        removing a unit replacing one costs, in mu.
         """
         terms = self.terms
         charge = make_charge(terms) if share else None
@@ -49,7 +50,7 @@ class Stages:
             yield
             return
         has_released = lambda: self.begun or bool(self.released)  # noqa: E731
-        with reserve_budget(charge, terms, terms.whole_mu, terms.whole_excess, what, has_released):
+        with reserve_budget(charge, terms, terms.whole_mu, what, has_released, replaced):
             yield
 
     def begin(self) -> None:
@@ -84,20 +85,25 @@ def reserve_budget(
     charge: LedgerCharge | None,
     terms: PrivacyParams,
     mu: float,
-    excess: float,
     what: str,
     has_released: Callable[[], bool],
+    replaced: float = 2.0,
 ) -> AbstractContextManager[None]:
-    """Reserve one mu for whatever is released in a block: replacing a unit is removing one and adding another."""
+    """Reserve one mu for whatever is released in a block: replacing a unit is removing one and adding another.
+
+    replaced: less than 2 where the two move different numbers.
+    """
     if charge is None:
         return nullcontext()
     from consenso.engine.ledger_charge import reserve
 
-    steps: dict[Adjacency, float] = {"add-remove": 1.0, "replace-one": 2.0}
+    steps: dict[Adjacency, float] = {"add-remove": 1.0, "replace-one": replaced}
     if terms.adjacency == "replace-one":
         steps = {"replace-one": 1.0}
     charges = {
-        Scope(observer=Eavesdropper().key, unit=terms.unit, adjacency=adjacency): Gaussian(1 / mu, moved, excess)
+        Scope(observer=Eavesdropper().key, unit=terms.unit, adjacency=adjacency): compose(
+            Gaussian(1 / mu, moved, terms.excess), Told(terms.tells)
+        )
         for adjacency, moved in steps.items()
     }
     return reserve(charge, charges, f"{terms.owner}: {what}", has_released)

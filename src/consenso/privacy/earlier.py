@@ -15,7 +15,7 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.privacy.calibrate import Mu, calibrate_noise
-from consenso.privacy.events import Event, Gaussian, Unbounded, compose, repeat
+from consenso.privacy.events import Event, Told, Unbounded, compose, repeat
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Bounds, Release
 from consenso.privacy.releaser import Record, release_alone
@@ -72,7 +72,7 @@ class Earlier:
         if unit == "party":
             return Unbounded(f"nothing bounds by how much a party moves the {self.name}")
         counted = self._find_event_of_counts(sampler, run, adjacency)
-        return compose(counted, Gaussian(1.0, 0.0, self.tells)) if self.tells else counted
+        return compose(counted, Told(self.tells)) if self.tells else counted
 
     def _find_event_of_counts(self, sampler: Sampler, run: Adjacency, adjacency: Adjacency) -> Event:
         own, seen = self._bound(run), self._bound(adjacency)

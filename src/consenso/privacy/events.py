@@ -67,6 +67,19 @@ class Gaussian(Event):
 
 
 @dataclass(frozen=True)
+class Told(Event):
+    """Names of labels or categories are told, which one unit alone may have (docs/privacy.md#what-may-be-told).
+
+    probability: that one is told of those that either world has and the other has not.
+    """
+
+    probability: float
+
+    def magnify(self, factor: float) -> Event:
+        return replace(self, probability=min(self.probability * factor, 1.0))
+
+
+@dataclass(frozen=True)
 class Laplace(Event):
     """Independent Laplace(scale) on a value whose 1-norm moves by at most `sensitivity`."""
 

@@ -92,11 +92,11 @@ class Guarantee:
 
     def zcdp(self) -> float | None:
         """A rho for which the event is rho-zCDP, if there is one; samplers that miss their law have none."""
-        return accountants.zcdp(self.event) if accountants.excess(self.event) == 0 else None
+        return accountants.zcdp(self.event) if self._is_ideal() else None
 
     def gdp(self) -> float | None:
         """The mu for which the event is exactly mu-GDP, if there is one."""
-        return accountants.gdp(self.event) if accountants.excess(self.event) == 0 else None
+        return accountants.gdp(self.event) if self._is_ideal() else None
 
     def tradeoff(self, fpr: Array) -> Array:
         """Lower bound on the false negative rate of every attack at these false positive rates."""
@@ -170,8 +170,12 @@ class Guarantee:
             f"exp({round_up(cost.epsilon)}) {stated}."
         )
 
+    def _is_ideal(self) -> bool:
+        """Whether samplers have their laws, and nothing may be told by name: otherwise there is a delta."""
+        return accountants.excess(self.event) == accountants.find_told(self.event) == 0
+
     def _numbers(self) -> str:
-        pure = accountants.pure(self.event) if accountants.excess(self.event) == 0 else None
+        pure = accountants.pure(self.event) if self._is_ideal() else None
         costs = ((self.gdp(), "GDP"), (self.zcdp(), "zCDP"), (pure, "differential privacy"))
         known = [f"{round_up(cost)}-{name}" for cost, name in costs if cost is not None]
         return " and ".join(known) or "an epsilon that depends on the delta; name one"

@@ -10,7 +10,8 @@
 | pure | sums of epsilons | at delta = 0 |
 
 All of them are upper bounds, so the smallest may be taken. Samplers that miss their law by `excess` in total variation
-add (1 + exp(epsilon)) * excess to delta (`parts.excess`).
+add (1 + exp(epsilon)) * excess to delta (`parts.excess`); names that one unit alone has, and that are told with a
+probability p, add p (`parts.find_told`).
 """
 
 from __future__ import annotations
@@ -24,12 +25,26 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.privacy.accountants import conversion, gaussian, pairs, renyi
-from consenso.privacy.accountants.parts import excess, is_unbounded, parts
+from consenso.privacy.accountants.parts import excess, find_told, is_unbounded, parts
 from consenso.privacy.accountants.renyi import rdp
 from consenso.privacy.accountants.scalars import gdp, pure, zcdp
 from consenso.privacy.events import ZCDP, Bounded, Event
 
-__all__ = ["Cost", "best", "delta", "epsilon", "excess", "gdp", "is_unbounded", "pure", "rdp", "tradeoff", "zcdp"]
+__all__ = [
+    "Cost",
+    "best",
+    "delta",
+    "epsilon",
+    "excess",
+    "find_told",
+    "gdp",
+    "ideal",
+    "is_unbounded",
+    "pure",
+    "rdp",
+    "tradeoff",
+    "zcdp",
+]
 
 # epsilon is rounded up by this much where an excess has to fit beside the ideal delta.
 _ROUND_UP = 1e-9
@@ -58,35 +73,35 @@ def best(event: Event, delta: float) -> Cost:
     """The same with the name of the curve."""
     if not 0 <= delta < 1:  # also refuses NaN
         raise InputError(f"best(delta={delta}): a delta lies in [0, 1); take one far below 1 / records.")
-    delta, missed = float(delta), excess(event)
-    ideal = _ideal(event, delta)
-    if missed == 0 or math.isinf(ideal.epsilon):
-        return ideal
+    delta, missed, told = float(delta), excess(event), find_told(event)
+    found = ideal(event, delta)
+    if missed == told == 0 or math.isinf(found.epsilon):
+        return found
     # Less delta is left for the ideal mechanism, the more so the larger epsilon: climb until both fit.
-    claimed = ideal.epsilon * (1 + _ROUND_UP) + _ROUND_UP
-    while (left := delta - (1 + math.exp(min(claimed, 700.0))) * missed) > 0:
-        ideal = _ideal(event, left)
-        if ideal.epsilon <= claimed:
-            return Cost(claimed, ideal.method)
-        claimed = ideal.epsilon * (1 + _ROUND_UP)
-    return Cost(math.inf, ideal.method)
+    claimed = found.epsilon * (1 + _ROUND_UP) + _ROUND_UP
+    while (left := delta - told - (1 + math.exp(min(claimed, 700.0))) * missed) > 0:
+        found = ideal(event, left)
+        if found.epsilon <= claimed:
+            return Cost(claimed, found.method)
+        claimed = found.epsilon * (1 + _ROUND_UP)
+    return Cost(math.inf, found.method)
 
 
 def delta(event: Event, epsilon: float) -> float:
     """The smallest delta that is known to hold at an epsilon above 0."""
     if not epsilon > 0:  # also refuses NaN
         raise InputError(f"delta(epsilon={epsilon}): an epsilon is above 0; give one.")
-    epsilon, missed = min(float(epsilon), 1e100), excess(event)
-    ideal = _ideal_delta(event, epsilon)
+    epsilon, missed, told = min(float(epsilon), 1e100), excess(event), find_told(event)
+    least = _ideal_delta(event, epsilon)
     if missed == 0:
-        return ideal
-    found = _with_excess(ideal, epsilon, missed)
-    if found > _EXCESS_MATTERS * ideal:
+        return min(least + told, 1.0)
+    found = _with_excess(least, epsilon, missed)
+    if found > _EXCESS_MATTERS * least:
         # What holds at a smaller epsilon holds here too, and a smaller epsilon multiplies the excess less.
         turn = _turning_point(event)
         if turn < epsilon:
             found = min(found, _with_excess(_ideal_delta(event, turn), turn, missed))
-    return found
+    return min(found + told, 1.0)
 
 
 def _with_excess(ideal: float, epsilon: float, missed: float) -> float:
@@ -117,14 +132,15 @@ def tradeoff(event: Event, fpr: Array) -> Array:
     rates = np.asarray(fpr, dtype=np.float64)
     if not np.all((rates >= 0) & (rates <= 1)):
         raise InputError("tradeoff(fpr=...): rates lie in [0, 1]; give such rates.")
-    mu, missed = gdp(event), excess(event)
+    # Both worlds are within so much of an ideal, in total variation.
+    mu, missed = gdp(event), excess(event) + find_told(event)
     if mu is not None:
         shifted = np.minimum(rates + missed, 1.0)
         return np.asarray(np.maximum(gaussian.fnr(mu, shifted) - missed, 0.0))
     if is_unbounded(event):
         return np.zeros_like(rates)
     # A point (epsilon, delta) of the curve bounds the trade-off by two lines; so does every mixture of points.
-    epsilons = np.linspace(0.0, min(_ideal(event, _TRADEOFF_DELTA).epsilon, 700.0), _TRADEOFF_POINTS)[:, None]
+    epsilons = np.linspace(0.0, min(ideal(event, _TRADEOFF_DELTA).epsilon, 700.0), _TRADEOFF_POINTS)[:, None]
     deltas = _ideal_deltas(event, epsilons[:, 0])[:, None] + (1 + np.exp(epsilons)) * missed
     flat = rates.reshape(1, -1)
     lines = np.maximum(1 - deltas - np.exp(epsilons) * flat, np.exp(-epsilons) * (1 - deltas - flat))
@@ -132,8 +148,8 @@ def tradeoff(event: Event, fpr: Array) -> Array:
 
 
 @lru_cache(maxsize=1024)
-def _ideal(event: Event, delta: float) -> Cost:
-    """The cost with perfect samplers."""
+def ideal(event: Event, delta: float) -> Cost:
+    """The cost with perfect samplers, and if nothing is told by name."""
     if not parts(event):
         return Cost(0.0, "nothing released")
     if is_unbounded(event):

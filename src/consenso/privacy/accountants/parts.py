@@ -14,7 +14,7 @@ from typing import TypeAlias
 import consenso.privacy.accountants.kinds  # noqa: F401 - every kind answers for its event
 from consenso.errors import InputError
 from consenso.privacy.accountants.costs import check_number, simplify, whole
-from consenso.privacy.events import Composed, Event, Gaussian, Mixture, Nothing, Repeated, Unbounded
+from consenso.privacy.events import Composed, Event, Gaussian, Mixture, Nothing, Repeated, Told, Unbounded
 
 Parts: TypeAlias = tuple[tuple[Event, int], ...]
 
@@ -69,6 +69,22 @@ def excess(event: Event) -> float:
     if isinstance(event, Mixture):
         return math.fsum(w * excess(inner) for w, inner in zip(event.weights, event.events, strict=True))
     return check_number(event, "excess", getattr(event, "excess", 0.0))
+
+
+@lru_cache(maxsize=1024)
+def find_told(event: Event) -> float:
+    """The probability, over the whole tree, that something is told by name which one unit alone has.
+
+    It is no part of any curve, and is added to delta (docs/privacy.md#what-may-be-told).
+    """
+    parts(event)
+    if isinstance(event, Composed):
+        return math.fsum(find_told(inner) for inner in event.events)
+    if isinstance(event, Repeated):
+        return event.count * find_told(event.event)
+    if isinstance(event, Mixture):
+        return math.fsum(w * find_told(inner) for w, inner in zip(event.weights, event.events, strict=True))
+    return min(event.probability, 1.0) if isinstance(event, Told) else 0.0
 
 
 @simplify.register

@@ -75,7 +75,7 @@ class Entry:
         run: the adjacency that the run was planned for; a replace-one run turns add-remove bounds into the claim for a
         blanked record.
         """
-        from consenso.privacy.accountants import best, excess
+        from consenso.privacy.accountants import best, excess, find_told
 
         found = [(party, many, theorem, best(theorem.event(), delta)) for party, many, theorem in kinds]
         party, _, theorem, cost = max(found, key=lambda kind: (kind[3].epsilon, -kind[0]))
@@ -105,7 +105,7 @@ class Entry:
             method=cost.method,
             rho=stated.zcdp(),
             mu=stated.gdp(),
-            excess=excess(stated.event),
+            excess=excess(stated.event) + find_told(stated.event),
             citation=theorem.citation,
             section=theorem.section,
             assumptions=tuple({"text": each.text, "anchor": each.anchor} for each in theorem.assumptions()),

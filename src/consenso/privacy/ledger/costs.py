@@ -3,7 +3,8 @@
 Whoever asks for a run has seen what earlier runs released, and may have chosen it by that. Of two curves each of which
 fits into a budget, none may fit where results choose between them. So the runs after the first one are either all
 Gaussian, which are ordered by one number, or their Renyi divergences are added up at one order that the budget decides;
-and the two share delta (docs/privacy.md#runs-that-are-chosen-by-results).
+and the two share delta, together with what samplers miss and what is told by name, which results may choose as well
+(docs/privacy.md#runs-that-are-chosen-by-results).
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from consenso.privacy.rounding import round_down, round_up
 if TYPE_CHECKING:
     from consenso.privacy.accountants import Cost
 
+MISSED = "labels and categories that are told by name"
 # Deltas at which the costs of different parties are compared.
 _LOOKS = (1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-12)
-# Of the delta of a budget, what histories have in which a run after the first is not Gaussian; and of that, what is
-# kept for samplers that miss their laws.
+# Of the delta of a budget, what histories have in which a run after the first is not Gaussian; and what all histories
+# have for samplers that miss their laws and for names that are told: ten fits that look for labels with this delta.
 OTHER_SHARE, MISSED_SHARE = 0.01, 0.1
+GAUSSIAN_SHARE = 1 - OTHER_SHARE - MISSED_SHARE
 
 
 def charge(charges: Charges, budget: Budget) -> Event:
@@ -43,32 +46,39 @@ def charge(charges: Charges, budget: Budget) -> Event:
 
 def add_up(runs: Iterable[Charges], budget: Budget) -> Cost:
     """What runs cost a budget together, in the order in which they were reserved, however each was chosen."""
-    from consenso.privacy.accountants import Cost, best, gdp, pure
+    from consenso.privacy.accountants import Cost, best, gdp, ideal, pure
 
     events = [charge(charges, budget) for charges in runs]
     counts = Counter(events)  # equal runs become one repeat, whatever stood between them
     composed = compose(*(repeat(event, counts[event]) for event in sorted(counts, key=repr)))
     if len(events) < 2 or budget.delta == 0:
         return best(composed, budget.delta)
+    if _find_missed(composed, budget) > MISSED_SHARE * budget.delta:
+        return Cost(math.inf, MISSED)
     found = [_add_divergences(events, budget)]
     if all(gdp(event) is not None for event in events[1:]):
-        found.append(best(composed, (1 - OTHER_SHARE) * budget.delta))
+        found.append(ideal(composed, GAUSSIAN_SHARE * budget.delta))
     added = pure(composed)
     if added is not None:
         found.append(Cost(added, "pure"))
     return min(found, key=lambda cost: cost.epsilon)
 
 
+def _find_missed(event: Event, budget: Budget) -> float:
+    """What samplers that miss their laws and names that are told add to the delta of a budget."""
+    from consenso.privacy.accountants import excess, find_told
+
+    return find_told(event) + (1 + math.exp(min(budget.epsilon, 700.0))) * excess(event)
+
+
 def _add_divergences(events: Sequence[Event], budget: Budget) -> Cost:
     """The epsilon of Renyi divergences that are added up at the order of a budget."""
-    from consenso.privacy.accountants import Cost, excess, rdp
+    from consenso.privacy.accountants import Cost, rdp
 
-    share, missed = OTHER_SHARE * budget.delta, math.fsum(map(excess, events))
-    if (1 + math.exp(min(budget.epsilon, 700.0))) * missed > MISSED_SHARE * share:
-        return Cost(math.inf, "RDP")
-    order, _ = choose_order(budget.epsilon, (1 - MISSED_SHARE) * share)
+    share = OTHER_SHARE * budget.delta
+    order, _ = choose_order(budget.epsilon, share)
     total = math.fsum(rdp(event, order) for event in events)
-    return Cost(max(total + _convert(order, (1 - MISSED_SHARE) * share), 0.0), f"RDP of order {order:.4g}")
+    return Cost(max(total + _convert(order, share), 0.0), f"RDP of order {order:.4g}")
 
 
 @lru_cache(maxsize=64)
@@ -94,9 +104,16 @@ def refuse_overspending(run_id: str, before: list[Charges], asked: Charges, budg
         raise BudgetError(
             f"Ledger.reserve(run_id={run_id!r}): the budget {budget} applies and {explain_uncovered(asked, budget)}."
         )
-    total = add_up([*before, asked], budget).epsilon
+    cost = add_up([*before, asked], budget)
+    total = cost.epsilon
     if total <= budget.epsilon:
         return
+    if cost.method == MISSED:
+        raise BudgetError(
+            f"Ledger.reserve(run_id={run_id!r}): of the delta of the budget {budget}, {MISSED_SHARE:.0%} is for labels "
+            "and categories that are told by name and for samplers that miss their laws, and with this run that would "
+            "be exceeded; declare classes=[...] and categories, or take a smaller delta for each fit."
+        )
     spent = add_up(before, budget).epsilon
     alone = epsilon(charge(asked, budget), budget.delta)
     raise BudgetError(

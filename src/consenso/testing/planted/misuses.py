@@ -19,7 +19,7 @@ from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.engine.ledger_charge import LedgerCharge
 from consenso.engine.run import run
 from consenso.planning.plan import plan
-from consenso.privacy.events import Event, Gaussian, Pure, repeat
+from consenso.privacy.events import Event, Gaussian, Pure, Told, compose, repeat
 from consenso.privacy.ledger import Budget, Ledger, Scope
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.samplers import Seeded
@@ -54,6 +54,13 @@ def choose_by_results(folder: Path) -> None:
     ledger = ledger_in(folder)
     ledger.reserve("r", {PUBLIC: Gaussian(std=10.0, sensitivity=1.0)}, what="looked at")
     ledger.reserve("s", {PUBLIC: Pure(0.67)}, what="chosen by what was seen")
+
+
+def tell_too_often(folder: Path) -> None:
+    """Fit again and again, and let each fit look for labels: results may choose how often."""
+    ledger, fit = ledger_in(folder), compose(COST, Told(0.01e-5))
+    for number in range(11):
+        ledger.reserve(f"r{number}", {PUBLIC: fit}, what="labels are looked for")
 
 
 def spend_more_than_reserved(folder: Path) -> None:

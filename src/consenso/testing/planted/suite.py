@@ -267,6 +267,7 @@ FAULTS: tuple[Fault, ...] = (
     _misuse("a seed that is shared", misuses.charge_seeded_noise, _LEDGER, PrivacyError, "protects nobody"),
     _misuse("a run over the budget", misuses.overspend, _LEDGER, BudgetError, "is left"),
     _misuse("runs that results choose between", misuses.choose_by_results, _LEDGER, BudgetError, "which would make"),
+    _misuse("labels told more often than delta allows", misuses.tell_too_often, _LEDGER, BudgetError, "told by name"),
     _misuse("more spent than reserved", misuses.spend_more_than_reserved, _LEDGER, BudgetError, "spent more"),
     _misuse("adjacencies that are mixed", misuses.mix_adjacencies, _LEDGER, BudgetError, "cannot be charged"),
     _misuse("a resumed copy", misuses.resume_a_copy, _LEDGER, PrivacyError, "another copy"),
