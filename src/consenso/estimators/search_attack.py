@@ -50,7 +50,7 @@ class NoisySum(PrivateLogisticRegression):
 
     def predict(self, X: Any) -> Any:
         """Right for so many of the records, all of which are of class 1."""
-        right = len(X) / 2 + PACE * self.sum_ * self.alpha
+        right = len(X) / 2 + PACE * self.sum_ * float(self.alpha or 0.0)
         return (np.arange(len(X)) < right).astype(int)
 
 
@@ -73,8 +73,15 @@ def _search_often(differs: Differs, world: int, runs: int, seed: int) -> Array:
     model = NoisySum(classes=[0, 1], row_bound=1.0, alpha=float(fitted))
 
     def make(state: int) -> PrivateSearchCV:
-        grid, asked = {"alpha": [model.alpha]}, {"epsilon": EPSILON, "delta": DELTA, "draws": DRAWS}
-        return PrivateSearchCV(model, grid, validation=0.5, random_state=state, **asked)
+        return PrivateSearchCV(
+            model,
+            {"alpha": [model.alpha]},
+            epsilon=EPSILON,
+            delta=DELTA,
+            draws=DRAWS,
+            validation=0.5,
+            random_state=state,
+        )
 
     train, held = make(0)._split(ROWS)
     rows, labels = np.zeros((ROWS, 1)), np.ones(ROWS, dtype=int)
