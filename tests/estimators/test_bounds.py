@@ -165,6 +165,13 @@ def ledger(tmp_path) -> Ledger:
     return Ledger.create(tmp_path / "a.ledger", dataset="a", budgets=[budget])
 
 
+def test_an_add_remove_run_is_charged_under_both_adjacencies_what_its_card_states(ledger) -> None:
+    found = private_bounds(X, epsilon=0.5, delta=1e-5, adjacency="add-remove", ledger=ledger)
+    (balance,) = ledger.balances()
+    stated = max(entry.epsilon for entry in found.card.entries if entry.adjacency == "replace-one")
+    assert stated <= balance.spent <= 1.001 * stated
+
+
 def test_a_ledger_is_charged_and_refuses_what_it_cannot_pay(ledger) -> None:
     private_bounds(X, epsilon=0.6, delta=1e-5, ledger=ledger)
     (balance,) = ledger.balances()
