@@ -43,7 +43,7 @@ from consenso.errors import InputError, PreconditionError
 from consenso.losses import require_lipschitz
 from consenso.operators.projections import into_box_and_ball, into_two_balls
 from consenso.privacy.noise import Constant, GammaNormNoise, GaussianNoise, LaplaceNoise, PerRound, Polynomial
-from consenso.privacy.release import Bounds, Release
+from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.privacy.releaser import Released, Releaser, postprocess
 from consenso.privacy.run_spec import RunSpec
 from consenso.problem import Adjacency
@@ -292,7 +292,7 @@ def penalty_at(penalty: float | GrowingPenalty, round_: int) -> float:
 def gradient_gaps(
     facts: PublicFacts, norm: Literal[1, 2], longest: float | None = None, clip: float | None = None
 ) -> Bounds:
-    """How far the gradient of each party's part of the mean over all records moves.
+    """How far the gradient of each party's part of the mean over all records moves, rounding of the sum included.
 
     `longest` bounds the 1-norm of rows, `clip` the 2-norm of a record's gradient where that is enforced.
     """
@@ -304,10 +304,13 @@ def gradient_gaps(
         weighted: Array = weights * gap
         return weighted
 
-    gone, other = one("add-remove"), one("replace-one")
+    gone, other, caps = one("add-remove"), one("replace-one"), facts.problem.row_caps
+    # Of the party whose sum is rounded most, so that a bound does not depend on who else is in the cohort.
+    lengths = facts.problem.scales / facts.parties * caps * float(np.max(gone / weights))
+    rounding = sum_rounding(int(caps.max()), float(lengths.max()))
     return Bounds(
-        record_add_remove=gone,
-        record_replace_one=other,
-        party_add_remove=gone * facts.most,
-        party_replace_one=other * facts.most,
+        record_add_remove=gone + rounding,
+        record_replace_one=other + rounding,
+        party_add_remove=gone * facts.most + rounding,
+        party_replace_one=other * facts.most + rounding,
     )
