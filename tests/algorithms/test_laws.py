@@ -24,3 +24,16 @@ VARIANTS = [(name, number) for name in discover() for number in range(len(discov
 def test_law_with_other_parameters(name: str, number: int, law: laws.Law) -> None:
     variant = discover()[name].example().variants[number]
     law(replace(variant, schedules=variant.schedules[:1], trusts=variant.trusts[:1]))
+
+
+def releases_more(name: str, number: int) -> bool:
+    """Whether a variant makes releases that the example does not make."""
+    example = discover()[name].example()
+    asked, usual = example.variants[number].noise, example.noise
+    return isinstance(asked, dict) and isinstance(usual, dict) and not asked.keys() <= usual.keys()
+
+
+@pytest.mark.parametrize(("name", "number"), [each for each in VARIANTS if releases_more(*each)])
+def test_lies_gain_nothing_in_rounds_that_the_example_does_not_have(name: str, number: int) -> None:
+    variant = discover()[name].example().variants[number]
+    laws.lies_gain_nothing(variant, one_in=8, first=number % 8, rounds=variant.rounds)

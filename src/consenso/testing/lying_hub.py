@@ -46,10 +46,10 @@ class Answered:
     values: tuple[tuple[Release, Array, float], ...] = ()
 
 
-def lies_gain_nothing(example: Example, *, one_in: int = 1, first: int = 0) -> None:
+def lies_gain_nothing(example: Example, *, one_in: int = 1, first: int = 0, rounds: int = ROUNDS) -> None:
     """Law 11: no message makes one record move a release by more than declared, or decide what is refused.
 
-    one_in: of so many lies one is told, beginning with number `first`.
+    one_in: of so many lies one is told, beginning with number `first`. rounds: in how many it is told.
     """
     if "local" not in example.trusts:
         return
@@ -62,7 +62,7 @@ def lies_gain_nothing(example: Example, *, one_in: int = 1, first: int = 0) -> N
         worlds = itertools.cycle(
             [*pairs(made.problem, unit, adjacency, rng), *_flat(made.problem, unit, adjacency, rng)]
         )
-        party = _Questioned(made, example)
+        party = _Questioned(made, example, rounds)
         start = turn % apart + apart * first
         for what, lie in itertools.islice(_sequences(party.sent, rng), start, None, apart * one_in):
             _compare(party, next(worlds), what, lie)
@@ -244,8 +244,8 @@ def _compare(asked: _Questioned, pair: Pair, what: str, change: Callable[[Any, i
 class _Questioned:
     """Parties of a plan that note what they would have released, and what honest ones send them."""
 
-    def __init__(self, made: Plan, example: Example) -> None:
-        self.sent = _send(made, example)
+    def __init__(self, made: Plan, example: Example, rounds: int) -> None:
+        self.sent = _send(made, example)[:rounds]
         self._seen: list[tuple[Release, Array, float]] = []
         self.made = replace(made, probe=self._note)
 
@@ -259,7 +259,7 @@ class _Questioned:
         is_hub = isinstance(made.algorithm, HubAlgorithm)
         state, answers = step.enroll(), []
         spent: Spent = {}
-        for round_, honest in enumerate(self.sent[:ROUNDS]):
+        for round_, honest in enumerate(self.sent):
             del seen[:]
             try:
                 heard = (change(honest, round_),) if is_hub else ()
