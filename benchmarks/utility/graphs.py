@@ -110,9 +110,8 @@ def descend(problem: Problem, shards: Shards, rows: Array, labels: Array) -> str
 def plan_for(problem: Problem, method: str, topology: Topology, epsilon: float) -> Plan:
     """The plan of a method at a budget, for whoever sees every message."""
     target, trust = EpsilonDelta(epsilon=epsilon, delta=DELTA), METHODS[method]
-    request = Request(problem=problem, target=target, trust=trust, topology=topology)
-    named = method in ("IPADMM", "DistributedSubgradient")
-    choice = choose(request, "gossip" if named else "auto")
+    solver = "gossip" if method in ("IPADMM", "DistributedSubgradient") else "auto"
+    choice = choose(Request(problem=problem, target=target, solver=solver, trust=trust, topology=topology))
     return plan(
         problem,
         choice.algorithm if method != "DistributedSubgradient" else _same_steps(choice.algorithm, topology),

@@ -177,13 +177,13 @@ class Look:
     metric: Metric
     effective: float  # directions that stand out: the mean squared length of a row in the metric
     shares: Array  # of each value of the metric, the part that rows fill; the rest was lifted
-    spectrum: Array  # of the noisy matrix
-    lift: float  # by how much its eigenvalues were lifted
+    moment: Array  # the noisy matrix
+    lift: float  # by how much eigenvalues were lifted
 
     @property
     def trace(self) -> float:
         """Of the noisy matrix."""
-        return float(self.spectrum.sum())
+        return float(np.trace(self.moment))
 
 
 def look(moment: Array, noise: float, floor: float, least: float) -> Look:
@@ -191,15 +191,29 @@ def look(moment: Array, noise: float, floor: float, least: float) -> Look:
 
     A symmetric Gaussian matrix of that noise has a spectral norm of about noise * sqrt(2 p). Eigenvalues are cleaned of
     noise (`denoise`) and lifted by a share `floor` of that norm, so that no direction that hides below the noise is
-    taken for an empty one, and by `least`.
+    taken for an empty one, and by `least`. The diagonal has the noise of single entries, sqrt(2 p) times less: what
+    columns are seen to differ by, beyond what eigenvalues have told, is put back.
     """
     spectrum, vectors = np.linalg.eigh(moment)
     found = np.maximum(denoise(spectrum, noise), 0.0)
+    if noise > 0:
+        matrix = (vectors * found) @ vectors.T
+        rest = np.diag(moment) - np.diag(matrix)
+        known = measure_signal(rest, noise)
+        if known > 0:
+            found, vectors = np.linalg.eigh(matrix + np.diag(known * (rest - rest.mean())))
+            found = np.maximum(found, 0.0)
     lift = float(max(floor * noise * np.sqrt(2.0 * len(moment)), least))
     values = found + lift
     shares = found / values
     effective = max(float(shares.sum()), 1.0)
-    return Look(metric=Metric(vectors, values), effective=effective, shares=shares, spectrum=spectrum, lift=lift)
+    return Look(metric=Metric(vectors, values), effective=effective, shares=shares, moment=moment, lift=lift)
+
+
+def measure_signal(numbers: Array, noise: float) -> float:
+    """Of the variance of numbers around their mean, the part that noise of this standard deviation does not explain."""
+    variance = float(np.var(numbers))
+    return 1.0 - noise**2 / variance if variance > noise**2 else 0.0
 
 
 def denoise(spectrum: Array, noise: float) -> Array:

@@ -36,7 +36,7 @@ def _ridge(seed: int, **changed: Any) -> PrivateRidge:
 
 def _logistic(seed: int, **changed: Any) -> PrivateLogisticRegression:
     X, score, rng = _rows(seed)
-    options = {"epsilon": 1.0, "row_bound": 1.75, "classes": [False, True], "random_state": seed, **changed}
+    options = {"epsilon": 0.7, "row_bound": 1.75, "classes": [False, True], "random_state": seed, **changed}
     return PrivateLogisticRegression(**options).fit(X, rng.random(len(X)) < 1 / (1 + np.exp(-2 * score)))
 
 

@@ -68,7 +68,7 @@ class WhitenedSteps(WhitenedSettings):
             points=zero,
             pulls=zero,
             products=np.zeros(3),
-            spectrum=np.empty(0),
+            moment=np.empty((0, 0)),
             looked=np.zeros(0),
             sizes=np.empty(0),
             met=np.empty(0),
@@ -163,10 +163,10 @@ class WhitenedSteps(WhitenedSettings):
             adapts = self.counts and (self.smoothing > 0 or np.isinf(facts.problem.loss.slope_bound))
             width = min(1.0, noise_levels.FIRST_CLIP * hub.spread) if adapts else 1.0
         else:
-            width = 1.0 if self.smoothing else levels.slopes
-            if facts.problem.outputs > 1:
-                # Slopes of the zero model are all clipped: their sum bends as much less as it is shorter.
-                width = levels.slopes_of_classes
+            width = levels.slopes if facts.problem.outputs == 1 else levels.slopes_of_classes
+            width = 1.0 if self.smoothing else width
+            if facts.problem.loss.is_likelihood:
+                # Slopes of the zero model may all be clipped: their sum then bends as much less as it is shorter.
                 hub = replace(hub, bend=min(1.0, width / noise_levels.zero_slope(facts.problem.loss)))
         return self._plan_steps(facts, replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width))
 

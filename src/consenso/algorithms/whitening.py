@@ -63,7 +63,7 @@ class Hub:
     points: Array  # sum of the iterates
     pulls: Array  # sum of the gradients, whitened
     products: Array  # sums of products of iterate and iterate, iterate and gradient, gradient and gradient, whitened
-    spectrum: Array  # eigenvalues of the first second moment as they were released; empty before it
+    moment: Array  # the first second moment as it was released, (features, features); empty before it
     looked: Array  # the numbers of evidence.Looked; empty before a second moment was released
     sizes: Array  # noisy numbers of records by size of their slopes; empty before they are counted
     met: Array  # the model at which they were counted
@@ -84,8 +84,8 @@ def first_look(hub: Hub, seen: Look, noise: float) -> Hub:
     """The hub with what standard errors need of a first second moment, whose packed entries have this noise."""
     values, entry = seen.metric.values, noise * float(np.linalg.norm(1.0 / seen.metric.values))
     blur = noise * float(np.mean(1.0 / values))
-    told = Looked(length=float(np.sum(seen.spectrum / values)), noise=entry, blur=blur)
-    return replace(hub, spectrum=seen.spectrum, looked=np.array(astuple(told)))
+    told = Looked(length=float(np.sum(seen.metric.power(-1.0) * seen.moment)), noise=entry, blur=blur)
+    return replace(hub, moment=seen.moment, looked=np.array(astuple(told)))
 
 
 def second_look(hub: Hub, seen: Look, noise: float) -> Hub:
@@ -94,7 +94,7 @@ def second_look(hub: Hub, seen: Look, noise: float) -> Hub:
     inverse = metric.power(-1.0)
     first = hub.looked[2] / float(np.mean(1.0 / before.values))
     told = Looked(
-        length=float(np.sum(inverse * Metric(before.vectors, hub.spectrum).power(1.0))),
+        length=float(np.sum(inverse * hub.moment)),
         noise=first * float(np.linalg.norm(inverse)),
         blur=noise * len(inverse) / max(seen.trace, noise),
         clip=hub.clip,
