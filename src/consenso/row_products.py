@@ -23,7 +23,7 @@ def multiply(matrix: Array, x: Array) -> Array:
     """
     rows, features = matrix.shape
     outputs = x.shape[1] if x.ndim == 2 else None
-    length = _rows_at_once(features, outputs)
+    length = rows_at_once(features, outputs)
     if not _is_the_same_everywhere(length, features, outputs):
         return _multiply_one_by_one(matrix, x)
     wide = x if outputs is None else _fill_up(x)
@@ -40,7 +40,11 @@ def multiply(matrix: Array, x: Array) -> Array:
 def _fill_up(x: Array) -> Array:
     """With columns of zeros, to a multiple of LANES where there are more than that."""
     missing = -x.shape[1] % LANES if x.shape[1] > LANES else 0
-    return np.pad(x, ((0, 0), (0, missing))) if missing else x
+    if not missing:
+        return x
+    filled = np.zeros((len(x), x.shape[1] + missing))
+    filled[:, : x.shape[1]] = x
+    return filled
 
 
 @lru_cache(maxsize=256)
@@ -68,7 +72,7 @@ def _multiply_one_by_one(matrix: Array, x: Array) -> Array:
     return out.reshape(len(matrix), *x.shape[1:])
 
 
-def _rows_at_once(features: int, outputs: int | None) -> int:
+def rows_at_once(features: int, outputs: int | None) -> int:
     """How many rows are multiplied in one call, a multiple of LANES; None for a vector.
 
     So few that one thread does it, as far as that is possible: OpenBLAS takes several from 2^18 products of a matrix

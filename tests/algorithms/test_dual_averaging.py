@@ -377,11 +377,22 @@ def test_a_sparse_answer_keeps_what_stands_out_of_all_columns_nearly_as_it_is() 
     hub = replace(algorithm.start(facts), taken=9)
     deviation = np.full(features, 0.1)
     u = deviation * np.append(np.random.default_rng(0).normal(size=features - 4), [8.0, -8.0, 9.0, -10.0])
-    model = algorithm.model(facts, replace(hub, u=u, variance=deviation**2))
+    hub = replace(hub, u=u, variance=deviation**2)
+    model = algorithm.model(facts, replace(hub, kept=algorithm._measure_kept(facts, hub)))
     left_out = np.abs(u) < norm.isf(0.5 / features) * deviation
     np.testing.assert_array_equal(model == 0, left_out)
     assert (np.abs(u - model)[~left_out] < deviation[~left_out]).all()
     assert 0 < left_out.sum() < features
+
+
+def test_less_is_given_up_of_slopes_where_a_label_is_rare() -> None:
+    algorithm, problem = DualAveraging(constant=0.5), replace(DualAveraging.example().problem, sizes=np.array([1000]))
+    noise = dict.fromkeys(("mean", "squares", "gradient"), GaussianNoise(multiplier=1e4))
+    facts = plan(problem, algorithm, rounds=22, noise=noise, sampler=Seeded(0), trust="curator").spec.facts.at(2)
+    hub = algorithm.start(facts)
+    for share, width in ((0.5, 0.3), (0.1, 0.54), (0.9, 0.54), (1e-6, 0.6)):
+        rare = replace(hub, u=np.array([0.0, 0.0, 2 * np.log(share / (1 - share))]))
+        assert algorithm._width(facts, rare) == pytest.approx(width, abs=0.01)
 
 
 def test_slopes_are_narrow_first_and_wider_in_the_last_steps_where_noise_is_loud() -> None:

@@ -7,7 +7,6 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from scipy.special import expit
-from tests.algorithms.test_lengths import made
 
 from consenso import PrivateLogisticRegression
 from consenso.algorithms import length_laws
@@ -15,7 +14,21 @@ from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.errors import MessageError
 from consenso.losses import Hinge, Logistic, Softmax
 from consenso.privacy.noise import NoNoise
+from consenso.problem import Problem
+from consenso.regularizers import NoPenalty
+from consenso.shards import Shards
 from consenso.testing.plans import execute, plan_example, shards_of
+
+
+def made(loss, rows, targets) -> Shards:
+    problem = Problem(
+        loss=loss,
+        regularizer=NoPenalty(),
+        features=rows.shape[1],
+        sizes=np.array([len(rows)]),
+        row_bound=float(np.linalg.norm(rows, axis=1).max()),
+    )
+    return Shards.from_parties(problem, [(rows, targets)])
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -43,6 +56,19 @@ def test_a_record_says_no_more_than_its_reach() -> None:
             model = np.outer(x, np.array([1.0, 0.5, -1.0])[: loss.outputs]).ravel()
             said = length_laws.sum_slopes(made(loss, rows, np.array([target])).cohort(), model, 0 * model, 2.0)
             assert 0 < np.linalg.norm(said) <= 2.0
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_row_that_overflows_takes_nothing_of_the_others_away() -> None:
+    """A hub may name a model so long that some rows overflow, and others do not."""
+    rows, targets, x = np.array([[0.0, 1.0], [30.0, 0.0]]), np.array([1.0, 1.0]), np.array([1e308, 0.5])
+    said = [
+        length_laws.sum_slopes(made(Logistic(), part, targets[: len(part)]).cohort(), x, np.zeros(2), 2.0)
+        for part in (rows, rows[:1])
+    ]
+    assert np.isfinite(said).all()
+    assert np.linalg.norm(said[0] - said[1]) <= 2.0 + 1e-12
+    assert np.linalg.norm(said[1]) > 0.1
 
 
 def test_records_of_large_scores_weigh_less_whether_they_are_right_or_wrong() -> None:

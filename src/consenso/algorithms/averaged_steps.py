@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import expit
 from scipy.stats import norm
 
-from consenso.algorithms import lengths, noise_levels, scale_mixture, target_counts
+from consenso.algorithms import length_laws, noise_levels, scale_mixture, target_counts
 from consenso.algorithms.centring import (
     LEAST_SCALE,
     LONGEST_SHIFT,
@@ -40,7 +41,7 @@ from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Regularizer, Unpenalized
 
 # Shares of the squared budget.
-MEAN_SHARE, SQUARES_SHARE = 0.01, 0.02
+MEAN_SHARE, SQUARES_SHARE, LENGTH_SHARE = 0.01, 0.02, 0.04
 # How far noise may move a coefficient of a row at its bound, in units in which scores matter.
 REACH = 2.0
 # Centred rows are shortened to this part of their typical length: most of them then weigh alike, and noise is less.
@@ -82,6 +83,7 @@ class Hub:
     gradient: Array  # the last one
     u: Array
     variance: Array  # of the noise in u
+    kept: Array  # the part of u that is no noise, wide
     factor: float  # by which the model is made longer around its constant part; 1 before that is measured
 
     @property
@@ -130,7 +132,7 @@ class AveragedSteps:
         if self.target_bins:
             parts |= {"targets": self.counts_share}
         if self.lengths:
-            parts |= {"length": lengths.SHARE}
+            parts |= {"length": LENGTH_SHARE}
         spent = sum(parts.values()) + parts.get("lengths", 0.0)  # which are released twice
         return {name: part**-0.5 for name, part in (parts | {"gradient": 1 - spent}).items()}
 
@@ -182,6 +184,7 @@ class AveragedSteps:
             gradient=zero,
             u=zero,
             variance=zero,
+            kept=np.ones_like(zero),
             factor=1.0,
         )
 
@@ -270,7 +273,16 @@ class AveragedSteps:
             return 1.0
         levels = noise_levels.NoiseLevels.of(facts, self._curvature(facts, hub), facts.problem.features)
         late = hub.taken >= (1 - LATE_PART) * self._steps(facts)
-        return levels.slopes_without(GIVEN_UP_LATE if late else GIVEN_UP)
+        return min(1.0, self._rarity(facts, hub) * levels.slopes_without(GIVEN_UP_LATE if late else GIVEN_UP))
+
+    def _rarity(self, facts: PublicFacts, hub: Hub) -> float:
+        """The largest slope of the constant model, over that for even labels: from 1 to 2.
+
+        Where a label is rare the slopes of its records are long, and what is given up of them all but silences it.
+        """
+        if not (self.constant and _free(facts.problem)) or facts.problem.outputs > 1:
+            return 1.0
+        return 2 * float(expit(abs(self.constant * hub.u[facts.dim - 1])))
 
     def _curvature(self, facts: PublicFacts, hub: Hub) -> float:
         return noise_levels.curvature_of(facts.problem.loss, self.smoothing * hub.width)
@@ -324,7 +336,7 @@ class AveragedSteps:
         if not hub.directions.size:
             u = prox_in_diagonal(facts.problem.regularizer, u, shrunk * rates * hub.weight)
         hub = replace(hub, step=step, taken=hub.taken + 1, gradient=gradient, u=u, variance=variance)
-        return replace(hub, width=self._width(facts, hub))
+        return replace(hub, width=self._width(facts, hub), kept=self._measure_kept(facts, hub))
 
     def _origin(self, facts: PublicFacts, hub: Hub) -> Array:
         """The constant part of the model, around which its length is measured."""
@@ -336,28 +348,49 @@ class AveragedSteps:
         """Of a mean slope along the model, for a reach of 1."""
         return facts.noise.get("length", 0.0) / facts.problem.records
 
+    def _reach(self, facts: PublicFacts, hub: Hub) -> float:
+        """How far a record's slopes along the model may reach."""
+        limit = noise_levels.slope_limit(facts.problem)
+        return length_laws.choose_reach(self._length_noise(facts), self._measure_scores(facts, hub), limit)
+
+    def _measure_scores(self, facts: PublicFacts, hub: Hub) -> float:
+        """The size of what the model adds to a score, by released squares."""
+        outputs = facts.problem.outputs
+        learnt = self._keep(facts, hub)
+        learnt[facts.dim - _free(facts.problem) * outputs : facts.dim] = 0.0
+        square = float(np.repeat(hub.variances, outputs) @ np.square(learnt))
+        return math.sqrt(max(square / max(outputs - 1, 1), length_laws.EXACT**2))
+
     def _take_length(self, facts: PublicFacts, hub: Hub, slopes: Array) -> Hub:
-        """The length of the least loss and penalty."""
-        origin, regularizer = self._origin(facts, hub), facts.problem.regularizer
-        learnt, noise = self._leave_out(facts, hub) - origin, self._length_noise(facts)
-        slopes = slopes + lengths.SCALES * self._measure_optimism(facts, hub)
+        """The length of the least expected loss and penalty."""
+        problem, origin, reach = facts.problem, self._origin(facts, hub), self._reach(facts, hub)
+        learnt = self._leave_out(facts, hub) - origin
 
         def penalty(scale: float) -> float:
-            return float(regularizer.value(origin + scale * learnt))
+            return float(problem.regularizer.value(origin + scale * learnt))
 
-        return replace(hub, factor=lengths.choose_length(slopes, noise * lengths.choose_reach(noise), penalty))
+        known = length_laws.Lengths(
+            loss=problem.loss,
+            size=self._measure_scores(facts, hub),
+            mean=0.0,  # rows are centred
+            constant=origin[facts.dim - problem.outputs :] * self.constant,
+            lengths=np.ones(1),
+            weights=np.ones(1),
+            longest=length_laws.longest_scores(reach, problem.loss),
+        )
+        slopes = slopes + self._measure_optimism(facts, hub)
+        return replace(hub, factor=known.choose(slopes, reach * self._length_noise(facts), penalty))
 
     def _measure_optimism(self, facts: PublicFacts, hub: Hub) -> float:
         """By how much the records that were learnt from speak for a longer model than others would, on average.
 
         A record's own slope has moved its score by what is kept of the way times its squared entries over their number.
         """
-        problem, moved = facts.problem, np.abs(hub.u)
-        kept = np.abs(self._keep(facts, hub))[moved > 0] / moved[moved > 0]
-        own = (self._measure_way(facts, hub) * np.repeat(hub.variances, problem.outputs))[moved > 0]
+        problem = facts.problem
+        own = hub.kept * self._measure_way(facts, hub) * np.repeat(hub.variances, problem.outputs)
         # A slope of labels has the root of the curvature as its deviation; in most steps it was clipped.
         deviation, clipped = math.sqrt(self._curvature(facts, hub)), self._width(facts, replace(hub, taken=0))
-        return float(kept @ own) * deviation * min(deviation, clipped) / problem.records
+        return float(own.sum()) * deviation * min(deviation, clipped) / problem.records
 
     def _pull(self, facts: PublicFacts, hub: Hub) -> Array:
         """The slope of the square in a wide model."""
@@ -387,19 +420,25 @@ class AveragedSteps:
         sampled: Array = np.square(self._measure_way(facts, hub)) * slopes / problem.records
         return sampled
 
-    def _keep(self, facts: PublicFacts, hub: Hub) -> Array:
-        """What of u is no noise, wide."""
+    def _measure_kept(self, facts: PublicFacts, hub: Hub) -> Array:
+        """The part of u that is no noise, wide."""
         problem = facts.problem
         rest = facts.dim - _free(problem) * problem.outputs
-        moved = np.sqrt(hub.variance)
-        w, columns = np.array(hub.u), np.flatnonzero(moved[:rest])
+        moved, kept = np.sqrt(hub.variance), np.ones_like(hub.u)
+        columns = np.flatnonzero(moved[:rest])
         noise = np.sqrt(hub.variance + self._measure_sampling(facts, hub))[columns]
-        w[columns] = noise * scale_mixture.estimate(hub.u[columns] / noise)
-        w[facts.dim :] -= np.clip(w[facts.dim :], -moved[facts.dim :], moved[facts.dim :])
+        kept[columns] = scale_mixture.find_kept(hub.u[columns] / noise)
+        along = np.abs(hub.u[facts.dim :])
+        kept[facts.dim :] = np.maximum(along - moved[facts.dim :], 0.0) / np.maximum(along, np.finfo(float).tiny)
         if _asks_for_zeros(problem.regularizer):
             # What is left stands out of all columns: noise alone leaves one of them, on average.
-            w[:rest][np.abs(hub.u[:rest]) < float(norm.isf(0.5 / facts.dim)) * moved[:rest]] = 0.0
-        w[:rest] *= hub.factor
+            kept[:rest][np.abs(hub.u[:rest]) < float(norm.isf(0.5 / facts.dim)) * moved[:rest]] = 0.0
+        return kept
+
+    def _keep(self, facts: PublicFacts, hub: Hub) -> Array:
+        """What of u is no noise, as long as it should be, wide."""
+        w: Array = hub.u * hub.kept
+        w[: facts.dim - _free(facts.problem) * facts.problem.outputs] *= hub.factor
         w[facts.dim :] *= hub.factor
         return w
 

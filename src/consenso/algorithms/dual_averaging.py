@@ -40,7 +40,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms import lengths, target_counts
+from consenso.algorithms import length_laws, target_counts
 from consenso.algorithms.averaged_steps import AveragedSteps, Hub, find_shift
 from consenso.algorithms.centring import (
     Centring,
@@ -143,7 +143,7 @@ class DualAveraging(AveragedSteps):
         if kind == "targets":
             return (target_counts.count_release(facts, kind, self.target_bins),)
         if kind == "length":
-            return (lengths.length_release(facts),)
+            return (length_laws.length_release(facts),)
         if kind in ("mean", "squares"):
             return ((mean_release if kind == "mean" else squares_release)(facts),)
         kinds = {"lengths": lengths_release, "range": range_release, "gradient": gradient_release}
@@ -166,7 +166,7 @@ class DualAveraging(AveragedSteps):
             width=hub.width,
             share=1.0 / (PASSES if self._kind(facts) == "range" else self._steps(facts)),
             origin=self._origin(facts, hub) if asks else np.empty(0),
-            reach=lengths.choose_reach(self._length_noise(facts)) if asks else 0.0,
+            reach=self._reach(facts, hub) if asks else 0.0,
         )
 
     def local(
@@ -181,10 +181,9 @@ class DualAveraging(AveragedSteps):
         if kind == "squares":
             return state, Up(total=release("squares", sum_squares(f)))
         if kind == "length":
-            lengths.check_reach(down.reach, least=lengths.SHORTEST_REACH)
-            return state, Up(
-                total=release("length", lengths.sum_slopes(f, down.x, down.origin, down.reach), bound=down.reach)
-            )
+            length_laws.check_reach(down.reach, least=length_laws.LEAST_REACH)
+            slopes = length_laws.sum_slopes(f, down.x, down.origin, down.reach)
+            return state, Up(total=release("length", slopes, bound=down.reach))
         centring = Centring(down.shift, down.clip, down.scales, down.directions, down.shrinks)
         check_centring(facts, centring, down.width, down.share, self._count(facts.problem))
         if kind == "lengths":

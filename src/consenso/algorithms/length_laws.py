@@ -29,10 +29,11 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, ndtri
 
-from consenso.algorithms.lengths import sum_shortened
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
 from consenso.losses import Loss
+from consenso.privacy.release import Bounds, Release, sum_rounding
+from consenso.public_facts import PublicFacts
 from consenso.rows import moment_step
 from consenso.shards import Cohort
 
@@ -60,6 +61,22 @@ DRAWS, FEWEST_DRAWS = 512, 64
 NORMAL = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
 # Slopes are not told more exactly than this part of the size of scores.
 EXACT = 1e-6
+# The most that the roundings of a shortened vector add to its length.
+ROUNDED = 2.0**-45
+
+
+def length_release(facts: PublicFacts) -> Release:
+    """Slopes along the model, by themselves, in units of the reach."""
+    problem, one = facts.problem, 1 + ROUNDED
+    rounding = sum_rounding(problem.parties, one * problem.row_cap)
+    return Release(
+        name="length",
+        size=len(SCALES),
+        at="sum",
+        adaptive=True,
+        bounds=Bounds.of_contributions(record=one, party=one * facts.most, rounding=rounding),
+        why="slopes along the model shortened to the reach (docs/privacy.md#length-of-a-model)",
+    )
 
 
 def choose_reach(noise: float, size: float, limit: float) -> float:
@@ -78,9 +95,9 @@ def longest_scores(reach: float, loss: Loss) -> float:
     return reach / (loss.slope_bound * math.sqrt(len(SCALES))) * math.sqrt(max(loss.outputs - 1, 1))
 
 
-def check_reach(reach: float) -> None:
-    """Refuse a reach that no honest hub names; 0 says that the length is not asked for."""
-    if not (reach == 0 or LEAST_REACH <= reach <= MOST_REACH):
+def check_reach(reach: float, *, least: float = 0.0) -> None:
+    """Refuse a reach that no honest hub names; 0 says that the length is not asked for, unless there is a least one."""
+    if not ((reach == 0 and not least) or LEAST_REACH <= reach <= MOST_REACH):
         raise MessageError(f"reach: it lies in [{LEAST_REACH:g}, {MOST_REACH:g}], or is 0, and it does not.")
 
 
@@ -99,7 +116,21 @@ def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> In
     for k, scale in enumerate(SCALES):
         change = f.slopes(constant + scale * learnt) * learnt
         along[:, k] = factors * (change if change.ndim == 1 else change.sum(axis=1))
-    return sum_shortened(f, along, reach, step)
+    return _sum_shortened(f, along, reach, step)
+
+
+def _sum_shortened(f: Cohort, along: Array, reach: float, step: float) -> IntArray:
+    """Sums of slopes (rows, scales) by party, each row shortened to the reach, in whole steps."""
+    # A row that overflows adds nothing. Were the whole answer to fail, one record would move all of it.
+    along[~np.isfinite(along).all(axis=1)] = 0.0
+    lengths = np.sqrt(np.einsum("ij,ij->i", along, along))
+    along *= (reach / np.maximum(lengths, reach))[:, None]
+    # Towards zero: nothing gets longer.
+    steps = np.trunc(f.weigh(along) / step).astype(np.int64)
+    owner = f.repeat_per_row(np.arange(len(f.sizes), dtype=np.float64)).astype(np.int64)
+    out = np.zeros((len(f.sizes), along.shape[1]), dtype=np.int64)
+    np.add.at(out, owner, steps)
+    return out
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -30,11 +30,17 @@ TURNS = 150
 
 def estimate(noisy: Array) -> Array:
     """Posterior means of numbers with noise of variance 1, any shape."""
+    means: Array = noisy * find_kept(noisy)
+    return means
+
+
+def find_kept(noisy: Array) -> Array:
+    """The parts of these numbers that their posterior means are."""
     places = np.log1p(np.minimum(np.abs(noisy), LARGEST)) / BIN
     bins = places.astype(np.int64)
     factors = _find_factors(np.bincount(bins.ravel()).astype(np.int64))
     part = places - bins
-    kept: Array = noisy * ((1 - part) * factors[bins] + part * factors[bins + 1])
+    kept: Array = (1 - part) * factors[bins] + part * factors[bins + 1]
     return kept
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -25,6 +26,8 @@ from consenso.shards.stored import Intake, RowBatch, RowBatches, StoredCohort, S
 PATIENCE = 15
 #: Tasks of a pass for each worker, so that none waits long for the last; batches of a task at most.
 TASKS, MOST_BATCHES = 4, 64
+#: Bytes that go with every task of a pass, rather than with a task of their own.
+SHORT_MESSAGE = 1 << 16
 ASSUMPTION = (
     "Rows are held by the workers of a Dask cluster, which are trusted as the curator is: whoever controls a worker or "
     "the scheduler sees them."
@@ -42,9 +45,12 @@ class ClusterCohort(StoredCohort):
         """Every worker adds up what it holds."""
         dask = _import_dask()
         before = self.batches.fingerprint()
-        # A task and not scattered data: those would be lost with the worker that holds them.
-        given = self.client.submit(_give, term, arguments, pure=False)
-        tasks = [self.client.submit(_add_up, parts, given, pure=False) for parts in self.held]
+        # Where it is long, a task, which travels to a worker once. Not scattered data: those would be lost with the
+        # worker that holds them. Where it is short, that task would cost more time than it saves.
+        given: Any = (term, arguments)
+        if len(pickle.dumps(given)) > SHORT_MESSAGE:
+            given = self.client.submit(_give, term, arguments, pure=False)
+        tasks = self.client.map(_add_up, self.held, given=given, pure=False)
         total: Any = 0
         rows = 0
         try:
