@@ -37,7 +37,7 @@ from consenso.shards.stored import StoredShards
 from consenso.tables.frames import open_frames
 
 ROWS, FEATURES, FILES = 1_000_000, 50, 4
-LONG = 4 * ROWS
+LONG = 8 * ROWS
 # Rows of a part of a file that is decoded at once, as writers of long tables choose it; Polars reads whole ones.
 GROUP = 20_000
 DECADES = (1_000, 10_000, 100_000, 1_000_000)

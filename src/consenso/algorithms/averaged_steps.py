@@ -366,8 +366,8 @@ class AveragedSteps:
         problem, origin, reach = facts.problem, self._origin(facts, hub), self._reach(facts, hub)
         learnt = self._leave_out(facts, hub) - origin
 
-        def penalty(scale: float) -> float:
-            return float(problem.regularizer.value(origin + scale * learnt))
+        def penalty(scales: Array) -> Array:
+            return np.array([problem.regularizer.value(origin + scale * learnt) for scale in scales])
 
         known = length_laws.Lengths(
             loss=problem.loss,
