@@ -87,9 +87,12 @@ class Effort:
         return replace(self, seed=self.seed + 1, confidence=1 - (1 - self.confidence) / max(1, claims))
 
 
+USUAL = Effort()
+
+
 def audit(
     plan: Plan,
-    effort: Effort = Effort(),  # noqa: B008 - frozen
+    effort: Effort = USUAL,
     *,
     observers: Iterable[Observer] | None = None,
     unit: Unit | None = None,
