@@ -11,6 +11,7 @@ import consenso
 from consenso.errors import BudgetError, InputError
 from consenso.planning.replan import differences
 from consenso.privacy.ledger import Budget, Ledger
+from consenso.privacy.ledger.costs import GAUSSIAN_SHARE
 from consenso.privacy.rounding import round_up
 
 RNG = np.random.default_rng(9)
@@ -68,7 +69,8 @@ def test_every_call_is_charged_and_says_what_the_data_set_has_cost(tmp_path) -> 
     assert "'stays' has cost epsilon 0.6 of 1 so far" in model.notes_[-1]
     model.partial_fit(X[300:600], LABELS[300:600])
     spent = ledger.balances()[0].spent
-    assert spent == pytest.approx(model.guarantee_.epsilon(1e-5), rel=1e-3)
+    # Of the delta of a budget, several runs have what is not kept for names, samplers and other kinds of runs.
+    assert spent == pytest.approx(model.guarantee_.epsilon(GAUSSIAN_SHARE * 1e-5), rel=1e-3)
     assert f"has cost epsilon {round_up(spent, 3)} of 1 so far" in model.notes_[-1]
     kept = model.coef_.copy()
     with pytest.raises(BudgetError):

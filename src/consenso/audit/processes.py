@@ -5,8 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 _Task = TypeVar("_Task")
@@ -29,17 +31,32 @@ def share_among(
 ) -> Iterator[_Result]:
     """The result of each task, in their order. prepare(*given) is called once in every process."""
     before = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(workers, initializer=_begin, initargs=(prepare, given)) as pool:
+    pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(prepare, given))
+    try:
         # Not `pool.map`, which cancels what is left over: a pool whose processes end then complains of it.
         waiting = [pool.submit(work, task) for task in tasks]
-        try:
-            for result in waiting:
-                yield result.result()
-        except BaseException:
-            # A task may take minutes, and nobody waits for its result any more.
-            for child in set(multiprocessing.active_children()) - before:
-                child.terminate()
-            raise
+        for result in waiting:
+            yield result.result()
+    except BaseException:
+        # A task may take minutes, and nobody waits for its result any more.
+        _end(pool, before)
+        raise
+    pool.shutdown()
+
+
+def _end(pool: ProcessPoolExecutor, before: set[BaseProcess]) -> None:
+    """Terminate the processes of a pool, however often Ctrl-C is pressed meanwhile."""
+    is_main = threading.current_thread() is threading.main_thread()  # others hear no signals
+    try:
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
+    except KeyboardInterrupt:
+        return _end(pool, before)
+    for child in set(multiprocessing.active_children()) - before:
+        child.terminate()
+    pool.shutdown()
+    if is_main:
+        signal.signal(signal.SIGINT, handler)
+    return None
 
 
 def _begin(prepare: Callable[..., None] | None, given: tuple[Any, ...]) -> None:

@@ -38,10 +38,10 @@ def _noise_of(epsilon: float, delta: float) -> float:
     return calibrate_noise(lambda multiplier: Gaussian(multiplier, 1.0), EpsilonDelta(epsilon=epsilon, delta=delta))
 
 
-class NoisySum(PrivateLogisticRegression):
+class _NoisySum(PrivateLogisticRegression):
     """The noisy sum of the first column, which one record moves by 1; with alpha = 0 predictions do not follow it."""
 
-    def fit(self, X: Any, y: Any) -> NoisySum:  # type: ignore[override]
+    def fit(self, X: Any, y: Any) -> _NoisySum:  # type: ignore[override]
         noise = _noise_of(self.epsilon, self.delta)
         self.sum_ = float(X[:, 0].sum() + noise * np.random.default_rng(self.random_state).normal())
         self.guarantee_: Any = SimpleNamespace(event=Gaussian(noise, 1.0))
@@ -70,7 +70,7 @@ def attack_search(differs: Differs, runs: int, seed: int = 0, confidence: float 
 def _search_often(differs: Differs, world: int, runs: int, seed: int) -> Array:
     """What an attacker scores of each search in one world."""
     fitted = differs == "fitted"
-    model = NoisySum(classes=[0, 1], row_bound=1.0, alpha=float(fitted))
+    model = _NoisySum(classes=[0, 1], row_bound=1.0, alpha=float(fitted))
 
     def make(state: int) -> PrivateSearchCV:
         return PrivateSearchCV(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ _LOOKS = (1e-1, 1e-3, 1e-5, 1e-7, 1e-9, 1e-12)
 # have for samplers that miss their laws and for names that are told: ten fits that look for labels with this delta.
 OTHER_SHARE, MISSED_SHARE = 0.01, 0.1
 GAUSSIAN_SHARE = 1 - OTHER_SHARE - MISSED_SHARE
+# Several runs get no more than this, whatever the budget: exp(epsilon) multiplies what samplers miss.
+MOST_EPSILON = 300.0
 
 
 def charge(charges: Charges, budget: Budget) -> Event:
@@ -53,6 +56,7 @@ def add_up(runs: Iterable[Charges], budget: Budget) -> Cost:
     composed = compose(*(repeat(event, counts[event]) for event in sorted(counts, key=repr)))
     if len(events) < 2 or budget.delta == 0:
         return best(composed, budget.delta)
+    budget = replace(budget, epsilon=min(budget.epsilon, MOST_EPSILON))
     if _find_missed(composed, budget) > MISSED_SHARE * budget.delta:
         return Cost(math.inf, MISSED)
     found = [_add_divergences(events, budget)]
@@ -61,14 +65,15 @@ def add_up(runs: Iterable[Charges], budget: Budget) -> Cost:
     added = pure(composed)
     if added is not None:
         found.append(Cost(added, "pure"))
-    return min(found, key=lambda cost: cost.epsilon)
+    least = min(found, key=lambda cost: cost.epsilon)
+    return least if least.epsilon <= MOST_EPSILON else Cost(math.inf, least.method)
 
 
 def _find_missed(event: Event, budget: Budget) -> float:
     """What samplers that miss their laws and names that are told add to the delta of a budget."""
     from consenso.privacy.accountants import excess, find_told
 
-    return find_told(event) + (1 + math.exp(min(budget.epsilon, 700.0))) * excess(event)
+    return find_told(event) + (1 + math.exp(budget.epsilon)) * excess(event)
 
 
 def _add_divergences(events: Sequence[Event], budget: Budget) -> Cost:
