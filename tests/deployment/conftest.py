@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import forks
+from tests.ports import free_port
 
 from consenso.deployment import certs
 from consenso.federation.disk import read_journal
@@ -82,12 +82,6 @@ def table_text(seed: int) -> str:
     ill = np.where(age + 0.3 * pressure + 20 * (smoker == "yes") + rng.normal(0, 15, ROWS) > 105, "yes", "no")
     lines = [f"{a},{p},{s},{i}" for a, p, s, i in zip(age, pressure, smoker, ill, strict=True)]
     return "age,pressure,smoker,ill\n" + "\n".join(lines) + "\n"
-
-
-def free_port() -> int:
-    with contextlib.closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def numbers(model: Model) -> np.ndarray:

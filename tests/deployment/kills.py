@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.deployment.conftest import SCHEMA, Federation, free_port, study_text, table_text
+from tests.deployment.conftest import SCHEMA, Federation, study_text, table_text
 from tests.deployment.test_faults import NAMES, Watched, steps
+from tests.ports import free_port
 
 from consenso.audit.table import write_into
 from consenso.deployment import certs

@@ -6,7 +6,6 @@ A handful of kills by default; CONSENSO_LONG=1 makes it more than fifty.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
@@ -18,19 +17,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ports import free_port
 
 from consenso.privacy.ledger import Budget, Ledger
 
 NAMES = ("ash", "birch", "cedar")
 LONG = os.environ.get("CONSENSO_LONG") == "1"
-
-
-def free_port() -> int:
-    import socket
-
-    with contextlib.closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def status(port: int) -> dict[str, Any] | None:

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import re
-import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ports import free_port
 
 from consenso.algorithms.dp_sgd import DPSGD
 from consenso.deployment import certs
@@ -45,9 +45,7 @@ class World:
         authority = certs.init(folder / "authority")
         for name in ("server", *self.names.values()):
             certs.issue(authority, name, out=folder / "certs" / name, hosts=["127.0.0.1"])
-        with contextlib.closing(socket.socket()) as found:
-            found.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{found.getsockname()[1]}"
+        self.address = f"127.0.0.1:{free_port()}"
         self.clients: dict[int, tuple[StarParty, threading.Thread, Disk]] = {}
         self.errors: list[Exception] = []
         self.star: StarHub | None = None

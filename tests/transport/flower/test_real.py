@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.ports import free_port
 
 from consenso.deployment.flower import build
 from consenso.engine.run import run
@@ -73,12 +74,6 @@ def table(seed: int) -> str:
     age, smoker = rng.integers(20, 90, 12), rng.choice(["no", "yes"], 12)
     ill = np.where(age + 20 * (smoker == "yes") + rng.normal(0, 15, 12) > 65, "yes", "no")
     return "age,smoker,ill\n" + "".join(f"{a},{s},{i}\n" for a, s, i in zip(age, smoker, ill, strict=True))
-
-
-def free_port() -> int:
-    with contextlib.closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def descendants(pid: int) -> set[int]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.ports import free_port
 
 from consenso.deployment import certs
 from consenso.deployment.engines import peer_kind
@@ -32,9 +31,7 @@ RUN = "ab" * 32
 
 
 def free_address() -> str:
-    with contextlib.closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{found.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 class Authority:
