@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -144,21 +145,44 @@ def test_refusals(model: PrivateRidge, reason: str) -> None:
     X, score, _ = _rows(8, records=400)
     model.fit(X, score)
     with pytest.raises(InputError, match=reason):
-        model.summary()
+        model.confidence_intervals()
+    summary = model.summary()
+    assert not summary.rows
+    assert re.search(reason, summary.notes[0])
 
 
-def test_no_summary_of_kinks_and_of_weights() -> None:
+def test_a_summary_without_standard_errors_has_the_coefficients_and_says_why() -> None:
+    X, score, _ = _rows(8, records=400)
+    exact = PrivateRidge(epsilon=float("inf")).fit(X, score)
+    summary = exact.summary()
+    assert summary.heads == ("", "coef_")
+    assert [line[0] for line in summary.cells] == ["x0", "x1", "x2", "intercept"]
+    assert [float(line[1]) for line in summary.cells] == pytest.approx([*exact.coef_, exact.intercept_], rel=1e-3)
+    assert "guarantee: none" in str(summary)
+    assert "<table>" in summary._repr_html_()
+    labels = np.array(["a", "b", "c"])[np.digitize(score, [-0.5, 0.5])]
+    several = PrivateLogisticRegression(row_bound=2.0, classes=["a", "b", "c"], random_state=0).fit(X, labels)
+    summary = several.summary()
+    assert summary.heads == ("", "a", "b", "c")
+    assert float(summary.cells[0][2]) == pytest.approx(several.coef_[1, 0], rel=1e-3)
+    assert "guarantee: epsilon 1, record" in str(summary)
+    assert "softmax" in summary.notes[0]
+    with pytest.raises(InputError, match="lies in"):
+        several.summary(level=90)
+
+
+def test_no_standard_errors_of_kinks_and_of_weights() -> None:
     X, score, _ = _rows(9)
     hinge = PrivateLinearSVC(classes=[False, True], row_bound=1.75, random_state=0).fit(X, score > 0)
     with pytest.raises(InputError, match="smoothed hinge"):
-        hinge.summary()
+        hinge.confidence_intervals()
     people = PrivateRidge(row_bound=1.75, target_bound=4.0, random_state=0)
     people.fit(X, score, users=np.arange(len(X)) // 2)
     with pytest.raises(InputError, match="rows have weights"):
         people.standard_errors_  # noqa: B018
     going = PrivateRidge(row_bound=1.75, target_bound=4.0, random_state=0).partial_fit(X, score).partial_fit(X, score)
     with pytest.raises(InputError, match="went on from another"):
-        going.summary()
+        going.confidence_intervals()
     with pytest.raises(InputError, match="lies in"):
         _ridge(3).confidence_intervals(90)
 

@@ -33,34 +33,16 @@ class Coefficient:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What a model learnt and how certain that is."""
+    """What a model learnt and how certain that is. Without standard errors `rows` is empty, and a note says why."""
 
     facts: Mapping[str, str]
-    rows: tuple[Coefficient, ...]
-    level: float
+    heads: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    rows: tuple[Coefficient, ...] = ()
     notes: tuple[str, ...] = ()
 
-    @property
-    def heads(self) -> tuple[str, ...]:
-        """Names of the columns."""
-        tail = (1 - self.level) / 2
-        return ("", "coef_", "estimate", "std err", "z", "P>|z|", f"[{tail:.3g}", f"{1 - tail:.3g}]")
-
-    def cells(self) -> list[tuple[str, ...]]:
-        """The lines as texts."""
-        return [
-            (
-                row.name,
-                *(f"{value:.4g}" for value in (row.coefficient, row.estimate, row.standard_error)),
-                f"{row.estimate / row.standard_error:.2f}",
-                f"{row.chance:.3f}",
-                *(f"{value:.4g}" for value in (row.low, row.high)),
-            )
-            for row in self.rows
-        ]
-
     def __str__(self) -> str:
-        lines = [self.heads, *self.cells()]
+        lines = [self.heads, *self.cells]
         widths = [max(len(line[place]) for line in lines) for place in range(len(self.heads))]
         table = [
             line[0].ljust(widths[0])
@@ -79,7 +61,7 @@ class Summary:
         head = "".join(f"<th>{escape(name)}</th>" for name in self.heads)
         body = "".join(
             f"<tr><th>{escape(line[0])}</th>" + "".join(f"<td>{escape(cell)}</td>" for cell in line[1:]) + "</tr>"
-            for line in self.cells()
+            for line in self.cells
         )
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return f"{facts}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
@@ -102,4 +84,26 @@ def make_summary(
         )
         for name, value, own, error in zip(names, values, found.coefficients, found.standard_errors, strict=True)
     )
-    return Summary(facts=facts, rows=rows, level=level)
+    tail = (1 - level) / 2
+    heads = ("", "coef_", "estimate", "std err", "z", "P>|z|", f"[{tail:.3g}", f"{1 - tail:.3g}]")
+    cells = tuple(
+        (
+            row.name,
+            *(f"{value:.4g}" for value in (row.coefficient, row.estimate, row.standard_error)),
+            f"{row.estimate / row.standard_error:.2f}",
+            f"{row.chance:.3f}",
+            *(f"{value:.4g}" for value in (row.low, row.high)),
+        )
+        for row in rows
+    )
+    return Summary(facts=facts, heads=heads, cells=cells, rows=rows)
+
+
+def list_coefficients(
+    facts: Mapping[str, str], names: Sequence[str], outputs: Sequence[str], values: Array, notes: Sequence[str]
+) -> Summary:
+    """The summary of coefficients (names, outputs) that have no standard errors."""
+    cells = tuple(
+        (name, *(f"{value:.4g}" for value in line)) for name, line in zip(names, values.tolist(), strict=True)
+    )
+    return Summary(facts=facts, heads=("", *outputs), cells=cells, notes=tuple(notes))

@@ -90,7 +90,7 @@ class Uncertain:
         owner, evidence = type(self).__name__, getattr(self, "_evidence", None)
         if math.isinf(self.epsilon) or evidence is None:
             raise InputError(
-                f"{owner}.summary: standard errors are made of what a private fit releases, and this model was fitted "
+                f"{owner}: standard errors are made of what a private fit releases, and this model was fitted "
                 "without privacy, went on from another or was read from a file; use statsmodels, fit anew, or use the "
                 "file's `standard_errors`."
             )
@@ -145,19 +145,30 @@ class Uncertain:
         return rows
 
     def summary(self, level: float = 0.95) -> Summary:
-        """A table of coefficients, estimates, standard errors and intervals, with what these cover and what not."""
-        from consenso.estimators.summary import make_summary
+        """A table of coefficients, estimates, standard errors and intervals, with what these cover and what not.
 
-        found = self._get_estimate()
+        Where there are no standard errors it has the coefficients, and says why.
+        """
+        from consenso.estimators.summary import list_coefficients, make_summary
+        from consenso.estimators.uncertainty import reach_of
+
+        reach_of(level)  # refuses a level that is none, also where there are no intervals
         names = self._name_columns()
+        evidence = getattr(self, "_evidence", None)
+        facts = {"model": type(self).__name__} | ({"records": f"{evidence[1]:,}"} if evidence else {})
+        facts["guarantee"] = self._say_guarantee()
+        try:
+            found = self._get_estimate()
+        except InputError as error:
+            outputs = [str(label) for label in getattr(self, "classes_", ())]
+            values = np.atleast_2d(self.coef_)
+            heads = outputs if len(values) == len(outputs) else ["coef_"]
+            if np.any(self.intercept_):
+                names, values = [*names, "intercept"], np.column_stack([values, np.ravel(self.intercept_)])
+            return list_coefficients(facts, names, heads, values.T, [str(error)])
         values = np.ravel(self.coef_)
         if len(found.coefficients) > len(names):
             names, values = [*names, "intercept"], np.append(values, np.ravel(self.intercept_))
-        facts = {
-            "model": type(self).__name__,
-            "records": f"{self._evidence[1]:,}",  # type: ignore[index]
-            "guarantee": self._say_guarantee(),
-        }
         if found.residual is not None:
             facts["residuals"] = f"standard deviation {found.residual:.4g}"
         made = make_summary(facts, names, values, found, level)
@@ -175,7 +186,10 @@ class Uncertain:
         guarantee: Any = self.guarantee_  # type: ignore[attr-defined]
         # Not the parameter, which may have been set to another number since.
         delta, what = (self._delta, "") if self._chosen_by is None else (self._chosen_by.delta, " for the whole search")
-        return f"epsilon {round_up(guarantee.epsilon(delta), 3)}{what}, {guarantee.unit}"
+        cost = guarantee.epsilon(delta)
+        if math.isinf(cost):
+            return "none: this model was fitted without privacy"
+        return f"epsilon {round_up(cost, 3)}{what}, {guarantee.unit}"
 
     def _say_clipping(self) -> tuple[str, ...]:
         """What clipping does that the standard errors do not cover."""

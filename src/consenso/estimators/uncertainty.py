@@ -64,20 +64,22 @@ def estimate(loss: Loss, records: int, constant: float | None, seen: Evidence | 
     """The estimate, in the units of the rows; an InputError says why there is none."""
     if seen is None:
         raise InputError(
-            "Standard errors: this fit released no second moment that they could be made of, or its rows have weights; "
+            "No standard errors: this fit released no second moment that they could be made of, or its rows have weights; "
             "the solver 'preconditioned' releases one where there are enough records."
         )
     if not isinstance(loss, Squared | Huber | Logistic):
-        raise InputError(f"Standard errors: there are none for the {loss.name} loss; squares and two labels have them.")
+        raise InputError(
+            f"No standard errors: they are not known for the {loss.name} loss, only for squares and two labels."
+        )
     hidden = seen.looked.blur * float(np.sqrt(2 * len(seen.point)))
     if hidden > MOST_HIDDEN:
         raise InputError(
-            f"Standard errors: the noise of the released second moment is {hidden:.0%} of it, and formulas hold up to "
+            f"No standard errors: the noise of the released second moment is {hidden:.0%} of it, and formulas hold up to "
             f"{MOST_HIDDEN:.0%}; take more records, fewer columns, a smaller row bound or a larger epsilon."
         )
     found = (_Labels if isinstance(loss, Logistic) else _Numbers)(seen, records, constant).estimate()
     if found is None:
-        raise InputError("Standard errors: noise leaves no finite estimate; take more records or a larger epsilon.")
+        raise InputError("No standard errors: noise leaves no finite estimate; take more records or a larger epsilon.")
     return found
 
 
