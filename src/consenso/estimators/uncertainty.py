@@ -64,7 +64,7 @@ def estimate(loss: Loss, records: int, constant: float | None, seen: Evidence | 
     """The estimate, in the units of the rows; an InputError says why there is none."""
     if seen is None:
         raise InputError(
-            "No standard errors: this fit released no second moment that they could be made of, or its rows have weights; "
+            "No standard errors: this fit released no second moment to make them of, or its rows have weights; "
             "the solver 'preconditioned' releases one where there are enough records."
         )
     if not isinstance(loss, Squared | Huber | Logistic):
@@ -74,7 +74,7 @@ def estimate(loss: Loss, records: int, constant: float | None, seen: Evidence | 
     hidden = seen.looked.blur * float(np.sqrt(2 * len(seen.point)))
     if hidden > MOST_HIDDEN:
         raise InputError(
-            f"No standard errors: the noise of the released second moment is {hidden:.0%} of it, and formulas hold up to "
+            f"No standard errors: the noise of the released second moment is {hidden:.0%} of it, they are known up to "
             f"{MOST_HIDDEN:.0%}; take more records, fewer columns, a smaller row bound or a larger epsilon."
         )
     found = (_Labels if isinstance(loss, Logistic) else _Numbers)(seen, records, constant).estimate()
