@@ -125,8 +125,16 @@ def _check_people(data: DataSection, privacy: PrivacySection, setting: SettingSe
             "privacy.unit",
             "person",
             'people with several records are protected where a schema has a column of kind = "user", in one table, '
-            "with named parties that hold their own people, or dealt by setting.split.kind = "
+            "with named parties that hold their own people, or in a simulation dealt by setting.split.kind = "
             '"equal", which keeps people whole',
+        )
+    elif setting.split is not None and privacy.seed is None:
+        # Who is replaced may have rows at other places, and people behind them another place in the order.
+        faults.add_value(
+            "privacy.unit",
+            "person",
+            "dealing people by the places of their rows moves others when one of them is replaced; name parties that "
+            "hold their own people, or set privacy.seed for a simulation",
         )
 
 
