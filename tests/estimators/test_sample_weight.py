@@ -87,3 +87,10 @@ def test_weights_that_cannot_be(weights, bound, message) -> None:
     with pytest.raises(InputError, match=message) as caught:
         made().fit(X, LABELS, sample_weight=weights, weight_bound=bound)
     assert f"{WEIGHTS.max():.3f}" not in str(caught.value)
+
+
+def test_weights_of_classes_and_records_whose_bounds_make_one() -> None:
+    # Of weights 1 and 3 the larger is twice their mean.
+    model = made(class_weight={0: 1, 1: 3}).fit(X, LABELS, sample_weight=np.minimum(WEIGHTS, 0.5), weight_bound=0.5)
+    assert model.card_.data["weight_bound"] == pytest.approx(1.0)
+    assert differences(model.card_) == []

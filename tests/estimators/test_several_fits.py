@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import consenso
 from consenso.errors import BudgetError, InputError
 from consenso.planning.replan import differences
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.ledger.costs import GAUSSIAN_SHARE
+from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.rounding import round_up
 
 RNG = np.random.default_rng(9)
@@ -127,3 +129,51 @@ def test_a_label_that_was_not_told_counts_as_the_most_frequent_one_later_too() -
     declared = made(row_bound=2.0, classes=["often", "seldom"])
     with pytest.raises(InputError, match="not among classes"):
         declared.fit(rows, y).partial_fit(rows, rare)
+
+
+PEOPLE = np.arange(300) // 3
+# What a call and the next one are, and why the next one is refused.
+UNLIKE = {
+    "people, then records": ({}, {"users": PEOPLE}, {}, {}, "for records under replace-one"),
+    "records, then people": ({}, {}, {}, {"users": PEOPLE}, "for persons under replace-one"),
+    "another adjacency": ({}, {}, {"adjacency": "add-remove"}, {}, "under add-remove"),
+    "no privacy, then some": ({"epsilon": math.inf}, {}, {"epsilon": 1.0}, {}, "without privacy"),
+}
+
+
+@pytest.mark.parametrize("name", ["PrivateLogisticRegression", "PrivateRidge"])
+@pytest.mark.parametrize("unlike", UNLIKE)
+def test_a_call_whose_cost_cannot_be_added_is_refused_before_anything_is_released(name, unlike, monkeypatch) -> None:
+    own, first, change, second, why = UNLIKE[unlike]
+    y = LABELS if name == "PrivateLogisticRegression" else TARGETS
+    model = made(name, row_bound=4.0, **own).partial_fit(X[:300], y[:300], **first)
+    kept, promised = model.coef_.copy(), model.guarantee_
+    drawn = []
+    sample = GaussianNoise.sample
+    monkeypatch.setattr(GaussianNoise, "sample", lambda *given: drawn.append(given) or sample(*given))
+    with pytest.raises(InputError, match=why):
+        model.set_params(**change).partial_fit(X[:300], y[:300], **second)
+    assert not drawn
+    np.testing.assert_array_equal(model.coef_, kept)
+    assert model.guarantee_ is promised
+
+
+def test_a_card_says_that_a_start_has_a_cost_of_its_own_however_often_it_is_gone_on_from() -> None:
+    model = made(row_bound=4.0).fit(X[:300], LABELS[:300], start=made(row_bound=4.0).fit(X[300:600], LABELS[300:600]))
+    for _ in range(2):
+        model.partial_fit(X[:300], LABELS[:300])
+        said = model.card_.data["calls"]
+        assert "All calls together" in said
+        assert "started from a released model" in said
+        assert said in model.notes_
+    assert "calls" not in model.fit(X[:300], LABELS[:300]).card_.data
+
+
+@pytest.mark.parametrize("name", ["PrivateLogisticRegression", "PrivateRidge"])
+def test_compressed_rows_go_on_from_columns_that_were_moved(name) -> None:
+    y = LABELS if name == "PrivateLogisticRegression" else TARGETS
+    start = made(name).fit(X, y)
+    assert start.row_map_.columns is not None
+    dense, compressed = (made(name).fit(rows, y[:300], start=start) for rows in (X[:300], sparse.csr_array(X[:300])))
+    np.testing.assert_array_equal(dense.coef_, compressed.coef_)
+    start.partial_fit(sparse.csr_array(X[:300]), y[:300])

@@ -119,7 +119,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         self._check_parameters()
         public = np.unique(classes) if classes is not None and self.classes is None else None
         with without_warnings(math.isfinite(self.epsilon)):
-            return self._go_on(lambda: self._fit(X, y, options, public))
+            return self._go_on(lambda: self._fit(X, y, options, public), of_people=users is not None)
 
     def _set_model(self, coefficients: Array, intercepts: Array) -> None:
         self.coef_ = np.ascontiguousarray(coefficients.T)

@@ -193,6 +193,8 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
             check_cap(owner, options.rows_per_person)
         prior = self._prior(options.start, X.shape[1])
         known = self._collect_prior() if options.goes_on and prior is None else prior
+        if known is not None and known.rows.columns is not None and sparse.issparse(X):
+            X = X.toarray()  # columns that are moved are full
         terms = terms_of(self, owner, rows if person is None else int(person.max()) + 1)
         if terms.is_private and self.row_bound is None:
             terms = replace(terms, row_bound=bound if known is None else known.rows.row_bound)
@@ -290,7 +292,7 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
             records=self._records_learnt,
         )
 
-    def _go_on(self, fit: Callable[[], object]) -> Self:
+    def _go_on(self, fit: Callable[[], object], *, of_people: bool) -> Self:
         """Fit to more records, and average the models, each with the weight of the records that it has learnt from.
 
         Bounds and labels are those of the first call. What all calls together tell of a record that is in each of them
@@ -299,24 +301,41 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         if not hasattr(self, "row_map_"):
             fit()
             return self
-        before, promised = self._collect_prior(), self.guarantee_
+        self._check_going_on("person" if of_people else "record")
+        before, promised, started = self._collect_prior(), self.guarantee_, self._started
         fit()
         whole = before.average(self._collect_prior())
         self._set_model(whole.coefficients, whole.intercepts)
         self._keep_evidence(None)  # each call has told of its own records alone
         self._records_learnt = whole.records
-        self.guarantee_ = promised.compose(self.guarantee_)
+        self.guarantee_, self._started = promised.compose(self.guarantee_), started
         if math.isfinite(self.epsilon):
             delta = self._delta
             said = (
                 "The model is the mean of those of several calls of partial_fit, and this card is of the last of them. "
                 f"All calls together have epsilon {round_up(self.guarantee_.epsilon(delta))} at delta {delta:g} "
-                f"({self.guarantee_.adjacency}): that is what a record has which may be in any of them."
+                f"({self.guarantee_.adjacency}): that is what a {self.guarantee_.unit} has which may be in any of them."
             )
+            said += f" {STARTED}" if started else ""
             self._remarks = {**self._remarks, "calls": said}
             self.__dict__.pop("_card", None)
             self.notes_ = (said, *self.notes_)
         return self
+
+    def _check_going_on(self, unit: str) -> None:
+        """Refuse what could not be stated together with the calls before, while nothing is spent."""
+        owner, before = type(self).__name__, self.guarantee_
+        if math.isfinite(self.epsilon) and is_unbounded(before.event):
+            raise InputError(
+                f"{owner}.partial_fit: the model was fitted without privacy, so that whatever goes on from it tells of "
+                "its records; begin with a private fit."
+            )
+        if (before.unit, before.adjacency) != (unit, self.adjacency):
+            raise InputError(
+                f"{owner}.partial_fit: the calls before are for {before.unit}s under {before.adjacency} and this one "
+                f"is for {unit}s under {self.adjacency}, and costs of different kinds do not add up; give users= in "
+                "all calls or in none, and keep adjacency."
+            )
 
     @abstractmethod
     def _set_model(self, coefficients: Array, intercepts: Array) -> None:
@@ -333,7 +352,8 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
         if isinstance(fit.X, ClusterBatches):
             self.guarantee_ = self.guarantee_.assume(ASSUMPTION)
             self._remarks = {"engine": ASSUMPTION}
-        if fit.prior is not None:
+        self._started = fit.prior is not None
+        if self._started:
             self._remarks = {**self._remarks, "calls": STARTED}
             fit.notes.append(STARTED)
         self.solver_, self.solver_reason_, self.n_iter_ = fit.solver, fit.reason, fit.steps

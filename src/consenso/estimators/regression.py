@@ -56,7 +56,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
         )
         self._check_parameters()
         with without_warnings(math.isfinite(self.epsilon)):
-            return self._go_on(lambda: self._fit(X, y, options))
+            return self._go_on(lambda: self._fit(X, y, options), of_people=users is not None)
 
     def _fit(self, X: Any, y: Any, options: FitOptions) -> None:
         self._learn(self._read(X, y, options))

@@ -63,6 +63,8 @@ class Uncertain:
     # Names of features that a schema made.
     _made_names: tuple[str, ...] | None = None
     _bounds_were_found: bool = False
+    # Whether a fit, or one that this one goes on from, started from a released model.
+    _started: bool = False
 
     def _keep_evidence(self, evidence: tuple[Loss, int, float | None, Evidence | None] | None) -> None:
         """What `estimate` is made of: loss, records, value of the constant column, and what the late steps say."""

@@ -53,9 +53,11 @@ class ClassWeights:
         mean = len(weights) / float(np.sum(1 / weights)) if self.weights is not None else 1.0
         relative = weights / mean
         largest, bound = float(relative.max()), float(relative.max()) * stages.terms.weight_bound
+        changes = not (largest == 1.0 and bound in (1.0, _ABOVE_ONE))
+        bound = _ABOVE_ONE if changes and bound == 1.0 else bound
         stages.terms = replace(stages.terms, weight_bound=bound, mean_weight=mean)
         note = "Classes weigh " + ", ".join(f"{each:.3g}" for each in relative) + " (in the order of classes_)"
-        if largest == 1.0 and bound in (1.0, _ABOVE_ONE):
+        if not changes:
             return None, f"{note}."
         return relative, f"{note}; one record may count {bound:.3g} times, and so does noise."
 
