@@ -141,7 +141,7 @@ class Trials:
 
     def _peer_round(self, facts: PublicFacts, alive: IntArray) -> Scene:
         step = _Step(self, facts, np.arange(self.count * self.parties, dtype=np.int64))
-        take_peer_round(step)
+        take_peer_round(self.plan.algorithm, step)
         return step.scene(None, alive, {}, {})
 
     def _active(self, round_: int, alive: IntArray) -> IntArray:
@@ -268,11 +268,16 @@ class _Step:
         (said,) = messages
         return said
 
-    def hear(self, cohort: IntArray, said: Any) -> None:
-        run, topology = self._run, self._run.plan.topology
+    def stand(self, cohort: IntArray) -> tuple[PublicFacts, Any]:
+        return self._facts.only(self._run.party_of_row), self._run.state
+
+    def listen(self, cohort: IntArray, said: Any) -> CopiedNeighbourhood:
+        topology = self._run.plan.topology
         assert topology is not None
-        heard = CopiedNeighbourhood(said, run.count, topology.adjacency, topology.metropolis)
-        run.state = run.plan.algorithm.absorb(self._facts.only(run.party_of_row), run.state, heard)
+        return CopiedNeighbourhood(said, self._run.count, topology.adjacency, topology.metropolis)
+
+    def keep(self, cohort: IntArray, states: Any) -> None:
+        self._run.state = states
 
     def scene(
         self, down: Any, alive: IntArray, sums: dict[tuple[str, int], Array], shares: dict[tuple[str, int], Array]

@@ -97,7 +97,7 @@ class InProcessRun:
                 self.previous = plan.schedule.active(self.round, self.previous, plan.parties, coins)
                 self.hub = take_hub_round(cast(HubAlgorithm, algorithm), self.facts, self.hub, self._add_up)
             else:
-                take_peer_round(self)
+                take_peer_round(cast(PeerAlgorithm, algorithm), self)
             self.round += 1
             yield self.round
 
@@ -144,14 +144,15 @@ class InProcessRun:
             self._watch(self.round, said, None)
         return said
 
-    def hear(self, cohort: IntArray, said: Any) -> None:
-        """What a node does with what its neighbours said."""
-        offsets = self._shards.offsets
+    def stand(self, cohort: IntArray) -> tuple[PublicFacts, Any]:
+        return self.facts.only(cohort), take(self.state, cohort, self._shards.offsets)
+
+    def listen(self, cohort: IntArray, said: Any) -> Neighbourhood:
         assert self.plan.topology is not None
-        algorithm = cast(PeerAlgorithm, self.plan.algorithm)
-        heard = Neighbourhood(said, cohort, self.plan.topology)
-        after = algorithm.absorb(self.facts.only(cohort), take(self.state, cohort, offsets), heard)
-        self.state = put(self.state, after, cohort, offsets)
+        return Neighbourhood(said, cohort, self.plan.topology)
+
+    def keep(self, cohort: IntArray, states: Any) -> None:
+        self.state = put(self.state, states, cohort, self._shards.offsets)
 
     # --- inside -------------------------------------------------------------------------------------------------
 
@@ -171,13 +172,12 @@ class InProcessRun:
                 raise
             half = len(cohort) // 2
             return [*self._take_steps(cohort[:half], *heard), *self._take_steps(cohort[half:], *heard)]
-        self.state = put(self.state, after, cohort, self._shards.offsets)
+        self.keep(cohort, after)
         return [message]
 
     def _step(self, cohort: IntArray, *heard: Any, record: Record) -> tuple[Any, Any]:
-        before = take(self.state, cohort, self._shards.offsets)
-        here, rows = self.facts.only(cohort), self._shards.cohort(cohort)
-        return take_step(self.plan, here, rows, before, *heard, record=record)
+        here, before = self.stand(cohort)
+        return take_step(self.plan, here, self._shards.cohort(cohort), before, *heard, record=record)
 
     def _stop(self, last: int) -> int:
         """The round before which a walk has to stop."""

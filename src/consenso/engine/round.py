@@ -67,30 +67,43 @@ def add_messages(parties: Parties, down: Any, total: RoundSum) -> Any:
     return total.open()
 
 
+class Peer(Protocol):
+    """A node's half of an algorithm once its neighbours have spoken."""
+
+    def absorb(self, facts: PublicFacts, state: Any, heard: Any) -> Any: ...
+
+
 class Peers(Protocol):
-    """Nodes on a graph."""
+    """Nodes on a graph: all of it, or one of them."""
 
     def cohorts(self) -> Sequence[IntArray]: ...
 
     def say(self, cohort: IntArray) -> Iterable[Any]:
-        """Take the step of a cohort: its messages, in the order of its nodes."""
+        """Take the step of a cohort and keep its states: its messages, in the order of its nodes."""
         ...
 
     def exchange(self, messages: list[Any]) -> Any:
         """What everybody said, as one."""
         ...
 
-    def hear(self, cohort: IntArray, said: Any) -> None:
-        """Take in what the neighbours said."""
+    def stand(self, cohort: IntArray) -> tuple[PublicFacts, Any]:
+        """Facts and states of a cohort that has spoken."""
         ...
 
+    def listen(self, cohort: IntArray, said: Any) -> Any:
+        """What the neighbours of a cohort said."""
+        ...
 
-def take_peer_round(peers: Peers) -> None:
+    def keep(self, cohort: IntArray, states: Any) -> None: ...
+
+
+def take_peer_round(algorithm: Peer, peers: Peers) -> None:
     """A round between neighbours: everybody speaks, then everybody has heard its neighbours."""
     cohorts = peers.cohorts()
     said = peers.exchange([message for cohort in cohorts for message in peers.say(cohort)])
     for cohort in cohorts:
-        peers.hear(cohort, said)
+        facts, states = peers.stand(cohort)
+        peers.keep(cohort, algorithm.absorb(facts, states, peers.listen(cohort, said)))
 
 
 def stack_messages(messages: Sequence[Any]) -> Any:

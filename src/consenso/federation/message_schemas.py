@@ -19,9 +19,10 @@ import numpy as np
 from consenso.algorithms.shape import HubAlgorithm, PeerAlgorithm
 from consenso.arrays import Array
 from consenso.engine.codec import MessageError, RecordSchema, decode_values, encode_values
-from consenso.engine.round import Neighbourhood, take_hub_round
+from consenso.engine.round import take_hub_round
 from consenso.engine.step import make_zero_rows, take_step
 from consenso.engine.sums import RoundSum
+from consenso.federation.node_round import take_node_round
 from consenso.planning.plan import Plan
 from consenso.privacy.noise import NoNoise
 from consenso.privacy.releaser import SumTerm
@@ -217,27 +218,13 @@ class PeerMessageSchemas(_Rounds[PeerRoundSchemas]):
         self._state = algorithm.enroll(self.spec.facts.only(self._party), self._rows)
 
     def _try_round(self, facts: PublicFacts) -> PeerRoundSchemas:
-        algorithm, spec, here = self.plan.algorithm, self.spec, facts.only(self._party)
-        assert spec.topology is not None
-        state, said = take_step(spec, here, self._rows, self._state)
-        heard = Neighbourhood(spread_messages({0: said}, spec.parties), self._party, spec.topology)
-        self._state = algorithm.absorb(here, state, heard)
-        model: Array = algorithm.models(here, self._state)
+        here = facts.only(self._party)
+        state, said = take_step(self.spec, here, self._rows, self._state)
+        self._state = take_node_round(self.spec, here, state, {0: said})
+        model: Array = self.plan.algorithm.models(here, self._state)
         return PeerRoundSchemas(
             said=RecordSchema.of(said), record=type(said), model=RecordSchema.of_values("Model", {"model": model[0]})
         )
-
-
-def spread_messages(said: Mapping[int, Any], parties: int) -> Any:
-    """One record with a row for every party: zeros where nothing is known, which no neighbour's sum touches."""
-    first = next(iter(said.values()))
-    values: dict[str, Array] = {}
-    for each in dataclasses.fields(first):
-        like = getattr(first, each.name)
-        values[each.name] = np.zeros((parties, *like.shape[1:]), dtype=like.dtype)
-        for party, message in said.items():
-            values[each.name][party] = getattr(message, each.name)[0]
-    return type(first)(**values)
 
 
 def _quiet(plan: Plan) -> Plan:

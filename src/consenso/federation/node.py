@@ -16,11 +16,11 @@ import numpy as np
 from consenso.arrays import Array
 from consenso.engine.codec import MessageError, RecordSchema, decode, decode_values, encode, encode_values
 from consenso.engine.continuation import LIVE
-from consenso.engine.round import Neighbourhood
 from consenso.errors import InputError
 from consenso.federation.budget_guard import BudgetGuard, NoBudget, continuation_on
 from consenso.federation.disk import Disk, bind_disk
-from consenso.federation.message_schemas import PeerMessageSchemas, spread_messages
+from consenso.federation.message_schemas import PeerMessageSchemas
+from consenso.federation.node_round import take_node_round
 from consenso.federation.party import NEVER
 from consenso.federation.ranges import check_numbers, cut_numbers, largest_number
 from consenso.federation.single_party_step import SinglePartyStep
@@ -122,20 +122,17 @@ class Node:
         """Take in what the neighbours said in this round, and say something in the next, or have a model."""
         with self._mutex:
             round_, place = self.round, self._place
-            algorithm, forms = self.plan.algorithm, self._schemas.at(self.round)
-            assert self.plan.topology is not None
+            forms, facts = self._schemas.at(round_), self._step.facts(round_)
             own, state = self._get_message(round_), self.disk.read_bytes("state")
             assert own is not None
             assert state is not None
             said = {party: decode(forms.record, blob, forms.said) for party, blob in {**heard, self.index: own}.items()}
-            me = np.array([self.index], dtype=np.int64)
-            around = Neighbourhood(spread_messages(said, self.plan.parties), me, self.plan.topology)
-            after = algorithm.absorb(self._step.facts(round_), decode(self._step.state_kind, state), around)
+            after = take_node_round(self.plan, facts, decode(self._step.state_kind, state), said)
             if round_ + 1 < self.plan.rounds:
                 self._allowance.open()
                 self._say(round_ + 1, after, place["spent"])
                 return
-            model = algorithm.models(self._step.facts(round_ + 1), after)[0]
+            model = self.plan.algorithm.models(self._step.facts(round_ + 1), after)[0]
             self._store({f"item/{self.item}": encode_values("Model", {"model": model})}, {"what": "model"})
 
     def check_item(self, name: str, blob: bytes) -> None:

@@ -19,9 +19,8 @@ import numpy as np
 from consenso.algorithms.shape import Example, HubAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.engine.release_records import Spent
-from consenso.engine.round import Neighbourhood
 from consenso.errors import ConsensoError, MessageError
-from consenso.federation.message_schemas import spread_messages
+from consenso.federation.node_round import take_node_round
 from consenso.federation.ranges import check_numbers, cut_numbers, largest_number
 from consenso.federation.single_party_step import SinglePartyStep
 from consenso.planning.plan import Plan
@@ -282,14 +281,11 @@ class _Questioned:
 
 def _absorb(made: Plan, step: SinglePartyStep, party: int, round_: int, state: Any, own: Any, said: Any) -> Any:
     """The state after hearing neighbours; messages beyond the range are refused, and the node waits where it is."""
-    topology, largest = made.topology, largest_number(made.problem)
-    assert topology is not None
+    largest = largest_number(made.problem)
     check_numbers(said, largest)
     everything = {
         node: type(said)(**{each.name: getattr(said, each.name)[[node]] for each in dataclasses.fields(said)})
         for node in range(made.parties)
     }
     everything[party] = cut_numbers(own, largest)
-    me = np.array([party], dtype=np.int64)
-    heard = Neighbourhood(spread_messages(everything, made.parties), me, topology)
-    return made.algorithm.absorb(step.facts(round_), state, heard)
+    return take_node_round(made, step.facts(round_), state, everything)

@@ -21,7 +21,7 @@ from consenso.testing import laws
 from consenso.testing.attacks import list_attacked_plans
 from consenso.testing.exact_values.compare import compare
 from consenso.testing.planted import algorithms as wrong
-from consenso.testing.planted import misuses, noises
+from consenso.testing.planted import misuses, noises, searches
 
 BEGIN, END = "<!-- planted faults: begin -->", "<!-- planted faults: end -->"
 Kind = Literal["law", "attack", "refusal"]
@@ -115,6 +115,18 @@ def _attack(name: str, example: Callable[[], Example]) -> Fault:
 
 def _misuse(name: str, plant: Callable[[Path], None], catcher: str, error: type[Exception], message: str) -> Fault:
     return Fault(name=name, catcher=catcher, kind="refusal", error=error, message=message, plant=plant)
+
+
+def _search(name: str, plant: Callable[[Path], None]) -> Fault:
+    return Fault(
+        name=name,
+        catcher="an attack through a search",
+        kind="attack",
+        error=AssertionError,
+        message="REFUTED",
+        plant=plant,
+        slow=True,
+    )
 
 
 def _plant_undeclared(name: str, cls: Any, message: str) -> Fault:
@@ -282,4 +294,6 @@ FAULTS: tuple[Fault, ...] = (
     _misuse("a mask used twice", misuses.mask_twice, _MASKS, PrivacyError, "used up"),
     _misuse("sums with and without a party", misuses.ask_for_two_sums, _MASKS, PrivacyError, "another list"),
     _misuse("a sum of too few", misuses.ask_for_a_sum_of_two, _MASKS, PrivacyError, "fewer|at least|threshold"),
+    _search("a search whose number of fits is known", searches.search_a_known_number),
+    _search("scores of a search without noise", searches.search_without_noise),
 )

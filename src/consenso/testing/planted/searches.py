@@ -23,7 +23,6 @@ from consenso.estimators.search import PrivateSearchCV, SearchPlan
 from consenso.privacy.calibrate import EpsilonDelta, calibrate_noise
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.events import Gaussian
-from consenso.testing.planted.suite import Fault
 
 Differs = Literal["fitted", "held out"]
 # So few draws in the mean that more of them show. A number that is the same in every search is one that is known.
@@ -105,21 +104,3 @@ def search_without_noise(folder: Path) -> None:
     """Tell the exact score of the fit that was chosen."""
     with mock.patch.object(Earlier, "release", lambda self, time, exact, *rest: exact):
         attack_search("held out", 100)
-
-
-# Beside those of `consenso.testing.planted`, which knows no estimators.
-FAULTS = tuple(
-    Fault(
-        name=name,
-        catcher="an attack through a search",
-        kind="attack",
-        error=AssertionError,
-        message="REFUTED",
-        plant=plant,
-        slow=True,
-    )
-    for name, plant in (
-        ("a search whose number of fits is known", search_a_known_number),
-        ("scores of a search without noise", search_without_noise),
-    )
-)
