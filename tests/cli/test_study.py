@@ -12,7 +12,7 @@ from consenso.study import Study
 
 
 def test_new_asks_a_few_questions_and_writes_a_study_that_can_be_planned(tmp_path: Path, program: Any) -> None:
-    answers = ["digits", "", "", "0.7", "", "elsewhere", "federated", "12", "curator"]
+    answers = ["digits", "", "0.7", "", "elsewhere", "federated", "12", "curator"]
     made = program("study", "new", "mine.toml", at=tmp_path, typed="\n".join(answers) + "\n")
     assert made.returncode == 0, made.stderr
     assert "'elsewhere': choose one of central, federated, decentralized" in made.stdout
@@ -38,6 +38,24 @@ def test_new_with_options_asks_nothing(setting: str, patients: Path, answers: An
     code, out, _ = answers("study", "check", "new.toml")
     assert code == 0
     assert "a sound study" in out
+
+
+def test_new_says_whether_people_are_protected_where_a_column_says_whose_a_row_is(
+    patients: Path, answers: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(patients)
+    schema = (patients / "schema.toml").read_text()
+    (patients / "schema.toml").write_text(schema + '[columns.who]\nkind = "user"\n')
+    options = ["--table", "table.csv", "--schema", "schema.toml", "--rows", "200", "--setting", "central", "--defaults"]
+    code, _, told = answers("study", "new", "new.toml", *options)
+    assert (code, "'who'" in told, "--unit person" in told) == (2, True, True)
+    code, _, told = answers("study", "new", "new.toml", *options, "--unit", "people")
+    assert (code, "person" in told) == (2, True)
+    for unit, warned in (("person", False), ("record", True)):
+        assert answers("study", "new", f"{unit}.toml", *options, "--unit", unit)[0] == 0
+        assert Study.load(patients / f"{unit}.toml").privacy.unit == unit
+        code, out, _ = answers("plan", f"{unit}.toml")
+        assert (code, "not protected" in out) == (0, warned)
 
 
 def test_new_refuses_what_cannot_be_planned_and_writes_nothing(tmp_path: Path, answers: Any) -> None:

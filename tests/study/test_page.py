@@ -44,7 +44,7 @@ def test_every_key_is_told() -> None:
     asked: dict[str, set[str]] = {}
     for name, read in (
         ("data", lambda keys: read_data(keys, Path())),
-        ("model", lambda keys: read_model(keys, None, intercept=False)),
+        ("model", lambda keys: read_model(keys, None, intercept=False, usual_penalty="none")),
         ("privacy", read_privacy),
         ("setting", read_setting),
         ("output", read_output),

@@ -15,6 +15,7 @@ from consenso.errors import ConsensoError, InputError
 from consenso.privacy.noise import GaussianNoise, Geometric, LaplaceNoise, NoNoise
 from consenso.privacy.observers import Eavesdropper, Public, Server
 from consenso.privacy.samplers import Safe
+from consenso.regularizers import NoPenalty, Unpenalized
 from consenso.schedules import PoissonSubset, RandomWalk
 from consenso.study import Study
 from consenso.study.plan_summary import outlook
@@ -90,6 +91,30 @@ folder = "x"
         assert study.change(change).digest != study.digest
     (table / "schema.toml").write_text((table / "schema.toml").read_text().replace("high = 100", "high = 90"))
     assert Study.parse(TEXT, folder=table).digest != study.digest
+
+
+def test_a_penalty_that_is_not_stated_is_in_the_units_of_the_rows() -> None:
+    left_out = digits(model__regularizer=None)
+    assert left_out.digest == digits(model__regularizer="auto").digest != digits(model__regularizer="none").digest
+    bound, features = left_out.data.bound, left_out.data.features
+    strengths = {}
+    for scale in (1.0, 1000.0):
+        problem = digits(model__regularizer="auto", data__row_bound=scale * bound).problem()
+        assert isinstance(problem.regularizer, Unpenalized)
+        strengths[scale] = problem.regularizer.inner.strength
+    assert strengths[1.0] == pytest.approx(bound**2 / (features * 400))
+    assert strengths[1000.0] == pytest.approx(1e6 * strengths[1.0])
+    # Rules then take less where the rows that were released are shorter than their bound.
+    algorithm, stated = left_out.plan().algorithm, digits().plan().algorithm
+    assert (algorithm.follows, stated.follows) == (True, False)
+
+
+def test_an_algorithm_that_is_named_has_the_penalty_that_is_stated_and_else_none() -> None:
+    named = digits(model__regularizer=None, setting__algorithm="dp-sgd")
+    assert named.digest == digits(model__regularizer="none", setting__algorithm="dp-sgd").digest
+    assert named.problem().regularizer.inner == NoPenalty()
+    asked = digits(model__regularizer="auto", setting__algorithm="dp-sgd")
+    assert asked.problem().regularizer.inner.strength > 0
 
 
 def test_a_study_that_was_moved_says_the_same_and_finds_its_files(table: Path) -> None:

@@ -96,6 +96,12 @@ def _facts(found: Outlook) -> list[tuple[str, str]]:
         ("expected", f"about {_seconds(found.cost.seconds)} and {show_bytes(found.cost.memory)} on this machine"),
         ("study", found.study),
     ]
+    if found.unprotected_people is not None:
+        told = (
+            f"not protected: the column {found.unprotected_people!r} says whose a record is, and the promise is for "
+            'one record; privacy.unit = "person" protects all records of a person'
+        )
+        rows.insert(5, ("people", told))
     prediction = found.prediction
     if prediction is None:
         told = "no bound: it needs a squared penalty on all coefficients and a smooth loss with bounded slopes"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", int, float)
 
 SETTINGS = ("central", "federated", "decentralized")
+UNITS = ("record", "person")
 HEAD = "# A study: consenso study check FILE, consenso plan FILE, consenso train FILE. Keys: docs/study.md.\n"
 
 
@@ -94,13 +95,21 @@ def new(
     ] = None,
     table: Annotated[str | None, typer.Option(help="A private table (.csv, .parquet, .npz or .libsvm).")] = None,
     schema: Annotated[str | None, typer.Option(help="The public schema of the table.")] = None,
-    rows: Annotated[int | None, typer.Option(help="The public number of records of the table.", min=1)] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="What is protected: a record, or a person with all records of theirs.")
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(help="The public number of records of the table, or of people if they are protected.", min=1),
+    ] = None,
     target_bound: Annotated[
         float | None, typer.Option(help="Public bound on the targets of a catalogued regression.")
     ] = None,
     test: Annotated[str | None, typer.Option(help="A PUBLIC table to measure the model on.")] = None,
     loss: Annotated[str | None, typer.Option(help="What is minimized, such as logistic, softmax or huber.")] = None,
-    strength: Annotated[float | None, typer.Option(help="Strength of the squared penalty; 0 for none.")] = None,
+    strength: Annotated[
+        float | None, typer.Option(help="Strength of a squared penalty, 0 for none; left out, it follows the rows.")
+    ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The privacy budget of the run.")] = None,
     delta: Annotated[float | None, typer.Option(help="The delta of the budget.")] = None,
     setting: Annotated[str | None, typer.Option(help="central, federated or decentralized.")] = None,
@@ -126,7 +135,7 @@ def new(
     ask = _Answers(quiet=defaults or as_json)
     if dataset is None and table is None:
         dataset = ask.text("A set of the catalogue (empty for a table of your own)", "")
-    data = _data(ask, dataset or None, table, schema, rows, test)
+    data, protected = _data(ask, dataset or None, table, schema, unit, rows, test)
     task = _task(data)
     if task == "regression" and dataset:
         if target_bound is None and ask.quiet:
@@ -137,6 +146,8 @@ def new(
         "epsilon": ask.number("Epsilon, the privacy budget", 1.0) if epsilon is None else epsilon,
         "delta": ask.number("Delta", default_delta(_records(data))) if delta is None else delta,
     }
+    if protected != "record":
+        tables["privacy"]["unit"] = protected
     if ledger is not None:
         tables["privacy"]["ledger"] = ledger
     if seed is not None:
@@ -179,8 +190,17 @@ def _ask_for(kind: Callable[[str], Number], needed: str, question: str, default:
 
 
 def _data(
-    ask: _Answers, dataset: str | None, table: str | None, schema: str | None, rows: int | None, test: str | None
-) -> dict[str, Any]:
+    ask: _Answers,
+    dataset: str | None,
+    table: str | None,
+    schema: str | None,
+    unit: str | None,
+    rows: int | None,
+    test: str | None,
+) -> tuple[dict[str, Any], str]:
+    """The section, and what is protected."""
+    if unit not in (None, *UNITS):
+        raise InputError(f"--unit {unit}: {nearest(unit, UNITS)}")
     if dataset is not None:
         from consenso.datasets import describe
 
@@ -188,15 +208,32 @@ def _data(
         data: dict[str, Any] = {"dataset": known.name}
         if not known.test_rows:
             data["holdout"] = known.rows // 5
-        return data
+        return data, unit or "record"
     data = {"table": table or ask.text("Path of the private table", "table.csv")}
     data["schema"] = schema or ask.text("Path of its public schema (see consenso data draft-schema)", "schema.toml")
     if rows is None and ask.quiet:
-        raise InputError("--rows: the public number of records must be stated; give it.")
-    data["rows"] = rows if rows is not None else ask.count("Public number of records", 1000)
+        raise InputError("--rows: the public number of records, or of people if they are protected, must be stated.")
+    unit = unit or _ask_unit(ask, data["schema"])
+    whose = "people" if unit == "person" else "records"
+    data["rows"] = rows if rows is not None else ask.count(f"Public number of {whose}", 1000)
     if test is not None:
         data["test"] = test
-    return data
+    return data, unit
+
+
+def _ask_unit(ask: _Answers, schema: str) -> str:
+    """A person may have several rows where a column says whose they are: what is then protected has to be said."""
+    from consenso.schema import Schema
+
+    column = Schema.load(schema).require_public().user_column
+    if column is None:
+        return "record"
+    if ask.quiet:
+        raise InputError(
+            f"--unit: the column {column.name!r} of {schema} says whose a row is, so that a person may have several; "
+            "give --unit person with the number of people in --rows, or --unit record."
+        )
+    return ask.text(f"What is protected (the column {column.name!r} says whose a row is)", "person", UNITS)
 
 
 def _records(data: dict[str, Any]) -> int:
@@ -224,9 +261,10 @@ def _task(data: dict[str, Any]) -> str:
 def _model(ask: _Answers, task: str, loss: str | None, strength: float | None) -> dict[str, Any]:
     usual = {"binary": "logistic", "multiclass": "softmax", "regression": "huber"}[task]
     chosen = loss or ask.text("Loss", usual)
-    amount = ask.number("Strength of the squared penalty", 1e-3) if strength is None else strength
-    penalty: Any = "none" if amount == 0 else {"kind": "l2", "strength": amount}
-    return {"loss": chosen, "regularizer": penalty, "intercept": True}
+    model: dict[str, Any] = {"loss": chosen, "intercept": True}
+    if strength is not None:
+        model["regularizer"] = "none" if strength == 0 else {"kind": "l2", "strength": strength}
+    return model
 
 
 def _setting(ask: _Answers, setting: str | None, parties: int | None, trust: str | None) -> dict[str, Any]:

@@ -38,6 +38,7 @@ class PlanningInputs:
     topology: Topology | None
     exact: bool = False  # no noise is added at all
     constant: float | None = None  # value of the last column where it is that of an intercept
+    penalty_follows: bool = False  # see Request
 
 
 def choose(given: PlanningInputs, *, algorithm: Any | None, rounds: int | None) -> Choice:
@@ -72,6 +73,7 @@ def _by_solvers(given: PlanningInputs) -> Choice:
         schedule=given.schedule,
         topology=given.topology,
         constant=given.constant,
+        penalty_follows=given.penalty_follows,
     )
     return solvers.choose(request)
 

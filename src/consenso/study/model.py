@@ -23,7 +23,7 @@ class ModelSection:
     """What is learnt. `intercept` adds a constant feature, which the regularizer leaves alone unless told."""
 
     loss: Loss
-    regularizer: Regularizer
+    regularizer: Regularizer | None  # None: the usual one, in the units of the rows (consenso.solvers.penalties)
     intercept: bool = False
     penalize_intercept: bool = False
 
@@ -32,16 +32,22 @@ class ModelSection:
         return constant_for(row_bound)
 
 
-def read_model(keys: Keys, classes: tuple[str, ...] | None, *, intercept: bool) -> ModelSection | None:
-    """The section; `classes` are those of the data, `intercept` is what the schema says."""
+def read_model(
+    keys: Keys, classes: tuple[str, ...] | None, *, intercept: bool, usual_penalty: str
+) -> ModelSection | None:
+    """The section; `classes` are those of the data, `intercept` is what the schema says.
+
+    usual_penalty: the regularizer where none is stated.
+    """
     loss = _loss(keys, classes)
-    regularizer = _read_kind(keys, "regularizer", "regularizers", keys.raw("regularizer", "none"))
+    said = keys.raw("regularizer", usual_penalty)
+    regularizer = None if said == "auto" else _read_kind(keys, "regularizer", "regularizers", said)
     constant = keys.flag("intercept", intercept)
     penalize = keys.flag("penalize_intercept", False)
     if penalize and not constant:
         keys.wrong("penalize_intercept", "there is no intercept to penalize; set intercept = true, or remove it")
     keys.finish()
-    if loss is None or regularizer is None:
+    if loss is None or (regularizer is None and said != "auto"):
         return None
     return ModelSection(loss=loss, regularizer=regularizer, intercept=constant, penalize_intercept=penalize)
 

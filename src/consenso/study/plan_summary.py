@@ -55,6 +55,7 @@ class Outlook:
     parties: int
     records: int
     features: int
+    unprotected_people: str | None  # the column that says whose a record is, where single records are protected
     trust: str
     sampler: str
     simulation: bool
@@ -111,6 +112,12 @@ class Outlook:
         }
 
 
+def _unprotected_people(study: Study) -> str | None:
+    schema = study.data.schema
+    column = None if schema is None else schema.user_column
+    return None if column is None or study.privacy.unit != "record" else column.name
+
+
 def outlook(study: Study, *, on_cluster: bool = False) -> Outlook:
     """Plan a study and say everything that is known about the run. No data are read.
 
@@ -126,6 +133,7 @@ def outlook(study: Study, *, on_cluster: bool = False) -> Outlook:
         parties=made.problem.parties,
         records=made.problem.records,
         features=made.problem.features,
+        unprotected_people=_unprotected_people(study),
         trust=made.trust,
         sampler=made.sampler.name,
         simulation=not made.sampler.private,

@@ -17,6 +17,7 @@ from consenso.privacy.samplers import Safe, Sampler, Seeded
 from consenso.problem import Problem
 from consenso.regularizers import Unpenalized
 from consenso.schedules import RandomWalk
+from consenso.solvers.penalties import usual_penalty
 from consenso.study.data import DataSection
 from consenso.study.model import ModelSection
 from consenso.study.privacy import PrivacySection, noise_laws
@@ -39,6 +40,14 @@ def problem_of(
 ) -> Problem:
     """The problem that the sections describe."""
     regularizer, bound = model.regularizer, data.bound
+    if regularizer is None:
+        regularizer = usual_penalty(
+            model.loss,
+            row_bound=bound,
+            features=data.features,
+            records=float(sizes.sum()),
+            target_bound=data.bound_of_targets,
+        )
     if model.intercept:
         bound = math.hypot(bound, model.constant(bound))
     if model.intercept and not model.penalize_intercept:
@@ -76,10 +85,12 @@ def plan_of(
     setting: SettingSection,
     names: tuple[str, ...],
     constant: float | None = None,
+    *,
+    penalty_follows: bool = False,
 ) -> Planned:
     """The plan: the algorithm as named or chosen, with the least noise that meets the target.
 
-    constant: value of the last column where it is that of an intercept.
+    constant: value of the last column where it is that of an intercept. penalty_follows: see Request.
     """
     from consenso.study.auto import PlanningInputs, choose
 
@@ -97,6 +108,7 @@ def plan_of(
             topology=topology,
             exact=privacy.exact,
             constant=constant,
+            penalty_follows=penalty_follows,
         ),
         algorithm=setting.algorithm,
         rounds=setting.rounds,

@@ -95,9 +95,16 @@ class Study:
         top.finish()
         data = read_data(inner["data"], folder)
         schema_intercept = data is not None and data.schema is not None and data.schema.intercept
-        model = read_model(inner["model"], None if data is None else data.classes, intercept=schema_intercept)
-        privacy = read_privacy(inner["privacy"])
         setting = read_setting(inner["setting"])
+        # An algorithm that is named runs as it is written down; where the rules choose, they choose the penalty, too.
+        named = setting is not None and setting.algorithm is not None
+        model = read_model(
+            inner["model"],
+            None if data is None else data.classes,
+            intercept=schema_intercept,
+            usual_penalty="none" if named else "auto",
+        )
+        privacy = read_privacy(inner["privacy"])
         output = read_output(inner["output"])
         faults.refuse(source)
         assert data is not None
@@ -203,7 +210,8 @@ class Study:
     @cached_property
     def planned(self) -> Planned:
         """The plan with how its algorithm was chosen."""
-        return plan_of(self._problem, self.privacy, self.setting, self.parties, self.constant)
+        follows = self.model.regularizer is None
+        return plan_of(self._problem, self.privacy, self.setting, self.parties, self.constant, penalty_follows=follows)
 
     @cached_property
     def _problem(self) -> Problem:
