@@ -222,3 +222,10 @@ def test_what_an_exact_fit_promises_is_nothing(cancer) -> None:
     assert "without a bound" in model.guarantee_.sentence()
     assert {entry.epsilon for entry in model.card_.entries} == {INF}
     assert model.n_iter_ >= 1
+
+
+def test_the_card_of_an_exact_fit_says_that_there_is_no_noise_and_speaks_of_no_seed() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    card = str(PrivateRidge(epsilon=float("inf")).fit(X, X[:, 0]).card_)
+    assert "NOT PRIVATE: this model was fitted without noise" in card
+    assert "seed" not in card

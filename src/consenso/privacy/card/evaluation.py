@@ -12,7 +12,7 @@ from consenso.privacy.card.deployment import describe_neighbours, headline
 from consenso.privacy.card.depths import Overview, observer_name
 from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.odds import ALARM, event_of, most_caught, odds_text
-from consenso.privacy.card.text import WARNING, cost_text, facts_text, threat_text
+from consenso.privacy.card.text import cost_text, facts_text, threat_text, warning_of
 from consenso.privacy.guarantee import UNITS_IN_WORDS, is_useful
 from consenso.privacy.rounding import round_up
 from consenso.trust import mode_of
@@ -72,7 +72,7 @@ def questions(card: Card) -> list[tuple[str, str]]:
 
 def evaluation_text(card: Card) -> str:
     """The questions and answers as Markdown."""
-    warning = f"**{WARNING}**\n\n" if card.simulation else ""
+    warning = f"**{warning_of(card)}**\n\n" if card.simulation else ""
     body = "\n\n".join(f"**{question}**\n{answer}" for question, answer in questions(card))
     return f"# {card.algorithm}: evaluation after NIST SP 800-226\n\n{warning}{body}\n"
 

@@ -22,12 +22,19 @@ WARNING = (
     "figures below are those of the same run with a sampler that keeps its noise secret."
 )
 
+BARE = "NOT PRIVATE: this model was fitted without noise, and promises nothing to anybody."
+
 TINY = 1e-30  # below it nobody reads the digits of an excess
 
 
 def card_text(card: Card) -> str:
     """The whole card, wrapped at 80 columns."""
     return "\n".join(_lines(card)) + "\n"
+
+
+def warning_of(card: Card) -> str:
+    """What is said first of a card that protects nobody."""
+    return BARE if all(math.isinf(entry.epsilon) for entry in card.entries) else WARNING
 
 
 def facts_text(facts: Mapping[str, Any]) -> str:
@@ -105,7 +112,7 @@ def _head(card: Card) -> Iterator[str]:
     shown = Overview(card=card)
     yield f"Privacy card of {card.algorithm}"
     if card.simulation:
-        yield from _wrap(WARNING, "*** ")
+        yield from _wrap(warning_of(card), "*** ")
     yield ""
     yield from textwrap.wrap(shown.promise, 80)
     yield ""
