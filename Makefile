@@ -24,7 +24,7 @@ $(VENV)/.demo: pyproject.toml
 demo: $(VENV)/.demo
 	@$(BIN)/consenso demo
 
-# CONTRIBUTING.md says where longer things live. Three workers for two cores, since many tests wait for processes. One thread per worker: they
+# CONTRIBUTING.md says where longer things live. Four workers for two cores, since many tests wait for processes. One thread per worker: they
 # share the cores already. A worker that has nothing left to do takes over tests of another.
 test: export OPENBLAS_NUM_THREADS = 1
 test: export OMP_NUM_THREADS = 1
@@ -32,7 +32,7 @@ test: export NUMBA_NUM_THREADS = 1
 # Workers share what one of them has compiled, also where bytecode is not written otherwise.
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(INSTALLED)
-	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,31 +26,37 @@ WORDS = {frozenset(map(repr, words)) for words in (conventions.UNITS, convention
 OTHERS = {"problem.py", "algorithms/dual_consensus.py", "testing/exact_values/cases.py"}
 
 
+@cache
+def read_source() -> dict[str, ast.Module]:
+    """Every module of the package, by its path."""
+    paths = sorted(SOURCE.rglob("*.py"))
+    return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
 def test_units_adjacencies_and_trusts_are_listed_in_one_module() -> None:
     """No other module has a literal type of just these words, or a constant tuple of them."""
     found = set()
-    for path in SOURCE.rglob("*.py"):
-        module = ast.parse(path.read_text(encoding="utf-8"))
+    for path, module in read_source().items():
         literals = [
             node.slice
             for node in ast.walk(module)
-            if isinstance(node, ast.Subscript) and "Literal" in ast.dump(node.value)
+            if isinstance(node, ast.Subscript) and "Literal" in ast.unparse(node.value)
         ]
         constants = [node.value for node in module.body if isinstance(node, ast.Assign | ast.AnnAssign)]
         for node in (*literals, *constants):
             if isinstance(node, ast.Tuple) and frozenset(map(ast.unparse, node.elts)) in WORDS:
-                found.add(path.relative_to(SOURCE).as_posix())
+                found.add(path)
     assert found - OTHERS == {"conventions.py"}
 
 
 def test_what_a_trust_does_is_asked_of_its_mode() -> None:
     """Nobody compares the name of a trust: a mode that is added would be forgotten there."""
     names = {repr(name) for name in trust.modes()}
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, module in read_source().items():
+        for node in ast.walk(module):
             if isinstance(node, ast.Compare) and ast.unparse(node.left).split(".")[-1] == "trust":
                 compared = {ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Constant)}
-                assert not compared & names, f"{path.relative_to(SOURCE)}: {ast.unparse(node)}"
+                assert not compared & names, f"{path}: {ast.unparse(node)}"
 
 
 def test_the_default_delta_is_one_rule(tmp_path) -> None:
@@ -99,24 +106,24 @@ PARTICIPLES = re.compile(
 
 def test_functions_are_verbs() -> None:
     """No function is called by a participle alone: `check`, not `checked`. A property is a value and may be."""
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, module in read_source().items():
+        for node in ast.walk(module):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             name = node.name.strip("_")
             if name in NO_PARTICIPLES or any("property" in ast.unparse(each) for each in node.decorator_list):
                 continue
-            assert not PARTICIPLES.fullmatch(name) or "_" in name, f"{path.relative_to(SOURCE)}: {node.name}"
+            assert not PARTICIPLES.fullmatch(name) or "_" in name, f"{path}: {node.name}"
 
 
 def test_no_class_name_has_two_meanings() -> None:
     """But for the parts that every algorithm or protocol has, and an algorithm whose event has its name."""
     parts = {"Hub", "State", "Up", "Down", "Message", "ObjectivePerturbation"}
     homes: dict[str, set[str]] = {}
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path, module in read_source().items():
+        for node in ast.walk(module):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes.setdefault(node.name, set()).add(path.relative_to(SOURCE).as_posix())
+                homes.setdefault(node.name, set()).add(path)
     assert {name: places for name, places in homes.items() if len(places) > 1 and name not in parts} == {}
 
 

@@ -19,7 +19,6 @@ def adult_with_exact() -> tuple[Task, float]:
     return task, task.risk(ours.exact(task))
 
 
-@cache
 def five(solver: str, epsilon: float) -> tuple[float, float]:
     """Mean accuracy on the standard test part, and mean excess risk, over five seeds."""
     task, best = adult_with_exact()
@@ -28,13 +27,19 @@ def five(solver: str, epsilon: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(("epsilon", "least"), [(0.1, 81.9), (0.5, 83.5), (1.0, 83.9), (3.0, 84.1)])
-def test_accuracy_on_adult(data_dir, epsilon: float, least: float) -> None:
-    assert five("auto", epsilon)[0] >= least
+def test_adult_is_learnt_with_half_the_excess_risk_of_objective_perturbation(data_dir, epsilon, least) -> None:
+    accuracy, excess = five("auto", epsilon)
+    assert accuracy >= least
+    if epsilon > 0.1:
+        assert excess <= five("objective-perturbation", epsilon)[1] / 2
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
-def test_half_of_the_excess_risk_of_objective_perturbation_on_adult(data_dir, epsilon: float) -> None:
-    assert five("auto", epsilon)[1] <= five("objective-perturbation", epsilon)[1] / 2
+def mean_risk(task: Task, epsilon: float) -> float:
+    return float(np.mean([task.risk(ours.fit(task, "auto", epsilon, DELTA, seed)) for seed in range(3)]))
+
+
+def risk_without_a_model(task: Task) -> float:
+    return task.risk(np.zeros_like(ours.exact(task)))
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.1, 0.5, 1.0, 3.0, 10.0])
@@ -43,7 +48,6 @@ def test_half_of_the_excess_risk_of_objective_perturbation_on_adult(data_dir, ep
     [
         synthetic(records=1000, features=10, condition=1.0),
         synthetic(records=2000, features=30, condition=5.0),
-        synthetic(records=20_000, features=50, condition=100.0),
         synthetic(records=1000, features=20, condition=3.0, sparse=20, kind="regression"),
         synthetic(records=5000, features=60, condition=1.0, sparse=5, kind="regression"),
         synthetic(records=20_000, features=50, condition=30.0, sparse=10, kind="regression"),
@@ -51,20 +55,15 @@ def test_half_of_the_excess_risk_of_objective_perturbation_on_adult(data_dir, ep
     ids=lambda task: f"{task.kind} {task.name}",
 )
 def test_a_model_is_never_worse_than_none(task: Task, epsilon: float) -> None:
-    models = [ours.fit(task, "auto", epsilon, DELTA, seed) for seed in range(3)]
-    assert np.mean([task.risk(model) for model in models]) <= task.risk(np.zeros_like(models[0]))
+    assert mean_risk(task, epsilon) <= risk_without_a_model(task)
 
 
 def test_more_budget_is_not_wasted() -> None:
     task = synthetic(records=20_000, features=50, condition=100.0)
-    best = task.risk(ours.exact(task))
-    budgets = (0.05, 0.2, 0.5, 1.0, 3.0, 10.0)
-    excess = [
-        np.mean([task.risk(ours.fit(task, "auto", epsilon, DELTA, seed)) - best for seed in range(3)])
-        for epsilon in budgets
-    ]
-    assert all(later < earlier for earlier, later in pairwise(excess))
-    assert excess[-1] < 1e-3
+    risks = [mean_risk(task, epsilon) for epsilon in (0.05, 0.2, 0.5, 1.0, 3.0, 10.0)]
+    assert risks[0] <= risk_without_a_model(task)
+    assert all(later < earlier for earlier, later in pairwise(risks))
+    assert risks[-1] < task.risk(ours.exact(task)) + 1e-3
 
 
 def test_a_lasso_finds_the_columns_that_matter() -> None:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from consenso.algorithms.shape import PeerAlgorithm
 from consenso.arrays import Array, IntArray
 from consenso.engine.sums import RoundSum
 from consenso.public_facts import PublicFacts
@@ -67,12 +68,6 @@ def add_messages(parties: Parties, down: Any, total: RoundSum) -> Any:
     return total.open()
 
 
-class Peer(Protocol):
-    """A node's half of an algorithm once its neighbours have spoken."""
-
-    def absorb(self, facts: PublicFacts, state: Any, heard: Any) -> Any: ...
-
-
 class Peers(Protocol):
     """Nodes on a graph: all of it, or one of them."""
 
@@ -97,7 +92,7 @@ class Peers(Protocol):
     def keep(self, cohort: IntArray, states: Any) -> None: ...
 
 
-def take_peer_round(algorithm: Peer, peers: Peers) -> None:
+def take_peer_round(algorithm: PeerAlgorithm, peers: Peers) -> None:
     """A round between neighbours: everybody speaks, then everybody has heard its neighbours."""
     cohorts = peers.cohorts()
     said = peers.exchange([message for cohort in cohorts for message in peers.say(cohort)])
