@@ -172,8 +172,8 @@ class HubMessageSchemas(_Rounds[HubRoundSchemas]):
         released = self._describe_releases(facts.round)
         asked, parts = self._parts.get(released, (None, {}))
         # Only bounds that are adaptive and costs in parts follow what is sent down.
-        fixed = bool(parts) and not any(part.release.adaptive or part.release.parts for part in parts.values())
-        if not fixed and asked is not down:
+        follows = any(part.release.adaptive or part.release.parts for part in parts.values())
+        if released not in self._parts or (follows and asked is not down):
             trusting, facts = replace(self.spec, trust="curator"), replace(facts, problem=self.spec.problem)
             # Its own state is kept, so that what took a party long to check once is not checked in every round.
             self._asked, up = self._step(trusting, facts, self._asked, down)

@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from consenso.arrays import IntArray
-from consenso.engine.codec import MessageError, decode_values
+from consenso.engine.codec import MessageError
 from consenso.engine.round import add_messages
 from consenso.engine.sums import RoundSum
 from consenso.errors import InputError
-from consenso.federation.message_schemas import BOUND, SHARE, HubMessageSchemas, MessageSchema
+from consenso.federation.message_schemas import HubMessageSchemas, MessageSchema
 from consenso.federation.ranges import largest_contribution, largest_number
 from consenso.planning.plan import Plan
 from consenso.privacy.releaser import Record, SumTerm
@@ -109,17 +109,20 @@ class PlainSum:
         form = turn.schemas.at(turn.facts.round).up
         expected, may_sit_out = expect_costs(turn, form), own_coins(turn.plan)
         parts = turn.schemas.contributions(turn.facts, turn.down)
+        read: dict[bytes, Any] = {}  # what came more than once, or from two, is the same message
 
         def check(party: int, blob: bytes) -> None:
             if blob:
-                check_message(form, blob, expected)
-                check_contribution(turn, form, party, blob, parts)
+                message = form.read(blob)
+                check_costs(message, expected)
+                check_contribution(turn, party, message, parts)
+                read[blob] = message
             elif not may_sit_out:
                 raise MessageError("an empty message came in a round that everybody who was asked takes part in.")
 
         answers = turn.ask(STEP, dict.fromkeys((int(party) for party in turn.asked), turn.down_bytes), check)
         counted = tuple(party for party in sorted(answers) if answers[party])
-        parties = _Answers(form, {party: answers[party] for party in counted}, expected)
+        parties = _Answers(form, {party: read[answers[party]] for party in counted}, expected)
         total = RoundSum(turn.plan, turn.facts, turn.record)
         return Gathered(total=add_messages(parties, turn.down, total), counted=counted)
 
@@ -129,7 +132,7 @@ class _Answers:
     """Parties of which a hub has the answers."""
 
     form: MessageSchema
-    answers: Mapping[int, bytes]  # in the order of the parties
+    answers: Mapping[int, Any]  # in the order of the parties
     costs: Mapping[str, tuple[float, float]]
 
     def active(self) -> list[IntArray]:
@@ -138,7 +141,7 @@ class _Answers:
 
     def send(self, cohort: IntArray, down: Any) -> list[Any]:
         """What a party has answered."""
-        return [self.form.read(self.answers[int(cohort[0])])]
+        return [self.answers[int(cohort[0])]]
 
     def stand_in(self, down: Any) -> Any:
         """Nothing: a trusted hub adds its noise to it."""
@@ -167,35 +170,33 @@ def expect_costs(turn: HubTurn, form: MessageSchema) -> dict[str, tuple[float, f
     return turn.schemas.costs(turn.facts, turn.down)
 
 
-def check_message(form: MessageSchema, blob: bytes, expected: Mapping[str, tuple[float, float]]) -> None:
-    """Refuse a message that does not have the form, or that claims another cost than everybody's."""
-    message = form.read(blob)
+def check_costs(message: Any, expected: Mapping[str, tuple[float, float]]) -> None:
+    """Refuse a message that claims another cost than everybody's."""
     for name, (bound, share) in expected.items():
         part = getattr(message, name)
         if (part.bound, part.share) != (bound, share):
-            raise MessageError(f"{form.schema.record}: the bound or the share of {name!r} is not everybody's.")
+            raise MessageError(f"{type(message).__name__}: the bound or the share of {name!r} is not everybody's.")
 
 
-def check_contribution(
-    turn: HubTurn, form: MessageSchema, party: int, blob: bytes, parts: Mapping[str, SumTerm]
-) -> None:
+def check_contribution(turn: HubTurn, party: int, message: Any, parts: Mapping[str, SumTerm]) -> None:
     """Refuse numbers that no honest party sends: parts of sums have a declared length, and noise does not go far."""
     spec, algorithm = turn.plan, turn.plan.algorithm
     facts = turn.facts.only(np.array([party], dtype=np.int64))
     declared = {release.name: release for release in spec.remember(algorithm.releases)(facts)}
     bounds = largest_bounds(spec, algorithm.releases, facts.round)
-    for name, value in decode_values(blob, form.schema).items():
-        if name.endswith((BOUND, SHARE)) or not isinstance(value, np.ndarray):
+    for name, value in vars(message).items():
+        numbers = value.value if isinstance(value, SumTerm) else value
+        if not isinstance(numbers, np.ndarray):
             continue
         most = largest_number(facts.problem)
         if name in parts:
             part = parts[name]
             release, largest = declared[part.release.name], bounds[part.release.name]
             most = largest_contribution(spec, facts, release, largest, float(part.bound), float(part.share))
-        if not np.abs(value).max(initial=0.0) <= most:
+        if not np.abs(numbers).max(initial=0.0) <= most:
             raise MessageError(
-                f"{form.schema.record}: a number in {name!r} of party {party} is larger than the {most:.6g} that its "
-                "declaration and its noise allow."
+                f"{type(message).__name__}: a number in {name!r} of party {party} is larger than the {most:.6g} that "
+                "its declaration and its noise allow."
             )
 
 
