@@ -31,6 +31,11 @@ start. Divide by P l T; Jensen again. QED
 With steps step_k = step k^-fall and a W of diameter D the first term is D^2 / (2 step_T l), the second the mean of its
 values over the rounds.
 
+Planning. A run of T rounds that costs rho-zCDP in all makes T l releases of a mean gradient over n records, each of
+which moves it by at most S / n: V = price T l / rho with price = p (S/n)^2 / 2 (Gaussian noise in p coordinates;
+Laplace noise of the 1-norm S_1 has p (S_1/n)^2, since epsilon-DP is epsilon^2/2-zCDP). `at_budget` finds the rounds and
+the step of the least bound: what is left for many rounds is D sqrt(price / rho), whatever l is.
+
 What this replaces. 002, Theorem 7: with l steps a round the distance counts l times less, the noise l times more, and
 with the step that balances them the excess is of the order D sqrt(p) / (n epsilon), as for any private empirical risk
 minimisation. 003, Theorem 2: fall = 1/2 gives 1/sqrt(T). 004, Theorems II to IV and (22) to (24): Assumptions 3 and 4
@@ -125,6 +130,30 @@ class LinearisedADMM:
         steps = self.step * np.arange(1.0, rounds + 1) ** -self.fall
         travelled = self.distance**2 / (2 * steps[-1] * self.inner_steps)
         return float((travelled + self.coupling) / rounds + np.mean(self._floor(steps)))
+
+    def with_best_step(self, rounds: int) -> LinearisedADMM:
+        """With the step that balances distance and noise after this number of rounds."""
+        falls = float(np.mean(np.arange(1.0, rounds + 1) ** -self.fall))
+        square = self.gradient**2 + self.noise
+        if self.smoothness is None and square > 0:
+            far = self.inner_steps * rounds ** (1 - self.fall)
+            return replace(self, step=self.distance / math.sqrt(far * falls * square))
+        if self.smoothness is None or self.fall > 0:
+            raise InputError(
+                f"LinearisedADMM.with_best_step(): with gradient={self.gradient}, noise={self.noise}, smoothness="
+                f"{self.smoothness} and fall={self.fall} there is no formula; choose a step."
+            )
+        balanced = math.sqrt(self.noise * self.inner_steps * rounds) / self.distance
+        return replace(self, step=1 / (self.smoothness + max(balanced, 1e-9 * self.smoothness)))
+
+    def at_budget(self, rho: float, *, price: float, most: int = 1_000_000) -> tuple[LinearisedADMM, int]:
+        """The step and the number of rounds with the least bound of all runs that cost rho-zCDP, and that number."""
+        if not (0 < rho < math.inf and 0 < price < math.inf):
+            raise InputError(f"LinearisedADMM.at_budget(rho={rho}, price={price}): both are positive and finite.")
+        tried = np.unique(np.geomspace(1, most, 200).round().astype(int)).tolist()
+        made = {t: replace(self, noise=price * t * self.inner_steps / rho).with_best_step(t) for t in tried}
+        best = min(made, key=lambda t: made[t].bound(t))
+        return made[best], best
 
     def _floor(self, steps: np.ndarray) -> np.ndarray:
         if self.smoothness is None:

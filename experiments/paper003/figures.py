@@ -135,12 +135,17 @@ def _by_iteration(grid: Any, results: Results, what: str, label: str, name: str,
                     title=f"{_set(data)}, epsilon {epsilon:g} an iteration",
                     x="iteration",
                     y=label,
-                    curves=(*curves, *(_reported_at(data, epsilon) if what == "errors" else ())),
+                    curves=(
+                        *curves,
+                        *(_reported_at(data, epsilon) if what == "errors" else _logged(grid, data, epsilon, what)),
+                    ),
                     log_x=True,
                     log_y=what != "errors",
                 )
             )
     told = f" Diamonds: reported, after {published.ITERATIONS:,} iterations on all images." if what == "errors" else ""
+    if any(_logged(grid, data, epsilon, what) for data in grid.sets for epsilon in grid.epsilons):
+        told = " Diamonds: the log of a run that lies in the public repository."
     return Figure(
         name=name,
         title=f"{which}, as published: {label} by iteration",
@@ -163,6 +168,16 @@ def _reported_at(data: str, epsilon: float) -> tuple[Curve, ...]:
         )
         if epsilon in told[data]
     )
+
+
+def _logged(grid: Any, data: str, epsilon: float, what: str) -> tuple[Curve, ...]:
+    """What the authors' own log has of a run, where ours is the same one."""
+    if what not in reported.LOGGED or data != "MNIST" or grid.images != reported.LOGGED_IMAGES:
+        return ()
+    if epsilon != reported.LOGGED_EPSILON:
+        return ()
+    at, values = reported.LOGGED_AT, reported.LOGGED[what]
+    return (Curve(label="Trust, log of the public code", x=at, y=values, style="reported", hue=HUES["Trust"]),)
 
 
 def _set(data: str) -> str:

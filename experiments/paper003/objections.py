@@ -24,8 +24,9 @@ def sensitivity(results: Results) -> Objection:
             "to see.",
         ),
         shown=f"the example: {shown(toy['nats'])} nats where {shown(toy['claimed'])} is claimed; MNIST, an agent's "
-        f"largest record "
-        f"left out: the scale changes by {leak['largest change'] - 1:.1%}, worth {shown(leak['nats'])} nats",
+        f"largest record left out: the scale of the agent that it touches most changes by "
+        f"{leak['largest change'] - 1:.1%}, worth {shown(leak['nats'])} nats, that of the median agent by "
+        f"{leak['median change'] - 1:.1%}, worth {shown(leak['median nats'])}",
         stands=toy["nats"] > toy["claimed"],
         reading="(20) is meant as a bound over all data sets (features within [0, 1]: 2 J/I for a record that is "
         "added, 4 J/I "

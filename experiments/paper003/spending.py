@@ -80,11 +80,17 @@ def scale_leak(*, data: str, images: int) -> dict[str, Any]:
         )
         changes.append(whole / without)
     dim = here.X.shape[1] * here.classes
+    largest, median = float(max(changes)), float(np.median(changes))
     return {
         "images": len(here.y),
         "agents": here.agents,
-        "largest change": float(max(changes)),
-        "median change": float(np.median(changes)),
-        # Nats by which the densities of the two noise laws differ at a typical draw: dim (r - 1 - log r), r the ratio.
-        "nats": float(dim * (max(changes) - 1 - math.log(max(changes)))),
+        "largest change": largest,
+        "median change": median,
+        "nats": _apart(dim, largest),
+        "median nats": _apart(dim, median),
     }
+
+
+def _apart(dim: int, ratio: float) -> float:
+    """Nats by which the densities of two laws of Laplace noise differ at a typical draw, from the ratio of scales."""
+    return dim * (ratio - 1 - math.log(ratio))

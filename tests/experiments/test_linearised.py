@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from experiments.linearised import LinearisedADMM
+from scipy.optimize import brentq
 
 from consenso import theory
 from consenso.errors import InputError
+from consenso.privacy.theorems.gradient_admm import GradientIteration
 
 TARGETS = np.array([-1.0, 0.2, 0.5, 2.0, 0.4])  # losses |x - b|, or Huber's: minimised by the median, 0.4
 BEST = 0.4
@@ -126,34 +128,94 @@ def test_a_bound_that_leaves_something_out_is_broken():
     assert gaps.mean() > replace(made, noise=0.0).bound(100)
 
 
-def with_best_step(made, rounds):
-    """The step of the least bound, which balances distance and noise."""
-    return min(
-        (replace(made, step=float(step)) for step in np.geomspace(1e-6, 1e6, 241)), key=lambda m: m.bound(rounds)
-    )
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gradient": 1.0, "noise": 4.0},
+        {"gradient": 1.0, "noise": 4.0, "fall": 0.5, "inner_steps": 3},
+        {"noise": 4.0, "smoothness": 2.0, "step": 0.1, "inner_steps": 3},
+        {"noise": 0.0, "smoothness": 2.0, "step": 0.1},
+    ],
+)
+def test_the_best_step_is_the_best(options):
+    made = LinearisedADMM.with_server(**{"penalty": 1.0, "step": 1.0, "distance": 0.7, **options}).with_best_step(100)
+    for factor in (0.3, 0.9, 0.99, 1.01, 1.1, 3.0):
+        longer = factor * made.step
+        if made.smoothness is None or longer < 1 / made.smoothness:
+            assert made.bound(100) <= replace(made, step=longer).bound(100) * (1 + 1e-12)
 
 
 def test_rates():
     made = LinearisedADMM.with_server(penalty=1.0, step=1.0, distance=1.0, gradient=1.0, noise=1.0)
-    few, many = (with_best_step(made, rounds).bound(rounds) for rounds in (10_000, 1_000_000))
+    few, many = (made.with_best_step(rounds).bound(rounds) for rounds in (10_000, 1_000_000))
     assert many / few == pytest.approx(0.1, rel=0.05)  # 1/sqrt(T)
     falling = replace(made, fall=0.5)
     assert falling.bound(1_000_000) / falling.bound(10_000) == pytest.approx(0.1, rel=0.05)
 
 
-def test_the_best_private_error_falls_with_records_and_budget():
-    def best(records, epsilon):
-        """Over the rounds, with the noise that the budget asks for: a mean over the records, 20 coordinates."""
-        price = 20 * (2 / records) ** 2 / 2
-        made = LinearisedADMM.with_server(penalty=1e-3, step=1.0, distance=1.0, gradient=1.0, noise=0.0)
-        rho = theory.budget(epsilon, 1e-5)
-        options = (10, 100, 1000, 10_000, 100_000)
-        # Each of t steps is a release: rho / t of the budget.
-        return min(with_best_step(replace(made, noise=price * t / rho), t).bound(t) for t in options)
+@pytest.mark.parametrize("inner", [1, 5])
+def test_the_best_private_error_falls_with_records_and_budget(inner):
+    """Of the order sqrt(p) / (n epsilon), whatever the number of inner steps: 002, Theorem 7."""
+    made = LinearisedADMM.with_server(penalty=1e-3, step=1.0, distance=1.0, gradient=1.0, noise=0.0, inner_steps=inner)
 
-    # Many rounds: what is left is distance sqrt(price / rho), of the order sqrt(p) / (n epsilon).
+    def best(records, epsilon, dim=20):
+        price, rho = dim * theory.price_of_sum(step=1.0, sensitivity=2.0, units=records), theory.budget(epsilon, 1e-5)
+        planned, rounds = made.at_budget(rho, price=price)
+        assert planned.bound(rounds) > np.sqrt(price / rho)  # what is left after infinitely many rounds
+        return planned.bound(rounds)
+
     assert best(1000, 1.0) / best(2000, 1.0) == pytest.approx(2.0, rel=0.1)
     assert best(1000, 1.0) / best(1000, 2.0) == pytest.approx(2.0, rel=0.15)
+    assert best(1000, 1.0, dim=80) / best(1000, 1.0) == pytest.approx(2.0, rel=0.1)
+
+
+@pytest.mark.parametrize(("engine", "inner"), [("server", 1), ("ring", 1), ("ring", 3)])
+def test_a_planned_private_run_keeps_the_bound(engine, inner):
+    """Rounds and step from the budget, noise from rounds and budget; the runs are those of 003, 004 and 002."""
+    common = {"penalty": 1.0, "step": 1.0, "distance": BEST, "gradient": 1.0, "noise": 0.0, "inner_steps": inner}
+    if engine == "server":
+        made = LinearisedADMM.with_server(**common)
+    else:
+        made = LinearisedADMM.on_graph(largest_degree=2, **common)
+    price = theory.price_of_sum(step=1.0, sensitivity=2.0, units=50)
+    planned, rounds = made.at_budget(theory.budget(1.0, 1e-5), price=price, most=300)
+    std = np.sqrt(planned.noise)
+    if engine == "server":
+        gaps = with_server(rounds, planned.step, 1.0, std)
+    else:
+        gaps = on_ring(rounds, planned.step, 1.0, std, inner=inner)
+    holds(gaps, planned.bound(rounds))
+    assert planned.bound(rounds) < 10 * gaps.mean()  # a bound that leaves nothing out, and not all too wide
+
+
+def test_the_more_users_follow_the_less_noise_a_user_needs():
+    """001: for a fixed cost of the first half of the users, final model seen, the bound falls with their number."""
+
+    def planned(users, rho=0.01):
+        def cost(std):
+            step = GradientIteration(
+                step=0.05,
+                penalty=1.0,
+                std=std,
+                gradient_gap=2.0,
+                smoothness=1.0,
+                smallest_singular_value=1.0,
+                largest_singular_value=1.0,
+                rows=1,
+                columns=1,
+            )
+            return step.rho(users // 2)
+
+        std = brentq(lambda std: cost(std) - rho, 1e-4, 10.0)
+        made = LinearisedADMM.under_constraint(
+            penalty=1.0, std=std, dim=1, matrix_norm=1.0, far=0.7, step=0.05, distance=0.7, gradient=1.0
+        )
+        return std, made.bound(users)
+
+    (loud, wide), (quiet, narrow) = planned(400), planned(40_000)
+    assert quiet < loud / 5  # of the order 1/sqrt(T)
+    assert narrow < wide / 2
+    holds(under_constraint(400, 0.05, 1.0, loud, 0.3, 0.7), wide)
 
 
 def test_what_the_bound_is_not_proved_for_is_refused():

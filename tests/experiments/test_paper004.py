@@ -60,7 +60,7 @@ def test_the_page_shows_the_numbers_of_the_results(done):
     assert "zCDP-NFL, free options" in page
 
 
-def made_up(*, own=1.0, other=2.0, right=2.0, exact=1.0, spread=0.05) -> Results:
+def made_up(*, own=1.0, other=2.0, right=2.0, exact=1.0, spread=0.05, wasted=0.1) -> Results:
     """Results in which zCDP-NFL has the error `own` and all others have `other` (published) or `right` (corrected)."""
     rng = np.random.default_rng(0)
     found = {}
@@ -73,6 +73,8 @@ def made_up(*, own=1.0, other=2.0, right=2.0, exact=1.0, spread=0.05) -> Results
             "last": level * (1 + spread * rng.normal()),
             "exact multiplier, zCDP-NFL": exact,
             "exact multiplier, (eps, delta)-NFL": 1.0,
+            "true epsilon, zCDP-NFL": 0.7,
+            "true epsilon, (eps, delta)-NFL": wasted,
         }
     return Results(found)
 
@@ -93,6 +95,11 @@ def test_each_verdict_follows_its_inputs():
     assert states(made_up(other=0.5, right=0.5))[2:] == ["not reproduced"] * 3
     assert states(made_up(other=1.05, right=1.05, spread=0.5)) == ["undecided"] * 5
     assert states(made_up(other=1.0, right=1.0, spread=0.01))[4] == "reproduced"  # at or below
+
+
+def test_the_verdict_on_accountants_has_its_charitable_reading():
+    readings = [verdicts(GRID, made_up(wasted=wasted))[0].because for wasted in (0.1, 0.9)]
+    assert ["as a statement on accountants it holds" in each for each in readings] == [True, False]
 
 
 def test_objections_follow_the_results(tmp_path: Path):
