@@ -142,8 +142,8 @@ def figure_1(results: Results) -> Objection:
         f"{shown(values['sums, at least'])}, whoever sees every update {shown(values['at most'])}; {len(broken)} of "
         f"{len(rows)} epsilons are exceeded",
         stands=bool(broken),
-        reading="This is about the public code; if other code made the figure, it says nothing of the figure. Only "
-        "sums are seen, and kappa, the start and the scaling of columns, which come from the data, are public.",
+        reading="Only sums are seen, and kappa, the start and the scaling of columns, which come from the data, are "
+        "public. (All this is about the public code: of a figure that other code made it would say nothing.)",
         survives=bool(broken),
         correction="Noise on the sum with a total fixed for the observer: the corrected runs of this page, with "
         "their cards.",

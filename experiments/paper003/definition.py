@@ -285,9 +285,10 @@ CHOICES = (
         what="OutP+ of Figure 5, and Remark 3",
         chosen="Left out",
         why="The public code has three algorithms, ObjT (Trust), ObjP (Prox) and OutP, and no version of either of its "
-        "two repositories names OutP+; the body of the text, which says what it is, could not be had. The sum of "
-        "|w - z|, which Figure 5 shows, is drawn for the methods that there are; OutP with the noise of its theorem is "
-        "our repair of the baseline, and may or may not be OutP+.",
+        "two repositories names OutP+; a later one, with several local updates, has a fourth, OutP_Trial, which adds "
+        "Prox's Laplace noise to z unscaled, and may or may not be it. The body of the text, which says what OutP+ is, "
+        "could not be had. The sum of |w - z|, which Figure 5 shows, is drawn for the methods that there are; OutP "
+        "with the noise of its theorem is our repair of the baseline, and may or may not be OutP+.",
     ),
     Choice(
         what="FEMNIST",
