@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
+
+import pytest
 
 from consenso.transport.zenoh.graph import GraphPeer
 
@@ -34,3 +37,18 @@ def test_questions_that_are_due_are_work():
 
 def test_a_node_that_lacks_something_asks_nothing():
     assert not peer(ready=False)._work_is_there()
+
+
+@pytest.mark.parametrize("ready", [False, True])
+def test_a_question_is_not_held_while_the_node_lacks_something(ready):
+    """What it lacks may come from the neighbour that asks, behind the question."""
+    asked = peer(ready=ready)
+    held: list[bool] = []
+    asked._stop, asked._failure = threading.Event(), []
+    asked.worker.says, asked.worker.exchanges = -1, 1  # type: ignore[misc]
+    asked.worker.get_message = lambda round_, other: None  # type: ignore[method-assign,assignment]
+    asked.lines = SimpleNamespace(  # type: ignore[assignment]
+        pause=lambda done, seconds: held.append(not done()), envelope=lambda other, kind: kind
+    )
+    assert asked._tell(asked.worker, 1, 0) == "later"
+    assert held == [ready]

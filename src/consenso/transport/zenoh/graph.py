@@ -284,7 +284,8 @@ class GraphPeer:
         assert self.lines is not None
         if not 0 <= round_ < node.exchanges:
             raise MessageError("a round was asked for that the plan does not have.")
-        self.lines.pause(lambda: self._ended or node.says >= round_, HELD)
+        # Not where something lacks that this neighbour may hand over: its next message waits behind this question.
+        self.lines.pause(lambda: self._ended or node.says >= round_ or not node.ready, HELD)
         blob = node.get_message(round_, other)
         if blob is None:
             return self.lines.envelope(other, kind="later")
