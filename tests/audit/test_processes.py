@@ -8,8 +8,10 @@ import pickle
 import signal
 import time
 
+import numba
 import numpy as np
 import pytest
+import threadpoolctl
 
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.audit.attack import list_targets
@@ -36,6 +38,19 @@ def interrupt_parent(number: int) -> int:
 def test_results_come_in_the_order_of_their_tasks() -> None:
     assert list(share_among(sleep_or_square, range(20), 2)) == [number**2 for number in range(20)]
     assert count_processors() >= 1
+
+
+def count_threads(_: int) -> list[int]:
+    pools = threadpoolctl.threadpool_info()
+    return [numba.config.NUMBA_NUM_THREADS, *(pool["num_threads"] for pool in pools)]
+
+
+def test_processes_share_the_processors() -> None:
+    """Two processes with two threads each on two processors take twice the processor time."""
+    for workers in (1, 2, count_processors() + 1):
+        (threads,) = share_among(count_threads, [0], workers)
+        assert len(threads) > 1
+        assert set(threads) <= set(range(1, max(1, count_processors() // workers) + 1))
 
 
 @pytest.fixture

@@ -5,11 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_info, threadpool_limits
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -29,9 +32,14 @@ def share_among(
     prepare: Callable[..., None] | None = None,
     given: tuple[Any, ...] = (),
 ) -> Iterator[_Result]:
-    """The result of each task, in their order. prepare(*given) is called once in every process."""
+    """The result of each task, in their order. prepare(*given) is called once in every process.
+
+    Each process has its share of the processors: as many threads of linear algebra in each as there are processors
+    would wait for each other, which took twice the processor time.
+    """
     before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(prepare, given))
+    threads = max(1, count_processors() // workers)
+    pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(threads, prepare, given))
     try:
         # Not `pool.map`, which cancels what is left over: a pool whose processes end then complains of it.
         waiting = [pool.submit(work, task) for task in tasks]
@@ -59,7 +67,13 @@ def _end(pool: ProcessPoolExecutor, before: set[BaseProcess]) -> None:
     return None
 
 
-def _begin(prepare: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
+def _begin(threads: int, prepare: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; whoever shares the work ends it
+    threadpool_limits({pool["prefix"]: min(threads, pool["num_threads"]) for pool in threadpool_info()})
+    if "numba" in sys.modules:
+        settings = sys.modules["numba"].config
+        settings.NUMBA_NUM_THREADS = min(threads, settings.NUMBA_NUM_THREADS)
+    else:
+        os.environ.setdefault("NUMBA_NUM_THREADS", str(threads))
     if prepare is not None:
         prepare(*given)
