@@ -11,6 +11,7 @@ from scipy.stats import binom
 from consenso.audit.families import curve_of
 from consenso.audit.guesses import bound_mu, bound_within, invert_curve, invert_gaussian, is_refuted, plan_guesses
 from consenso.audit.one_run import lower_bound, weigh
+from consenso.audit.one_run_table import draw_coupled
 from consenso.errors import InputError
 from consenso.privacy.accountants import gaussian
 from consenso.privacy.events import Gaussian, Pure
@@ -47,6 +48,21 @@ def test_the_bound_holds_as_often_as_it_says() -> None:
         taken = np.argsort(-np.abs(scores))[:guesses]
         over += bound_mu(100, guesses, int(np.sum((scores[taken] > 0) == coins[taken])), confidence=0.95) > 1.0
     assert over <= 7
+
+
+def test_canaries_that_show_much_or_little_together_refute_no_true_claim() -> None:
+    """Each canary is mu-GDP, whatever the others are. More than 7 of 40 bounds are wrong by chance once in 1e3.
+
+    The number of right guesses then varies by much more than those of independent canaries do.
+    """
+    claim, over = Gaussian(std=1.0, sensitivity=1.0), 0
+    epsilon, shown = gaussian.epsilon(1.0, DELTA), []
+    for seed in range(40):
+        scores, coins = draw_coupled(1.0, 400, seed)
+        over += weigh(scores, coins, delta=DELTA, claim=claim).refutes(epsilon)
+        shown.append(np.mean((scores > 0) == coins))
+    assert over <= 7
+    assert np.std(shown) > 4 * 0.5 / np.sqrt(400)
 
 
 def test_without_a_difference_right_guesses_are_tosses_of_a_coin() -> None:

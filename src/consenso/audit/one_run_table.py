@@ -100,6 +100,20 @@ def draw(mu: float, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return (coins - 0.5) * mu + rng.normal(size=count), coins
 
 
+def draw_coupled(mu: float, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and coins of canaries each of which is mu-GDP, whatever the others are, and which all show as much.
+
+    The log likelihood ratio of a Gaussian pair has a size and a sign that is right with a chance that depends on the
+    size. Here the sizes of all canaries are one draw, and the signs are independent.
+    """
+    rng = np.random.default_rng(seed)
+    size = abs(mu * (rng.normal() + mu * (rng.random() < 0.5)) - mu**2 / 2)
+    coins = rng.random(count) < 0.5
+    right = rng.random(count) < 1 / (1 + np.exp(-size))
+    # Ties would make thresholds fewer: what is added says nothing of the coins.
+    return np.where(right == coins, size, -size) + 1e-6 * rng.normal(size=count), coins
+
+
 def markdown(measured: Sequence[tuple[Setting, Sequence[OneRun]]]) -> str:
     """One row for each setting: means over its runs, and the share of the claim."""
     runs = measured[0][1]
