@@ -95,12 +95,12 @@ class Trials:
 
     def rounds(self) -> Iterator[Scene]:
         """Run to the end."""
-        algorithm = self.plan.algorithm
+        ends = isinstance(self.plan.algorithm, Finishes)
         lasts = np.array([self.plan.schedule.length(self.plan.rounds, self._coins(t)) for t in range(self.count)])
         for round_ in range(self.plan.rounds):
             alive = np.flatnonzero(lasts > round_)
             facts = self.plan.facts.at(round_)
-            if not len(alive) or (isinstance(algorithm, Finishes) and self._is_finished(facts)):
+            if not len(alive) or (ends and self._is_finished(facts)):
                 return
             if self.hubs is None:
                 yield self._peer_round(facts, alive)

@@ -126,11 +126,12 @@ class LikelihoodRatio:
         if self._hidden and not self._poisson:
             there, gone = self._expect_others(others, active)
         shown = self._find_told(scene, steps[1].inside, place) if self._hidden else np.ones(len(trials), dtype=np.bool_)
+        sure = not self._hidden and bool(active.all())  # that the party is in every sum
         logs = []
         for world, step in enumerate(steps):
             variance = self._variance(scene, step.inside.calls[index])[trials]
             inside = self._density(call, heard - there - step.inside.calls[index].exact, variance)
-            absent = self._density(call, heard - gone, variance)
+            absent = inside if sure else self._density(call, heard - gone, variance)
             if step.outside is not None:
                 beside = self._density(call, heard - there - step.outside.calls[index].exact, variance)
                 together = log_mixture(call.release.rate, inside, beside)
@@ -139,7 +140,7 @@ class LikelihoodRatio:
             mixed = log_mixture(self._rate, inside, absent) if self._hidden else inside
             if self._hidden:
                 self.took_part[world][trials] = _posterior(self._rate, inside, mixed)
-            logs.append(np.where(shown, np.where(active, inside, absent), mixed))
+            logs.append(inside if sure else np.where(shown, np.where(active, inside, absent), mixed))
         self.score[trials] += logs[1] - logs[0]
         if self.moved is not None:
             zero, one = (step.inside.calls[index] for step in steps)
