@@ -17,7 +17,8 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.frames import bound_of, feature_names_of
 from consenso.estimators.labels import Labels, are_public, encode_labels, read_by_type
-from consenso.estimators.linear import PUBLIC, FitOptions, PrivateLinearModel
+from consenso.estimators.linear import FitOptions, PrivateLinearModel
+from consenso.estimators.parameter_checks import PUBLIC
 from consenso.estimators.privacy_params import PrivacyParams, is_number
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from consenso.estimators.linear import check_size
+from consenso.estimators.parameter_checks import check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.regression import PrivateRegressor
 from consenso.losses import Huber, Loss, Squared

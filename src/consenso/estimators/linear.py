@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import warnings
 from abc import abstractmethod
@@ -10,16 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
 from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.errors import InputError
+from consenso.estimators.continued import STARTED, Continued
 from consenso.estimators.fitting import EXACT, bare_card
 from consenso.estimators.learning import Fit
+from consenso.estimators.parameter_checks import PRIVATE, check_linear
 from consenso.estimators.people import KEPT, People, check_cap, read_ids
-from consenso.estimators.prior import Prior
-from consenso.estimators.privacy_params import PrivacyParams, is_number, terms_of
+from consenso.estimators.privacy_params import PrivacyParams, terms_of
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows, without_warnings
 from consenso.estimators.stored import open_rows
@@ -27,11 +26,9 @@ from consenso.estimators.uncertain import Uncertain
 from consenso.estimators.weights import read_weights
 from consenso.losses import Loss
 from consenso.planning.plan import Plan
-from consenso.privacy.accountants import is_unbounded
 from consenso.privacy.card import Card
 from consenso.privacy.guarantee import Guarantee
-from consenso.privacy.rounding import round_up
-from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Problem
+from consenso.problem import Problem
 from consenso.shards.cluster import ASSUMPTION, ClusterBatches
 from consenso.shards.constant import constant_for
 from consenso.shards.stored import RowBatches
@@ -39,14 +36,8 @@ from consenso.shards.stored import RowBatches
 if TYPE_CHECKING:
     from consenso.solvers.request import Request
 
-PUBLIC, PRIVATE = "public", "private"
 # Of the rows: more are not shortened by a bound that was chosen near the usual length.
 MANY = 0.5
-
-STARTED = (
-    "The fit started from a released model, and this is what the fit has cost. What the model had cost is its own: a "
-    "record that is in both has what both cost together, start.guarantee_.compose(guarantee_)."
-)
 
 
 class ShorteningWarning(UserWarning):
@@ -66,7 +57,7 @@ class FitOptions:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateLinearModel(Uncertain, PrivateEstimator):
+class PrivateLinearModel(Uncertain, Continued, PrivateEstimator):
     """Checks, the intercept's column, attributes and scores; not for direct use."""
 
     row_bound: float | None = None
@@ -137,39 +128,8 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse what cannot be before data are looked at."""
-        owner = type(self).__name__
         self._check_privacy()
-        private = math.isfinite(self.epsilon)
-        if self.bounds not in (PUBLIC, PRIVATE):
-            raise InputError(
-                f"{owner}(bounds={self.bounds!r}): bounds that are not given are found within the budget ('private'), "
-                "or have to be given ('public')."
-            )
-        if private and self.bounds == PUBLIC and self.row_bound is None:
-            raise InputError(
-                f"{owner}(row_bound=None, bounds='public'): with a finite epsilon the 2-norm of every row needs a "
-                "public bound, to which longer rows are shortened; choose it from public knowledge (sqrt(features) for "
-                "columns in [-1, 1]), or leave bounds out to have it found within the budget."
-            )
-        check_row_bound(owner, self.row_bound)
-        if self.alpha is not None and not _is_strength(self.alpha):
-            raise InputError(
-                f"{owner}(alpha={self.alpha!r}): a penalty is a finite number of at least 0; leave it out for the "
-                "default."
-            )
-        l1_ratio = getattr(self, "l1_ratio", 0.0)
-        if not _is_strength(l1_ratio) or l1_ratio > 1:
-            raise InputError(f"{owner}(l1_ratio={l1_ratio!r}): the share of the 1-norm lies in [0, 1].")
-        self._check_solver()
-
-    def _check_solver(self) -> None:
-        from consenso.solvers import names
-
-        if self.solver == "auto" or self.solver in names():
-            return
-        near = difflib.get_close_matches(str(self.solver), ("auto", *names()), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"use 'auto' or one of {', '.join(map(repr, names()))}."
-        raise InputError(f"{type(self).__name__}(solver={self.solver!r}): there is no such solver; {hint}")
+        check_linear(self)
 
     def _constant(self, terms: PrivacyParams) -> float | None:
         """The value of the column for the intercept: any is exact, one that is no waste is private."""
@@ -263,84 +223,6 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
                 )
         return open_rows(self, X, y, classes, options.users, options.rows_per_person or 1)
 
-    def _prior(self, start: Any, features: int) -> Prior | None:
-        """The released model to start from."""
-        if start is None:
-            return None
-        owner = type(self).__name__
-        if type(start) is not type(self) or not hasattr(start, "row_map_"):
-            raise InputError(f"{owner}.fit(start=...): a fitted {owner} is needed, whose model was released.")
-        if start.n_features_in_ != features:
-            raise InputError(
-                f"{owner}.fit(start=...): the model has {start.n_features_in_} columns, and X has {features}."
-            )
-        if math.isfinite(self.epsilon) and is_unbounded(start.guarantee_.event):
-            raise InputError(
-                f"{owner}.fit(start=...): the model was fitted without privacy, so that whatever starts from it tells "
-                "of its records; start from a private fit."
-            )
-        return start._collect_prior()
-
-    def _collect_prior(self) -> Prior:
-        """What this fit released, for a later one."""
-        return Prior(
-            rows=self.row_map_,
-            coefficients=np.atleast_2d(self.coef_).T,
-            intercepts=np.atleast_1d(self.intercept_),
-            target_bound=self.target_bound_,
-            middle=self._middle,
-            records=self._records_learnt,
-        )
-
-    def _go_on(self, fit: Callable[[], object], *, of_people: bool) -> Self:
-        """Fit to more records, and average the models, each with the weight of the records that it has learnt from.
-
-        Bounds and labels are those of the first call. What all calls together tell of a record that is in each of them
-        is `guarantee_`; a record that is in one call has the guarantee of that call, which is on its card.
-        """
-        if not hasattr(self, "row_map_"):
-            fit()
-            return self
-        self._check_going_on("person" if of_people else "record")
-        before, promised, started = self._collect_prior(), self.guarantee_, self._started
-        fit()
-        whole = before.average(self._collect_prior())
-        self._set_model(whole.coefficients, whole.intercepts)
-        self._keep_evidence(None)  # each call has told of its own records alone
-        self._records_learnt = whole.records
-        self.guarantee_, self._started = promised.compose(self.guarantee_), started
-        if math.isfinite(self.epsilon):
-            delta = self._delta
-            said = (
-                "The model is the mean of those of several calls of partial_fit, and this card is of the last of them. "
-                f"All calls together have epsilon {round_up(self.guarantee_.epsilon(delta))} at delta {delta:g} "
-                f"({self.guarantee_.adjacency}): that is what a {self.guarantee_.unit} has which may be in any of them."
-            )
-            said += f" {STARTED}" if started else ""
-            self._remarks = {**self._remarks, "calls": said}
-            self.__dict__.pop("_card", None)
-            self.notes_ = (said, *self.notes_)
-        return self
-
-    def _check_going_on(self, unit: str) -> None:
-        """Refuse what could not be stated together with the calls before, while nothing is spent."""
-        owner, before = type(self).__name__, self.guarantee_
-        if math.isfinite(self.epsilon) and is_unbounded(before.event):
-            raise InputError(
-                f"{owner}.partial_fit: the model was fitted without privacy, so that whatever goes on from it tells of "
-                "its records; begin with a private fit."
-            )
-        if (before.unit, before.adjacency) != (unit, self.adjacency):
-            raise InputError(
-                f"{owner}.partial_fit: the calls before are for {before.unit}s under {before.adjacency} and this one "
-                f"is for {unit}s under {self.adjacency}, and costs of different kinds do not add up; give users= in "
-                "all calls or in none, and keep adjacency."
-            )
-
-    @abstractmethod
-    def _set_model(self, coefficients: Array, intercepts: Array) -> None:
-        """Keep coefficients (features, outputs) and intercepts (outputs,) as scikit-learn does."""
-
     def _learn(self, fit: Fit) -> None:
         """Find what is not known, then fit; what all models keep of it."""
         ledger = fit.terms.ledger
@@ -408,25 +290,3 @@ class PrivateLinearModel(Uncertain, PrivateEstimator):
 def _to_mean_one(weights: Array, terms: PrivacyParams) -> tuple[Array, PrivacyParams]:
     scaled = weights / weights.mean()
     return scaled, replace(terms, weight_bound=max(float(scaled.max()), math.nextafter(1.0, 2.0)))
-
-
-def check_size(owner: str, name: str, value: Any, meaning: str) -> None:
-    """A bound is a positive finite number, or None."""
-    if value is None:
-        return
-    if not (is_number(value) and 0 < value < math.inf):
-        raise InputError(f"{owner}({name}={value!r}): {name} is {meaning}, a positive finite number.")
-
-
-def check_row_bound(owner: str, value: Any) -> None:
-    """A bound on rows is a number within which rows can be shortened exactly, or None."""
-    check_size(owner, "row_bound", value, "a bound on the 2-norm of rows")
-    if value is not None and not LEAST_ROW_BOUND <= value <= MOST_ROW_BOUND:
-        raise InputError(
-            f"{owner}(row_bound={value!r}): a bound on the 2-norm of rows lies between {LEAST_ROW_BOUND:g} and "
-            f"{MOST_ROW_BOUND:g}; change the units of the columns."
-        )
-
-
-def _is_strength(value: Any) -> bool:
-    return is_number(value) and 0 <= value < math.inf

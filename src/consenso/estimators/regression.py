@@ -16,7 +16,8 @@ from consenso.errors import InputError
 from consenso.estimators.fitting import default_penalty, make_request, penalty
 from consenso.estimators.frames import bound_of, feature_names_of
 from consenso.estimators.learning import Fit
-from consenso.estimators.linear import PUBLIC, FitOptions, PrivateLinearModel, check_size
+from consenso.estimators.linear import FitOptions, PrivateLinearModel
+from consenso.estimators.parameter_checks import PUBLIC, check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens

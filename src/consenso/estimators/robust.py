@@ -18,7 +18,8 @@ from consenso.algorithms.whitened_steps import RESIDUAL_CLIP
 from consenso.errors import InputError
 from consenso.estimators.fitting import default_penalty, make_request, penalty
 from consenso.estimators.learning import Fit
-from consenso.estimators.linear import FitOptions, check_size
+from consenso.estimators.linear import FitOptions
+from consenso.estimators.parameter_checks import check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.regression import PrivateRegressor, share_of
 from consenso.estimators.scale import find_scale

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.histograms import find_ranges
-from consenso.estimators.linear import check_row_bound
+from consenso.estimators.parameter_checks import check_row_bound
 from consenso.estimators.privacy_params import is_number, terms_of
 from consenso.estimators.private import PrivateEstimator
 from consenso.estimators.reading import read_rows, without_warnings

@@ -9,7 +9,7 @@ from consenso.algorithms import noise_levels
 from consenso.errors import InputError
 from consenso.estimators.classification import PrivateClassifier
 from consenso.estimators.fitting import default_penalty, make_request, penalty
-from consenso.estimators.linear import check_size
+from consenso.estimators.parameter_checks import check_size
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.losses import Hinge, SmoothedHinge
 
