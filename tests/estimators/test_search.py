@@ -156,6 +156,8 @@ def test_regressions_need_a_bound_and_are_scored_within_it() -> None:
         ({"grid": {"penalty": ["l1"]}}, "'penalty' is not a parameter"),
         ({"model": consenso.PrivateScaler()}, "private linear model"),
         ({"model": consenso.PrivateRidge(adjacency="add-remove")}, "under replace-one"),
+        ({"model": consenso.PrivateLogisticRegression(classes="public")}, "declare classes"),
+        ({"grid": {"classes": [[0, 1], None]}}, "'classes' is not a parameter"),
     ],
     ids=str,
 )

@@ -88,6 +88,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
         self._learn(fit)
         if isinstance(self.classes, str):
             self.guarantee_ = self.guarantee_.assume(_LABELS_ARE_PUBLIC)
+            self._remarks = {**self._remarks, "labels": _LABELS_ARE_PUBLIC}
         known_labels = fit.labels if isinstance(fit.labels, Labels) else None
         self.classes_: Any = fit.declared if known_labels is None else known_labels.classes
         self._others = None if known_labels is None else known_labels.others

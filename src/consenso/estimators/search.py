@@ -285,8 +285,11 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             )
         if not is_classifier(estimator) and getattr(estimator, "target_bound", None) is None:
             raise InputError(f"{owner}(estimator=...): scores of a regression need a public target_bound; give one.")
-        if is_classifier(estimator) and estimator.classes is None:
-            raise InputError(f"{owner}(estimator=...): every fit would look for labels; declare classes=[...].")
+        if is_classifier(estimator) and (estimator.classes is None or isinstance(estimator.classes, str)):
+            raise InputError(
+                f"{owner}(estimator=...): every fit would look for labels, or take those of its own part of the "
+                "records; declare classes=[...]."
+            )
         if not is_number(self.draws) or not 1.01 <= self.draws <= MOST_MEAN:
             raise InputError(f"{owner}(draws={self.draws!r}): a mean number of fits lies in [1.01, {MOST_MEAN:g}].")
         if not is_number(self.validation) or not 0 < self.validation < 1:
@@ -298,12 +301,12 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             or not all(isinstance(v, list | tuple) and v for v in grid.values())
         ):
             raise InputError(f"{owner}(param_grid=...): a dictionary from names to lists of values is needed.")
-        fixed = {"epsilon", "delta", "adjacency", "records", "ledger", "random_state"}
+        fixed = {"epsilon", "delta", "adjacency", "records", "ledger", "random_state", "classes"}
         strange = [name for name in grid if name in fixed or name not in estimator.get_params(deep=False)]
         if strange:
             raise InputError(
                 f"{owner}(param_grid=...): {strange[0]!r} is not a parameter that can be searched; the budget, the "
-                "ledger and the seed belong to the search."
+                "ledger, the seed and the labels belong to the search."
             )
         names = list(grid)
         return [dict(zip(names, values, strict=True)) for values in itertools.product(*grid.values())]

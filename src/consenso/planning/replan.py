@@ -12,13 +12,11 @@ from consenso import registry
 from consenso.errors import ConsensoError, TamperError
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.card import Card
+from consenso.privacy.card.depths import REMARKS
 from consenso.privacy.samplers import Safe, Seeded
 from consenso.privacy.verify import compare_leaves
 from consenso.problem import Problem
 from consenso.topology import Topology
-
-# What a card says in words, from which no plan follows: where rows were, which were canaries, what other calls cost.
-REMARKS = frozenset(("engine", "canaries", "calls"))
 
 
 def replan(card: Card) -> Plan:
@@ -47,7 +45,10 @@ def differences(card: Card) -> list[str]:
     made = replan(card)
     if type(made.algorithm).__name__ != card.algorithm:
         return [f"algorithm: {card.algorithm!r} is not the {type(made.algorithm).__name__} of the parameters"]
-    return compare(card, made.card(card.delta))
+    fresh = made.card(card.delta)
+    if fresh.trust != card.trust:
+        return [f"trust: the parameters are those of {fresh.trust!r} trust, and the card says {card.trust!r}"]
+    return compare(card, fresh)
 
 
 def compare(card: Card, fresh_card: Card) -> list[str]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 SIMULATED = "Simulation, not private. With noise that nobody can draw again: "
 NOBODY = "Nobody is protected: no observer has a useful guarantee."
 UNITS = {"record": "one record", "person": "one person", "party": "one party"}
+# What the data of a card say in words, which follows from no plan: what other calls cost, whether the labels that occur
+# were taken for public, where rows were, and which were canaries.
+REMARKS = ("calls", "labels", "engine", "canaries")
 CHANGES = {"replace-one": "replaced", "add-remove": "there or not", "blanked": "blanked, n public"}
 
 
@@ -88,7 +91,7 @@ class Overview:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What the table leaves out, in a sentence each."""
+        """What the table leaves out, and what it rests on besides the plan, in a sentence each."""
         found = []
         if any(relation == "blanked" for _, relation in self.columns):
             found.append("blanked: one record blanked, n public; its row adds zero to every sum")
@@ -98,7 +101,8 @@ class Overview:
                 least = min(entry.epsilon for entry in self.card.entries if entry.unit == unit)
                 told = f"epsilon {round_up(least)} at least" if is_useful(least) else f"above {LARGEST_USEFUL:,.0f}"
                 found.append(f"not protected: all data of {UNITS[unit]} ({told})")
-        return tuple(found)
+        remarks = [str(self.card.data[name]) for name in REMARKS if name in self.card.data]
+        return (*found, *remarks)
 
     @property
     def sentence(self) -> str:
