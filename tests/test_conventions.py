@@ -116,6 +116,16 @@ def test_functions_are_verbs() -> None:
             assert not PARTICIPLES.fullmatch(name) or "_" in name, f"{path}: {node.name}"
 
 
+def test_docstrings_tell_a_caller_something() -> None:
+    """None of functions and classes has three words or fewer, unless they are a formula or a shape."""
+    words = re.compile(r"[A-Za-z][a-z-]+('s)?( [A-Za-z`_-]{2,}('s)?){0,2}\.")
+    for path, module in read_source().items():
+        for node in ast.walk(module):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                said = ast.get_docstring(node) or ""
+                assert not words.fullmatch(said), f"{path}: {node.name} says {said!r}"
+
+
 def test_no_class_name_has_two_meanings() -> None:
     """But for the parts that every algorithm or protocol has, and an algorithm whose event has its name."""
     parts = {"Hub", "State", "Up", "Down", "Message", "ObjectivePerturbation"}

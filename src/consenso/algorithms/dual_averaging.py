@@ -150,7 +150,6 @@ class DualAveraging(AveragedSteps):
         return (kinds[kind](facts, count),)
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> Forgetful:
-        """Nothing to keep."""
         return Forgetful()
 
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
@@ -217,7 +216,6 @@ class DualAveraging(AveragedSteps):
         return self._take_step(facts, hub, mean)
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:
-        """The last iterate."""
         return self._leave_out(facts, hub)
 
     @classmethod

@@ -101,8 +101,7 @@ class Perturbed(Protocol):
     """An algorithm that perturbs objectives."""
 
     @property
-    def penalty(self) -> float:
-        """Weight of disagreement."""
+    def penalty(self) -> float: ...
 
     @property
     def tolerance(self) -> float:

@@ -100,7 +100,7 @@ class RandomErrors:
 
 @dataclass(frozen=True)
 class Hub:
-    """The point."""
+    """The point that the operator is applied to."""
 
     u: Array
 

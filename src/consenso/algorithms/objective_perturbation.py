@@ -59,7 +59,7 @@ STEPS, EVERY = 200_000, 20
 
 @dataclass(frozen=True)
 class Hub:
-    """The model."""
+    """The model, a number for each coefficient."""
 
     w: Array
 
@@ -71,7 +71,7 @@ class Down:
 
 @dataclass(frozen=True)
 class Up:
-    """The perturbed minimiser."""
+    """The minimiser of the perturbed objective."""
 
     w: Released
 

@@ -75,7 +75,6 @@ class Sizes:
         return float(np.interp(0.5, [self.curvature(float(clip)) for clip in CLIPS], CLIPS))
 
     def root_mean_square(self) -> float:
-        """Of all slopes."""
         return float(np.sqrt(self.shares @ (self.low**2 + self.low * self.high + self.high**2) / 3))
 
     def best_clip(self, noise: float) -> float:

@@ -174,7 +174,6 @@ class CopiedNeighbourhood:
     node: int | None = None
 
     def sum(self, name: str) -> Array:
-        """Sum over neighbours."""
         return self._product(self.adjacency, name)
 
     def mix(self, name: str) -> Array:

@@ -282,7 +282,6 @@ class _Step:
     def scene(
         self, down: Any, alive: IntArray, sums: dict[tuple[str, int], Array], shares: dict[tuple[str, int], Array]
     ) -> Scene:
-        """What was noted."""
         rows, releaser = self.rows, self._releaser
         assert releaser is not None
         copies = Copied(self._run.count, rows // self._run.parties)

@@ -14,7 +14,6 @@ MOST_SECONDS = 10**8  # three years
 
 
 def check_seconds(param: typer.CallbackParam, seconds: float) -> float:
-    """Seconds to wait."""
     if not 0 <= seconds <= MOST_SECONDS:
         raise InputError(f"{param.opts[0]} {seconds:g}: a number of seconds from 0 to {MOST_SECONDS} is needed.")
     return seconds

@@ -54,7 +54,6 @@ class Ranges:
 
     @cached_property
     def card(self) -> Card:
-        """The privacy card."""
         if self.claims is not None:
             return self.claims.card
         return bare_card(HISTOGRAMS, {"adjacency": self.adjacency}, self.delta)

@@ -62,7 +62,6 @@ class PrivateLogisticRegression(PrivateClassifier):
         return np.asarray(softmax(scores, axis=1))
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Their logarithms."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return -np.stack([np.logaddexp(0.0, scores), np.logaddexp(0.0, -scores)], axis=1)

@@ -84,7 +84,6 @@ class RowShares:
 
     @property
     def whole(self) -> float:
-        """Both."""
         return self.columns.whole + self.lengths
 
 

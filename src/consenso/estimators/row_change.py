@@ -46,7 +46,6 @@ class ChangedBatches:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
         return self.batches.shape
 
     @property
@@ -58,7 +57,6 @@ class ChangedBatches:
         return map(self.change, self.batches)
 
     def batch(self, place: int) -> RowBatch:
-        """One batch."""
         return self.change(self.batches.batch(place))
 
     def fingerprint(self) -> str:

@@ -67,7 +67,6 @@ class Stages:
         return made
 
     def release(self, planned: Earlier, time: int, exact: Array) -> Array:
-        """Counts with noise."""
         assert self.terms.sampler is not None
         return planned.release(time, exact, self.terms.adjacency, self.terms.sampler, self.released.append)
 

@@ -66,7 +66,6 @@ class FrameBatches:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
         return self.frames.rows, len(self.features)
 
     @property
@@ -78,7 +77,6 @@ class FrameBatches:
         return (self._split(frame, place) for place, frame in enumerate(self.frames))
 
     def batch(self, place: int) -> RowBatch:
-        """One batch."""
         return self._split(self.frames.frame(place), place)
 
     def fingerprint(self) -> str:
@@ -111,7 +109,6 @@ class LibsvmBatches:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
         return self.rows, self.files.features
 
     @property
@@ -123,7 +120,6 @@ class LibsvmBatches:
         return map(self.batch, range(self.count))
 
     def batch(self, place: int) -> RowBatch:
-        """One piece."""
         X, labels = self.files.read(place)
         return RowBatch(X, self.coding.code(labels, 0, f"piece {place}, "))
 
@@ -149,7 +145,6 @@ class DaskBatches:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features."""
         return self._rows, len(self._features)
 
     @property

@@ -50,7 +50,6 @@ class Estimate:
 
     @property
     def standard_errors(self) -> Array:
-        """Of the coefficients."""
         errors: Array = np.sqrt(np.diag(self.covariance))
         return errors
 

@@ -79,7 +79,7 @@ class NoBudget:
             )
 
     def open(self) -> None:
-        """Nothing to reserve."""
+        """Reserve nothing: there is no ledger."""
 
     def close(self) -> None:
-        """Nothing to commit."""
+        """Commit nothing: there is no ledger."""

@@ -37,8 +37,8 @@ class Node:
         self.plan, self.index, self.disk = plan, party, disk
         self.neighbours = tuple(int(other) for other in plan.topology.neighbors(party))
         self._step = SinglePartyStep(plan, shards, party)
-        self._allowance = guard or NoBudget(plan)
-        self._live = continuation_on(disk, self._allowance)
+        self._guard = guard or NoBudget(plan)
+        self._live = continuation_on(disk, self._guard)
         bind_disk(disk, self._step.cohort)
         self._schemas = PeerMessageSchemas(plan)
         self._mutex = threading.RLock()
@@ -96,7 +96,7 @@ class Node:
             self._go_on()
             if self.round != NEVER:
                 return
-            self._allowance.open()
+            self._guard.open()
             self._say(0, self._step.enroll(), {})
 
     def get_message(self, round_: int, other: int) -> bytes | None:
@@ -129,7 +129,7 @@ class Node:
             said = {party: decode(forms.record, blob, forms.said) for party, blob in {**heard, self.index: own}.items()}
             after = take_node_round(self.plan, facts, decode(self._step.state_kind, state), said)
             if round_ + 1 < self.plan.rounds:
-                self._allowance.open()
+                self._guard.open()
                 self._say(round_ + 1, after, place["spent"])
                 return
             model = self.plan.algorithm.models(self._step.facts(round_ + 1), after)[0]
@@ -160,8 +160,8 @@ class Node:
 
     def end(self) -> None:
         """The run has ended."""
-        self._allowance.open()
-        self._allowance.close()
+        self._guard.open()
+        self._guard.close()
 
     @property
     def _model_schema(self) -> RecordSchema:

@@ -60,8 +60,8 @@ class Party:
             raise InputError(f"Party: {type(plan.algorithm).__name__} has no hub; run it with its neighbours.")
         self.plan, self.index, self.disk = plan, party, disk
         self._step = SinglePartyStep(plan, shards, party)
-        self._allowance = guard or NoBudget(plan)
-        self._live = continuation_on(disk, self._allowance)
+        self._guard = guard or NoBudget(plan)
+        self._live = continuation_on(disk, self._guard)
         if not self.finished:
             bind_disk(disk, self._step.cohort)
         self._contributor = contributor or plain_parts(plan)[1]
@@ -104,7 +104,7 @@ class Party:
                     return stored
             else:
                 place = self._leave_round(place, round_, counted)
-            self._allowance.open()
+            self._guard.open()
             return self._make_answer(place, round_, stage, body)
 
     def end(self, body: bytes) -> None:
@@ -115,8 +115,8 @@ class Party:
                 return
             if self.round != NEVER:
                 self.go_on()
-                self._allowance.open()
-                self._allowance.close()
+                self._guard.open()
+                self._guard.close()
             # The exact states served their purpose; the journal stays.
             private = [*self.disk.names("answer/"), *self.disk.names("asked/"), *self.disk.names(MEMORY)]
             private += ["settled", "pending", "said", "said/down", ROWS]

@@ -70,7 +70,7 @@ class Gathered:
 
 
 class Summation(Protocol):
-    """The hub's side."""
+    """How a hub adds up the messages of a round."""
 
     def gather(self, turn: HubTurn) -> Gathered:
         """Ask, and add up."""
@@ -94,7 +94,7 @@ class PartyTurn:
 
 
 class Contributor(Protocol):
-    """A party's side."""
+    """How a party answers a hub that adds up."""
 
     def answer(self, turn: PartyTurn) -> bytes:
         """The answer to one stage. What it releases it takes from `step` or `silent`."""

@@ -57,8 +57,8 @@ class Walker:
         self.plan, self.index, self.disk = plan, party, disk
         self.neighbours = _neighbours(plan, party)
         self._step = SinglePartyStep(plan, shards, party)
-        self._allowance = guard or NoBudget(plan)
-        self._live = continuation_on(disk, self._allowance)
+        self._guard = guard or NoBudget(plan)
+        self._live = continuation_on(disk, self._guard)
         bind_disk(disk, self._step.cohort)
         self._attendance = Attendance(plan, party)
         self._schemas = HubMessageSchemas(plan)
@@ -140,8 +140,8 @@ class Walker:
     def end(self) -> None:
         """The run has ended."""
         if self.round != NEVER:
-            self._allowance.open()
-            self._allowance.close()
+            self._guard.open()
+            self._guard.close()
 
     # --- inside -------------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class Walker:
         """The step of one round, and who has the token next."""
         algorithm, place = self.plan.algorithm, self._place
         self._attendance.check(number, place["steps"])
-        self._allowance.open()
+        self._guard.open()
         forms, facts = self._schemas.at(number), self.plan.facts.at(number)
         hub = decode(type(algorithm.start(self.plan.facts)), token, forms.hub)
         check_numbers(hub, largest_number(self.plan.facts.problem))

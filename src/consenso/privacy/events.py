@@ -35,7 +35,7 @@ class Event(ABC):
 
 @dataclass(frozen=True)
 class Nothing(Event):
-    """Nothing was released."""
+    """The unit is in nothing that was released."""
 
     def magnify(self, factor: float) -> Event:
         return self

@@ -55,7 +55,7 @@ class Shrinkage(Regularizer):
 
 @dataclass(frozen=True, kw_only=True)
 class NoPenalty(Shrinkage):
-    """Zero."""
+    """Zero everywhere: no regularizer."""
 
     alias = "none"
 

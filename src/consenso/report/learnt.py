@@ -42,7 +42,6 @@ def quality_text(run: RunFiles) -> str:
 
 
 def learnt_html(run: RunFiles) -> str:
-    """Quality and coefficients."""
     return _metrics(run) + _coefficients(run)
 
 

@@ -108,13 +108,11 @@ class Wire:
     # --- reading ------------------------------------------------------------------------------------------------
 
     def read_hello(self, blob: bytes, party: int) -> Hello:
-        """What `write_hello` wrote."""
         values = decode_values(blob, self.hello)
         signature = _bytes(values["signature"], SIGNATURE_BYTES)
         return Hello(run=self.terms.run, party=party, key=_bytes(values["key"], KEY_BYTES), signature=signature)
 
     def read_circle(self, blob: bytes) -> Circle:
-        """What `write_circle` wrote."""
         keys = _table(decode_values(blob, self.circle)["keys"], KEY_BYTES)
         return Circle(run=self.terms.run, members=np.arange(self.terms.parties, dtype=np.int64), keys=keys)
 
@@ -124,7 +122,6 @@ class Wire:
         return [row(table, party) for party in range(self.terms.parties)]
 
     def read_advert(self, blob: bytes, party: int, occasion: Occasion) -> Advert:
-        """What `write_advert` wrote."""
         values = decode_values(blob, self.advert)
         return Advert(
             run=self.terms.run,
@@ -138,7 +135,6 @@ class Wire:
         )
 
     def read_call(self, blob: bytes, occasion: Occasion) -> RosterMessage:
-        """What `write_call` wrote."""
         values = decode_values(blob, self.call)
         roster = np.flatnonzero(values["roster"]).astype(np.int64)
         return RosterMessage(
@@ -160,7 +156,6 @@ class Wire:
         return Masked(run=self.terms.run, round=occasion.round, attempt=occasion.attempt, party=party, words=words)
 
     def read_survivors(self, blob: bytes, occasion: Occasion) -> Survivors:
-        """What `write_survivors` wrote."""
         flags = decode_values(blob, self.survivors)["survivors"]
         return Survivors(run=self.terms.run, round=occasion.round, attempt=occasion.attempt, survivors=_members(flags))
 

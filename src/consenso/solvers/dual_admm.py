@@ -13,7 +13,6 @@ PLACE = 3
 
 
 def refusal(request: Request) -> str | None:
-    """Bounded slopes."""
     problem = request.problem
     if math.isinf(problem.loss.slope_bound):
         return f"the slope of the {problem.loss.name} loss is unbounded"

@@ -47,7 +47,6 @@ def excess(request: Request) -> float:
 
 
 def recipe(request: Request) -> tuple[Any, int]:
-    """The published rule."""
     from consenso.algorithms.objective_perturbation import ObjectivePerturbation  # only the chosen solver's is needed
 
     if not isinstance(request.target, EpsilonDelta):

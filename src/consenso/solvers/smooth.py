@@ -75,7 +75,6 @@ class Smoothed:
     steepness: Array  # a natural curvature of each coordinate, (dim,)
 
     def at(self, x: Array) -> Iterate:
-        """Everything at x."""
         scores = self.rows.linear_predictor(x)
         slopes = self.term.slope(scores)
         push = self._push(x)

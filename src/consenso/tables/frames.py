@@ -155,7 +155,7 @@ def _open_relation(relation: Any) -> Frames:
 
 @dataclass(frozen=True, kw_only=True)
 class _Relation(Frames):
-    """A DuckDB relation."""
+    """A DuckDB relation, read in batches."""
 
     def __iter__(self) -> Iterator[Any]:
         polars = import_polars(Path("query"))

@@ -40,7 +40,6 @@ def try_patiently(
 
 
 def get_code(error: sqlite3.Error) -> int:
-    """The primary code."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF  # extended codes keep the primary one in the low byte
 
 
