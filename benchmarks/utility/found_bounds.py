@@ -8,7 +8,8 @@ in the mean over seeds.
 "Best public bound" is the best of four row bounds, quantiles of the lengths of the rows as they are, which was chosen
 on the test part with other seeds, as nobody could who keeps a budget; a regression then knows its target bound, too.
 Rows of the test part keep their lengths. Seeds are added until the ratio is clear. Fits that are
-done are kept in --fits, so that an interrupted run goes on.
+done are kept in --fits, a file for each set: an interrupted run goes on, several runs share the sets among them, and
+a last one, with --most 0, makes the page of what there is.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from consenso.audit.table import write_into
 
 EPSILON, DELTA = 1.0, 1e-5
 # So many seeds at a time, at least and at most, and the standard error of a ratio that is enough to tell it from LIMIT.
-SEEDS, MOST_SEEDS, TELLING = 12, 240, 0.035
+AT_ONCE, SEEDS, MOST_SEEDS, TELLING = 4, 12, 240, 0.035
 # Seeds with which the best public bound is chosen.
 CHOOSING, FIRST_CHOICE = 12, 1_000_000
 QUANTILES = (0.5, 0.8, 0.95, 1.0)
@@ -84,24 +85,29 @@ def choose(fits: dict[str, list[float]]) -> str:
     return min((f"{quantile:g}" for quantile in QUANTILES), key=lambda key: float(np.mean(fits[key])))
 
 
-def collect(names: list[str], seeds: int, most: int, path: Path) -> dict[str, dict[str, list[float]]]:
+def collect(names: list[str], seeds: int, most: int, folder: Path) -> dict[str, dict[str, list[float]]]:
     """What was measured, by set: at least these seeds, and more until the ratio is clear.
 
-    Fits of earlier runs are taken from the file, which is written after every few seeds.
+    Fits of earlier runs are taken from the files, which are written after every few seeds.
     """
-    done: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    done = {}
     for name in names:
-        fits = done.setdefault(name, {})
+        path = folder / f"{name}.json"
+        fits: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         table = None
-        while len(fits.get(FOUND, [])) < seeds or (not is_clear(*compare(fits)) and len(fits[FOUND]) < most):
+        while len(fits.get(FOUND, [])) < min(seeds, most) or (
+            len(fits.get(FOUND, [])) < most and not is_clear(*compare(fits))
+        ):
             if table is None:
                 table = SETS[name]()
             if not fits:
                 fits |= measure_exact(table)
-            measure_more(table, fits, SEEDS)
-            path.write_text(json.dumps(done, indent=0))
-        print(describe(name, fits), flush=True)
+            measure_more(table, fits, AT_ONCE)
+            path.write_text(json.dumps(fits, indent=0))
+        if fits:
+            done[name] = fits
+            print(describe(name, fits), flush=True)
     return done
 
 
@@ -155,12 +161,13 @@ def main() -> None:
     parser.add_argument("--sets", default=usual, help="names with commas between them")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="at least")
     parser.add_argument("--most", type=int, default=MOST_SEEDS, help="seeds, where the ratio is not clear with fewer")
-    parser.add_argument("--fits", type=Path, default=Path("results/utility/found_bounds.json"))
+    parser.add_argument("--fits", type=Path, default=Path("results/utility/found_bounds"))
     parser.add_argument("--page", type=Path, help="file whose table is written anew")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     names = asked.sets.split(",")
-    lines = tabulate(names, collect(names, asked.seeds, asked.most, asked.fits))
+    done = collect(names, asked.seeds, asked.most, asked.fits)
+    lines = tabulate(list(done), done)
     print("\n".join(lines))
     if asked.page is not None:
         write_into(asked.page, "\n".join(lines), MARKERS)

@@ -119,6 +119,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             goes_on=goes_on,
         )
         self._check_parameters()
+        self._check_options(options)
         public = np.unique(classes) if classes is not None and self.classes is None else None
         with without_warnings(math.isfinite(self.epsilon)):
             return self._go_on(lambda: self._fit(X, y, options, public), of_people=users is not None)

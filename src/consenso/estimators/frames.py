@@ -64,6 +64,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.schema_ = dataclasses.replace(schema, columns=kept, intercept=False)
         self.row_bound_ = self.schema_.bound
         names = _names_of(X)
+        _compare_names(names, self.schema_)
         self.feature_names_in_, self.n_features_in_ = np.array(names, dtype=object), len(names)
         return self
 
@@ -74,6 +75,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         schema = self.schema_
+        _compare_names(_names_of(X), schema)
         absent = {column.name for column in schema.columns if isinstance(column, Ignore)} - set(_names_of(X))
         present = dataclasses.replace(
             schema, columns=tuple(column for column in schema.columns if column.name not in absent)
@@ -115,6 +117,26 @@ def _names_of(X: Any) -> list[str]:
         )
     check_names(X.columns, "SchemaTransformer(X=...)")
     return [str(name) for name in X.columns]
+
+
+def _compare_names(names: list[str], schema: Schema) -> None:
+    """Refuse a frame with columns that the schema does not describe, or without some that become features."""
+    described = {column.name for column in schema.columns}
+    others = [name for name in names if name not in described]
+    lacking = [column.name for column in schema.feature_columns if column.name not in names]
+    if others:
+        raise InputError(
+            f"SchemaTransformer(X=...): {_list(others)} not in the schema; describe what it means, if only by kind = "
+            '"ignore", or leave it out.'
+        )
+    if lacking:
+        raise InputError(
+            f"SchemaTransformer(X=...): {_list(lacking)} not in the frame, and the schema describes it; check the names."
+        )
+
+
+def _list(names: list[str]) -> str:
+    return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'}"
 
 
 def _values(column: Any) -> NDArray[Any]:

@@ -112,12 +112,33 @@ class PrivateLinearModel(Uncertain, Continued, PrivateEstimator):
             start=start,
         )
         self._check_parameters()
+        self._check_options(options)
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
             self._fit(X, y, options)
         self._warn_of_shortening()
         self._warn_of_threshold()
         return self
+
+    def _check_options(self, options: FitOptions) -> None:
+        """Refuse arguments that cannot go together before data are looked at."""
+        owner, cap = type(self).__name__, options.rows_per_person
+        if cap is not None:
+            check_cap(owner, cap)
+        if cap is not None and options.users is None:
+            raise InputError(
+                f"{owner}.fit(rows_per_person={cap!r}, users=None): a cap is on the rows of a person, and nobody said "
+                "whose rows these are; pass users=, an id for each row, or leave the cap out."
+            )
+        if not options.goes_on:
+            return
+        before, unit = self.guarantee_, "record" if options.users is None else "person"
+        if (unit, self.adjacency) != (before.unit, before.adjacency):
+            raise InputError(
+                f"{owner}.partial_fit: the calls before protect a {before.unit} under {before.adjacency}, and this one "
+                f"would a {unit} under {self.adjacency}, so that nothing holds for all of them; pass users= in every "
+                "call or in none, and keep the adjacency."
+            )
 
     @abstractmethod
     def _fit(self, X: Any, y: Any, options: FitOptions) -> None:
@@ -149,8 +170,6 @@ class PrivateLinearModel(Uncertain, Continued, PrivateEstimator):
         """The fit that is asked for, of rows in memory. bound: that of rows that a schema made, where there is none."""
         owner, rows = type(self).__name__, X.shape[0]
         person = None if options.users is None else read_ids(f"{owner}.fit", options.users, rows)
-        if options.rows_per_person is not None:
-            check_cap(owner, options.rows_per_person)
         prior = self._prior(options.start, X.shape[1])
         known = self._collect_prior() if options.goes_on and prior is None else prior
         if known is not None and known.rows.columns is not None and sparse.issparse(X):

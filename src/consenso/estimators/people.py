@@ -95,7 +95,7 @@ def read_ids(call: str, users: Any, rows: int) -> IntArray:
     gone: list[int] = np.flatnonzero(np.isnan(ids)).tolist() if ids.dtype.kind == "f" else []
     if ids.dtype.kind in "OUST":
         texts = enumerate(ids.tolist())
-        gone = [place for place, one in texts if not isinstance(one, int | str) or isinstance(one, bool) or one == ""]
+        gone = [place for place, one in texts if not _is_id(one)]
     if gone:
         raise InputError(
             f"{call}(users=...): {name_row(gone[0])}{say_more(len(gone))} has no id; every id is a whole number or a "
@@ -105,6 +105,11 @@ def read_ids(call: str, users: Any, rows: int) -> IntArray:
         raise InputError(f"{call}(users=...): ids are whole numbers or texts, and these are {ids.dtype}; convert them.")
     _, person = np.unique(ids.astype(str) if ids.dtype.kind == "O" else ids, return_inverse=True)
     return person.reshape(-1)
+
+
+def _is_id(given: Any) -> bool:
+    """Whether a cell of a list or a column of mixed types is an id."""
+    return isinstance(given, int | np.integer | str) and not isinstance(given, bool) and given != ""
 
 
 def choose_cap(person: IntArray, columns: int, stages: Stages) -> tuple[int, str]:

@@ -26,6 +26,9 @@ _FLOATS = [np.float64, np.float32]
 _MISSING = ("Input X contains", "Input y contains", "Input contains NaN")
 
 
+_MISSING_CELL, _INFINITE_CELL = "NaN (a missing value)", "infinity or a number too large"
+
+
 class CellError(InputError, TypeError):
     """A cell of a table is not a number."""
 
@@ -121,7 +124,9 @@ def _check_cells(given: Any, where: str) -> None:
     """Refuse a table or a list with cells that are no numbers: all columns in one error, by places."""
     if hasattr(given, "columns"):
         check_names(given.columns, where)
-    faults = [f"column {name!r} holds dates" for name in _columns_of_dates(given)]
+        if not len(given.columns):
+            raise InputError(f"{where}: a frame with 0 feature(s) was given, and one column is needed at least.")
+    faults = _say_dates(given)
     for column, cells in _columns_of_objects(given):
         wrong = [row for row, cell in enumerate(cells) if not _is_number(cell)]
         if wrong:
@@ -129,8 +134,9 @@ def _check_cells(given: Any, where: str) -> None:
             faults.append(f"{place}{say_more(len(wrong))} is not a number")
     if faults:
         faults += _say_missing(given)
+        advice = _ADVICE if "X=" in where else "drop these records, or give numbers, such as days since a public date"
         raise CellError(
-            f"{where}: {'; '.join(faults)}. An argument must be a number or a string that spells a number: {_ADVICE}."
+            f"{where}: {'; '.join(faults)}. An argument must be a number or a string that spells a number: {advice}."
         )
 
 
@@ -160,15 +166,14 @@ def _name_missing_cells(X: Any, where: str, y: Any = None) -> Iterator[None]:
         said = str(error)
         if isinstance(error, InputError) or not said.startswith(_MISSING):
             raise
-        what = "NaN (a missing value)" if "NaN" in said else "infinity or a number too large"
         of_rows = said.startswith("Input X")
-        places = _find_places(X, "NaN" in said) if of_rows else _find_targets(y, "NaN" in said)
+        places = _find_places(X) if of_rows else _find_targets(y, "NaN" in said)
     else:
         return
     if not of_rows:
-        raise InputError(f"{where.replace('X=', 'y=')}: {places} contains {what}; drop these records.") from None
+        raise InputError(f"{where.replace('X=', 'y=')}: {places}; drop these records.") from None
     raise InputError(
-        f'{where}: {places} contains {what}. Fill in by a public rule (missing = "middle" in a schema, '
+        f'{where}: {places}. Fill in by a public rule (missing = "middle" in a schema, '
         "SimpleImputer(strategy='constant')), or drop these records; what is learnt from the data to fill in is "
         "covered by no guarantee."
     ) from None
@@ -181,7 +186,8 @@ def _find_targets(y: Any, missing: bool) -> str:
         bad = [place for place, one in enumerate(cells) if one is None or _is_missing(one) or one != one]
     else:
         bad = [place for place, one in enumerate(cells) if not np.isfinite(one)]
-    return f"{name_row(bad[0])}{say_more(len(bad))}" if bad else "y"
+    place = f"{name_row(bad[0])}{say_more(len(bad))}" if bad else "y"
+    return f"{place} contains {_MISSING_CELL if missing else _INFINITE_CELL}"
 
 
 def _to_numbers(given: Any) -> NDArray[np.float64]:
@@ -190,17 +196,20 @@ def _to_numbers(given: Any) -> NDArray[np.float64]:
     return np.asarray(given, dtype=np.float64)
 
 
-def _find_places(X: Any, missing: bool) -> str:
-    """The first row of each column with a cell that is missing, or infinite."""
+def _find_places(X: Any) -> str:
+    """The first row of each column with a cell that is missing, and of each with one that is infinite."""
     names = list(X.columns) if hasattr(X, "columns") else None
-    rows: Any = sparse.coo_array(X) if sparse.issparse(X) else _to_numbers(X)
-    values = rows.data if sparse.issparse(rows) else rows
-    bad = np.isnan(values) if missing else ~np.isfinite(values)
-    where = (rows.row[bad], rows.col[bad]) if sparse.issparse(rows) else np.nonzero(np.atleast_2d(bad))
+    rows: Any = sparse.coo_array(X) if sparse.issparse(X) else np.atleast_2d(_to_numbers(X))
     told = []
-    for column in np.unique(where[1]).tolist():
-        own = where[0][where[1] == column]
-        told.append(f"{name_row(own.min())}, column {column if names is None else names[column]!r}{say_more(len(own))}")
+    for is_bad, what in ((np.isnan, _MISSING_CELL), (np.isinf, _INFINITE_CELL)):
+        bad = is_bad(rows.data if sparse.issparse(rows) else rows)
+        where = (rows.row[bad], rows.col[bad]) if sparse.issparse(rows) else np.nonzero(bad)
+        places = []
+        for column in np.unique(where[1]).tolist():
+            own, name = where[0][where[1] == column], column if names is None else names[column]
+            places.append(f"{name_row(own.min())}, column {name!r}{say_more(len(own))}")
+        if places:
+            told.append(f"{'; '.join(places)} contains {what}")
     return "; ".join(told)
 
 
@@ -248,12 +257,18 @@ def _find_kind(label: Any) -> str | None:
     return "text" if isinstance(label, str) else None
 
 
-def _columns_of_dates(given: Any) -> list[str]:
-    """Names of the columns of a frame that hold days or times, by their type."""
-    if not hasattr(given, "columns") or not hasattr(given, "__getitem__"):
-        return []
-    kinds = ("datetime", "date", "timedelta", "period", "duration", "time")
-    return [str(name) for name in given.columns if str(getattr(given[name], "dtype", "")).lower().startswith(kinds)]
+_DATES = ("datetime", "date", "timedelta", "period", "duration", "time")
+
+
+def _say_dates(given: Any) -> list[str]:
+    """Columns of a frame that hold days or times by their type, or all of an array."""
+    if hasattr(given, "columns") and hasattr(given, "__getitem__"):
+        return [f"column {name!r} holds dates" for name in given.columns if _is_of_dates(given[name])]
+    return ["it holds dates"] if _is_of_dates(given) else []
+
+
+def _is_of_dates(column: Any) -> bool:
+    return str(getattr(column, "dtype", "")).lower().startswith(_DATES)
 
 
 def _columns_of_objects(given: Any) -> Iterator[tuple[int | str | None, Any]]:

@@ -56,6 +56,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             goes_on=hasattr(self, "row_map_"),
         )
         self._check_parameters()
+        self._check_options(options)
         with without_warnings(math.isfinite(self.epsilon)):
             return self._go_on(lambda: self._fit(X, y, options), of_people=users is not None)
 
