@@ -103,11 +103,11 @@ class _Fit:
     def point(self) -> Array:
         return self.seen.metric.apply(self.seen.point, 0.5)
 
-    def finish(self, t: Array, bread: Array, meat: Array, residual: float | None) -> Estimate:
-        """Back to the coordinates of rows."""
+    def finish(self, t: Array, bread: Array, meat: Array, noise: float, residual: float | None) -> Estimate:
+        """Back to the coordinates of rows. noise: in an entry of `pull`."""
         seen, p = self.seen, self.rows.features
         inverse = np.linalg.inv(bread)
-        inner = meat / self.records + seen.noise_at(float(np.trace(bread)) / p) ** 2 * np.eye(p)
+        inner = meat / self.records + noise**2 * np.eye(p)
         moved = self.point - t
         blur = seen.looked.blur**2 / 2
         # Of (1 + E)^-1 M (1 + E)^-1 for a symmetric E of noise the mean is (1 + 3 E[E^2]) M, for M like the identity.
@@ -131,7 +131,10 @@ class _Numbers(_Fit):
             bend = _inside(seen.limit, np.hypot(residual, np.sqrt(away)))
             t = self.point - np.linalg.solve(bend * flat, seen.pull)
             residual = self.spread_of_residuals(t)
-        return self.finish(t, bend * flat, _clipped_square(seen.limit, residual) * squares, residual)
+        # Slopes are straight but for the clip, which `bend` knows: noise is what was drawn. How gradients scatter over
+        # a handful of steps would say it with an error, and the larger of the two is too large on average.
+        meat = _clipped_square(seen.limit, residual) * squares
+        return self.finish(t, bend * flat, meat, seen.noise, residual)
 
     def spread_of_residuals(self, t: Array) -> float:
         """Standard deviation, from counts of residuals at an early model, or of targets."""
@@ -168,7 +171,9 @@ class _Labels(_Fit):
                 return None
             t = t + step / max(1.0, size)
             if size < CLOSE:
-                return self.finish(t, self._bread(t), self._meat(t), None)
+                bread = self._bread(t)
+                noise = seen.noise_at(float(np.trace(bread)) / self.rows.features)
+                return self.finish(t, bread, self._meat(t), noise, None)
         return None
 
     @cached_property
