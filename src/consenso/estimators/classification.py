@@ -19,6 +19,7 @@ from consenso.estimators.frames import bound_of, feature_names_of
 from consenso.estimators.labels import Labels, are_public, encode_labels, read_by_type
 from consenso.estimators.linear import FitOptions, PrivateLinearModel
 from consenso.estimators.parameter_checks import PUBLIC
+from consenso.estimators.people import check_cap
 from consenso.estimators.privacy_params import PrivacyParams, is_number
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens
@@ -119,7 +120,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
             goes_on=goes_on,
         )
         self._check_parameters()
-        self._check_options(options)
+        check_cap(type(self).__name__, rows_per_person, users)
         public = np.unique(classes) if classes is not None and self.classes is None else None
         with without_warnings(math.isfinite(self.epsilon)):
             return self._go_on(lambda: self._fit(X, y, options, public), of_people=users is not None)

@@ -131,7 +131,7 @@ def _compare_names(names: list[str], schema: Schema) -> None:
         )
     if lacking:
         raise InputError(
-            f"SchemaTransformer(X=...): {_list(lacking)} not in the frame, and the schema describes it; check the names."
+            f"SchemaTransformer(X=...): {_list(lacking)} not in the frame, and the schema describes it; check names."
         )
 
 

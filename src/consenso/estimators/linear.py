@@ -112,33 +112,13 @@ class PrivateLinearModel(Uncertain, Continued, PrivateEstimator):
             start=start,
         )
         self._check_parameters()
-        self._check_options(options)
+        check_cap(type(self).__name__, rows_per_person, users)
         self._warn_of_spending()
         with without_warnings(math.isfinite(self.epsilon)):
             self._fit(X, y, options)
         self._warn_of_shortening()
         self._warn_of_threshold()
         return self
-
-    def _check_options(self, options: FitOptions) -> None:
-        """Refuse arguments that cannot go together before data are looked at."""
-        owner, cap = type(self).__name__, options.rows_per_person
-        if cap is not None:
-            check_cap(owner, cap)
-        if cap is not None and options.users is None:
-            raise InputError(
-                f"{owner}.fit(rows_per_person={cap!r}, users=None): a cap is on the rows of a person, and nobody said "
-                "whose rows these are; pass users=, an id for each row, or leave the cap out."
-            )
-        if not options.goes_on:
-            return
-        before, unit = self.guarantee_, "record" if options.users is None else "person"
-        if (unit, self.adjacency) != (before.unit, before.adjacency):
-            raise InputError(
-                f"{owner}.partial_fit: the calls before protect a {before.unit} under {before.adjacency}, and this one "
-                f"would a {unit} under {self.adjacency}, so that nothing holds for all of them; pass users= in every "
-                "call or in none, and keep the adjacency."
-            )
 
     @abstractmethod
     def _fit(self, X: Any, y: Any, options: FitOptions) -> None:

@@ -66,12 +66,19 @@ class People:
 
 def read_people(owner: str, users: Any, rows: int, cap: int) -> People:
     """People from one id a row: whole numbers or texts. No id leaves, not even in an error."""
-    check_cap(owner, cap)
+    check_cap(owner, cap, users)
     return weigh_people(read_ids(f"{owner}.fit", users, rows), int(cap))
 
 
-def check_cap(owner: str, cap: Any) -> None:
-    """A cap is a public number."""
+def check_cap(owner: str, cap: Any, users: Any) -> None:
+    """A cap is a public number, of the rows of a person, or None."""
+    if cap is None:
+        return
+    if users is None:
+        raise InputError(
+            f"{owner}.fit(rows_per_person={cap!r}, users=None): a cap is on the rows of a person, and nobody said "
+            "whose rows these are; pass users=, an id for each row, or leave the cap out."
+        )
     if isinstance(cap, bool) or not isinstance(cap, int | np.integer) or cap < 1:
         raise InputError(
             f"{owner}.fit(rows_per_person={cap!r}): a public cap on rows is a whole number above 0; leave it out to "

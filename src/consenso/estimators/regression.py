@@ -18,6 +18,7 @@ from consenso.estimators.frames import bound_of, feature_names_of
 from consenso.estimators.learning import Fit
 from consenso.estimators.linear import FitOptions, PrivateLinearModel
 from consenso.estimators.parameter_checks import PUBLIC, check_size
+from consenso.estimators.people import check_cap
 from consenso.estimators.privacy_params import PrivacyParams
 from consenso.estimators.reading import read_records, without_warnings
 from consenso.estimators.stored import opens
@@ -56,7 +57,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             goes_on=hasattr(self, "row_map_"),
         )
         self._check_parameters()
-        self._check_options(options)
+        check_cap(type(self).__name__, rows_per_person, users)
         with without_warnings(math.isfinite(self.epsilon)):
             return self._go_on(lambda: self._fit(X, y, options), of_people=users is not None)
 
