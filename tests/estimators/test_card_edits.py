@@ -18,6 +18,7 @@ from consenso.planning import replan
 from consenso.privacy.card import Card
 from consenso.privacy.card.depths import REMARKS, Overview
 from consenso.privacy.card.document import digest
+from consenso.privacy.card.evaluation import questions
 from consenso.privacy.verify import first_failure, verify
 from consenso.testing.plans import plan_example
 
@@ -164,3 +165,8 @@ def test_all_that_a_guarantee_assumes_stands_on_the_card_that_is_signed(kind) ->
     assert set(remarks) <= set(Overview(card=made.card_).notes)
     if made.card_.algorithm not in ("histograms", "search"):
         assert replan.differences(made.card_) == []
+
+
+def test_an_evaluation_says_that_labels_were_taken_for_public() -> None:
+    told = dict(questions(ASSUMED["labels that are called public"]().card_))
+    assert "labels that occur is public" in told["What does the proof assume?"]

@@ -180,3 +180,7 @@ def test_a_card_for_people_has_every_form(adjacency: str) -> None:
     assert asked[adjacency] in card._repr_html_()
     assert "all records of one person" in evaluation_text(card)
     assert not broken_rules(registry_yaml(card))
+    # A person who is replaced may bring more or fewer records.
+    for said in (evaluation_text(card), registry_yaml(card)):
+        assert ("number of people is public" in said) == (adjacency == "replace-one")
+        assert "number of records" not in said

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 OPEN = "To be stated by the curator"
 NEIGHBOURS = {
-    "replace-one": "one is made from the other by replacing {unit} by any other; the number of records is public",
+    "replace-one": "one is made from the other by replacing {unit} by any other; the number of {counted} is public",
     "add-remove": "one is made from the other by adding or removing {unit}",
-    "blanked": "one is made from the other by blanking {unit}; the number of records is public",
+    "blanked": "one is made from the other by blanking {unit}; the number of {counted} is public",
 }
 
 
@@ -100,7 +100,12 @@ def state_loss(unit: str, adjacency: str, epsilon: float, delta: float) -> dict[
 
 def describe_neighbours(unit: str, adjacency: str) -> str:
     """How two adjacent data sets differ."""
-    return NEIGHBOURS[adjacency].format(unit=UNITS_IN_WORDS[unit])
+    return NEIGHBOURS[adjacency].format(unit=UNITS_IN_WORDS[unit], counted=name_counted(unit))
+
+
+def name_counted(unit: str) -> str:
+    """What sizes of parties are numbers of: a person who is replaced may have had more or fewer records."""
+    return "people" if unit == "person" else "records"
 
 
 def headline(card: Card) -> Entry:
@@ -111,7 +116,8 @@ def headline(card: Card) -> Entry:
 
 
 def _variant(card: Card) -> dict[str, str]:
-    counted = "" if card.data.get("adjacency") == "add-remove" else "the number of records of every party, "
+    named = name_counted(str(card.data.get("unit")))
+    counted = "" if card.data.get("adjacency") == "add-remove" else f"the number of {named} of every party, "
     return {
         "variant_name": "Approximate DP",
         "data_domain": f"Tables whose rows and targets keep these public facts: {facts_text(card.data)}.",

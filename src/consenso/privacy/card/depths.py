@@ -101,8 +101,12 @@ class Overview:
                 least = min(entry.epsilon for entry in self.card.entries if entry.unit == unit)
                 told = f"epsilon {round_up(least)} at least" if is_useful(least) else f"above {LARGEST_USEFUL:,.0f}"
                 found.append(f"not protected: all data of {UNITS[unit]} ({told})")
-        remarks = [str(self.card.data[name]) for name in REMARKS if name in self.card.data]
-        return (*found, *remarks)
+        return (*found, *self.remarks)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the card says in words of its data, such as which labels were taken for public."""
+        return tuple(str(self.card.data[name]) for name in REMARKS if name in self.card.data)
 
     @property
     def sentence(self) -> str:

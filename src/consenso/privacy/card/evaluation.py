@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from consenso.privacy.card.deployment import describe_neighbours, headline
+from consenso.privacy.card.deployment import describe_neighbours, headline, name_counted
 from consenso.privacy.card.depths import Overview, observer_name
 from consenso.privacy.card.entry import Entry
 from consenso.privacy.card.odds import ALARM, event_of, most_caught, odds_text
@@ -42,13 +42,19 @@ def questions(card: Card) -> list[tuple[str, str]]:
     if is_useful(entry.epsilon):
         caught = most_caught(event_of(entry))
         strength += f" A test with {ALARM:.0%} false alarms finds at most {caught:.1%} of the true cases."
-    assumed = dict.fromkeys(each["text"].rstrip(".") for one in card.entries for each in one.assumptions)
+    assumed = dict.fromkeys(
+        text.rstrip(".")
+        for text in (*(each["text"] for one in card.entries for each in one.assumptions), *shown.remarks)
+    )
+    left_out = [note for note in shown.notes if note not in shown.remarks]
     threat = threat_text(card) if mode_of(card.trust).has_secure_sum else mode_of(card.trust).sentence
-    released = {"replace-one": "The number of records is public."}.get(str(card.data.get("adjacency")), "")
+    released = (
+        "" if card.data.get("adjacency") == "add-remove" else f"The number of {name_counted(entry.unit)} is public."
+    )
     return [
         ("What are epsilon and delta, and how strong is that?", strength),
         ("Which variant of differential privacy is it?", _variant(card)),
-        ("What is the unit of privacy?", f"{UNITS_IN_WORDS[entry.unit]}. {'; '.join(shown.notes)}".rstrip(". ") + "."),
+        ("What is the unit of privacy?", f"{UNITS_IN_WORDS[entry.unit]}. {'; '.join(left_out)}".rstrip(". ") + "."),
         ("Which data sets are neighbours (bounded or unbounded)?", _neighbours(card)),
         ("What holds for others who look?", f"Epsilon ({heads}): {by_observer}."),
         ("What is released without noise?", f"{released} Bounds, classes and parameters are public input.".strip()),
