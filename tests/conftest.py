@@ -72,8 +72,24 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that take long come first: at the end of a run they would leave the other workers without work."""
-    items.sort(key=lambda item: "slow" not in item.keywords)
+    """Every worker begins with its share of the slow modules, and those come in one piece.
+
+    Workers get equal parts of the list, and who is done takes over the second half of what another has left. So what is
+    taken over, and what a run ends with, are short tests, and a fixture that took long is not made again elsewhere.
+    """
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    modules: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        if "slow" in item.keywords:
+            modules.setdefault(item.path, []).append(item)
+    rest, ordered = [item for item in items if "slow" not in item.keywords], list[pytest.Item]()
+    for worker in range(workers):
+        first = [item for module in list(modules.values())[worker::workers] for item in module]
+        part = (len(items) - len(ordered)) // (workers - worker)
+        many = max(0, part - len(first)) if worker < workers - 1 else len(rest)
+        ordered += [*first, *rest[:many]]
+        del rest[:many]
+    items[:] = ordered
 
 
 def pytest_collection() -> None:

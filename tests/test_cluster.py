@@ -41,6 +41,8 @@ from consenso.study.plan_summary import outlook
 from consenso.study.training import train
 from consenso.tables import frames
 
+pytestmark = pytest.mark.slow
+
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 RECORDS = 900
 

@@ -10,6 +10,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import consenso
 from consenso.estimators.checks import expected_failed_checks
 
+pytestmark = pytest.mark.slow
+
 CLASSIFIERS = ("PrivateLogisticRegression", "PrivateLinearSVC")
 REGRESSORS = (
     "PrivateRidge",

@@ -19,6 +19,8 @@ from consenso.privacy.card import Card
 from consenso.privacy.observers import Public
 from experiments import report
 
+pytestmark = pytest.mark.slow
+
 LOW, HIGH = reported.EPSILONS[3], reported.EPSILONS[6]
 TINY = Grid(
     epsilons=(LOW, HIGH),

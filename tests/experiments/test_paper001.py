@@ -16,6 +16,8 @@ from tests.experiments.changing import unchanging
 
 from experiments import report
 
+pytestmark = pytest.mark.slow
+
 TINY = Grid(
     later=(2, 10, 50, 100, 200, 400),
     pairs=400,

@@ -18,6 +18,8 @@ from experiments.results import Results
 from experiments.running import run_cells
 from tests.experiments.changing import unchanging
 
+pytestmark = pytest.mark.slow
+
 TINY = Grid(epsilons=(1.0,), inners=(10,), compared=(1.0,), methods=("IPADMM", "DP-ADMM"), seeds=1)
 
 

@@ -23,6 +23,8 @@ from experiments.results import Results
 from experiments.running import run_cells
 from tests.experiments.changing import unchanging
 
+pytestmark = pytest.mark.slow
+
 ERROR = 6  # column of the main table
 
 

@@ -21,6 +21,8 @@ from scipy import stats
 
 from experiments import checkpoints
 
+pytestmark = pytest.mark.slow
+
 IMAGES, ITERATIONS = 400, 25
 
 

@@ -10,6 +10,8 @@ import pytest
 from benchmarks.utility import ours
 from benchmarks.utility.tasks import Task, adult, housing, synthetic
 
+pytestmark = pytest.mark.slow
+
 DELTA = 1e-5
 
 
