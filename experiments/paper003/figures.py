@@ -31,6 +31,7 @@ LABELS = {
 }
 STYLES: tuple[Style, ...] = ("line", "dashed", "dotted")
 NOISY = "epsilon of one iteration"
+PER_CENT = (0.0, 100.0)  # one axis for all panels that are read side by side
 
 
 def figures(grid: Any, results: Results) -> tuple[Figure, ...]:
@@ -141,6 +142,7 @@ def _by_iteration(grid: Any, results: Results, what: str, label: str, name: str,
                     ),
                     log_x=True,
                     log_y=what != "errors",
+                    limits=PER_CENT if what == "errors" else None,
                 )
             )
     told = f" Diamonds: reported, after {published.ITERATIONS:,} iterations on all images." if what == "errors" else ""
@@ -219,7 +221,7 @@ def _scaling(grid: Any, results: Results) -> Figure:
             for place, (run, seen) in enumerate((r, s) for r, s, _ in found if r.method == method)
         )
         text = LABELS.get(method, method)
-        panels.append(Panel(title=text, x="iteration", y="test error, %", curves=curves, log_x=True))
+        panels.append(Panel(title=text, x="iteration", y="test error, %", curves=curves, log_x=True, limits=PER_CENT))
     epsilon = found[0][0].epsilon
     return Figure(
         name="scaling",
