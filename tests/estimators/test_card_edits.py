@@ -159,7 +159,7 @@ ASSUMED = {
 def test_all_that_a_guarantee_assumes_stands_on_the_card_that_is_signed(kind) -> None:
     made = ASSUMED[kind]()
     stored = made.card_.to_json()
-    said = {value for _, value in list_leaves(stored) if isinstance(value, str)}
+    said = "\n".join(value for _, value in list_leaves(stored) if isinstance(value, str))
     assert [each for each in made.guarantee_.assumptions if each not in said] == []
     remarks = [stored["data"][name] for name in REMARKS if name in stored["data"]]
     assert set(remarks) <= set(Overview(card=made.card_).notes)

@@ -29,7 +29,7 @@ from consenso.privacy.events import (
     Unbounded,
     repeat,
 )
-from consenso.privacy.guarantee import LARGEST_USEFUL, Guarantee
+from consenso.privacy.guarantee import CHOSEN_BEFORE, LARGEST_USEFUL, Guarantee
 
 EVENT = repeat(Gaussian(10.0, 1.0), 20)
 
@@ -76,7 +76,7 @@ def test_it_composes_events() -> None:
     other = guarantee(Laplace(5.0, 1.0), assumptions=("b", "c"))
     both = guarantee(assumptions=("a", "b")).compose(other)
     assert both.event == Composed((EVENT, Laplace(5.0, 1.0)))
-    assert both.assumptions == ("a", "b", "c")
+    assert both.assumptions == ("a", "b", "c", CHOSEN_BEFORE)
     assert "2 guarantees" in both.theorem
     assert (both.unit, both.adjacency, both.observer) == ("party", "replace-one", "server")
     assert both.epsilon(1e-5) < guarantee().epsilon(5e-6) + other.epsilon(5e-6)

@@ -14,7 +14,7 @@ from consenso.errors import InputError
 from consenso.estimators.prior import Prior
 from consenso.estimators.row_map import RowMap
 from consenso.privacy.accountants import is_unbounded
-from consenso.privacy.guarantee import Guarantee
+from consenso.privacy.guarantee import CHOSEN_BEFORE, Guarantee
 from consenso.privacy.rounding import round_up
 
 STARTED = (
@@ -101,7 +101,7 @@ class Continued:
                 f"All calls together have epsilon {round_up(self.guarantee_.epsilon(delta))} at delta {delta:g} "
                 f"({self.guarantee_.adjacency}): that is what a {self.guarantee_.unit} has which may be in any of them."
             )
-            said += f" {STARTED}" if started else ""
+            said += f" {CHOSEN_BEFORE}" + (f" {STARTED}" if started else "")
             self._remarks = {**self._remarks, "calls": said}
             self.__dict__.pop("_card", None)
             self.notes_ = (said, *self.notes_)

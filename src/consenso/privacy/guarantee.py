@@ -22,6 +22,11 @@ UNITS_IN_WORDS = {"record": "one record", "person": "all records of one person",
 SIMULATED = "Simulation, not private (the noise has a seed); with noise that nobody can draw again:"
 # An epsilon above this bounds a factor of exp(1000): it is told in words, because a number would look like a promise.
 LARGEST_USEFUL = 1000.0
+# Of two runs that are each within a budget with those before, none may be where results choose between them.
+CHOSEN_BEFORE = (
+    "How many runs there are, and what each of them costs, was not chosen by what the others released; the budget of a "
+    "ledger holds without that (docs/privacy.md#runs-that-are-chosen-by-results)."
+)
 
 
 def is_useful(epsilon: float) -> bool:
@@ -103,7 +108,7 @@ class Guarantee:
         return accountants.tradeoff(self.event, fpr)
 
     def compose(self, *others: Guarantee) -> Guarantee:
-        """What the same observer learns from all of these together."""
+        """What the same observer learns from all of these together, if no result has chosen which there are."""
         for other in others:
             for name in ("adjacency", "unit", "observer"):
                 if getattr(other, name) != getattr(self, name):
@@ -114,13 +119,14 @@ class Guarantee:
         if not others:
             return self
         all_of_them = (self, *others)
+        assumed = [text for each in all_of_them for text in each.assumptions]
         return Guarantee(
             event=events.compose(*(each.event for each in all_of_them)),
             adjacency=self.adjacency,
             unit=self.unit,
             observer=self.observer,
             theorem=f"adaptive composition of {len(all_of_them)} guarantees",
-            assumptions=tuple(dict.fromkeys(text for each in all_of_them for text in each.assumptions)),
+            assumptions=tuple(dict.fromkeys([*assumed, CHOSEN_BEFORE])),
             simulation=any(each.simulation for each in all_of_them),
         )
 
