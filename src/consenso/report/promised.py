@@ -153,9 +153,14 @@ def ledger_html(run: RunFiles) -> str:
 
 
 def _add_up_costs(balance: Balance, runs: tuple[Run, ...]) -> list[float]:
-    """What the first runs cost together, for every number of them."""
-    charged = [[each.charged for each in runs[:last] if each.state != "released"] for last in range(len(runs) + 1)]
+    """What the first runs cost together, for every number of them; of a budget that renews, in the period of the last."""
+    charged = [[each.charged for each in _list_together(balance, runs[:last])] for last in range(len(runs) + 1)]
     return [add_up(each, balance.budget).epsilon for each in charged]
+
+
+def _list_together(balance: Balance, runs: tuple[Run, ...]) -> list[Run]:
+    every = balance.budget.renews is None
+    return [each for each in runs if each.state != "released" and (every or each.period == runs[-1].period)]
 
 
 def _balances(path: Path) -> tuple[tuple[Balance, ...], tuple[Run, ...]] | None:
