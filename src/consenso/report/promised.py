@@ -153,7 +153,7 @@ def ledger_html(run: RunFiles) -> str:
 
 
 def _add_up_costs(balance: Balance, runs: tuple[Run, ...]) -> list[float]:
-    """What the first runs cost together, for every number of them; of a budget that renews, in the period of the last."""
+    """What the first runs cost together, for every number; of a budget that renews, in the period of the last."""
     charged = [[each.charged for each in _list_together(balance, runs[:last])] for last in range(len(runs) + 1)]
     return [add_up(each, balance.budget).epsilon for each in charged]
 
