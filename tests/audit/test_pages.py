@@ -11,6 +11,7 @@ import pytest
 
 from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.audit import Effort, audit, linear, unkind
+from consenso.audit.attack import list_targets
 from consenso.audit.findings import ENOUGH
 from consenso.audit.plot import draw
 from consenso.audit.table import BEGIN, END, WHY, Attacked, list_observers, markdown, write_into
@@ -21,6 +22,7 @@ from consenso.privacy.events import Bounded
 from consenso.privacy.noise import GaussianNoise
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
+from consenso.testing.attacks import list_attacked_plans
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,6 +116,29 @@ def test_the_page_of_attacks_has_a_row_for_every_algorithm() -> None:
     missing = [name for name in discover() if f"| {name} |" not in table]
     assert not missing, f"{', '.join(missing)}: run `make audit`, which writes the table of docs/attacks.md anew"
     assert "REFUTED" not in table
+
+
+def test_the_claims_of_the_page_are_those_of_the_plans_that_are_made_now() -> None:
+    """A row of plans that claim something else since was attacked in vain."""
+    from consenso.algorithms import discover
+
+    page = (ROOT / "docs" / "attacks.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.partition(BEGIN)[2].partition(END)[0].splitlines()]
+    written = {
+        (row[0], row[2], who): cell.split(" / ")[0]
+        for row in rows
+        if len(row) == 3 + len(list_observers())
+        for who, cell in zip(list_observers(), row[3:], strict=True)
+    }
+    wrong = []
+    for definition in discover().values():
+        for made in list_attacked_plans(definition.example()):
+            setting = Attacked(plan=made, findings=[]).setting
+            for target in list_targets(made):
+                place = type(made.algorithm).__name__, setting, target.query.observer.key.partition(":")[0]
+                if written.get(place) != f"{target.claimed:.3g}":
+                    wrong.append((*place, written.get(place), target.claimed))
+    assert not wrong, f"run `consenso audit ALGORITHM --page docs/attacks.md` for these: {wrong}"
 
 
 def test_every_cell_of_the_page_that_an_attack_does_not_reach_has_its_reason() -> None:
