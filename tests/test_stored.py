@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
+from pyarrow import dataset
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
@@ -24,6 +25,7 @@ from consenso.rows import Layout, Rows, moment_step, sum_step
 from consenso.shards.row_states import RowStates
 from consenso.shards.stored import Intake, StoredCohort
 from consenso.study import Study
+from consenso.study.advice import list_missing_files
 from consenso.study.training import train
 from consenso.tables import frames, open_libsvm
 
@@ -65,15 +67,18 @@ def expected(table):
 
 
 @pytest.mark.parametrize("rows", [301, 5000])
-@pytest.mark.parametrize("kind", ["parquet", "folder", "csv", "lazy", "duckdb", "memmap"])
+@pytest.mark.parametrize("kind", ["parquet", "folder", "paths", "csv", "lazy", "arrow", "table", "duckdb", "memmap"])
 def test_a_table_in_storage_gives_the_model_of_one_in_memory(kind, rows, table, folder, expected, monkeypatch) -> None:
     monkeypatch.setattr(frames, "BATCH_NUMBERS", rows * (FEATURES + 1))
     monkeypatch.setattr("consenso.estimators.stored.IN_MEMORY", 0)
     stored = {
         "parquet": lambda: (str(folder / "*.parquet"), "y"),
         "folder": lambda: (folder / "[0-9].parquet", "y"),
+        "paths": lambda: (sorted(folder.glob("[0-9].parquet")), "y"),
         "csv": lambda: (str(folder / "all.csv"), "y"),
         "lazy": lambda: (pl.scan_parquet(folder / "*.parquet"), "y"),
+        "arrow": lambda: (dataset.dataset(sorted(map(str, folder.glob("[0-9].parquet")))), "y"),
+        "table": lambda: (table.to_arrow(), "y"),
         "duckdb": lambda: (duckdb.sql(f"select * from '{folder}/all.csv'"), "y"),
         "memmap": lambda: (np.load(folder / "X.npy", mmap_mode="r"), table["y"].to_numpy()),
     }[kind]()
@@ -308,7 +313,10 @@ class TestBadInput:
         self.refuse(folder / "*.parquet", "y", "needs its rows in memory", tmp_path, solver="dp-sgd")
 
 
-def test_a_file_that_changes_during_the_run_ends_it(table, folder, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    "opened", [str, lambda pattern: dataset.dataset(sorted(map(str, pattern.parent.glob(pattern.name))))]
+)
+def test_a_file_that_changes_during_the_run_ends_it(opened, table, folder, monkeypatch) -> None:
     passes = iter(range(100))
     before = frames.Frames.fingerprint
 
@@ -320,10 +328,10 @@ def test_a_file_that_changes_during_the_run_ends_it(table, folder, monkeypatch) 
     monkeypatch.setattr(frames.Frames, "fingerprint", fingerprint)
     ledger = _ledger(folder)
     with pytest.raises(InputError, match="changed while it was read"):
-        model(ledger=ledger, random_state=None).fit(folder / "*.parquet", "y")
+        model(ledger=ledger, random_state=None).fit(opened(folder / "*.parquet"), "y")
     # What was released stays charged, once; the rows that are left can be fitted anew.
     assert len(ledger.runs()) == 1
-    model(ledger=ledger, random_state=None).fit(folder / "*.parquet", "y")
+    model(ledger=ledger, random_state=None).fit(opened(folder / "*.parquet"), "y")
     assert len(ledger.runs()) == 2
 
 
@@ -408,9 +416,12 @@ def test_a_study_reads_a_pattern_of_files_through_its_schema(folder, monkeypatch
     whole = train_study(folder, "all.csv", "whole")
     stored = train_study(folder, "[0-9].parquet", "stored")
     np.testing.assert_array_equal(stored.model.coefficients, whole.model.coefficients)
+    assert list_missing_files(Study.load(folder / "stored.toml")) == []
     for part in folder.glob("[0-3].parquet"):
         part.unlink()
     gone = pl.when(pl.int_range(pl.len()) == 1400).then(None).otherwise("x1").alias("x1")
     pl.read_csv(folder / "all.csv").with_columns(gone).write_parquet(folder / "9.parquet")
     with pytest.raises(InputError, match=r"row 1400 \(rows count from 0\), column 'x1'"):
         train_study(folder, "[0-9].parquet", "wrong")
+    (folder / "9.parquet").unlink()
+    assert "no such file" in list_missing_files(Study.load(folder / "stored.toml"))[0]

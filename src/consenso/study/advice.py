@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,11 +23,11 @@ def list_doubts(study: Study) -> list[str]:
 
 
 def list_missing_files(study: Study) -> list[str]:
-    """Files that a study names and that are not there, in a sentence each; nothing is opened."""
+    """Files, or patterns of them, that a study names and that are not there, in a sentence each; nothing is opened."""
     return [
         f"{key} = {str(path)!r}: there is no such file; check the path."
         for key, path in _files(study)
-        if not (study.folder / path).exists()
+        if not (study.folder / path).exists() and not glob.glob(str(study.folder / path), recursive=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Tables that stay where they are: Parquet, Arrow and CSV files, Polars and DuckDB queries, read in batches of rows.
+"""Tables that stay where they are: Parquet, Arrow and CSV files, Arrow data sets and queries, read in batches of rows.
 
 A table is read as often as it is needed and never held as a whole. Errors name the source, never a cell: what a reader
 says of a cell it cannot parse is not passed on.
@@ -83,26 +83,30 @@ class Frames:
 
 
 def is_stored(given: Any) -> bool:
-    """Whether this is a table that `open_frames` reads: a path, a pattern of paths, or a query."""
-    module = type(given).__module__.partition(".")[0]
-    name = type(given).__name__
-    return isinstance(given, str | Path) or (module, name) in (
-        ("polars", "LazyFrame"),
-        ("duckdb", "DuckDBPyRelation"),
-        ("_duckdb", "DuckDBPyRelation"),
-    )
+    """Whether this is a table that `open_frames` reads: paths, a pattern of paths, a data set, or a query."""
+    if isinstance(given, list | tuple):
+        return bool(given) and all(isinstance(each, str | Path) for each in given)
+    return isinstance(given, str | Path) or _kind_of(given) in _OPENERS
 
 
 def open_frames(given: Any, *, as_text: bool = False) -> Frames:
-    """Open files by a path or a pattern, a Polars LazyFrame or a DuckDB relation, and count its rows.
+    """Open files by their paths or a pattern, or what another library has opened, and count its rows.
 
     as_text: cells of CSV files stay text, since "01" and "1" may be two categories.
     """
     if isinstance(given, str | Path):
-        return _open_files(str(given), as_text=as_text)
-    if type(given).__name__ == "LazyFrame":
-        return _count("the LazyFrame", lambda: given, ())
-    return _open_relation(given)
+        return _open_files(str(given), find_files(str(given)), as_text=as_text)
+    if isinstance(given, list | tuple):
+        files = tuple(path for each in given for path in find_files(str(each)))
+        return _open_files(", ".join(map(str, given)), files, as_text=as_text)
+    return _OPENERS[_kind_of(given)](given)
+
+
+def _kind_of(given: Any) -> tuple[str, str]:
+    """The package and the name of the class, so that none of the packages is imported."""
+    kinds = type(given).__mro__
+    names = [(each.__module__.partition(".")[0], each.__name__) for each in kinds]
+    return next((name for name in names if name in _OPENERS), names[0])
 
 
 def find_files(pattern: str, suffixes: Collection[str] = tuple(_SCANS)) -> tuple[Path, ...]:
@@ -117,13 +121,12 @@ def find_files(pattern: str, suffixes: Collection[str] = tuple(_SCANS)) -> tuple
     return tuple(found)
 
 
-def _open_files(pattern: str, *, as_text: bool) -> Frames:
-    polars = import_polars(Path(pattern))
-    files = find_files(pattern)
+def _open_files(source: str, files: tuple[Path, ...], *, as_text: bool) -> Frames:
+    polars = import_polars(files[0])
     kinds = {path.suffix for path in files}
     if len(kinds) > 1 or not kinds <= set(_SCANS):
         raise InputError(
-            f"{pattern}: a table that is read in batches is made of .parquet, .arrow or .csv files, all of one kind "
+            f"{source}: a table that is read in batches is made of .parquet, .arrow or .csv files, all of one kind "
             f"(libsvm files: open_libsvm, with their public number of features); found {', '.join(sorted(kinds))}."
         )
     name = _SCANS[kinds.pop()]
@@ -137,7 +140,35 @@ def _open_files(pattern: str, *, as_text: bool) -> Frames:
             raise InputError(f"{path}: its columns or their types are not those of {files[0]}; make them equal.")
     # Workers of a cluster have folders of their own that they work in.
     whole = [path.resolve() for path in files]
-    return _count(pattern, lambda: getattr(polars, name)(whole, **options), tuple(whole))
+    return _count(source, lambda: getattr(polars, name)(whole, **options), tuple(whole))
+
+
+def _open_query(query: Any) -> Frames:
+    return _count("the LazyFrame", lambda: query, ())
+
+
+def _open_arrow_table(table: Any) -> Frames:
+    frame = import_polars(Path("table")).from_arrow(table)
+    return _count("the Arrow table", frame.lazy, ())
+
+
+def _open_dataset(dataset: Any) -> Frames:
+    """An Arrow data set streams its batches in the order of its files."""
+    polars, source = import_polars(Path("data set")), "the Arrow data set"
+    with _Quiet(source):
+        rows, empty = int(dataset.count_rows()), polars.from_arrow(dataset.schema.empty_table())
+    kinds = _find_kinds(source, empty.schema, rows)
+    files = tuple(Path(path).resolve() for path in getattr(dataset, "files", ()) if Path(path).exists())
+    length = _length(kinds)
+
+    def read() -> Any:
+        # Reads no further ahead than what is read ahead anyway.
+        return dataset.scanner(batch_size=length, batch_readahead=1, fragment_readahead=1).to_reader()
+
+    return _Stream(
+        **{"source": source, "scan": read, "kinds": kinds, "rows": rows, "length": length},
+        **{"files": files, "opened": fingerprint_files(files)},
+    )
 
 
 def _open_relation(relation: Any) -> Frames:
@@ -150,18 +181,21 @@ def _open_relation(relation: Any) -> Frames:
     ((rows,),) = relation.aggregate("count(*)").fetchall()
     require_width("the DuckDB relation", len(kinds))
     source = "the DuckDB relation"
-    return _Relation(source=source, scan=lambda: relation, kinds=kinds, rows=int(rows), length=_length(kinds))
+    length = _length(kinds)
+    return _Stream(
+        source=source, scan=lambda: relation.to_arrow_reader(length), kinds=kinds, rows=int(rows), length=length
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Relation(Frames):
-    """A DuckDB relation, read in batches."""
+class _Stream(Frames):
+    """Arrow batches of any length, which belong to this process."""
 
     def __iter__(self) -> Iterator[Any]:
         polars = import_polars(Path("query"))
         with _Quiet(self.source):
             held = None
-            for batch in self.scan().to_arrow_reader(self.length):
+            for batch in self.scan():
                 frame = polars.from_arrow(batch)
                 held = frame if held is None else polars.concat([held, frame])
                 while held.height >= self.length:
@@ -171,8 +205,8 @@ class _Relation(Frames):
                 yield held
 
     def frame(self, place: int) -> Any:
-        """Refuse: a relation belongs to the connection of this process."""
-        raise InputError("a DuckDB relation cannot be read by the workers of a cluster; write it to Parquet files.")
+        """Refuse: workers have not opened it."""
+        raise InputError(f"{self.source}: the workers of a cluster cannot read it; write it to Parquet files.")
 
 
 def fingerprint_files(files: tuple[Path, ...]) -> str:
@@ -194,11 +228,17 @@ def _count(source: str, scan: Callable[[], Any], files: tuple[Path, ...]) -> Fra
     with _Quiet(source):
         schema = scan().collect_schema()
         rows = int(scan().select(polars.len()).collect().item())
+    kinds = _find_kinds(source, schema, rows)
+    return Frames(source=source, scan=scan, kinds=kinds, rows=rows, length=_length(kinds), files=files, opened=opened)
+
+
+def _find_kinds(source: str, schema: Any, rows: int) -> dict[str, bool]:
+    """Which columns are numbers; refuse a table without records."""
+    polars = import_polars(Path(source))
     require_width(source, len(schema))
-    kinds = {name: kind.is_numeric() or kind == polars.Boolean for name, kind in schema.items()}
     if not rows:
         raise InputError(f"{source}: a table has at least one record, and none was found; check the file.")
-    return Frames(source=source, scan=scan, kinds=kinds, rows=rows, length=_length(kinds), files=files, opened=opened)
+    return {name: kind.is_numeric() or kind == polars.Boolean for name, kind in schema.items()}
 
 
 def _length(columns: Mapping[str, bool]) -> int:
@@ -223,3 +263,13 @@ class _Quiet:
                 f"{self._source}: it cannot be read ({type(error).__name__}); check that its files are complete and "
                 "that every cell has the type of its column."
             ) from None
+
+
+# By the package and the class of what is given.
+_OPENERS: dict[tuple[str, str], Callable[[Any], Frames]] = {
+    ("polars", "LazyFrame"): _open_query,
+    ("pyarrow", "Dataset"): _open_dataset,
+    ("pyarrow", "Table"): _open_arrow_table,
+    ("duckdb", "DuckDBPyRelation"): _open_relation,
+    ("_duckdb", "DuckDBPyRelation"): _open_relation,
+}
