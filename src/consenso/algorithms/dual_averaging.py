@@ -41,7 +41,8 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.algorithms import length_laws, target_counts
-from consenso.algorithms.averaged_steps import AveragedSteps, Hub, find_shift
+from consenso.algorithms.averaged_looks import Hub, find_shift
+from consenso.algorithms.averaged_steps import AveragedSteps
 from consenso.algorithms.centring import (
     Centring,
     check_centring,

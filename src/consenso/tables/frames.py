@@ -166,8 +166,13 @@ def _open_dataset(dataset: Any) -> Frames:
         return dataset.scanner(batch_size=length, batch_readahead=1, fragment_readahead=1).to_reader()
 
     return _Stream(
-        **{"source": source, "scan": read, "kinds": kinds, "rows": rows, "length": length},
-        **{"files": files, "opened": fingerprint_files(files)},
+        source=source,
+        scan=read,
+        kinds=kinds,
+        rows=rows,
+        length=length,
+        files=files,
+        opened=fingerprint_files(files),
     )
 
 
