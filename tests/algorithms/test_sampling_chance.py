@@ -22,6 +22,7 @@ def test_slopes_have_the_size_that_drawn_labels_give_them(constant: float, size:
 
     law = SlopeLaw.of_labels(constant, size, width)
     assert law.deviation == pytest.approx(np.sqrt(np.mean(slopes(0.0) ** 2)), rel=0.01)
+    assert law.size == pytest.approx(np.abs(slopes(0.0)).mean(), rel=0.01)
     # Where all slopes are at their clip together, none is heard on one side and all are on the other.
     if size > 0.1 or width == 1.0:
         assert law.heard == pytest.approx((slopes(0.01).mean() - slopes(-0.01).mean()) / 0.02, rel=0.05, abs=0.005)

@@ -21,6 +21,9 @@ from consenso.regularizers import L1, ElasticNet, Regularizer, Unpenalized
 
 # How far noise may move a coefficient of a row at its bound, in units in which scores matter.
 REACH = 2.0
+# The constant part of a model of labels follows its last gradients alone, and noise in it moves every score: steps of
+# this part of the inverse curvature have a quarter of the variance, and forget narrow slopes within the last part.
+FREE_STEP = 0.4
 # Strong directions are taken in steps of this part of the inverse curvature: noise has turned them a little, and what
 # lies across them is not quite apart. Steps across are no longer than what was left there of the strongest allows.
 APART = 0.5
@@ -46,6 +49,8 @@ class AveragedSteps(AveragedLooks):
         rates = np.repeat(hub.step / (hub.weight * bend), outputs)
         spread = self._noise(facts, hub) * float(np.sqrt(self._steps(facts)))  # of the sum of all gradients
         rest = facts.dim - free_columns(problem) * outputs
+        if problem.loss.targets != "real":
+            rates[rest : facts.dim] *= FREE_STEP
         if spread.any():
             reach = hub.step * REACH * self._unit(facts, hub) / problem.row_bound
             rates[:rest] = np.minimum(rates[:rest], reach / spread[:rest])
@@ -128,10 +133,12 @@ class AveragedSteps(AveragedLooks):
     def _measure_optimism(self, facts: PublicFacts, hub: Hub) -> float:
         """By how much the records that were learnt from speak for a longer model than others would, on average.
 
-        A record's own slope has moved its score by what is kept of the way times its squared entries over their number.
+        A record's own slopes have moved its score as chance has, by what is kept of u times its squared entries over
+        their number. In most steps slopes were narrow and all of one size: what they have in common with that of the
+        model is its mean size.
         """
         own = hub.kept * hub.chance * np.sqrt(np.repeat(hub.likely, facts.problem.outputs) / facts.problem.records)
-        return float(own.sum()) * self._expect_slopes(facts, hub).deviation
+        return float(own.sum()) * self._expect_slopes(facts, hub).size
 
     def _pull(self, facts: PublicFacts, hub: Hub) -> Array:
         """The slope of the square in a wide model."""
@@ -153,9 +160,10 @@ class AveragedSteps(AveragedLooks):
     def _expect_slopes(self, facts: PublicFacts, hub: Hub) -> SlopeLaw:
         problem, curvature = facts.problem, self._curvature(facts, hub)
         if problem.loss.targets == "real" or self.smoothing:
-            return SlopeLaw(deviation=0.0, heard=curvature)  # how much they differ is not known
+            return SlopeLaw(deviation=0.0, size=0.0, heard=curvature)  # how much they differ is not known
         if problem.outputs > 1:
-            return SlopeLaw(deviation=min(math.sqrt(curvature), hub.width), heard=curvature)
+            deviation = min(math.sqrt(curvature), hub.width)
+            return SlopeLaw(deviation=deviation, size=deviation, heard=curvature)
         constant = self.constant * float(hub.u[facts.dim - 1]) if free_columns(problem) else 0.0
         return SlopeLaw.of_labels(constant, self._measure_scores(facts, hub), hub.width)
 

@@ -31,6 +31,7 @@ class SlopeLaw:
     """What is expected of the slopes of records at a model."""
 
     deviation: float  # the root of their mean square
+    size: float  # their mean absolute value
     heard: float  # by how much they change with a score
 
     @classmethod
@@ -41,6 +42,7 @@ class SlopeLaw:
         free = odds * (1 - odds <= width) + (1 - odds) * (odds <= width)  # slopes that are not clipped
         return cls(
             deviation=math.sqrt(float(np.mean(odds * up**2 + (1 - odds) * down**2))),
+            size=float(np.mean(odds * up + (1 - odds) * down)),
             heard=float(np.mean(odds * (1 - odds) * free)),
         )
 
