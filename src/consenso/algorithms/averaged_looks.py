@@ -159,7 +159,6 @@ class AveragedLooks:
         return max(1, facts.rounds - self.other_rounds(facts.problem))
 
     def start(self, facts: PublicFacts) -> Hub:
-        """The zero model."""
         bound, count = facts.problem.row_bound, self._count(facts.problem)
         zero = np.zeros(facts.dim + count * facts.problem.outputs)
         return Hub(
