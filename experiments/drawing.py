@@ -16,7 +16,7 @@ from experiments.outcome import Curve, Figure, Panel
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f5f3f", "#999999")
 BLACK = "#1a1a1a"
 FEW, APART = 9, 1.5  # points that get a tick each, and their least ratio
-SHORT = 40.0  # ratio of the ends of a logarithmic axis on which powers of ten are few
+SHORT = 150.0  # ratio of the ends of a logarithmic axis on which powers of ten are few
 STROKES = {"line": "-", "dashed": "--", "dotted": ":", "points": "none", "reported": "none"}
 
 

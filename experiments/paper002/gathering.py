@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -167,8 +168,15 @@ def _compared(grid: Any, results: Results) -> Figure:
         "that the method can take; the constants behind it were set by looking at Adult. Bands: 20th to 80th "
         "percentile "
         "over seeds.",
-        panels=tuple(panels),
+        panels=tuple(replace(panel, limits=_frame(panels)) for panel in panels),
     )
+
+
+def _frame(panels: list[Panel]) -> tuple[float, float]:
+    """One axis for panels that are read side by side."""
+    ends = [end for panel in panels for curve in panel.curves for end in (curve.low, curve.high) if end is not None]
+    seen = [*np.concatenate(ends).tolist(), *(level.y for panel in panels for level in panel.levels)]
+    return 0.97 * min(seen), 1.03 * max(seen)
 
 
 def _by_epsilon(grid: Any, results: Results) -> Figure:
