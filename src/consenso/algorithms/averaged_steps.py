@@ -21,9 +21,10 @@ from consenso.regularizers import L1, ElasticNet, Regularizer, Unpenalized
 
 # How far noise may move a coefficient of a row at its bound, in units in which scores matter.
 REACH = 2.0
-# The constant part of a model of labels follows its last gradients alone, and noise in it moves every score: steps of
-# this part of the inverse curvature have a quarter of the variance, and forget narrow slopes within the last part.
-FREE_STEP = 0.4
+# The constant part of a model of labels follows its last gradients alone, and noise in it moves every score. Where it
+# would move by more than STILL in a whole step by noise, steps are shorter, down to this part of the inverse curvature:
+# they have a quarter of the variance then, and still forget narrow slopes within the last part.
+FREE_STEP, STILL = 0.4, 0.1
 # Strong directions are taken in steps of this part of the inverse curvature: noise has turned them a little, and what
 # lies across them is not quite apart. Steps across are no longer than what was left there of the strongest allows.
 APART = 0.5
@@ -49,8 +50,9 @@ class AveragedSteps(AveragedLooks):
         rates = np.repeat(hub.step / (hub.weight * bend), outputs)
         spread = self._noise(facts, hub) * float(np.sqrt(self._steps(facts)))  # of the sum of all gradients
         rest = facts.dim - free_columns(problem) * outputs
-        if problem.loss.targets != "real":
-            rates[rest : facts.dim] *= FREE_STEP
+        if problem.loss.targets != "real" and spread.any():
+            moved = self.constant * (rates * spread)[rest : facts.dim] / math.sqrt(self._steps(facts))
+            rates[rest : facts.dim] *= np.clip(np.square(STILL / np.maximum(moved, STILL)), FREE_STEP, 1.0)
         if spread.any():
             reach = hub.step * REACH * self._unit(facts, hub) / problem.row_bound
             rates[:rest] = np.minimum(rates[:rest], reach / spread[:rest])
