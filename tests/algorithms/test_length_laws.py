@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
 from consenso import PrivateLogisticRegression
 from consenso.algorithms import length_laws
@@ -109,6 +110,23 @@ def test_slopes_without_noise_tell_the_best_length(best: float, off: float) -> N
     """2.5 lies beyond the last scale at which slopes are measured."""
     found = know(Logistic(), 1.5).choose(simulate_slopes(best, 1.5), 1e-3, free)
     assert found == pytest.approx(best, rel=off)
+
+
+def test_what_is_added_for_records_that_were_learnt_from_is_part_of_what_others_would_add() -> None:
+    """An exact fit has no slope at its own length on its records; on others it has this one, and that of its bias."""
+    rng, columns, records, slopes = np.random.default_rng(3), 20, 1000, []
+    for _ in range(10):
+        rows, way = rng.normal(size=(21 * records, columns)), rng.normal(size=columns) * 1.5 / np.sqrt(columns)
+        odds = expit(rows @ way)
+        labels = np.where(rng.random(len(rows)) < odds, 1.0, -1.0)
+        learnt = LogisticRegression(C=np.inf, fit_intercept=False).fit(rows[:records], labels[:records]).coef_[0]
+        scores = rows[records:] @ learnt
+        slopes.append(np.mean(scores * (expit(scores) - odds[records:])))
+    problem = made(Logistic(), rows[:records], labels[:records]).problem
+    added = length_laws.correct_optimism(problem, columns, noise=1.0)
+    assert 0.4 < added / length_laws.OPTIMISM / np.mean(slopes) < 1.0
+    # With a growing budget it vanishes.
+    assert length_laws.correct_optimism(problem, columns, noise=1e-4) == pytest.approx(2e-4)
 
 
 def test_what_noise_hides_is_left_as_it_was_known() -> None:

@@ -11,7 +11,7 @@ from tests.algorithms.transcription import SEED, clean, drawn_on_sum, noise_of, 
 
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.shape import Example
-from consenso.algorithms.whitening import Slopes, Whitening, factors, sum_gradients
+from consenso.algorithms.whitening import Slopes, Whitening, estimate_trace, factors, sum_gradients
 from consenso.errors import ConsensoError, InputError, MessageError
 from consenso.losses import Absolute, Hinge, Huber, Softmax, Squared
 from consenso.metric import Metric
@@ -285,3 +285,14 @@ def test_the_grid_of_sums_is_as_fine_as_noise_is_small(width) -> None:
         slope = Slopes(0.0, width).at(f, np.zeros(p))
         exact = slope[0] * whitening.factors(f)[0] * f._rows.matrix[0]
         assert np.linalg.norm(sum_gradients(f, np.zeros(p), Slopes(0.0, width), whitening)[0] - exact) <= declared
+
+
+def test_noise_does_not_move_the_mean_length_of_rows_beyond_what_it_can_be() -> None:
+    problem = replace(PreconditionedFixedPoint.example().problem, row_bound=2.0)
+    for seen in (-50.0, 0.1, 2.0, 30.0):
+        assert 1.0 <= estimate_trace(problem, seen, 10.0, 1.0) <= 4.0
+        assert estimate_trace(problem, seen, 0.0, 1.0) == min(max(seen, 1.0), 4.0)
+    assert estimate_trace(problem, 2.5, 0.01, 1.0) == pytest.approx(2.5)
+    assert estimate_trace(problem, 2.5, 100.0, 1.0) == pytest.approx(2.5, rel=0.02)  # the middle of what it can be
+    # The mean of the half of a normal law that is left.
+    assert estimate_trace(problem, 1.0, 0.1, 1.0) == pytest.approx(1 + 0.1 * np.sqrt(2 / np.pi), rel=0.01)

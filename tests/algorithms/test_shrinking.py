@@ -42,7 +42,13 @@ def test_a_model_that_is_short_already_is_not_shortened() -> None:
         each = np.ones(1000)
         filled = filled * each
         found = NoisyModel(
-            size=size * filled.sum(), seen=filled, noise=noise * each, come=come * each, filled=filled, outputs=1
+            size=size * filled.sum(),
+            seen=filled,
+            noise=noise * each,
+            walked=np.empty(0),
+            come=come * each,
+            filled=filled,
+            outputs=1,
         )
         factors, weights = found.find_factors(variances * 1000, prior)
         return float(weights @ factors)
@@ -63,11 +69,27 @@ def test_a_model_of_noise_is_dropped_though_its_directions_are_not_known() -> No
     noise, come = np.full(50, 2.0), np.full(50, 0.5)
 
     def compute_factor(size: float) -> float:
-        found = NoisyModel(size=size, seen=np.ones(50), noise=noise, come=come, filled=filled, outputs=1)
+        found = NoisyModel(
+            size=size, seen=np.ones(50), noise=noise, walked=np.empty(0), come=come, filled=filled, outputs=1
+        )
         factors, weights = found.find_factors(*list_variances(Logistic()))
         return float(weights @ factors)
 
     assert compute_factor(100.0) < 0.2 < 0.8 < compute_factor(300.0)
+
+
+def test_a_model_as_large_as_free_steps_make_it_may_be_about_nothing() -> None:
+    noise, each = np.full(20, 0.05), np.ones(20)
+
+    def find_nothing(size: float, walked: np.ndarray) -> float:
+        found = NoisyModel(size=size, seen=each, noise=noise, walked=walked, come=0.5 * each, filled=each, outputs=1)
+        factors, weights = found.find_factors(*list_variances(Logistic()))
+        return float(weights[factors == 0].sum())
+
+    # 20 directions of variance 0.3 are what free steps make, and far too much for those that are bent back.
+    assert find_nothing(6.0, np.empty(0)) < 1e-6 < 0.1 < find_nothing(6.0, np.full(20, 0.3))
+    # Ten times that is too much for either.
+    assert find_nothing(60.0, np.full(20, 0.3)) < 1e-6
 
 
 def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:

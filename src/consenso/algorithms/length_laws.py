@@ -16,6 +16,8 @@ far from s* need not follow that law (DISCREPANCY): with little noise those arou
 Shortening t weighs records by how large their scores are, not by whether they are right: where odds are right for
 scores of every size the best length does not change. `reach` is as wide as noise allows, so that with little noise
 nothing is shortened (docs/privacy.md#length-of-a-model).
+
+The records that are asked are those that were learnt from, and ask for too long a model (`correct_optimism`).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
 from consenso.losses import Loss
 from consenso.privacy.release import Bounds, Release, sum_rounding
+from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.rows import moment_step
 from consenso.shards import Cohort
@@ -56,6 +59,11 @@ STEPS = np.arange(-2, 3)
 SIZES = 2.0 ** (STEPS / 2)
 # The products of KNOTS and SIZES.
 LONGER = np.append(0.0, 2.0 ** np.linspace(-6, 4, len(KNOTS) + 4 * KNOTS_A_STEP - 1))
+# Of what records that were learnt from are expected to take off a slope, the part that is added again. All of it would
+# be right where odds are those of a model, little of it where labels are all but separable: slopes do not tell which.
+# Never more than so many standard deviations of the noise of a slope: with a growing budget the length is the one that
+# the records ask for.
+OPTIMISM, OPTIMISM_NOISE = 0.5, 2.0
 # Draws of a normal law.
 DRAWS, FEWEST_DRAWS = 512, 64
 NORMAL = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
@@ -93,6 +101,16 @@ def longest_scores(reach: float, loss: Loss) -> float:
     seldom are longer than those of two.
     """
     return reach / (loss.slope_bound * math.sqrt(len(SCALES))) * math.sqrt(max(loss.outputs - 1, 1))
+
+
+def correct_optimism(problem: Problem, directions: float, noise: float) -> float:
+    """What a slope of this noise would be above that of the records that were learnt from, if others were asked.
+
+    directions: how many have been learnt. One of them has moved the score of a record by its own slope g over n times
+    the curvature; where odds are right, g times the slope at any length is the curvature on average.
+    """
+    expected = directions * max(problem.outputs - 1, 1) / problem.records
+    return min(OPTIMISM * expected, OPTIMISM_NOISE * noise)
 
 
 def check_reach(reach: float, *, least: float = 0.0) -> None:

@@ -15,6 +15,7 @@ the squared size of the model tells, as far as noise lets it: the factor is the 
 from __future__ import annotations
 
 import bisect
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,6 +26,10 @@ from consenso.arrays import Array
 # How likely it is before that there is nothing but noise: the least, in tenths, for which equal labels cost 0.01 of log
 # loss on average, whatever the noise.
 NOTHING = 0.7
+# How likely a model of nothing is to have walked freely, over one that was bent back as the spectrum says: clipped
+# slopes of labels do not change around the constant model, and rows do not fill directions that noise made up. With an
+# even chance tables of nothing gain more, and those that are almost separable lose as much (docs/solvers.md).
+WALKED = 0.1
 # Steps on numbers go on by one of these parts of the last one (heavy ball), the one that ends sooner: with 1/4 all
 # directions that bend by 1/4 to twice of what a step is made for lose half of their distance in each, with 1/2 those
 # from 1/12 on lose 0.3 of it. The first third of the steps is not averaged.
@@ -146,22 +151,34 @@ class NoisyModel:
     size: float  # squared size, summed over outputs and, with the weights `seen`, over directions
     seen: Array
     noise: Array  # variances of one output
+    walked: Array  # the same if nothing bends steps back; empty where that is not to be expected
     come: Array  # of the way to the optimum, after steps and damping
     filled: Array  # how much rows fill a direction: its part in scores, and in the variance that there is to explain
     outputs: int
 
     def find_factors(self, variances: Array, prior: Array) -> tuple[Array, Array]:
-        """Factors for these variances of scores, whose logarithms of prior weights are given, and their weights."""
+        """Factors for these variances of scores, whose logarithms of prior weights are given, and their weights.
+
+        Last of them is what a model of nothing that walked freely calls for.
+        """
         total = float(self.filled.sum())
         if not self.noise.any() or not total:
             return np.ones(1), np.ones(1)
         # Scores that explain as much in every direction as rows fill it; no part that all classes have in common.
-        signal, outputs = variances[:, None] / total * self.come**2, max(self.outputs - 1, 1)
-        spread = self.seen * (signal + self.noise)
-        expected, deviations = outputs * spread.sum(axis=1), 2 * outputs * np.sum(spread**2, axis=1)
-        fit = prior - 0.5 * (self.size - expected) ** 2 / deviations - 0.5 * np.log(deviations)
-        weights = np.exp(fit - fit.max())
+        signal = variances[:, None] / total * self.come**2
+        fit = prior + self._fit(signal + self.noise)
         along = variances * float(self.filled @ self.come) / total
         held = (signal + self.noise) @ self.filled
         factors = np.minimum(1.0, along / np.maximum(held, np.finfo(float).tiny))
+        if self.walked.size and not variances[0]:
+            fit = np.append(fit, prior[0] + math.log(WALKED) + self._fit(self.walked[None, :]))
+            factors = np.append(factors, 0.0)
+        weights = np.exp(fit - fit.max())
         return factors, weights / weights.sum()
+
+    def _fit(self, held: Array) -> Array:
+        """Log-likelihoods of the size of the model, for variances (cases, directions) of an output."""
+        spread, outputs = self.seen * held, max(self.outputs - 1, 1)  # none in what all classes have in common
+        expected, deviations = outputs * spread.sum(axis=1), 2 * outputs * np.sum(spread**2, axis=1)
+        fit: Array = -0.5 * (self.size - expected) ** 2 / deviations - 0.5 * np.log(deviations)
+        return fit

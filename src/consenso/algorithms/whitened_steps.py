@@ -18,6 +18,7 @@ from consenso.algorithms.whitening import (
     NARROWEST_WIDTH,
     SHORTEST_CLIP,
     Hub,
+    estimate_trace,
     first_look,
     second_look,
     within_bounds,
@@ -109,9 +110,9 @@ class WhitenedSteps(WhitenedSettings):
                 moment[-1, -1] = self.constant**2  # which is public
             noise /= np.sqrt(FIRST_LOOK if self.looks > 1 else 1.0)
             seen = look(moment, noise, NoiseLevels.floor, least * problem.row_bound**2)
-            hub = replace(hub, trace=max(seen.trace, 1e-3 * problem.row_bound**2))
             # Rows without their constant, as far as noise lets them be told from none.
             constant = self.constant**2
+            hub = replace(hub, trace=estimate_trace(problem, seen.trace, noise * math.sqrt(problem.features), constant))
             length = max(seen.trace - constant, noise * math.sqrt(problem.features))
             hub = replace(hub, filled=min(1.0, max(length / (problem.row_bound**2 - constant), LEAST)))
             hub = first_look(hub, seen, noise)
@@ -256,6 +257,9 @@ class WhitenedSteps(WhitenedSettings):
         before = self._average(facts, hub) - hub.origin - self._find_constant_bias(facts, hub)
         factors, weights = self._find_factors(facts, hub, before)
         reach = self._reach(facts, hub)
+        noise = reach * self._length_noise(facts)
+        directions = float(weights @ factors) * float(self._read_model(facts, hub, before).come.sum())
+        slopes = slopes + length_laws.correct_optimism(facts.problem, directions, noise)
         known = length_laws.Lengths(
             loss=facts.problem.loss,
             size=size,
@@ -265,7 +269,7 @@ class WhitenedSteps(WhitenedSettings):
             weights=weights,
             longest=length_laws.longest_scores(reach, facts.problem.loss),
         )
-        return replace(hub, length=known.choose(slopes, reach * self._length_noise(facts), penalty))
+        return replace(hub, length=known.choose(slopes, noise, penalty))
 
     def _noise(self, facts: PublicFacts, hub: Hub) -> float:
         """Of a mean gradient that has the whole budget."""
@@ -428,10 +432,15 @@ class WhitenedSteps(WhitenedSettings):
         bends = self._later_curvature(facts, hub) * filled * values
         run = shrinking.MomentumSteps(rates=(bends + damping) / bent, momentum=hub.momentum, most=hub.taken)
         average = run.average(hub.steps, taken=hub.taken, late=hub.averaged)
+        walked = np.empty(0)
+        if problem.loss.targets != "real":
+            free = replace(run, rates=damping / bent).average(hub.steps, taken=hub.taken, late=hub.averaged)
+            walked = noise**2 * free.noise()
         return shrinking.NoisyModel(
             size=size,
             seen=seen,
             noise=noise**2 * average.noise(),
+            walked=walked,
             come=bends / np.maximum(bends + damping, LEAST * bent) * average.way(),
             filled=filled,
             outputs=problem.outputs,

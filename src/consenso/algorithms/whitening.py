@@ -17,6 +17,7 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
 from consenso.metric import Look, Metric
 from consenso.privacy.release import Bounds, Release, sum_rounding
+from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.row_products import multiply
 from consenso.rows import moment_step, sum_step
@@ -30,6 +31,8 @@ CONDITION = LEAST**-0.5
 # How far from orthonormal the vectors of a metric may be, entry by entry.
 ORTHONORMAL = 1e-9
 SHORTEST_CLIP, NARROWEST_WIDTH = 1e-6, 1e-3
+# The mean squared length of rows is at least this part of its bound, as far as damping goes.
+SHORTEST_TRACE = 1e-3
 ROUNDOFF = 2.0**-53
 
 
@@ -78,6 +81,23 @@ class Hub:
     def weight(self) -> float:
         """How much a typical record is shortened: the loss counts so much less, and so must the regularizer."""
         return min(1.0, self.clip / float(np.sqrt(self.effective)))
+
+
+def estimate_trace(problem: Problem, seen: float, noise: float, constant: float) -> float:
+    """The mean squared length of rows, seen with this noise: it is no less than the constant's, no more than the bound.
+
+    The mean of what is left of a normal law between these.
+    """
+    most = problem.row_bound**2
+    least = max(SHORTEST_TRACE * most, 0.0 if problem.is_weighted else constant)
+    if problem.is_weighted:
+        return max(seen, least)
+    points = seen + noise * np.linspace(-8, 8, 513)
+    inside = (points >= least) & (points <= most)
+    if noise == 0 or not inside.any():
+        return min(max(seen, least), most)
+    weights = np.exp(-0.5 * ((points[inside] - seen) / noise) ** 2)
+    return float(weights @ points[inside] / weights.sum())
 
 
 def first_look(hub: Hub, seen: Look, noise: float) -> Hub:
