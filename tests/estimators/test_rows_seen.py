@@ -277,10 +277,30 @@ def test_many_records_spend_less_on_bounds_than_few() -> None:
 def test_targets_get_a_wider_bound_where_noise_is_small_for_as_many_columns() -> None:
     rng = np.random.default_rng(2)
     targets, bounds = 80.0 + rng.normal(size=20_000), []
-    for columns in (4, 60):
+    for columns in (4, 100, 250):
         model = made("PrivateRidge", row_bound=1.0).fit(rng.uniform(-0.1, 0.1, (20_000, columns)), targets)
         bounds.append(model.target_bound_)
-    assert bounds[0] == 4 * bounds[1]
+    assert bounds[0] == 4 * bounds[2]
+    assert bounds[1] == pytest.approx(2.1 * bounds[2], rel=0.05), "records times mu are 54 times the columns"
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_long_tail_of_targets_has_most_of_the_room(sign) -> None:
+    rng = np.random.default_rng(2)
+    targets = sign * rng.exponential(size=20_000)
+    model = made("PrivateRidge", row_bound=1.0).fit(rng.uniform(-0.1, 0.1, (20_000, 4)), targets)
+    low, high = sign * model._middle - model.target_bound_, sign * model._middle + model.target_bound_
+    assert high > np.abs(targets).max() > 5
+    assert -low < 0.2 * high
+
+
+def test_more_rows_are_shortened_the_more_noise_a_model_has() -> None:
+    rng, long = np.random.default_rng(4), []
+    for columns in (10, 60, 150):
+        rows = rng.normal(size=(8000, columns))
+        model = made().fit(rows, (rows[:, 0] > 0).astype(int))
+        long.append(float(np.mean(np.linalg.norm(rows, axis=1) > model.row_bound_)))
+    assert long[0] < 0.01 < long[1] < 0.12 < long[2] < 0.35
 
 
 def _few(records: int) -> tuple[np.ndarray, np.ndarray]:

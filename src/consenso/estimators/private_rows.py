@@ -64,10 +64,11 @@ CLEAR_LENGTHS = 16.0
 # part of what lies between the median length and it, and the longest rows are left alone. Many: records times mu are so
 # many times the columns.
 LENGTH_REACH, CLOSELY = 0.5, 100.0
-# Targets are clipped so many half widths of their range away from its middle: the fit sees how large residuals are by
-# itself, so that a wide bound costs little, and targets that are clipped cost more. Further where noise is small, as
-# for rows: the fit then clips fewer residuals, which pull its mean to one side where they are skewed.
-TARGET_REACH, FAR_REACH = 2.0, 8.0
+# Few targets are clipped so many half widths of their range away from its middle: the fit sees how large residuals are
+# by itself. Of many, the more the less noise there is, up to a limit: within a wide bound the fit clips fewer residuals,
+# which pull its mean to one side where they are skewed; but it counts them after two steps that have the noise of the
+# bound, and that noise stays the same if the reach falls as records times mu over columns do.
+TARGET_REACH, FAR_REACH = 2.0, 4.0
 # Few records: targets have one histogram, with as much of the budget that there are so many times as many records as
 # noise in a bin. The fit counts targets within the range by itself.
 ENOUGH = 12.0
@@ -125,11 +126,15 @@ def _are_few(usual: float, terms: PrivacyParams) -> bool:
     return needed_share(usual, 1, terms, enough=1.0) > usual
 
 
-def _length_tail(share: float, terms: PrivacyParams) -> float:
+def _length_tail(share: float, columns: int, terms: PrivacyParams) -> float:
     """The share of rows that may be longer than the bound: more where noise hides more, and hurts more than a bound."""
     if terms.counts:
         return LENGTH_TAIL
-    return float(np.clip(LENGTH_NOISES * noise_of(share, 1, terms) / terms.records, LENGTH_TAIL, MOST_LENGTH_TAIL))
+    hidden = min(LENGTH_NOISES * noise_of(share, 1, terms) / terms.records, MOST_LENGTH_TAIL)
+    # What noise adds to the error of a model is like the square of columns over records times mu, and so is what rows
+    # that are shortened may add.
+    hurt = min(LENGTH_TAIL / _closeness(columns, terms) ** 2, FEW_TAIL)
+    return max(hidden, hurt, LENGTH_TAIL)
 
 
 def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: bool) -> RowMap:
@@ -144,13 +149,13 @@ def find_rows(records: Records, shares: RowShares, stages: Stages, *, centers: b
         scaled = None if columns is None else count_columns(records)
         bound = _find_few_lengths(records, lengths, shares.lengths, stages, scaled)
         return RowMap(row_bound=min(max(bound, LEAST_ROW_BOUND), longest), columns=columns)
-    tail = _length_tail(shares.lengths, stages.terms)
+    tail = _length_tail(shares.lengths, count_columns(records), stages.terms)
     # No doubt: where a bound that is a little short would cost much, there is the reach below.
     found = search_quantiles(
         stages, "lengths of rows", shares.lengths, records, lengths, 1, (0.0, 1 - tail), positive=True, doubt=0.0
     )
     bound, middle = float(found.high[0]), float(found.middle[0])
-    if _fits_closely(count_columns(records), stages.terms):
+    if not stages.terms.counts and _closeness(count_columns(records), stages.terms) >= 1:
         bound += LENGTH_REACH * (bound - middle)
     bound = min(max(bound, LEAST_ROW_BOUND), longest)
     return RowMap(row_bound=bound, columns=columns)
@@ -166,9 +171,9 @@ def _find_few_lengths(
     return read_length(counts, noise, bound_total(stages.terms), 1 - FEW_TAIL, scaled)
 
 
-def _fits_closely(many: int, terms: PrivacyParams) -> bool:
-    """Whether noise moves a model of so many columns less than shortened rows do, by public facts."""
-    return not terms.counts and terms.records * terms.whole_mu >= CLOSELY * many
+def _closeness(many: int, terms: PrivacyParams) -> float:
+    """From 1 on noise moves a model of so many columns less than shortened rows do, by public facts."""
+    return terms.records * terms.whole_mu / (CLOSELY * many)
 
 
 def _longest_row(columns: Columns | None) -> float:
@@ -189,13 +194,17 @@ def find_targets(records: Records, share: float, stages: Stages, *, centers: boo
     low, high = float(found.low[0]), float(found.high[0])
     if not centers:
         return 0.0, max(abs(low), abs(high), math.ulp(1.0))
-    is_close = _fits_closely(count_columns(records), stages.terms)
-    return _center(low, high, FAR_REACH if is_close else TARGET_REACH)
+    reach = TARGET_REACH
+    if not stages.terms.counts:
+        reach = float(np.clip(FAR_REACH * _closeness(count_columns(records), stages.terms), 1.0, FAR_REACH))
+    # From the median, so that a long tail has most of the room.
+    return _center(low, high, reach, around=float(found.middle[0]))
 
 
-def _center(low: float, high: float, reach: float) -> tuple[float, float]:
-    """The middle of a range, and so many half widths of it."""
-    return low / 2 + high / 2, max(reach * (high / 2 - low / 2), math.ulp(1.0))
+def _center(low: float, high: float, reach: float, around: float | None = None) -> tuple[float, float]:
+    """The middle of a range that is stretched so many times around a point of it, its middle, and half of its width."""
+    middle, half = low / 2 + high / 2, max(reach * (high / 2 - low / 2), math.ulp(1.0))
+    return (middle if around is None else around + reach * (middle - around)), half
 
 
 def _find_few_targets(records: Records, stages: Stages) -> tuple[float, float]:
