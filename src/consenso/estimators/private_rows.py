@@ -65,9 +65,9 @@ CLEAR_LENGTHS = 16.0
 # many times the columns.
 LENGTH_REACH, CLOSELY = 0.5, 100.0
 # Few targets are clipped so many half widths of their range away from its middle: the fit sees how large residuals are
-# by itself. Of many, the more the less noise there is, up to a limit: within a wide bound the fit clips fewer residuals,
-# which pull its mean to one side where they are skewed; but it counts them after two steps that have the noise of the
-# bound, and that noise stays the same if the reach falls as records times mu over columns do.
+# by itself. Many are the further the less noise there is, up to a limit: within a wide bound the fit clips fewer
+# residuals, which pull its mean to one side where they are skewed; but it counts them after two steps that have the
+# noise of the bound, and that noise stays the same if the reach falls as records times mu over columns do.
 TARGET_REACH, FAR_REACH = 2.0, 4.0
 # Few records: targets have one histogram, with as much of the budget that there are so many times as many records as
 # noise in a bin. The fit counts targets within the range by itself.
