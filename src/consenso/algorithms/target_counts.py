@@ -6,7 +6,8 @@
     numbers     with many records, centre and spread of the bins that stand out of the noise, at the finest width at
                 which half of the records do; with few, for which bins are fewer, or where they do not, mean posterior
                 centre and spread of a Gaussian or an exponential law, centres being even over the range and spreads
-                over orders of magnitude before: where noise hides everything, centre 0 and a wide spread
+                over orders of magnitude before, as far as centre plus spread is within the bound, which holds for most
+                targets: where noise hides everything, centre 0 and a wide spread
 
 A record is counted in one bin: counts move by 1 when it is added or removed, by sqrt 2 when it is replaced
 (docs/privacy.md#counts-of-targets-and-slopes). What follows from noisy counts is post-processing.
@@ -34,7 +35,7 @@ from consenso.shards import Cohort
 
 # Bins of real targets, a power of two; the coarsest that are still looked at; and how many there may be.
 BINS, COARSEST = 64, 8
-ALLOWED_BINS = (4, 8, 16, 32, BINS)
+ALLOWED_BINS = (8, 16, 32, BINS)
 # Of the squared budget, where there are enough records.
 SHARE = 0.02
 # Records of a bin that holds its part of them should be so many standard deviations of noise.
@@ -201,6 +202,7 @@ def fit_law(counts: Array, records: float, noise: float) -> tuple[float, float]:
     """Centre of numbers in [-1, 1] and their spread around it, from noisy counts of bins: posterior means."""
     apart = counts - records * _laws(len(counts))
     fit = -0.5 * np.sum(apart**2, axis=-1) / noise**2
+    fit[:, np.abs(CENTRES)[:, None] + SPREADS > 1.0] = -np.inf
     weights = np.exp(fit - fit.max())
     weights /= weights.sum()
     centres, spreads = weights.sum(axis=(0, 2)), weights.sum(axis=(0, 1))
