@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.utility.random_tables import Verdict, judge, make_table
+from benchmarks.utility.random_tables import REGRESSORS, Verdict, judge, list_estimators, make_table
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -15,6 +15,16 @@ def test_fits_of_tables_that_strain_a_rule() -> None:
     assert sum(each.holds for each in verdicts) >= 10
     kinds = ("binary", "classes", "numbers")
     assert all(any(kind in each.told for each in verdicts) for kind in kinds)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_estimator_fits_tables_of_numbers() -> None:
+    """Seeded; tables with few records and small budgets among them."""
+    tables = [table for seed in range(1050, 1090) if (table := make_table(seed, 5000)).kind == "numbers"]
+    assert len(tables) >= 4
+    assert set(list_estimators(tables[0])) == set(REGRESSORS)
+    verdicts = [judge(table, estimator=name) for table in tables for name in REGRESSORS]
+    assert not [each.told for each in verdicts if not each.holds]
 
 
 def test_what_is_no_number_does_not_hold() -> None:

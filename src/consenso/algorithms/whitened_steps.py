@@ -370,12 +370,13 @@ class WhitenedSteps(WhitenedSettings):
         if not hub.averaged:
             return hub.x
         x, regularizer = self._average(facts, hub), self._regularizer(facts, hub)
-        # A 1-norm of numbers that was raised by their noise has taken it off already.
-        is_shrunk = facts.problem.loss.targets == "real" and noise_levels.is_sparse(regularizer)
-        if not self.damping or regularizer.is_constraint or is_shrunk:
+        # A 1-norm of numbers that was raised by their noise has taken it off already, coordinate by coordinate. Where
+        # nothing is known of directions, all of them together still tell whether there is anything but noise.
+        is_sparse = facts.problem.loss.targets == "real" and noise_levels.is_sparse(regularizer)
+        if not self.damping or regularizer.is_constraint or (is_sparse and not hub.metric.is_round):
             return x
         learnt = x - hub.origin - self._find_constant_bias(facts, hub)
-        factors, weights = self._find_factors(facts, hub, learnt)
+        factors, weights = self._find_factors(facts, hub, hub.total / hub.averaged - hub.origin if is_sparse else learnt)
         length = 1.0 if hub.length == UNMEASURED else hub.length
         return hub.origin + learnt * float(weights @ factors) * length
 
