@@ -36,8 +36,9 @@ class PrivateRidge(LeastSquares):
     """Ridge regression with differential privacy.
 
     Minimises mean squared loss r^2/2 + alpha/2 |w|^2; the intercept is not penalized. At epsilon=inf it equals
-    Ridge(alpha=alpha * records). alpha=None is 1 / records there, which is Ridge(alpha=1), and under privacy
-    row_bound^2 / (features * records): the same for columns of unit variance, whatever their units.
+    Ridge(alpha=alpha * records). alpha=None is 1 / records there, which is Ridge(alpha=1), and under privacy a tenth of
+    row_bound^2 / (features * records), which is 1 / records for columns of unit variance, whatever their units: the
+    noise of privacy is damped by itself.
 
     target_bound: public bound on the size of targets; larger ones are clipped to it. residual_bound: under privacy,
     residuals beyond this public number pull with this strength only (Huber's loss); None lets noisy counts of targets
