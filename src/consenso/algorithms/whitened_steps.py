@@ -376,7 +376,8 @@ class WhitenedSteps(WhitenedSettings):
         if not self.damping or regularizer.is_constraint or (is_sparse and not hub.metric.is_round):
             return x
         learnt = x - hub.origin - self._find_constant_bias(facts, hub)
-        factors, weights = self._find_factors(facts, hub, hub.total / hub.averaged - hub.origin if is_sparse else learnt)
+        seen = hub.total / hub.averaged - hub.origin if is_sparse else learnt
+        factors, weights = self._find_factors(facts, hub, seen)
         length = 1.0 if hub.length == UNMEASURED else hub.length
         return hub.origin + learnt * float(weights @ factors) * length
 
