@@ -20,6 +20,7 @@ from consenso.estimators.length_scales import CAREFUL, LENGTH_EDGES, read_length
 from consenso.estimators.quantiles import SIGNED_EDGES, count_exactly
 from consenso.estimators.target_scales import enclose, fine_edges, read_center
 from consenso.planning.replan import differences
+from consenso.privacy.card.evaluation import questions
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.verify import first_failure, verify
@@ -73,6 +74,9 @@ def test_a_raw_table_is_fitted_within_the_budget(name) -> None:
     assert 0.999 < model.guarantee_.epsilon(1e-5) <= 1.0
     card = model.card_
     assert card.parameters["earlier"][0]["name"] == "histograms of columns"
+    told = dict(questions(card))["What is released without noise?"]
+    assert "noisy releases" in told
+    assert "histograms of columns" in told
     assert first_failure(verify(json.loads(json.dumps(card.to_json())))) is None
     assert differences(card) == []
     assert "No row_bound was given" in model.notes_[0]

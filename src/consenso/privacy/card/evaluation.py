@@ -57,7 +57,7 @@ def questions(card: Card) -> list[tuple[str, str]]:
         ("What is the unit of privacy?", f"{UNITS_IN_WORDS[entry.unit]}. {'; '.join(left_out)}".rstrip(". ") + "."),
         ("Which data sets are neighbours (bounded or unbounded)?", _neighbours(card)),
         ("What holds for others who look?", f"Epsilon ({heads}): {by_observer}."),
-        ("What is released without noise?", f"{released} Bounds, classes and parameters are public input.".strip()),
+        ("What is released without noise?", f"{released} {_inputs(card)}".strip()),
         ("Are there other releases of the same data?", OTHERS),
         ("Which algorithm is it, and what proves its guarantee?", f"{card.algorithm}, by {_proof(entry)}."),
         ("What does the proof assume?", f"{'; '.join(assumed) or 'Nothing besides what was checked'}."),
@@ -74,6 +74,17 @@ def questions(card: Card) -> list[tuple[str, str]]:
         ("How can all of this be checked?", CHECKED),
         ("Which software?", f"{facts_text(card.versions)}."),
     ]
+
+
+def _inputs(card: Card) -> str:
+    """Where bounds, classes and parameters come from."""
+    found = [each["name"] for each in card.parameters.get("earlier", ())]
+    if not found:
+        return "Bounds, classes and parameters are public input."
+    return (
+        "Bounds, classes and parameters are public input, or follow from noisy releases whose cost is in the figures "
+        f"above: {', '.join(found)}."
+    )
 
 
 def evaluation_text(card: Card) -> str:
