@@ -109,7 +109,7 @@ FORMS = {
     "robust": (Huber(), {}),
     "kinks": (Hinge(), {"smoothing": 0.5}),
     "absolute": (Absolute(), {"smoothing": 2.0}),
-    "counted absolute": (Absolute(), {"smoothing": 2.0, "target_bins": 4}),
+    "counted absolute": (Absolute(), {"smoothing": 2.0, "target_bins": 8}),
     "classes": (Softmax(classes=3), {"lengths": True}),
     "classes with directions": (Softmax(classes=3), {"directions": 2}),
 }

@@ -122,6 +122,9 @@ class PlainSum:
 
         answers = turn.ask(STEP, dict.fromkeys((int(party) for party in turn.asked), turn.down_bytes), check)
         counted = tuple(party for party in sorted(answers) if answers[party])
+        for party in counted:
+            if answers[party] not in read:  # a conversation may hand back what it did not check
+                check(party, answers[party])
         parties = _Answers(form, {party: read[answers[party]] for party in counted}, expected)
         total = RoundSum(turn.plan, turn.facts, turn.record)
         return Gathered(total=add_messages(parties, turn.down, total), counted=counted)
