@@ -109,23 +109,23 @@ class PlainSum:
         form = turn.schemas.at(turn.facts.round).up
         expected, may_sit_out = expect_costs(turn, form), own_coins(turn.plan)
         parts = turn.schemas.contributions(turn.facts, turn.down)
-        read: dict[bytes, Any] = {}  # what came more than once, or from two, is the same message
+        read: dict[int, tuple[bytes, Any]] = {}  # what has passed the check, by party
 
         def check(party: int, blob: bytes) -> None:
             if blob:
                 message = form.read(blob)
                 check_costs(message, expected)
                 check_contribution(turn, party, message, parts)
-                read[blob] = message
+                read[party] = blob, message
             elif not may_sit_out:
                 raise MessageError("an empty message came in a round that everybody who was asked takes part in.")
 
         answers = turn.ask(STEP, dict.fromkeys((int(party) for party in turn.asked), turn.down_bytes), check)
         counted = tuple(party for party in sorted(answers) if answers[party])
         for party in counted:
-            if answers[party] not in read:  # a conversation may hand back what it did not check
-                check(party, answers[party])
-        parties = _Answers(form, {party: read[answers[party]] for party in counted}, expected)
+            if party not in read or read[party][0] != answers[party]:
+                check(party, answers[party])  # a conversation may hand back what it did not check
+        parties = _Answers(form, {party: read[party][1] for party in counted}, expected)
         total = RoundSum(turn.plan, turn.facts, turn.record)
         return Gathered(total=add_messages(parties, turn.down, total), counted=counted)
 
