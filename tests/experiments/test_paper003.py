@@ -80,19 +80,22 @@ def test_every_grid_has_the_runs_that_the_verdicts_read():
             assert len(runs) == len(set(runs))
             mnist = data == "MNIST"
             for method in grid.methods if mnist else grid.femnist_methods:
-                expected = {*(grid.epsilons if mnist else grid.femnist_epsilons), *[math.inf] * grid.noiseless}
+                epsilons = grid.epsilons if mnist else grid.femnist_epsilons
+                if method in ("OutP", "Trust, shrinking"):  # not the paper's: where it states errors
+                    epsilons = (epsilons[0], epsilons[-1])
+                expected = {*epsilons, *[math.inf] * grid.noiseless}
                 assert {run.epsilon for run in runs if run.method == method} == expected
     stated, table, every = (
         [cell for cell in PAPER.cells_of(name) if cell.group == "published"] for name in ("stated", "table", "full")
     )
-    assert set(stated) <= set(table) & set(every)  # a larger grid goes on from a smaller one
+    assert set(stated) <= set(table) <= set(every)  # a larger grid goes on from a smaller one
     full = [dict(cell.settings) for cell in every]
     whole = [run for each in full if (each["data"], each["iterations"]) == ("MNIST", 20_000) for run in each["runs"]]
     for method in ("Prox", "Trust", "OutP, its code"):
         assert {(run.epsilon, run.seed) for run in whole if run.method == method} >= {
-            (epsilon, seed) for epsilon in reported.EPSILONS for seed in range(10 if epsilon <= 0.1 else 3)
+            (epsilon, seed) for epsilon in reported.EPSILONS for seed in range({0.05: 10, 5.0: 3}.get(epsilon, 2))
         }
-    assert sum(cell.seconds for cell in PAPER.cells_of("full")) / 2 < 6 * 3600  # on two cores
+    assert sum(cell.seconds for cell in PAPER.cells_of("full")) / 2 < 3 * 3600  # on two cores
 
 
 def test_the_paper_is_the_one_without_multiple_local_updates():
