@@ -253,8 +253,8 @@ def pack_symmetric(matrices: Array) -> Array:
 
 
 def unpack_symmetric(upper: Array, p: int) -> Array:
-    """The symmetric matrix of a packed one."""
+    """The symmetric matrix of a packed one, or of each of several, (..., p, p)."""
     rows, columns = np.triu_indices(p)
-    matrix = np.zeros((p, p))
-    matrix[rows, columns] = upper / np.where(rows == columns, 1.0, np.sqrt(2.0))
-    return matrix + np.triu(matrix, 1).T
+    matrix = np.empty((*upper.shape[:-1], p, p))
+    matrix[..., rows, columns] = matrix[..., columns, rows] = upper / np.where(rows == columns, 1.0, np.sqrt(2.0))
+    return matrix

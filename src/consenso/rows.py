@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -264,16 +265,14 @@ class Rows:
 
     def transformed_squared_norms(self, transform: Array) -> Array:
         """Squared lengths of the rows times a (features, k) matrix, or times one for each party, (rows,)."""
-        if transform.ndim == 3:
-            if self.parties == 1:
-                return self.transformed_squared_norms(transform[0])
-            each = (self.take(np.array([party])).transformed_squared_norms(own) for party, own in enumerate(transform))
-            return np.concatenate([np.empty(0), *each])
-        out = np.empty(self.count)
-        for block in self._blocks(numbers=CACHED_NUMBERS, multiple=rows_at_once(*transform.shape)):
-            part = self.matrix[block].astype(np.float64, copy=False)
-            moved = np.asarray(part @ transform) if self.is_sparse else multiply(part, transform)
-            out[block] = np.einsum("ij,ij->i", moved, moved)
+        out, offsets = np.empty(self.count), self.layout.offsets
+        if transform.ndim == 2:
+            transform, offsets = transform[None], np.array([0, self.count])
+        for own, (start, stop) in zip(transform, pairwise(offsets.tolist()), strict=True):
+            for block in self._blocks(start, stop, numbers=CACHED_NUMBERS, multiple=rows_at_once(*own.shape)):
+                part = self.matrix[block].astype(np.float64, copy=False)
+                moved = np.asarray(part @ own) if self.is_sparse else multiply(part, own)
+                out[block] = np.einsum("ij,ij->i", moved, moved)
         return out
 
     @cached_property

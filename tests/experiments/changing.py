@@ -9,9 +9,9 @@ from experiments.results import Results
 
 EDITS: tuple[Callable[[float], float], ...] = (
     lambda x: 1e-9 * x,
+    lambda x: 1e9 * x,
     lambda x: 0.3 * x,
     lambda x: 3.0 * x,
-    lambda x: 1e9 * x,
     lambda x: x * abs(x),  # changes a rate
 )
 
@@ -31,10 +31,11 @@ def unchanging(states: Callable[[Results], list[str]], results: Results) -> list
 
 def _changes(results: Results) -> Iterator[Results]:
     kinds = dict.fromkeys((cell.group, kind) for cell in results for kind in _kinds(cell))
-    for group, kind in kinds:
-        own = [cell for cell in results if cell.group == group and kind in _kinds(cell)]
-        for name in dict.fromkeys(name for cell in own for name in results[cell]):
-            for edit in EDITS:
+    # What changes most comes first, since looking ends when every verdict has changed.
+    for edit in EDITS:
+        for group, kind in kinds:
+            own = [cell for cell in results if cell.group == group and kind in _kinds(cell)]
+            for name in dict.fromkeys(name for cell in own for name in results[cell]):
                 yield Results(
                     {
                         cell: {**values, name: _edited(values[name], edit)}

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from experiments.paper000 import corrected, published, reported, spending, theorems
 from experiments.paper000.definition import PAPER, Grid, cells
-from experiments.paper000.verdicts import charity
+from experiments.paper000.reading import corrected as corrected_runs
+from experiments.paper000.reading import published as published_runs
+from experiments.paper000.verdicts import charity, verdicts
 from experiments.reproduction import reproduce
 from experiments.results import Results
 from experiments.running import run_cells
@@ -152,10 +154,11 @@ def test_the_time_follows_from_the_budget():
 # --- the report is made of results ----------------------------------------------------------------------------------
 
 
-def page(results: Results, folder, *, drawn: bool) -> str:
+def page(results: Results, folder, *, drawn: tuple[str, ...] = ()) -> str:
+    """The page with the figures that are named, and the data of all of them."""
     objections = tuple(case.object_to(results) for case in PAPER.cases)
     outcome = replace(PAPER.gather(TINY, results), objections=objections)
-    shown = outcome if drawn else replace(outcome, figures=())
+    shown = replace(outcome, figures=tuple(figure for figure in outcome.figures if figure.name in drawn))
     return report.write(PAPER, shown, folder, made={"grid": "tiny"}).read_text() + repr(outcome.figures)
 
 
@@ -178,22 +181,24 @@ def changed(results: Results, group: str, factor: float) -> Results:
 
 
 def test_every_result_is_in_the_report(results, tmp_path):
-    before = page(results, tmp_path / "before", drawn=False)
-    assert page(results, tmp_path / "again", drawn=False) == before
+    before = page(results, tmp_path / "before")
+    assert page(results, tmp_path / "again") == before
     for group in dict.fromkeys(cell.group for cell in results):
-        assert page(changed(results, group, 1.37), tmp_path / group, drawn=False) != before, group
+        assert page(changed(results, group, 1.37), tmp_path / group) != before, group
 
 
 def test_a_changed_result_changes_the_drawing(results, tmp_path):
-    page(results, tmp_path / "one", drawn=True)
-    page(changed(results, "published admm", 1.37), tmp_path / "other", drawn=True)
+    drawn = ("figure1", "settings")
+    page(results, tmp_path / "one", drawn=drawn)
+    page(changed(results, "published admm", 1.37), tmp_path / "other", drawn=drawn)
     assert (tmp_path / "one" / "figure1.svg").read_text() != (tmp_path / "other" / "figure1.svg").read_text()
     assert (tmp_path / "one" / "settings.svg").read_text() == (tmp_path / "other" / "settings.svg").read_text()
 
 
 def test_verdicts_follow_the_results(results):
     def states(found: Results) -> list[str]:
-        return [verdict.state for verdict in PAPER.gather(TINY, found).verdicts]
+        made = verdicts(found, published_runs(found), corrected_runs(found))
+        return [verdict.state for verdict in made]
 
     def with_sums(factor: float) -> Results:
         """Corrected runs with a secure sum whose objectives are so much larger."""
@@ -206,6 +211,7 @@ def test_verdicts_follow_the_results(results):
             }
         )
 
+    assert states(results) == [verdict.state for verdict in PAPER.gather(TINY, results).verdicts]
     assert unchanging(states, results) == []
     numbers, _, kept, *_ = states(results)
     assert numbers == "reproduced"
@@ -229,8 +235,8 @@ def test_verdicts_on_theorems_follow_the_exact_values(results):
     for place, group in (("Theorem 2", "centralized"), ("Theorem 4", "decentralized")):
         assert state(results, place) == "not reproduced"
         assert state(edited(results, f"theorem {group}", exact=1e-9), place) == "reproduced"
-    verdicts = PAPER.gather(TINY, results).verdicts
-    sums, seen = (v for v in verdicts if v.source == "Theorem 3")
+    made = PAPER.gather(TINY, results).verdicts
+    sums, seen = (v for v in made if v.source == "Theorem 3")
     assert (sums.state, seen.state) == ("not reproduced", "reproduced")
     milder = PAPER.gather(TINY, edited(results, "theorem federated", exact=1e-9)).verdicts
     assert [v.state for v in milder if v.source == "Theorem 3"] == ["reproduced", "reproduced"]

@@ -203,8 +203,8 @@ class PreconditionedGossip:
         noise = facts.noise[MOMENT] * float(problem.scales.max()) / math.sqrt(self.averages or problem.parties / 2)
         least = whitening.LEAST * problem.row_bound**2
         found = [
-            look(unpack_symmetric(upper, problem.features), noise, noise_levels.NoiseLevels.floor, least)
-            for upper in state.moment
+            look(moment, noise, noise_levels.NoiseLevels.floor, least)
+            for moment in unpack_symmetric(state.moment, problem.features)
         ]
         metrics = [whitening.within_bounds(facts, each.metric) for each in found]
         return replace(
@@ -225,24 +225,25 @@ class PreconditionedGossip:
 
     def _prox(self, facts: PublicFacts, state: State, tracker: Array) -> Array:
         problem = facts.problem
-        bend = problem.loss.curvature_bound / self.step
+        clip, damping = self._clip(state), self._damping(facts, state)
         # Rows that are shortened count less, and so must the regularizer.
-        weights = np.minimum(1.0, self._clip(state) / np.sqrt(state.effective))
-        moved = np.empty_like(state.w)
-        for node, metric in enumerate(_metrics(state)):
-            damping, weight = self._damping(facts, state, node), float(weights[node])
-            bent = metric.plus(bend * weight, damping)
-            point = state.w[node] - bent.apply(tracker[node] + damping * state.w[node], -1.0)
-            moved[node] = bent.prox(problem.regularizer, point, weight)
-        return moved
+        weights = np.minimum(1.0, clip / np.sqrt(state.effective))
+        bend = problem.loss.curvature_bound / self.step * weights
+        bent = replace(state, values=bend[:, None] * state.values + damping[:, None])
+        points = state.w - _apply(bent, tracker + damping[:, None] * state.w, -1.0)
+        if isinstance(problem.regularizer, NoPenalty):
+            return points
+        each = zip(_metrics(bent), points, weights, strict=True)
+        return np.stack([metric.prox(problem.regularizer, point, float(weight)) for metric, point, weight in each])
 
-    def _damping(self, facts: PublicFacts, state: State, node: int) -> float:
+    def _damping(self, facts: PublicFacts, state: State) -> Array:
         """The weight of a prior under which scores are as large as is called for, beside the mean gradient's noise."""
-        scale = float(facts.scales[node] * self._clip(state)[node])
-        noise = facts.noise[GRADIENT] * scale / math.sqrt(facts.problem.parties * (facts.rounds - 1 - self.mixing))
-        curvature = noise_levels.late_curvature(facts.problem.loss) * facts.problem.loss.curvature_bound
-        variance = noise_levels.LARGEST_SCORE**2 / float(state.values[node].sum())
-        return noise_levels.damping(noise, curvature, variance)
+        loss, steps = facts.problem.loss, facts.rounds - 1 - self.mixing
+        noises = facts.noise[GRADIENT] * facts.scales * self._clip(state) / math.sqrt(facts.problem.parties * steps)
+        curvature = noise_levels.late_curvature(loss) * loss.curvature_bound
+        variances = noise_levels.LARGEST_SCORE**2 / state.values.sum(axis=1)
+        each = zip(noises.tolist(), variances.tolist(), strict=True)
+        return np.array([noise_levels.damping(noise, curvature, variance) for noise, variance in each])
 
     @classmethod
     def example(cls) -> Example:

@@ -41,6 +41,13 @@ def at(typing_context: Any, vector: Any, start: Any) -> Any:
     return types.CPointer(types.float64)(vector, types.intp), emit
 
 
+@compile_inlined
+def put(values: Any, out: Any) -> None:
+    """out[:] = values, of one length: Numba would compile the text of an error about shapes, which takes seconds."""
+    for j in range(len(values)):
+        out[j] = values[j]
+
+
 def hold(kernel: Any, *constants: Any) -> Callable[..., Any]:
     """The kernel with its first arguments given. Numba looks at the types of those once, instead of in each call.
 

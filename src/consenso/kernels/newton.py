@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import at
+from consenso.kernels.compiled import at, put
 from consenso.speedups import compile_kernel
 
 # Linear systems are solved to this relative accuracy; Newton's steps make up for the rest.
@@ -101,7 +101,7 @@ def score_newton(
                 break
             shortest = length
             lengths[i] = length
-            dual[a:b] = own
+            put(own, dual[a:b])
             if length <= goal:
                 break
             _solve(gram, roots, product, solved, work)

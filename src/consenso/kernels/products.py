@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
+from consenso.kernels.compiled import put
 from consenso.speedups import compile_kernel
 
 
@@ -97,7 +98,7 @@ def dense_grams(X: Any, offsets: IntArray, starts: IntArray, out: Array, first: 
     for i in range(first, last):
         block = X[offsets[i] : offsets[i + 1]].astype(np.float64)
         m = len(block)
-        out[starts[i] : starts[i] + m * m] = np.dot(block, block.T).reshape(m * m)
+        put(np.dot(block, block.T).reshape(m * m), out[starts[i] : starts[i] + m * m])
 
 
 @compile_kernel

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from consenso.arrays import Array, IntArray
+from consenso.kernels.compiled import put
 from consenso.speedups import compile_kernel
 
 BLOCK_ROWS = 256
@@ -23,7 +24,7 @@ def gram_products(
     for i in range(first, last):
         m = offsets[i + 1] - offsets[i]
         gram = grams[starts[i] : starts[i] + m * m].reshape(m, m)
-        out[offsets[i] : offsets[i + 1]] = np.dot(gram, weights[offsets[i] : offsets[i + 1]])
+        put(np.dot(gram, weights[offsets[i] : offsets[i + 1]]), out[offsets[i] : offsets[i + 1]])
 
 
 @compile_kernel
@@ -71,8 +72,8 @@ def row_solves(
         solution = roots[a:b] * right[a:b]
         _solve(matrix, solution)
         solution *= roots[a:b]
-        out[a:b] = solution
-        out_product[a:b] = np.dot(gram, solution)
+        put(solution, out[a:b])
+        put(np.dot(gram, solution), out_product[a:b])
 
 
 @compile_kernel
@@ -95,7 +96,7 @@ def dense_column_solves(
                 part = block[:filled]
                 matrix += np.dot(part.T, part)
                 filled = 0
-        out[i] = right[i]
+        put(right[i], out[i])
         _solve(matrix, out[i])
 
 
@@ -121,7 +122,7 @@ def sparse_column_solves(
                     weighted = weights[row] * data[one]
                     for two in range(pointers[row], pointers[row + 1]):
                         matrix[columns[one], columns[two]] += weighted * data[two]
-        out[i] = right[i]
+        put(right[i], out[i])
         _solve(matrix, out[i])
 
 

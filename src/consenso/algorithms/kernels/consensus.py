@@ -26,7 +26,7 @@ from consenso.algorithms.kernels.records import (
     pull,
 )
 from consenso.arrays import Array, IntArray
-from consenso.kernels.compiled import at
+from consenso.kernels.compiled import at, put
 from consenso.privacy.threefry import GAUSSIAN, draw_units, room
 
 FETCH = 2  # how many rounds ahead memory is asked for
@@ -139,7 +139,9 @@ def cohort(
     parameters, prox_slopes, derivatives, bends = loss
     seed, round_, upper = draw
     work, noise = room(z.size)
-    noisy, common = stds.max() > 0.0, stds.size == 1
+    noisy, common = False, stds.size == 1
+    for k in range(stds.size):
+        noisy = noisy or stds[k] > 0.0
     noise[:] = 0.0
     total, tile = np.zeros_like(z), np.empty((8, TILE))
     for start in range(first, last, TILE):
@@ -178,4 +180,4 @@ def cohort(
                     increment = moves * (z[j] - u[i, j] - drawn * rows[i, j]) + shakes * noise[place, j]
                     u[i, j] += increment
                     total[j] += increment
-    totals[first // length] = total
+    put(total, totals[first // length])
