@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from experiments.paper001 import divergence, training
 from experiments.paper001.definition import PAPER, Grid, cells
+from experiments.paper001.verdicts import verdicts
 from experiments.paper001.world import FEATURES, world
 from experiments.reproduction import reproduce
 from experiments.results import Results
@@ -99,7 +100,9 @@ def test_the_minimum_is_one():
     assert made.best < min(near)
     # ADMM with everybody's gradient arrives at the same value.
     hub = training.Hub(x=np.zeros(FEATURES), dual=np.zeros(FEATURES - 1))
-    for _ in range(20_000):
+    for count in range(20_000):
+        if count % 500 == 0 and made.objective(hub.x) <= made.best * (1 + 5e-5):
+            break
         x, dual = made.algorithm.advance(made.problem, hub, made.shards.cohort().gradient(hub.x).mean(axis=0))
         hub = training.Hub(x=x, dual=dual)
     assert made.objective(hub.x) == pytest.approx(made.best, rel=1e-4)
@@ -152,7 +155,7 @@ def test_every_result_is_in_the_report(results, tmp_path):
 
 def test_verdicts(results):
     def states(found: Results) -> list[str]:
-        return [verdict.state for verdict in PAPER.gather(TINY, found).verdicts]
+        return [verdict.state for verdict in verdicts(found)]
 
     def with_(group: str, edit) -> list[str]:
         return states(Results({cell: edit(v) if cell.group == group else v for cell, v in results.items()}))
@@ -160,6 +163,7 @@ def test_verdicts(results):
     def exposed(values):
         return {**values, "random stopping": {**values["random stopping"], "order 2": [9.0]}}
 
+    assert states(results) == [verdict.state for verdict in PAPER.gather(TINY, results).verdicts]
     assert unchanging(states, results) == []
     assert states(results) == ["reproduced"] * 5
     assert with_("pairs", lambda v: {**v, "custom": [1.01, *v["custom"]]})[0] == "not reproduced"

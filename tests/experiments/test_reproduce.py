@@ -172,7 +172,18 @@ def test_the_wheel_brings_the_experiments(tmp_path, monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[2])
     wheel = tmp_path / build_wheel(str(tmp_path))
     target = tmp_path / "site"
-    install = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(target), str(wheel))
+    install = (
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--no-compile",
+        "--target",
+        str(target),
+        str(wheel),
+    )
     subprocess.run([sys.executable, *install], check=True, timeout=300)
     assert not (target / "experiments").exists()  # nothing beside the package
     environment = {**os.environ, "PYTHONPATH": str(target)}
