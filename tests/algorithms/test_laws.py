@@ -26,6 +26,13 @@ def test_law_with_other_parameters(name: str, number: int, law: laws.Law) -> Non
     law(replace(variant, schedules=variant.schedules[:1], trusts=variant.trusts[:1]))
 
 
+@pytest.mark.parametrize(("name", "number"), VARIANTS)
+def test_no_release_moves_too_far_with_other_parameters(name: str, number: int) -> None:
+    """Every unit and adjacency with a third of the sizes of noise, another third than the variant before it."""
+    variant = discover()[name].example().variants[number]
+    laws.check_sensitivity(replace(variant, schedules=variant.schedules[:1]), first=number)
+
+
 def releases_more(name: str, number: int) -> bool:
     """Whether a variant makes releases that the example does not make."""
     example = discover()[name].example()

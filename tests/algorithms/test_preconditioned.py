@@ -28,7 +28,7 @@ from consenso.testing.plans import execute, plan_example, shards_of
 from consenso.testing.worlds import draw
 
 LONG = os.environ.get("CONSENSO_LONG") == "1"  # `make faults`
-ELSEWHERE = (laws.reaches_optimum, laws.attacks_stay_below, laws.lies_gain_nothing)
+ELSEWHERE = (laws.reaches_optimum, laws.attacks_stay_below, laws.lies_gain_nothing, laws.check_sensitivity)
 CHECKED = tuple(law for law in laws.EVERY if law not in ELSEWHERE)
 
 
@@ -135,6 +135,12 @@ def test_iterates_follow_the_paper(looks, multiplier) -> None:
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_obeys_the_law(name: str, law: laws.Law) -> None:
     law(FORMS[name]())
+
+
+@pytest.mark.parametrize(("number", "name"), list(enumerate(FORMS)))
+def test_no_release_of_a_form_moves_too_far(number: int, name: str) -> None:
+    """Every unit and adjacency with a third of the sizes of noise, another third than the form before it."""
+    laws.check_sensitivity(FORMS[name](), first=None if LONG else number)
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(FORMS)))

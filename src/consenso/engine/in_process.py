@@ -55,7 +55,7 @@ class InProcessRun:
         self._make_sum, self._watch = make_sum or partial(RoundSum, on_grid=True), watch
         self._compiled: CompiledCohorts | None = None
         algorithm = plan.algorithm
-        self.hub: Any = algorithm.start(plan.facts) if isinstance(algorithm, HubAlgorithm) else None
+        self.hub: Any = algorithm.start(plan.facts) if plan.shape == "hub" else None
         self.state: Any = own(algorithm.enroll(plan.facts, shards.cohort()))
         self.round = 0
         self.previous: IntArray | None = None  # who took part in the last round
