@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import consenso
+from consenso.errors import InputError
 from consenso.estimators import SpendingWarning
 from consenso.privacy.ledger import Budget, Ledger
 
@@ -40,6 +41,31 @@ def test_pandas_and_polars_frames() -> None:
     np.testing.assert_array_equal(other.predict(pl.DataFrame(X, schema=NAMES)), plain.predict(X))
     with pytest.raises(ValueError, match="feature names"):
         frame.predict(pd.DataFrame(X, columns=["a", "b", "c"]))
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_a_frame_whose_targets_and_ids_are_columns(make) -> None:
+    ids, real = np.arange(300) // 2, X[:, 0] - X[:, 1]
+    frame = make({"name": Y, **dict(zip(NAMES, X.T, strict=True)), "person": ids, "real": real})
+    own = [*NAMES, "name"]
+    named, plain = classifier().fit(frame[own], "name"), classifier().fit(frame[NAMES], Y)
+    np.testing.assert_array_equal(named.coef_, plain.coef_)
+    np.testing.assert_array_equal(named.feature_names_in_, NAMES)
+    people = classifier().fit(frame[[*own, "person"]], "name", users="person", rows_per_person=2)
+    same = classifier().fit(frame[NAMES], Y, users=ids, rows_per_person=2)
+    np.testing.assert_array_equal(people.coef_, same.coef_)
+    later = classifier().partial_fit(frame[own], "name").partial_fit(frame[own], "name")
+    assert later.n_features_in_ == 3
+    ridge = consenso.PrivateRidge(epsilon=2.0, row_bound=2.0, target_bound=2.0, random_state=0)
+    numbers = ridge.fit(frame[[*NAMES, "real"]], "real").coef_
+    np.testing.assert_array_equal(numbers, ridge.fit(frame[NAMES], real).coef_)
+    for given in ({"y": "nobody"}, {"y": Y, "users": "nobody"}):
+        with pytest.raises(InputError, match=r"'nobody'.*: a text names a column of a frame, and columns are age"):
+            classifier().fit(frame[NAMES], **given)
+    with pytest.raises(InputError, match="two columns"):
+        classifier().fit(frame[own], "name", users="name")
+    with pytest.raises(InputError, match="X is none"):
+        classifier().fit(X, "name")
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from scipy.stats import norm
 
 import consenso
 from consenso.errors import InputError
-from consenso.estimators.labels import LABELS_SHARE, find_labels, prepare_terms, telling_count
+from consenso.estimators.labels import LABELS_SHARE, LabelsError, find_labels, prepare_terms, telling_count
 from consenso.estimators.privacy_params import terms_of
 from consenso.estimators.stages import Stages
 from consenso.planning.replan import differences
@@ -107,6 +108,29 @@ def test_a_rare_text_is_not_told_and_its_records_count_with_the_most_frequent() 
     with pytest.raises(InputError, match=r"fewer than two labels.*which is spent; pass classes") as caught:
         made().fit(X[:150], labels[:150])
     assert "ill" not in str(caught.value)
+
+
+def test_labels_that_a_model_cannot_have_are_told_with_the_refusal_and_nothing_else_is_released(
+    tmp_path, monkeypatch
+) -> None:
+    budget = Budget(observer="public", unit="record", adjacency="replace-one", epsilon=3.0, delta=1e-5)
+    ledger = Ledger.create(tmp_path / "a.ledger", dataset="a", budgets=[budget])
+    monkeypatch.setattr(
+        "consenso.estimators.learning.find_rows", lambda *_, **__: pytest.fail("bounds were looked for")
+    )
+    for model in (
+        consenso.PrivateLinearSVC(epsilon=1.0, delta=1e-5, ledger=ledger),
+        made(random_state=None, ledger=ledger, target_recall=0.8),
+    ):
+        with pytest.raises(LabelsError, match=r"there are 3.*epsilon of 1 of this call is spent.*classes=\[") as caught:
+            model.fit(X, THREE)
+        assert sorted(caught.value.classes.tolist()) == ["a", "b", "c"]
+        kept = pickle.loads(pickle.dumps(caught.value))
+        assert str(kept) == str(caught.value)
+        assert kept.classes.tolist() == caught.value.classes.tolist()
+    assert ledger.balances()[0].spent > 1.0, "both calls are charged"
+    with pytest.raises(InputError, match="there are 3"):
+        consenso.PrivateLinearSVC(epsilon=1.0, classes=["a", "b", "c"], ledger=ledger).fit(X, THREE)
 
 
 @pytest.mark.parametrize("odd", [2.0, True, 2**63, np.int8(7), "one"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from consenso.arrays import Array
 from consenso.errors import InputError
-from consenso.estimators.frames import bound_of, feature_names_of
-from consenso.estimators.labels import Labels, are_public, encode_labels, read_by_type
+from consenso.estimators.frames import bound_of, feature_names_of, take_columns
+from consenso.estimators.labels import Labels, LabelsError, are_public, encode_labels, read_by_type
 from consenso.estimators.linear import FitOptions, PrivateLinearModel
 from consenso.estimators.parameter_checks import PUBLIC
 from consenso.estimators.people import check_cap
@@ -73,6 +73,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
                 else ClassWeights(weights=read_class_weights(type(self).__name__, given, classes)),
             )
         else:
+            X, y, users = take_columns(type(self).__name__, X, y, options.users)
+            options = replace(options, users=users)
             bound, self._made_names = bound_of(X), feature_names_of(X)
             X, y = read_records(self, X, y, real=False, reset=not options.goes_on)
             found: Any = options.start if hasattr(options.start, "classes_") else self if options.goes_on else None
@@ -83,6 +85,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
                 options,
                 bound=bound,
                 labels=labels,
+                check_found=self._check_found,
                 class_weights=self._class_weights(labels),
                 recall=None if self.target_recall is None else (float(self.target_recall), self._reach),
             )
@@ -226,6 +229,21 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[mi
                 f"and there are {classes}."
             )
         return classes
+
+    def _check_found(self, classes: NDArray[Any]) -> None:
+        """Refuse labels that were found and cannot be told apart, before anything else is released.
+
+        Which labels there are is private until they are paid for, so that this is as early as it can be.
+        """
+        try:
+            self._check_count(len(classes))
+        except InputError as error:
+            raise LabelsError(
+                f"{error} The labels were found in y, and the epsilon of {self.epsilon:g} of this call is spent. They "
+                "are known now and cost nothing again: this error has them as `classes`, and another fit takes them as "
+                "classes=[...].",
+                classes,
+            ) from None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

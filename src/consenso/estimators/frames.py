@@ -102,6 +102,30 @@ def feature_names_of(X: Any) -> tuple[str, ...] | None:
     return X.names if isinstance(X, BoundedRows) else None
 
 
+def take_columns(owner: str, X: Any, y: Any, users: Any) -> tuple[Any, Any, Any]:
+    """Rows, targets and ids of people of a frame of pandas or polars, where texts name columns for the last two.
+
+    What is no text stays as it is.
+    """
+    named = {argument: name for argument, name in (("y", y), ("users", users)) if isinstance(name, str)}
+    if not named:
+        return X, y, users
+    is_frame = hasattr(X, "columns")
+    known = [str(name) for name in X.columns] if is_frame else []
+    for argument, name in named.items():
+        if name not in known:
+            columns = f"columns are {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}"
+            raise InputError(
+                f"{owner}.fit({argument}={name!r}): a text names a column of a frame, and "
+                f"{columns if is_frame else 'X is none'}; name one that is there, or pass the cells."
+            )
+    check_names(X.columns, f"{owner}.fit(X=...)")
+    if len({*named.values()}) < len(named):
+        raise InputError(f"{owner}.fit(y={y!r}, users={users!r}): targets and ids are two columns; name one for each.")
+    rest = X[[name for name in X.columns if str(name) not in named.values()]]
+    return rest, X[y] if "y" in named else y, X[users] if "users" in named else users
+
+
 def _shorten(X: Array, bound: float) -> Array:
     from consenso.shards.intake import bound_rows
 

@@ -47,6 +47,20 @@ _ROOM = 1e-3
 _NAME = "numbers of records of labels"
 
 
+class LabelsError(InputError):
+    """Labels that were found, and paid for, do not allow the fit.
+
+    classes: those that were told, which are public from now on and can be declared without paying for them again.
+    """
+
+    def __init__(self, message: str, classes: NDArray[Any]) -> None:
+        super().__init__(message)
+        self.classes = classes
+
+    def __reduce__(self) -> tuple[type[LabelsError], tuple[str, NDArray[Any]]]:
+        return type(self), (str(self), self.classes)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Labels:
     """The classes in the order of scores, (classes,), and the place of each row's label among them, (rows,).
@@ -134,10 +148,11 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
     classes = _forget_lengths(_complete(names, noisy, told, pairs))
     if len(classes) < 2:
         many = "people" if terms.unit == "person" else "records"
-        raise InputError(
+        raise LabelsError(
             f"{terms.owner}.fit(y=...): fewer than two labels have so many {many}, about {enough:.0f} each, that "
             "they can be told within this budget, which is spent; pass classes=[...], all labels there can be, or take "
-            "a regressor if these are measurements."
+            "a regressor if these are measurements.",
+            classes,
         )
     common = int(np.argmax(np.where(np.isin(names, classes), noisy, -np.inf)))
     found = np.searchsorted(classes, np.where(np.isin(names, classes), names, names[common]))

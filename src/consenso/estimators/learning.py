@@ -48,11 +48,11 @@ class Fit(Stages):
 
     request_of: what is asked of a solver, given terms and a number of classes, which a regression ignores. targets:
     real ones; None for labels. labels: known ones, or the labels themselves, (rows,), where it is not known which there
-    are. person: the number of the person of each row, (rows,), and cap, which is chosen where it is None.
-    sample_weight: (rows,), within the bound of the terms. centers: whether there is an intercept. counts_long_rows:
-    whether the number of rows that a given bound shortens may be paid for. recall: that of a threshold, and the reach
-    of its scores. prior: what an earlier fit released. A table in storage (X) has its targets and weights itself:
-    weights and declared, its classes, say which.
+    are; check_found: refuses classes that were found. person: the number of the person of each row, (rows,), and cap,
+    which is chosen where it is None. sample_weight: (rows,), within the bound of the terms. centers: whether there is
+    an intercept. counts_long_rows: whether the number of rows that a given bound shortens may be paid for. recall: that
+    of a threshold, and the reach of its scores. prior: what an earlier fit released. A table in storage (X) has its
+    targets and weights itself: weights and declared, its classes, say which.
 
     `learn` leaves a model in the units of the columns, the map of its rows, and the guarantee. shortened: noisy share
     of the rows that were longer than a bound that was given, 0 where it was not counted. notes: sentences for whoever
@@ -76,6 +76,7 @@ class Fit(Stages):
         centers: bool,
         targets: Any = None,
         labels: Labels | NDArray[Any] | None = None,
+        check_found: Callable[[NDArray[Any]], None] = lambda _: None,
         person: IntArray | None = None,
         cap: int | None = None,
         sample_weight: Array | None = None,
@@ -90,6 +91,7 @@ class Fit(Stages):
     ) -> None:
         super().__init__(terms)
         self.request_of, self.X, self.targets, self.labels = request_of, X, targets, labels
+        self.check_found = check_found
         self.person, self.cap, self.sample_weight, self.weights = person, cap, sample_weight, weights
         self.centers, self.class_weights, self.prior = centers, class_weights, prior
         self.recall = recall if terms.is_private else None
@@ -138,6 +140,7 @@ class Fit(Stages):
                 if isinstance(self.labels, np.ndarray):
                     self.labels, note = find_labels(self.labels, self, self._own)
                     self.notes.append(note)
+                    self.check_found(self.labels.classes)
                 if isinstance(self.labels, Labels):
                     self.targets = self.labels.targets
             self._find_bounds(row_shares, target_share)

@@ -100,9 +100,10 @@ class PrivateLinearModel(Uncertain, Continued, PrivateEstimator):
         start: a fitted estimator of the same kind whose model was released; a private classifier starts from it,
         with its bounds, and a private regressor learns what it leaves.
 
-        X may also be a table that stays in storage (a path or a pattern of Parquet, Arrow or CSV files, a Polars
-        LazyFrame, a DuckDB relation, a Dask data frame) with y the name of its target, or a NumPy memory map. There
-        rows_per_person is 1 where it is left out.
+        X may be a frame of pandas or polars with y, and users, the names of columns of it. X may also be a table that
+        stays in storage (a path or a pattern of Parquet, Arrow or CSV files, a Polars LazyFrame, a DuckDB
+        relation, a Dask data frame) with y the name of its target, or a NumPy memory map. There rows_per_person is 1
+        where it is left out.
         """
         options = FitOptions(
             sample_weight=sample_weight,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.fitting import default_penalty, make_request, penalty
-from consenso.estimators.frames import bound_of, feature_names_of
+from consenso.estimators.frames import bound_of, feature_names_of, take_columns
 from consenso.estimators.learning import Fit
 from consenso.estimators.linear import FitOptions, PrivateLinearModel
 from consenso.estimators.parameter_checks import PUBLIC, check_size
@@ -72,6 +72,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc
             batches, people = self._open(X, y, None, options)
             many = batches.shape[1]
             return self._ask_stored(lambda known, _: self._request(known, many), batches, people, options)
+        X, y, users = take_columns(type(self).__name__, X, y, options.users)
+        options = replace(options, users=users)
         bound, self._made_names = bound_of(X), feature_names_of(X)
         X, y = read_records(self, X, y, real=True, reset=not options.goes_on)
         return self._ask(lambda known, _: self._request(known, X.shape[1]), X, options, bound=bound, targets=y)
