@@ -114,10 +114,11 @@ def take_columns(owner: str, X: Any, y: Any, users: Any) -> tuple[Any, Any, Any]
     known = [str(name) for name in X.columns] if is_frame else []
     for argument, name in named.items():
         if name not in known:
-            columns = f"columns are {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}"
+            columns = f"columns are {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}; name one of them"
+            missing = f"X is none; pass the cells themselves, {argument}=frame[{name!r}]"
             raise InputError(
                 f"{owner}.fit({argument}={name!r}): a text names a column of a frame, and "
-                f"{columns if is_frame else 'X is none'}; name one that is there, or pass the cells."
+                f"{columns if is_frame else missing}."
             )
     check_names(X.columns, f"{owner}.fit(X=...)")
     if len({*named.values()}) < len(named):
