@@ -4,8 +4,10 @@ Losses of labels flatten as scores grow, so that steps made for their curvature 
 and noise makes a model longer than it should be. Both are mended by one number, and one number is cheap. With o the
 scores of the constant model and t what the model adds to them,
 
-    a record    v_k = <t shortened, slope of the loss at o + s_k t>,   at the scales s_k of SCALES, shortened to `reach`
-    released    the noisy sum of the v: the slope of the loss along the model, records of large scores weighing less
+    a record    v_k = <t shortened, slope of the loss at o + s_k t>,   at the scales s_k of SCALES
+                and its doubt: 1 less the probability that the model gives the label, in proportion to `reach`
+    released    the noisy sum of the v, shortened to `reach`: the slope of the loss along the model, records of large
+                scores weighing less
     length      that of the least expected loss, given the slopes and what is known of the length without them
 
 What is expected of a loss along a model is that of t with a normal law of size `size` and labels whose odds are those
@@ -46,6 +48,8 @@ SCALES = np.array([0.0, 0.5, 1.0, 2.0])
 # every fourth of them.
 CANDIDATES = np.append(0.0, 2.0 ** np.linspace(-5, 3, 513))
 KNOTS = np.append(0.0, CANDIDATES[1::4])
+# A record's numbers are its slopes and its doubt, of which this part of the reach is 1.
+NUMBERS, DOUBT = len(SCALES) + 1, 1 / 3
 # Scores are shortened to what lets noise move a slope by this much, but not to less than SHORTEST, or twice their size.
 FINE, SHORTEST, LONGEST = 0.005, 2.0, 64.0
 # Reaches that parties accept.
@@ -59,11 +63,9 @@ STEPS = np.arange(-2, 3)
 SIZES = 2.0 ** (STEPS / 2)
 # The products of KNOTS and SIZES.
 LONGER = np.append(0.0, 2.0 ** np.linspace(-6, 4, len(KNOTS) + 4 * KNOTS_A_STEP - 1))
-# Of what records that were learnt from are expected to take off a slope, the part that is added again. All of it would
-# be right where odds are those of a model, little of it where labels are all but separable: slopes do not tell which.
-# Never more than so many standard deviations of the noise of a slope: with a growing budget the length is the one that
-# the records ask for.
-OPTIMISM, OPTIMISM_NOISE = 0.5, 2.0
+# What is added for records that were learnt from is never more than so many standard deviations of the noise of a
+# slope: with a growing budget the length is the one that the records ask for.
+OPTIMISM_NOISE = 2.0
 # Draws of a normal law.
 DRAWS, FEWEST_DRAWS = 512, 64
 NORMAL = ndtri((np.arange(DRAWS) + 0.5) / DRAWS)
@@ -74,16 +76,16 @@ ROUNDED = 2.0**-45
 
 
 def length_release(facts: PublicFacts) -> Release:
-    """Slopes along the model, by themselves, in units of the reach."""
+    """Slopes along the model, and doubts, by themselves, in units of the reach."""
     problem, one = facts.problem, 1 + ROUNDED
     rounding = sum_rounding(problem.parties, one * problem.row_cap)
     return Release(
         name="length",
-        size=len(SCALES),
+        size=NUMBERS,
         at="sum",
         adaptive=True,
         bounds=Bounds.of_contributions(record=one, party=one * facts.most, rounding=rounding),
-        why="slopes along the model shortened to the reach (docs/privacy.md#length-of-a-model)",
+        why="slopes along the model and doubts, shortened to the reach (docs/privacy.md#length-of-a-model)",
     )
 
 
@@ -103,14 +105,20 @@ def longest_scores(reach: float, loss: Loss) -> float:
     return reach / (loss.slope_bound * math.sqrt(len(SCALES))) * math.sqrt(max(loss.outputs - 1, 1))
 
 
-def correct_optimism(problem: Problem, directions: float, noise: float) -> float:
-    """What a slope of this noise would be above that of the records that were learnt from, if others were asked.
+def correct_optimism(problem: Problem, directions: float, doubt: float, noise: float) -> Array:
+    """What slopes (scales,) would be above those of the records that were learnt from, if others were asked.
 
     directions: how many have been learnt. One of them has moved the score of a record by its own slope g over n times
-    the curvature; where odds are right, g times the slope at any length is the curvature on average.
+    the curvature C; so, on average, a slope g_s is off by g g_s / C. doubt: the mean of the records, or its noise where
+    that is more. noise: of a slope.
+
+    Where odds are right, g g_s is C on average at every length. Where labels are separable it is less. For two labels
+    |g| is the doubt and C is |g| - |g|^2, so that g^2 / C is doubt / (1 - doubt) if all records are alike, which is the
+    least that it can be; the geometric mean of both is taken. It falls with the length as the doubt does.
     """
+    least = min(1.0, doubt / max(1.0 - doubt, doubt))
     expected = directions * max(problem.outputs - 1, 1) / problem.records
-    return min(OPTIMISM * expected, OPTIMISM_NOISE * noise)
+    return np.minimum(expected * least ** ((1 + SCALES) / 4), OPTIMISM_NOISE * noise)
 
 
 def check_reach(reach: float, *, least: float = 0.0) -> None:
@@ -120,7 +128,7 @@ def check_reach(reach: float, *, least: float = 0.0) -> None:
 
 
 def sum_slopes(f: Cohort, x: Array, origin: Array, reach: float) -> Array:
-    """Sum over each party's rows of how their losses change with the length, (parties, scales)."""
+    """Sum over each party's rows of how their losses change with the length, and of doubts, (parties, numbers)."""
     step = moment_step(np.sqrt(reach * f.problem.weight_bound), f.problem.row_cap) ** 2
     return f.add_up(_slopes, step, x, origin, reach, step)
 
@@ -130,15 +138,20 @@ def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> In
     sizes = np.abs(learnt) if learnt.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", learnt, learnt))
     longest = longest_scores(reach, f.problem.loss)
     factors = longest / np.maximum(sizes, longest)
-    along = np.empty((f.rows, len(SCALES)))
+    along = np.empty((f.rows, NUMBERS))
     for k, scale in enumerate(SCALES):
-        change = f.slopes(constant + scale * learnt) * learnt
+        slopes = f.slopes(constant + scale * learnt)
+        change = slopes * learnt
         along[:, k] = factors * (change if change.ndim == 1 else change.sum(axis=1))
+        if scale == 1.0:
+            # Slopes of several classes sum to zero, and that of the label is minus its doubt.
+            doubts = np.abs(slopes) if slopes.ndim == 1 else 0.5 * np.abs(slopes).sum(axis=1)
+            along[:, -1] = DOUBT * reach * doubts
     return _sum_shortened(f, along, reach, step)
 
 
 def _sum_shortened(f: Cohort, along: Array, reach: float, step: float) -> IntArray:
-    """Sums of slopes (rows, scales) by party, each row shortened to the reach, in whole steps."""
+    """Sums of (rows, numbers) by party, each row shortened to the reach, in whole steps."""
     # A row that overflows adds nothing. Were the whole answer to fail, one record would move all of it.
     along[~np.isfinite(along).all(axis=1)] = 0.0
     lengths = np.sqrt(np.einsum("ij,ij->i", along, along))

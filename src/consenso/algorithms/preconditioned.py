@@ -146,7 +146,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
             return (target_counts.count_release(facts, kind, slope_sizes.BINS),)
         if kind == "second moment":
             return (moment_release(facts, several=self.looks > 1),)
-        return (gradient_release(facts, lengths=self.scales),)
+        return (gradient_release(facts, lengths=self.length_numbers),)
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
         """Nothing was heard yet."""
@@ -200,7 +200,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
             return state, Up(total=release("gradient", total, bound=bound, share=down.share))
         pulled = metric.apply(sum_gradients(f, down.x, Slopes(self.smoothing, down.width), whitening), -0.5)
         bound = down.clip * (1.0 if self.smoothing else down.width)
-        total = np.concatenate([pulled, np.zeros((len(pulled), self.scales))], axis=1)
+        total = np.concatenate([pulled, np.zeros((len(pulled), self.length_numbers))], axis=1)
         return state, Up(total=release("gradient", total, bound=bound, share=down.share))
 
     def combine(self, facts: PublicFacts, hub: Hub, total: Up) -> Hub:

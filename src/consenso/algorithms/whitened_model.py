@@ -88,8 +88,8 @@ class WhitenedModel(WhitenedSettings):
         whole = facts.noise["gradient"] / slope_limit(facts.problem)
         return whole / math.sqrt(self.length_share) / facts.problem.records
 
-    def _take_length(self, facts: PublicFacts, hub: Hub, slopes: Array) -> Hub:
-        """The length of the least expected loss and penalty."""
+    def _take_length(self, facts: PublicFacts, hub: Hub, numbers: Array) -> Hub:
+        """The length of the least expected loss and penalty, by mean slopes and the mean doubt."""
         learnt, regularizer = self.model(facts, hub) - hub.origin, self._regularizer(facts, hub)
 
         def penalty(scales: Array) -> Array:
@@ -104,9 +104,10 @@ class WhitenedModel(WhitenedSettings):
         before = self._average(facts, hub) - hub.origin - self._find_constant_bias(facts, hub)
         factors, weights = self._find_factors(facts, hub, before)
         reach = self._reach(facts, hub)
-        noise = reach * self._length_noise(facts)
+        noise, doubt_noise = np.array([reach, 1 / length_laws.DOUBT]) * self._length_noise(facts)
+        doubt = max(numbers[-1] / (length_laws.DOUBT * reach), doubt_noise)
         directions = float(weights @ factors) * float(self._read_model(facts, hub, before).come.sum())
-        slopes = slopes + length_laws.correct_optimism(facts.problem, directions, noise)
+        slopes = numbers[:-1] + length_laws.correct_optimism(facts.problem, directions, doubt, noise)
         known = length_laws.Lengths(
             loss=facts.problem.loss,
             size=size,

@@ -78,9 +78,9 @@ class WhitenedSettings:
         return self.counts + self.looks + (self.pilot > 0) + self.lengths
 
     @property
-    def scales(self) -> int:
-        """At how many lengths of the model its loss is looked at in the end."""
-        return len(length_laws.SCALES) if self.lengths else 0
+    def length_numbers(self) -> int:
+        """How many numbers tell of the length of the model in the end."""
+        return length_laws.NUMBERS if self.lengths else 0
 
     def _kind(self, facts: PublicFacts) -> str:
         if self.counts and facts.is_before(1):
