@@ -112,7 +112,7 @@ class AveragedSteps(AveragedLooks):
         square = float(np.repeat(hub.likely, outputs) @ np.square(learnt))
         return math.sqrt(max(square / max(outputs - 1, 1), length_laws.EXACT**2))
 
-    def _take_length(self, facts: PublicFacts, hub: Hub, numbers: Array) -> Hub:
+    def _take_length(self, facts: PublicFacts, hub: Hub, slopes: Array) -> Hub:
         """The length of the least expected loss and penalty."""
         problem, origin, reach = facts.problem, self._origin(facts, hub), self._reach(facts, hub)
         learnt = self._leave_out(facts, hub) - origin
@@ -129,7 +129,7 @@ class AveragedSteps(AveragedLooks):
             weights=np.ones(1),
             longest=length_laws.longest_scores(reach, problem.loss),
         )
-        slopes = numbers[:-1] + self._measure_optimism(facts, hub)
+        slopes = slopes + self._measure_optimism(facts, hub)
         return replace(hub, factor=known.choose(slopes, reach * self._length_noise(facts), penalty))
 
     def _measure_optimism(self, facts: PublicFacts, hub: Hub) -> float:

@@ -76,16 +76,16 @@ ROUNDED = 2.0**-45
 
 
 def length_release(facts: PublicFacts) -> Release:
-    """Slopes along the model, and doubts, by themselves, in units of the reach."""
+    """Slopes along the model, by themselves, in units of the reach."""
     problem, one = facts.problem, 1 + ROUNDED
     rounding = sum_rounding(problem.parties, one * problem.row_cap)
     return Release(
         name="length",
-        size=NUMBERS,
+        size=len(SCALES),
         at="sum",
         adaptive=True,
         bounds=Bounds.of_contributions(record=one, party=one * facts.most, rounding=rounding),
-        why="slopes along the model and doubts, shortened to the reach (docs/privacy.md#length-of-a-model)",
+        why="slopes along the model shortened to the reach (docs/privacy.md#length-of-a-model)",
     )
 
 
