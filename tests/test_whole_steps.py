@@ -8,6 +8,7 @@ from scipy import sparse
 
 from consenso import rows as module
 from consenso import whole_steps
+from consenso.errors import StepError
 from consenso.rows import Layout, Rows, sum_step
 
 
@@ -26,6 +27,38 @@ def test_both_ways_agree_also_for_parties_without_rows(
     assert small.any()
     monkeypatch.setattr(module.whole_steps, "FEW_PRODUCTS", 0)
     np.testing.assert_array_equal(small, table.exact_sums(weights, step))
+
+
+@pytest.mark.parametrize("kept", ["dense", "single"])
+@pytest.mark.parametrize("features", [1, 7, 8, 21])
+def test_residuals_of_small_tables_give_the_sums_of_the_compiled_loop(
+    kept: str, features: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the rows beside them: the coarsest bits of a score decide to which step of the grid it is rounded."""
+    rng = np.random.default_rng(features)
+    X, x, targets = rng.normal(size=(60, features)), rng.normal(size=features), rng.normal(size=60)
+    matrix, factors = X if kept == "dense" else X.astype(np.float32), rng.random(60)
+    table = Rows(matrix, Layout(np.array([0, 0, 7, 7, 30, 60, 60])))
+    step = 2.0**-46
+    small = table.exact_residual_sums(x, targets, factors, 0.7, step)
+    wide = np.asarray(matrix, dtype=np.float64)
+    expected = factors * np.clip(wide @ x - targets, -0.7, 0.7)
+    np.testing.assert_allclose(small * step, table.rmatvec(expected), atol=1e-12)
+    monkeypatch.setattr(whole_steps, "FEW_PRODUCTS", 0)
+    np.testing.assert_array_equal(small, table.exact_residual_sums(x, targets, factors, 0.7, step))
+    alone = [Rows(matrix[i : i + 1], Layout(np.array([0, 1]))) for i in range(60)]
+    each = [
+        one.exact_residual_sums(x, targets[i : i + 1], factors[i : i + 1], 0.7, step) for i, one in enumerate(alone)
+    ]
+    np.testing.assert_array_equal(np.sum(each, axis=(0, 1)), small.sum(axis=0))
+
+
+@pytest.mark.parametrize("products", [0, whole_steps.FEW_PRODUCTS])
+def test_a_residual_that_is_no_number_gives_no_sum(products: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole_steps, "FEW_PRODUCTS", products)
+    table = Rows(np.array([[1.0, 1.0], [1e9, -1e9]]), Layout(np.array([0, 2])))
+    with np.errstate(all="ignore"), pytest.raises(StepError, match="finite"):
+        table.exact_residual_sums(np.full(2, 1e300), np.zeros(2), np.ones(2), 1.0, 2.0**-30)
 
 
 def test_halves_are_rounded_as_the_compiled_loops_round_them(monkeypatch: pytest.MonkeyPatch) -> None:

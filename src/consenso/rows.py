@@ -20,6 +20,7 @@ from scipy import sparse
 
 from consenso import whole_steps
 from consenso.arrays import Array, IntArray
+from consenso.errors import StepError
 from consenso.row_products import LANES, multiply, rows_at_once
 
 # Single-precision rows are widened a block at a time, never as a whole.
@@ -30,6 +31,8 @@ CACHED_NUMBERS = 1 << 15
 # Rows whose products are added up in double precision before they are added as integers.
 MOMENT_ROWS = 1 << 13
 SQUARED_ROWS = 1 << 12
+# What is said of rows that give no sum.
+NOT_FINITE = "exact_sums: coefficients are finite, and one is not."
 # Rows whose products, rounded to a grid, are added up in double precision without an error.
 CHUNK = 1 << 12
 
@@ -203,7 +206,7 @@ class Rows:
         weights = np.ascontiguousarray(coefficients, dtype=np.float64).reshape(self.count, columns)
         given: tuple[Any, ...] = (*self._compress(), self.features) if self.is_sparse else (self.matrix,)
         work, offsets = self._row_work() / self.outputs * columns, self.layout.offsets
-        if self.count * work <= whole_steps.FEW_PRODUCTS and "consenso.kernels.exact_sums" not in sys.modules:
+        if self._is_small(work):
             add_up: Any = whole_steps.sum_sparse if self.is_sparse else whole_steps.sum_dense
             return cast(IntArray, add_up(*given, weights, offsets, step).reshape(self.parties, -1))
         from consenso.kernels import exact_sums
@@ -213,6 +216,28 @@ class Rows:
         kernel: Any = of_rows if self.is_sparse else exact_sums.dense_exact_sums
         exact_sums.run_chunks(kernel, self.layout.chunks, self.count * work, (*given, weights), step, out)
         return out.reshape(self.parties, -1)
+
+    def exact_residual_sums(self, x: Array, targets: Array, factors: Array, limit: float, step: float) -> IntArray:
+        """`exact_sums` of dense rows for the coefficients factor * clip(<row, x> - target, limit), in one pass."""
+        if self._is_small(self.features):
+            slopes = factors * np.clip(whole_steps.predict(self.matrix, x) - targets, -limit, limit)
+            if not np.isfinite(slopes).all():
+                raise StepError(NOT_FINITE)
+            return self.exact_sums(slopes, step)
+        from consenso.kernels import exact_sums
+
+        out = np.zeros((self.parties, self.features + 1, 1), dtype=np.int64)
+        given = (self.matrix, *(np.ascontiguousarray(each, np.float64) for each in (x, targets, factors)), limit)
+        work = 2.0 * self.count * self.features
+        exact_sums.run_chunks(exact_sums.dense_residual_sums, self.layout.chunks, work, given, step, out)
+        if out[0, self.features, 0]:
+            raise StepError(NOT_FINITE)
+        return out[:, : self.features, 0]
+
+    def _is_small(self, work: float) -> bool:
+        """Whether so many products a row take less time than loading what would compute them faster."""
+        loaded = "consenso.kernels.exact_sums" in sys.modules
+        return self.count * work <= whole_steps.FEW_PRODUCTS and not loaded
 
     def exact_moments(self, step: float, change: Callable[[Array, slice], Array] | None = None) -> IntArray:
         """Sums over each party's rows of row times its transpose, in whole squared steps.

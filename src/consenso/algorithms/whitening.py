@@ -330,5 +330,10 @@ def _slope_bins(f: Cohort, x: Array, slopes: Slopes) -> IntArray:
 
 
 def _gradients(f: Cohort, x: Array, slopes: Slopes, whitening: Shortening, step: float) -> IntArray:
-    found, shortened = slopes.at(f, x), whitening.factors(f)
+    shortened = whitening.factors(f)
+    if not slopes.smoothing:
+        sums = f.exact_residual_sums(x, f.weigh(shortened), slope_limit(f.problem) * slopes.width, step)
+        if sums is not None:
+            return sums
+    found = slopes.at(f, x)
     return f.exact_sums(f.weigh(found * (shortened if found.ndim == 1 else shortened[:, None])), step)

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from consenso.arrays import Array, IntArray
 from consenso.clipping import shorten
 from consenso.errors import InputError, StepError
+from consenso.losses import Squared
 from consenso.losses.checks import LARGEST_STEP
 from consenso.losses.formulas import CompiledLoss, compile_loss
 from consenso.problem import Problem
-from consenso.rows import Rows
+from consenso.rows import NOT_FINITE, Rows
 from consenso.subproblems import Prox, check_points, local_prox
 
 DIGEST_ROWS = 1 << 16  # rows hashed at once: a table is never copied as a whole
@@ -189,8 +190,17 @@ class Cohort:
         coefficients: (rows,) or (rows, k), for sums (parties, features) or (parties, features * k).
         """
         if not np.isfinite(coefficients).all():
-            raise StepError("exact_sums: coefficients are finite, and one is not.")
+            raise StepError(NOT_FINITE)
         return self._rows.exact_sums(coefficients, step)
+
+    def exact_residual_sums(self, x: Array, factors: Array, limit: float, step: float) -> IntArray | None:
+        """`exact_sums` of residuals at a shared x, clipped and times factors (rows,), in one pass over the rows.
+
+        None where it takes more than one: for compressed rows, and for losses whose slopes are no residuals.
+        """
+        if type(self.problem.loss) is not Squared or self._rows.is_sparse or x.shape != (self.problem.dim,):
+            return None
+        return self._rows.exact_residual_sums(self._check(x, "x"), self._targets, factors, limit, step)
 
     def exact_moments(self, step: float, change: Callable[[Array, slice], Array] | None = None) -> IntArray:
         """Sums of row times its transpose in whole squared steps, (parties, features, features)."""
