@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from consenso.algorithms.label_levels import guess_spectrum, list_variances
-from consenso.algorithms.shrinking import BENDS, LEFT, MOMENTA, MomentumSteps, NoisyModel, plan_steps, skip_early
+from consenso.algorithms.shrinking import (
+    BENDS,
+    LEFT,
+    MOMENTA,
+    MomentumSteps,
+    NoisyModel,
+    measure_bend,
+    plan_steps,
+    skip_early,
+)
 from consenso.losses import Logistic
 
 
@@ -114,3 +123,29 @@ def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:
     # Never fewer or more than is asked for; where rows fill nothing, nothing is known of what is left.
     assert plan_steps(rates, filled, 1.0, 10.0, 4, 80)[0] == 4
     assert plan_steps(rates, filled, 1.0, 1e-12, 4, 20)[0] == plan_steps(rates, np.zeros(2), 1.0, noise, 4, 20)[0] == 20
+
+
+def test_a_step_tells_how_much_the_loss_bends_and_its_noise_does_not() -> None:
+    """The noise of the first gradient is in the step and in the change of gradients: it would look like a bend."""
+    rng, filled, paces, bend = np.random.default_rng(0), np.linspace(0.2, 1.0, 40), np.full(40, 1.2), 0.6
+
+    def measure(noise: float) -> float:
+        start = np.full(40, 2.0)
+        first = bend * filled * start + noise * rng.normal(size=40)
+        way = -paces * first
+        second = bend * filled * (start + way) + noise * rng.normal(size=40)
+        return measure_bend(way, second - first, filled, noise, paces)
+
+    assert measure(0.0) == pytest.approx(bend)
+    # Two standard deviations less: seldom more than the loss bends, and less the more noise there is.
+    for noise in (0.01, 0.1, 1.0):
+        told = np.array([measure(noise) for _ in range(2000)])
+        assert np.mean(told > bend) < 0.05
+    assert np.mean([measure(0.01) for _ in range(100)]) > 0.9 * bend > 0.5 * bend > np.mean(told)
+    assert measure_bend(np.zeros(40), np.ones(40), filled, 1.0, paces) == 0.0
+
+
+def test_steps_that_met_more_curvature_end_sooner() -> None:
+    rates, filled = np.full(20, 1.1), np.full(20, 0.9)
+    pessimistic, known = (plan_steps(rates, filled, 1.0, 0.001, 4, 80, bends)[0] for bends in (BENDS, 0.8))
+    assert known < pessimistic

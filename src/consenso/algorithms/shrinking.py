@@ -38,7 +38,8 @@ MOMENTA, EARLY = (0.25, 0.5), 3
 # of the targets, or there is none.
 WANDERS = 0.1
 # Steps end when what is left to learn costs this part of what noise costs, if clipped rows and residuals bend by this
-# part of what the spectrum says. Chosen on five tables, looked at on three others (docs/solvers.md).
+# part of what the spectrum says, or by more where a step has met more. Chosen on five tables, looked at on three others
+# (docs/solvers.md).
 LEFT, BENDS = 0.03, 0.3
 
 
@@ -116,17 +117,20 @@ def skip_early(steps: int) -> int:
     return steps // EARLY
 
 
-def plan_steps(rates: Array, filled: Array, variance: float, noise: float, fewest: int, most: int) -> tuple[int, float]:
+def plan_steps(
+    rates: Array, filled: Array, variance: float, noise: float, fewest: int, most: int, bends: float = BENDS
+) -> tuple[int, float]:
     """The fewest steps after which there is little left to learn of scores of this variance, and their momentum.
 
-    rates: of each direction, as the spectrum promises. filled: how much rows fill it. noise: of a move with the whole
-    budget. More steps cost time, and let noise in where directions are hardly filled.
+    rates: of each direction, as the spectrum promises, and bends: the part of that which is counted on. filled: how
+    much rows fill it. noise: of a move with the whole budget. More steps cost time, and let noise in where directions
+    are hardly filled.
     """
     if not filled.any():
         return most, 0.0
 
     def count(momentum: float) -> int:
-        run = MomentumSteps(rates=BENDS * rates, momentum=momentum, most=most)
+        run = MomentumSteps(rates=bends * rates, momentum=momentum, most=most)
 
         def are_enough(steps: int) -> bool:
             average = run.average(steps, late=steps - skip_early(steps))
@@ -142,6 +146,19 @@ def plan_steps(rates: Array, filled: Array, variance: float, noise: float, fewes
     found = [(count(momentum), momentum) for momentum in MOMENTA]
     steady = [each for each in found if is_steady(*each)]
     return min(steady, key=lambda each: each[0]) if steady else (count(0.0), 0.0)
+
+
+def measure_bend(way: Array, turned: Array, filled: Array, noise: float, paces: Array) -> float:
+    """How much a loss bends along a step, over what rows that fill directions say: two deviations less than it seems.
+
+    way, turned: the step and how much the gradient changed along it, whitened, (directions,). noise: of a gradient.
+    paces: of the step that led here, by which the noise of the first gradient is a part of the way, and of the change.
+    """
+    straight = float(filled @ way**2)
+    if straight <= 0:
+        return 0.0
+    along = float(way @ turned) - noise**2 * float(paces.sum())
+    return (along - 2 * math.sqrt(2) * noise * float(np.linalg.norm(way))) / straight
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

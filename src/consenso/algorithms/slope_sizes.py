@@ -55,36 +55,35 @@ class Sizes:
         low = np.where(powers == POWERS - 1, 0.0, high / 2)
         return cls(low, high, np.repeat([1.0, -1.0], POWERS), clear / clear.sum())
 
-    def below(self, clip: float) -> Array:
-        """The part of each bin that is not clipped."""
-        inside: Array = np.clip((clip - self.low) / (self.high - self.low), 0.0, 1.0)
+    def below(self, clips: Array) -> Array:
+        """The part of each bin that is not clipped, (clips, bins)."""
+        inside: Array = np.clip((clips[:, None] - self.low) / (self.high - self.low), 0.0, 1.0)
         return inside
 
     def curvature(self, clip: float) -> float:
         """The share of the records that are not clipped."""
-        return float(self.shares @ self.below(clip))
+        return float(self.curvatures(np.array([clip]))[0])
 
-    def cut_off(self, clip: float) -> tuple[float, float]:
-        """What a clip cuts off the slopes on average: with signs, and without."""
-        middle = (self.high + np.maximum(self.low, clip)) / 2
-        cut = np.where(self.high > clip, (middle - clip) * (1 - self.below(clip)), 0.0)
-        return abs(float(self.shares * self.signs @ cut)), float(self.shares @ cut)
+    def curvatures(self, clips: Array) -> Array:
+        """The same for several clips."""
+        return self.below(clips) @ self.shares
+
+    def cut_off(self, clips: Array) -> tuple[Array, Array]:
+        """What clips cut off the slopes on average: with signs, and without."""
+        over = np.maximum((self.high + np.maximum(self.low, clips[:, None])) / 2 - clips[:, None], 0.0)
+        cut = over * (1 - self.below(clips))
+        return np.abs(cut @ (self.shares * self.signs)), cut @ self.shares
 
     def median(self) -> float:
         """Half of the slopes are smaller."""
-        return float(np.interp(0.5, [self.curvature(float(clip)) for clip in CLIPS], CLIPS))
+        return float(np.interp(0.5, self.curvatures(CLIPS), CLIPS))
 
     def root_mean_square(self) -> float:
         return float(np.sqrt(self.shares @ (self.low**2 + self.low * self.high + self.high**2) / 3))
 
     def best_clip(self, noise: float) -> float:
         """The clip of least expected error; noise: of a score, for slopes and a curvature of 1."""
-
-        def error(clip: float) -> float:
-            curvature = self.curvature(clip)
-            if curvature <= 0:
-                return np.inf
-            signed, both = self.cut_off(clip)
-            return ((noise * clip) ** 2 + signed**2 + (ALIGNED * both) ** 2) / curvature**2
-
-        return min(map(float, CLIPS), key=error)
+        curvatures, (signed, both) = self.curvatures(CLIPS), self.cut_off(CLIPS)
+        errors = (noise * CLIPS) ** 2 + signed**2 + (ALIGNED * both) ** 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(CLIPS[np.argmin(np.where(curvatures > 0, errors / curvatures**2, np.inf))])

@@ -57,6 +57,7 @@ class WhitenedSteps(WhitenedModel):
             spread=1.0,
             size=1.0,
             filled=1.0,
+            curved=0.0,
             bend=1.0,
             gradient=zero,
             x=zero,
@@ -135,11 +136,13 @@ class WhitenedSteps(WhitenedModel):
         # What is cut off after few steps is also what is yet to be learnt: only little noise makes the clip wider.
         if noise > 0:
             width = min(width, noise_levels.FIRST_CLIP * hub.spread * max(1.0, noise_levels.WIDER / noise))
+        # Rows that are shortened bend less than the spectrum says, and residuals that are clipped, which were counted.
+        curved = hub.curved / (max(found.curvature(hub.width), noise_levels.LEAST_BEND) * self._curvature(facts, hub))
         bend = max(found.curvature(width), noise_levels.LEAST_BEND)
         hub = replace(hub, width=min(max(width, NARROWEST_WIDTH), 1.0), bend=bend)
         if not self.smoothing:
             hub = replace(hub, size=min(hub.size, spread))
-        return self._plan_steps(facts, hub)
+        return self._plan_steps(facts, hub, curved)
 
     def _ready(self, facts: PublicFacts, hub: Hub) -> Hub:
         """Clip and steps for a metric that is now known."""
@@ -162,8 +165,11 @@ class WhitenedSteps(WhitenedModel):
                 hub = replace(hub, bend=min(1.0, width / noise_levels.zero_slope(facts.problem.loss)))
         return self._plan_steps(facts, replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width))
 
-    def _plan_steps(self, facts: PublicFacts, hub: Hub) -> Hub:
-        """How many steps the budget is worth, and how much each goes on with the last one."""
+    def _plan_steps(self, facts: PublicFacts, hub: Hub, curved: float = 0.0) -> Hub:
+        """How many steps the budget is worth, and how much each goes on with the last one.
+
+        curved: how much the loss was seen to bend, over what is to be expected of it.
+        """
         residuals = facts.problem.loss.targets == "real"
         # Iterates walk in the directions that do not stand out, too, and residuals tell soon how far.
         wide = float(np.sqrt(facts.problem.features / hub.effective)) if residuals else hub.width
@@ -175,7 +181,9 @@ class WhitenedSteps(WhitenedModel):
         if not (self.steps or waits) and residuals and hub.shares.size and (noise := self._noise(facts, hub)):
             curvature, bent = self._curvature(facts, hub), self._bends(facts, hub)
             rates, variance = curvature * hub.shares / bent, self._target_variance(facts, hub)
-            found = shrinking.plan_steps(rates, hub.shares, variance, noise / bent, self.fewest_steps, most)
+            # Where typical rows are shortened, directions that longer ones fill bend less than a step has met.
+            bends = max(shrinking.BENDS, min(curved, 1.0)) if hub.weight == 1 else shrinking.BENDS
+            found = shrinking.plan_steps(rates, hub.shares, variance, noise / bent, self.fewest_steps, most, bends)
             return replace(hub, steps=found[0], momentum=found[1])
         return replace(hub, steps=self.steps or most)
 
@@ -190,8 +198,13 @@ class WhitenedSteps(WhitenedModel):
             else:
                 variance = self._score_variance(facts, hub, gradient, noise)
             hub = replace(hub, variance=variance)
+        before = hub.gradient
         hub = replace(hub, step=noise_levels.shorter(hub.step, gradient, hub.gradient, noise), gradient=gradient)
         bent, metric = self._bent(facts, hub), hub.metric
+        if 0 < hub.taken < self.pilot and hub.shares.size:
+            way, paces = hub.vectors.T @ metric.apply(hub.x - hub.before, 0.5), hub.values / bent.values
+            turned = hub.vectors.T @ (gradient - before)
+            hub = replace(hub, curved=shrinking.measure_bend(way, turned, hub.shares, noise, paces))
         damped = self._damping(facts, hub) * (hub.x - hub.origin)
         moved = hub.x - bent.apply(metric.apply(gradient, 0.5) + damped, -1.0)
         moved += hub.momentum * (hub.x - hub.before)

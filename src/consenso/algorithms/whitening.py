@@ -56,6 +56,7 @@ class Hub:
     spread: float  # of real targets around the constant model, over the slope limit; 1 where nothing is known
     size: float  # of slopes at the model, a standard deviation over their limit; 1 where nothing is known
     filled: float  # mean squared length of rows without their constant, over its bound
+    curved: float  # how much the loss was at least seen to bend along the last step of the pilot, over the spectrum
     bend: float  # share of the residuals that are not clipped, which all of the curvature comes from
     gradient: Array  # the last one, whitened
     x: Array
