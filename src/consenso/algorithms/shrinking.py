@@ -143,9 +143,8 @@ def plan_steps(
         wander = MomentumSteps(rates=rates, momentum=momentum, most=steps).wander()
         return noise**2 * float(filled @ wander) <= WANDERS * variance
 
-    found = [(count(momentum), momentum) for momentum in MOMENTA]
-    steady = [each for each in found if is_steady(*each)]
-    return min(steady, key=lambda each: each[0]) if steady else (count(0.0), 0.0)
+    found = [(count(momentum), momentum) for momentum in (*MOMENTA, 0.0)]
+    return min((each for each in found if each[1] == 0 or is_steady(*each)), key=lambda each: each[0])
 
 
 def measure_bend(way: Array, turned: Array, filled: Array, noise: float, paces: Array) -> float:
