@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.metric import Metric, again, denoise, look, measure_signal, pack_symmetric, unpack_symmetric
+from consenso.metric import (
+    Look,
+    Metric,
+    again,
+    denoise,
+    look,
+    lower_to,
+    measure_signal,
+    pack_symmetric,
+    unpack_symmetric,
+)
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Unpenalized
 
 
@@ -120,3 +130,33 @@ def test_columns_tell_what_noise_hides_of_directions() -> None:
     # Columns that are alike tell nothing.
     assert measure_signal(np.diag(unpack_symmetric(noises, p))[:50], noise) < 0.3
     assert measure_signal(np.ones(1), noise) == 0
+
+
+def test_what_noise_made_negative_is_not_added_to_what_rows_fill() -> None:
+    """Rows that fill all of many directions alike: next to the noise of a direction that is nothing."""
+    rng, p, noise = np.random.default_rng(0), 300, 0.01
+    upper = noise * rng.normal(size=p * (p + 1) // 2)
+    moment = unpack_symmetric(upper + pack_symmetric(np.eye(p)[None] * 0.02)[0], p)
+    plain, kept = (look(moment, noise, 0.5, 1e-9, keeps_trace=keeps) for keeps in (False, True))
+
+    def filled(seen: Look) -> float:
+        return float(seen.shares @ seen.metric.values)
+
+    # The trace is known to noise * sqrt(p) = 0.17, of 6.
+    assert filled(plain) > 7.5
+    assert filled(kept) == pytest.approx(6.0, abs=0.6)
+    # Where noise hides nothing there is nothing to lower.
+    clear = [look(moment + np.eye(p), noise, 0.5, 1e-9, keeps_trace=keeps).metric.values for keeps in (False, True)]
+    np.testing.assert_allclose(*clear, rtol=1e-12)
+
+
+def test_numbers_are_lowered_to_a_sum_by_as_little_as_can_be() -> None:
+    values = np.array([0.0, 3.0, 1.0, 0.2, 5.0])
+    lowered = lower_to(values, 4.0)
+    assert lowered.sum() == pytest.approx(4.0)
+    assert (lowered >= 0).all()
+    # The nearest point of the simplex: what is left is lowered alike, and what is not was smaller than that.
+    by = values[lowered > 0] - lowered[lowered > 0]
+    np.testing.assert_allclose(by, by[0])
+    assert (values[lowered == 0] <= by[0]).all()
+    np.testing.assert_array_equal(lower_to(values, 10.0), values)

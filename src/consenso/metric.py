@@ -5,6 +5,7 @@ Public computations on public matrices.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -186,13 +187,16 @@ class Look:
         return float(np.trace(self.moment))
 
 
-def look(moment: Array, noise: float, floor: float, least: float) -> Look:
+def look(moment: Array, noise: float, floor: float, least: float, *, keeps_trace: bool = False) -> Look:
     """The metric of a noisy mean second moment whose packed entries have noise of standard deviation `noise`.
 
     A symmetric Gaussian matrix of that noise has a spectral norm of about noise * sqrt(2 p). Eigenvalues are cleaned of
     noise (`denoise`) and lifted by a share `floor` of that norm, so that no direction that hides below the noise is
     taken for an empty one, and by `least`. The diagonal has the noise of single entries, sqrt(2 p) times less: what
     columns are seen to differ by, beyond what eigenvalues have told, is put back.
+
+    keeps_trace: eigenvalues that noise made negative are not only set to 0, which would add them to what rows fill: all
+    are lowered alike, down to 0, until they add up to the trace, whose noise is that of an entry times sqrt(p).
     """
     spectrum, vectors = np.linalg.eigh(moment)
     found = np.maximum(denoise(spectrum, noise), 0.0)
@@ -203,11 +207,24 @@ def look(moment: Array, noise: float, floor: float, least: float) -> Look:
         if known > 0:
             found, vectors = np.linalg.eigh(matrix + np.diag(known * (rest - rest.mean())))
             found = np.maximum(found, 0.0)
+    if keeps_trace:
+        found = lower_to(found, max(float(np.trace(moment)), noise * math.sqrt(len(moment))))
     lift = float(max(floor * noise * np.sqrt(2.0 * len(moment)), least))
     values = found + lift
     shares = found / values
     effective = max(float(shares.sum()), 1.0)
     return Look(metric=Metric(vectors, values), effective=effective, shares=shares, moment=moment, lift=lift)
+
+
+def lower_to(values: Array, total: float) -> Array:
+    """The nearest numbers to `values`, none of them negative, that add up to at most `total`."""
+    if values.sum() <= total:
+        return values
+    descending = -np.sort(-values)
+    # What the k largest would have to be lowered by, if they were all that is left: the most of these is right.
+    by = float(np.max((np.cumsum(descending) - total) / np.arange(1, len(values) + 1)))
+    lowered: Array = np.maximum(values - by, 0.0)
+    return lowered
 
 
 def measure_signal(numbers: Array, noise: float) -> float:
@@ -233,9 +250,11 @@ def denoise(spectrum: Array, noise: float) -> Array:
     return cleaned
 
 
-def again(before: Metric, moment: Array, noise: float, floor: float, least: float) -> Look:
+def again(
+    before: Metric, moment: Array, noise: float, floor: float, least: float, *, keeps_trace: bool = False
+) -> Look:
     """The metric of a second look: a noisy mean second moment of rows that were whitened by the metric before."""
-    seen = look(moment, noise, floor, least)
+    seen = look(moment, noise, floor, least, keeps_trace=keeps_trace)
     root = before.power(0.5)
     matrix = root @ seen.metric.power(1.0) @ root
     metric = Metric.of((matrix + matrix.T) / 2)

@@ -95,13 +95,13 @@ class WhitenedSteps(WhitenedModel):
         return hub if self.looks else self._ready(facts, hub)
 
     def _take_moment(self, facts: PublicFacts, hub: Hub, upper: Array) -> Hub:
-        problem, least = facts.problem, LEAST
+        problem, least, real = facts.problem, LEAST, facts.problem.loss.targets == "real"
         moment, noise = unpack_symmetric(upper, problem.features), facts.noise["second moment"] / problem.records
         if self._count_looks(facts.round) == 0:
             if self.constant and not problem.is_weighted:
                 moment[-1, -1] = self.constant**2  # which is public
             noise /= np.sqrt(FIRST_LOOK if self.looks > 1 else 1.0)
-            seen = look(moment, noise, NoiseLevels.floor, least * problem.row_bound**2)
+            seen = look(moment, noise, NoiseLevels.floor, least * problem.row_bound**2, keeps_trace=real)
             # Rows without their constant, as far as noise lets them be told from none.
             constant = self.constant**2
             hub = replace(hub, trace=estimate_trace(problem, seen.trace, noise * math.sqrt(problem.features), constant))
@@ -110,7 +110,7 @@ class WhitenedSteps(WhitenedModel):
             hub = first_look(hub, seen, noise)
         else:
             noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_LOOK)
-            seen = again(hub.metric, moment, noise, NoiseLevels.floor, least)
+            seen = again(hub.metric, moment, noise, NoiseLevels.floor, least, keeps_trace=real)
             hub = second_look(hub, seen, noise)
         metric = within_bounds(facts, seen.metric)
         hub = replace(hub, vectors=metric.vectors, values=metric.values, shares=seen.shares)
