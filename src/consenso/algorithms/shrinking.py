@@ -60,14 +60,14 @@ def average_kept(size: float, directions: float, ratios: Array) -> float:
 class MomentumSteps:
     """What becomes of a move in the steps after it, direction by direction."""
 
-    rates: Array  # of each direction, from 0 to 1
+    rates: Array  # of each direction, from 0 to 2; beyond 1 a step goes too far
     momentum: float
     most: int  # steps that are looked at
 
     @cached_property
     def heard(self) -> Array:
         """A move of 1 as the points from it on have it, summed over the first k of them, (most + 2, directions)."""
-        keep = 1 - np.clip(self.rates, 0.0, 1.0) + self.momentum
+        keep = 1 - self.rates + self.momentum
         points = np.zeros((self.most + 2, len(keep)))
         points[1] = 1.0
         for step in range(2, self.most + 2):
@@ -118,7 +118,13 @@ def skip_early(steps: int) -> int:
 
 
 def plan_steps(
-    rates: Array, filled: Array, variance: float, noise: float, fewest: int, most: int, bends: float = BENDS
+    rates: Array,
+    filled: Array,
+    variance: float,
+    noise: float,
+    fewest: int,
+    most: int,
+    bends: float = BENDS,
 ) -> tuple[int, float]:
     """The fewest steps after which there is little left to learn of scores of this variance, and their momentum.
 

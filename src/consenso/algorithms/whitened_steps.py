@@ -183,7 +183,11 @@ class WhitenedSteps(WhitenedModel):
             rates, variance = curvature * hub.shares / bent, self._target_variance(facts, hub)
             # Where typical rows are shortened, directions that longer ones fill bend less than a step has met.
             bends = max(shrinking.BENDS, min(curved, 1.0)) if hub.weight == 1 else shrinking.BENDS
-            found = shrinking.plan_steps(rates, hub.shares, variance, noise / bent, self.fewest_steps, most, bends)
+            fewest = self.fewest_steps
+            if bends > shrinking.BENDS:
+                # The pilot comes less far than steps by the clip which it chooses: one of those is not averaged.
+                fewest = min(max(fewest, shrinking.EARLY * (self.pilot + 1)), most)
+            found = shrinking.plan_steps(rates, hub.shares, variance, noise / bent, fewest, most, bends)
             return replace(hub, steps=found[0], momentum=found[1])
         return replace(hub, steps=self.steps or most)
 
