@@ -243,11 +243,10 @@ class Law:
         odds = expit(constant + CANDIDATES[:, None] * (t - mean))  # of the positive label, (odds, draws)
         scores = constant + SCALES[:, None] * t
         wrong = np.where(scores > -1, weights, 0.0), np.where(scores < 1, weights, 0.0)
-        scores = constant + CANDIDATES[:, None] * t
-        hinges = np.maximum(0.0, 1 + scores), np.maximum(0.0, 1 - scores)
 
         def expect(known: Array) -> Array:
-            positive = known @ odds
+            positive, scores = known @ odds, constant + CANDIDATES[:, None] * t
+            hinges = np.maximum(0.0, 1 + scores), np.maximum(0.0, 1 - scores)
             found = ((known.sum() - positive) @ hinges[0].T + positive @ hinges[1].T) / DRAWS
             return np.asarray(found - found[0])
 
