@@ -126,10 +126,11 @@ def _count(f: Cohort, bins: int, step: float, place: Callable[..., IntArray], *a
     parties, there = len(f.sizes), f.squared_norms > 0
     owner = f.repeat_per_row(np.arange(parties, dtype=np.float64)).astype(np.int64)
     places = (owner * bins + place(f, *arguments))[there]
+    if f.weights is None:
+        return np.bincount(places, minlength=parties * bins).reshape(parties, bins) * round(1 / step)
     out = np.zeros(parties * bins, dtype=np.int64)
     # Towards zero: no weight grows.
-    steps = np.ones(f.rows) / step if f.weights is None else np.trunc(f.weights / step)
-    np.add.at(out, places, steps[there].astype(np.int64))
+    np.add.at(out, places, np.trunc(f.weights / step)[there].astype(np.int64))
     return out.reshape(parties, bins)
 
 
