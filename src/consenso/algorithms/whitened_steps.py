@@ -181,8 +181,10 @@ class WhitenedSteps(WhitenedModel):
         if not (self.steps or waits) and residuals and hub.shares.size and (noise := self._noise(facts, hub)):
             curvature, bent = self._curvature(facts, hub), self._bends(facts, hub)
             rates, variance = curvature * hub.shares / bent, self._target_variance(facts, hub)
-            # Where typical rows are shortened, directions that longer ones fill bend less than a step has met.
-            bends = max(shrinking.BENDS, min(curved, 1.0)) if hub.weight == 1 else shrinking.BENDS
+            # Where typical rows are shortened, directions that longer ones fill bend less than a step has met, and kinks
+            # bend elsewhere by the next step.
+            is_told = hub.weight == 1 and not self.smoothing
+            bends = max(shrinking.BENDS, min(curved, 1.0)) if is_told else shrinking.BENDS
             fewest = self.fewest_steps
             if bends > shrinking.BENDS:
                 # The pilot comes less far than steps by the clip which it chooses: one of those is not averaged.
