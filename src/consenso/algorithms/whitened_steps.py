@@ -181,7 +181,7 @@ class WhitenedSteps(WhitenedModel):
         if not (self.steps or waits) and residuals and hub.shares.size and (noise := self._noise(facts, hub)):
             curvature, bent = self._curvature(facts, hub), self._bends(facts, hub)
             rates, variance = curvature * hub.shares / bent, self._target_variance(facts, hub)
-            # Where typical rows are shortened, directions that longer ones fill bend less than a step has met, and kinks
+            # Where typical rows are shortened, directions that longer ones fill bend less than a step has met. Kinks
             # bend elsewhere by the next step.
             is_told = hub.weight == 1 and not self.smoothing
             bends = max(shrinking.BENDS, min(curved, 1.0)) if is_told else shrinking.BENDS
