@@ -53,7 +53,7 @@ def draw(figure: Figure, folder: Path) -> tuple[Path, Path]:
         _legend(sheet, axes[: len(figure.panels)], columns=2 if across == 1 else 3)
         png, svg = folder / f"{figure.name}.png", folder / f"{figure.name}.svg"
         sheet.savefig(png, dpi=130, metadata={"Software": None})
-        sheet.set_layout_engine("none")  # everything has its place now
+        sheet.set_layout_engine(None)  # everything has its place now
         sheet.savefig(svg, metadata={"Date": None, "Creator": None})
     return png, svg
 
