@@ -5,13 +5,13 @@ All of it is post-processing; rows are never seen here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit
-from scipy.stats import norm
+from scipy.special import expit, ndtr
 
 from consenso.algorithms import noise_levels, noisy_squares, target_counts
 from consenso.algorithms.centring import (
@@ -310,8 +310,11 @@ def _level(columns: int) -> float:
     """
     if columns < 8:
         return 1.0
-    found = brentq(lambda level: norm.pdf(level) - level * norm.sf(level) - columns**-0.5, 0.0, 10.0)
-    return max(1.0, float(found))
+
+    def excess(level: float) -> float:
+        return math.exp(-(level**2) / 2) / math.sqrt(2 * math.pi) - level * float(ndtr(-level)) - columns**-0.5
+
+    return max(1.0, float(brentq(excess, 0.0, 10.0)))
 
 
 def _trace(around: Array, scales: Array, noise: float) -> float:

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from consenso.algorithms import length_laws, noise_levels, scale_mixture
 from consenso.algorithms.averaged_looks import AveragedLooks, Hub, free_columns, square_of
@@ -182,7 +182,7 @@ class AveragedSteps(AveragedLooks):
         kept[facts.dim :] = np.maximum(along - moved[facts.dim :], 0.0) / np.maximum(along, np.finfo(float).tiny)
         if _asks_for_zeros(problem.regularizer):
             # What is left stands out of all columns: noise alone leaves one of them, on average.
-            kept[:rest][np.abs(hub.u[:rest]) < float(norm.isf(0.5 / facts.dim)) * moved[:rest]] = 0.0
+            kept[:rest][np.abs(hub.u[:rest]) < float(-ndtri(0.5 / facts.dim)) * moved[:rest]] = 0.0
         return kept
 
     def _keep(self, facts: PublicFacts, hub: Hub) -> Array:

@@ -15,8 +15,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
-from scipy.stats import norm
+from scipy.special import expit, ndtri
 
 from consenso.algorithms.length_laws import NORMAL
 from consenso.arrays import Array
@@ -57,6 +56,6 @@ def find_chance_share(moved: Array, noise: Array, chance: Array) -> float:
     """
     if not chance.any():
         return 0.0
-    shown = np.square(moved / norm.ppf((1 + LEAST_MOVED) / 2)) - noise
+    shown = np.square(moved / ndtri((1 + LEAST_MOVED) / 2)) - noise
     share = np.quantile(shown / np.maximum(chance, np.finfo(float).tiny), LEAST_MOVED)
     return float(np.clip(share, 0.0, MOST))

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import binom
 
 from consenso.algorithms.shape import HubAlgorithm
 from consenso.arrays import Array, IntArray
@@ -225,6 +224,8 @@ def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
             "most all guesses are right."
         )
     chance = 1.0 / (1.0 + math.exp(-epsilon))
+    from scipy.stats import binom  # slow to import
+
     tail = float(binom.sf(right - 1, guesses, chance))
     if delta == 0.0 or right == 0:
         return min(1.0, tail)
