@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from consenso.arrays import IntArray
-from consenso.estimators.people import KEPT
 from consenso.planning.plan import Plan, plan
 from consenso.privacy.calibrate import PureEpsilon, Target, calibrate_noise
 from consenso.privacy.noise import Noise, NoNoise
@@ -25,6 +24,15 @@ from consenso.study.setting import SettingSection
 
 if TYPE_CHECKING:
     from consenso.schedules import Schedule
+
+
+def _most_rows(privacy: PrivacySection) -> int:
+    """How many rows of a unit are kept."""
+    if privacy.unit != "person":
+        return 1
+    from consenso.estimators.people import KEPT  # with scikit-learn, which is slow to import
+
+    return KEPT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +70,7 @@ def problem_of(
         unit=privacy.unit,
         adjacency=privacy.adjacency,
         weighting=setting.weighting,
-        rows_per_unit=KEPT if privacy.unit == "person" else 1,
+        rows_per_unit=_most_rows(privacy),
     )
 
 

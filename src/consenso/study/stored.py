@@ -6,18 +6,20 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from consenso.arrays import Array
-from consenso.estimators.people import People, read_people
 from consenso.schema.description import Features
 from consenso.shards.stored import RowBatch, check_batches
 from consenso.study.data import DataSection
 from consenso.study.sources import code_targets
 from consenso.tables.frames import Frames, open_frames
+
+if TYPE_CHECKING:
+    from consenso.estimators.people import People
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,8 @@ def open_table(data: DataSection, path: Path) -> SchemaBatches:
 
 def weigh_table(table: SchemaBatches) -> tuple[SchemaBatches, People]:
     """The table with weights by which every person counts once; ids are read whole, rows are not."""
+    from consenso.estimators.people import read_people  # with scikit-learn, which is slow to import
+
     ids = table.ids()
     people = read_people("Study", np.concatenate(ids), table.rows, 1)
     ends = np.cumsum([len(each) for each in ids])[:-1]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from consenso.engine.ledger_charge import LedgerCharge
 from consenso.engine.run import Result, run
 from consenso.engine.trace import Trace
 from consenso.errors import ConsensoError, InputError
-from consenso.estimators.uncertainty import Estimate, estimate
 from consenso.models import Model, save_model
 from consenso.planning.plan import Plan
 from consenso.privacy.card import Card
@@ -28,6 +27,9 @@ from consenso.study.metrics import compute_metrics
 from consenso.study.rounds import describe_rounds, show_rounds
 from consenso.study.status import StatusFile
 from consenso.study.study import Study
+
+if TYPE_CHECKING:
+    from consenso.estimators.uncertainty import Estimate
 
 #: A run is saved this often at most, so that a large state does not slow it down.
 CHECKPOINTS = 50
@@ -161,6 +163,8 @@ def model_of(study: Study, result: Result, card: Card) -> Model:
 
 def _estimate(study: Study, result: Result) -> Estimate | None:
     """What the rounds tell of the model's uncertainty, where their guarantee is the study's and formulas hold."""
+    from consenso.estimators.uncertainty import estimate  # with scikit-learn, which is slow to import
+
     problem = result.plan.problem
     if result.evidence is None or problem.is_weighted or not is_covered(study, result.plan):
         return None
