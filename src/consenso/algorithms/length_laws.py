@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from functools import partial, reduce
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 from scipy.special import expit, ndtri
 
 from consenso.arrays import Array, IntArray
@@ -216,6 +215,8 @@ class Law:
     @classmethod
     def of_odds(cls, size: float, constant: Array, longest: float) -> list[Law]:
         """Of log loss at each of SIZES, where each of CANDIDATES is the best length: slopes differ by <t, probs>."""
+        from scipy.interpolate import CubicSpline  # slow to import
+
         if len(constant) == 1:
             # Two labels are two classes, whose scores differ by t.
             t = np.stack([np.zeros(DRAWS), NORMAL])
