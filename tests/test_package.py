@@ -55,6 +55,18 @@ def test_every_room_is_in_the_contract() -> None:
     assert here - {"py"} - OPEN == set().union(*contract())
 
 
+def test_studies_and_their_algorithms_load_without_what_only_estimators_and_audits_need() -> None:
+    """Every command and every message of a Flower run starts an interpreter, of which these were half."""
+    code = (
+        "import sys, consenso.deployment.join, consenso.deployment.flower, consenso.study.training\n"
+        "from consenso.algorithms import discover\n"
+        "discover()\n"
+        "print(sorted({'sklearn', 'pandas', 'scipy.stats', 'scipy.signal', 'scipy.interpolate'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "[]\n", done.stderr
+
+
 def test_every_module_can_be_imported_without_the_modules_of_posix() -> None:
 
     done = subprocess.run(

@@ -312,7 +312,7 @@ def _level(columns: int) -> float:
         return 1.0
 
     def excess(level: float) -> float:
-        return math.exp(-(level**2) / 2) / math.sqrt(2 * math.pi) - level * float(ndtr(-level)) - columns**-0.5
+        return math.exp(-(level**2) / 2) / math.sqrt(2 * math.pi) - level * float(ndtr(-level)) - 1 / math.sqrt(columns)
 
     return max(1.0, float(brentq(excess, 0.0, 10.0)))
 

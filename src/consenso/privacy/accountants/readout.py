@@ -29,8 +29,6 @@ class Readout:
     @classmethod
     def around(cls, losses: Losses, epsilon: float) -> Readout:
         """The curve from well below an epsilon of interest to the end."""
-        from scipy.signal import lfilter  # slow to import
-
         grid = losses.grid
         points = losses.losses()
         exponents = -grid.tilt * (points - epsilon)
@@ -40,7 +38,7 @@ class Readout:
         points, weights, factors = points[keep], losses.weights[keep], np.exp(exponents[keep])
         log_unit = losses.log_moment - grid.tilt * epsilon
         # tails[k] = sum over losses l >= l_k of mass * exp(l_k - l); delta falls by (1 - exp(-interval)) tails[k + 1].
-        tails = lfilter([1.0], [1.0, -math.exp(-grid.interval)], (weights * factors)[::-1])
+        tails = _sum_discounted((weights * factors)[::-1], math.exp(-grid.interval))
         falls = -math.expm1(-grid.interval) * np.concatenate([[0.0], np.cumsum(tails)[:-1]])
         # Only losses above epsilon count, so their errors weigh no more than at the next point.
         slack = losses.error * np.append(factors[1:], 0.0) + math.exp(min(losses.escaped - log_unit, 700.0))
@@ -88,3 +86,16 @@ class Readout:
             low, high = self.epsilons[place - 1], self.epsilons[place]
             value = float(before + (after - before) * math.expm1(epsilon - low) / math.expm1(high - low))
         return min(math.log(value) + self.log_unit, 0.0) if value > 0 else -math.inf
+
+
+def _sum_discounted(values: Array, discount: float) -> Array:
+    """out[k] = values[k] + discount * out[k - 1], by the solution of a triangular system of two diagonals.
+
+    scipy.signal has a filter for it, and takes longer to import than a plan to make.
+    """
+    from scipy.linalg.blas import dtbsv
+
+    diagonals = np.empty((2, len(values)), order="F")
+    diagonals[:] = [[1.0], [-discount]]
+    sums: Array = dtbsv(1, diagonals, values, lower=1, diag=1)
+    return sums
