@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from consenso.algorithms import length_laws, noise_levels, scale_mixture
+from consenso.algorithms import length_laws, noise_levels, scale_mixture, score_counts
 from consenso.algorithms.averaged_looks import AveragedLooks, Hub, free_columns, square_of
 from consenso.algorithms.sampling_chance import SlopeLaw, find_chance_share
 from consenso.arrays import Array
 from consenso.metric import prox_in_diagonal
+from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
 from consenso.regularizers import L1, ElasticNet, Regularizer, Unpenalized
 
@@ -132,15 +133,37 @@ class AveragedSteps(AveragedLooks):
         slopes = slopes + self._measure_optimism(facts, hub)
         return replace(hub, factor=known.choose(slopes, reach * self._length_noise(facts), penalty))
 
+    def _take_scores(self, facts: PublicFacts, hub: Hub, counts: Array) -> Hub:
+        """The length and the constant part that are expected of records counted by score and label."""
+        last, is_free = facts.dim - 1, bool(self.constant and free_columns(facts.problem))
+        found = score_counts.calibrate(
+            counts,
+            facts.noise.get("length", 0.0),
+            facts.problem.records,
+            constant=self.constant * float(hub.u[last]) if is_free else 0.0,
+            own=self._measure_own(facts, hub) / max(self._expect_slopes(facts, hub).deviation, length_laws.EXACT),
+            is_free=is_free,
+        )
+        u = hub.u.copy()
+        if is_free:
+            u[last] += found.added / self.constant
+        return replace(hub, factor=found.factor, u=u)
+
+    def _measure_own(self, facts: PublicFacts, hub: Hub) -> float:
+        """By how much a record's own slopes, of their usual size, have moved its own score.
+
+        They have moved it as chance has, by what is kept of u times its squared entries over their number.
+        """
+        own = hub.kept * hub.chance * np.sqrt(np.repeat(hub.likely, facts.problem.outputs) / facts.problem.records)
+        return float(own.sum())
+
     def _measure_optimism(self, facts: PublicFacts, hub: Hub) -> float:
         """By how much the records that were learnt from speak for a longer model than others would, on average.
 
-        A record's own slopes have moved its score as chance has, by what is kept of u times its squared entries over
-        their number. In most steps slopes were narrow and all of one size: what they have in common with that of the
-        model is its mean size.
+        In most steps slopes were narrow and all of one size: what they have in common with that of the model is its
+        mean size.
         """
-        own = hub.kept * hub.chance * np.sqrt(np.repeat(hub.likely, facts.problem.outputs) / facts.problem.records)
-        return float(own.sum()) * self._expect_slopes(facts, hub).size
+        return self._measure_own(facts, hub) * self._expect_slopes(facts, hub).size
 
     def _pull(self, facts: PublicFacts, hub: Hub) -> Array:
         """The slope of the square in a wide model."""
@@ -201,6 +224,11 @@ class AveragedSteps(AveragedLooks):
         if problem.regularizer.is_constraint:
             w = problem.regularizer.prox(w, 0.0)
         return hub.centring.model(w, problem.features)
+
+
+def counts_scores(problem: Problem) -> bool:
+    """Whether the length of a model is told by counts of scores: that of two labels."""
+    return problem.loss.targets == "sign"
 
 
 def _asks_for_zeros(regularizer: Regularizer) -> bool:

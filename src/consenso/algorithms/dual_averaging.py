@@ -10,8 +10,9 @@
                 b    = (I - V (1 - s) V') d * (a - t a_last)
                 u   <- prox_r(u - step * G / (d n))                         in the metric 1 / step_j
                 w    = the mean of u given its noise (scale_mixture);       x = w, x_last = w_last - <t, w>
-    length:     how the loss of labels changes as w without w_last is made longer or shorter                 (optional)
-    released:   the last x, of the length that was best
+    length:     two labels: counts of records by score and label; several: how the loss changes with the length of w
+                without w_last                                                                               (optional)
+    released:   the last x, of the length that was best; with two labels, w_last of the value that was best
 
     symbol   code      what it is
     b        Centring  a row around the mean, on one scale; it is never formed
@@ -40,9 +41,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms import length_laws, target_counts
+from consenso.algorithms import length_laws, score_counts, target_counts
 from consenso.algorithms.averaged_looks import Hub, find_shift
-from consenso.algorithms.averaged_steps import AveragedSteps
+from consenso.algorithms.averaged_steps import AveragedSteps, counts_scores
 from consenso.algorithms.centring import (
     Centring,
     check_centring,
@@ -90,7 +91,7 @@ class Down:
     width: float
     share: float  # of its cost that the gradient or the pass of this round is
     origin: Array  # the constant part of x; empty where lengths are not measured
-    reach: float  # of a record, in the round that asks for the length of x; 0 in all others
+    reach: float  # of a record of several classes, in the round that asks for the length of x; 0 in all others
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,8 @@ class DualAveraging(AveragedSteps):
         if kind == "targets":
             return (target_counts.count_release(facts, kind, self.target_bins),)
         if kind == "length":
+            if counts_scores(facts.problem):
+                return (target_counts.count_release(facts, kind, 2 * score_counts.BINS),)
             return (length_laws.length_release(facts),)
         if kind in ("mean", "squares"):
             return ((mean_release if kind == "mean" else squares_release)(facts),)
@@ -166,7 +169,7 @@ class DualAveraging(AveragedSteps):
             width=hub.width,
             share=1.0 / (PASSES if self._kind(facts) == "range" else self._steps(facts)),
             origin=self._origin(facts, hub) if asks else np.empty(0),
-            reach=self._reach(facts, hub) if asks else 0.0,
+            reach=self._reach(facts, hub) if asks and not counts_scores(facts.problem) else 0.0,
         )
 
     def local(
@@ -180,6 +183,9 @@ class DualAveraging(AveragedSteps):
             return state, Up(total=release("mean", sum_rows(f)))
         if kind == "squares":
             return state, Up(total=release("squares", sum_squares(f)))
+        if kind == "length" and counts_scores(facts.problem):
+            counts = target_counts.count_rows(f, 2 * score_counts.BINS, score_counts.find_bins, down.x, down.origin)
+            return state, Up(total=release("length", counts))
         if kind == "length":
             length_laws.check_reach(down.reach, least=length_laws.LEAST_REACH)
             # Its slopes were narrow, so that doubts tell nothing of what records have moved.
@@ -214,7 +220,8 @@ class DualAveraging(AveragedSteps):
         if kind == "lengths":
             return self._shorten(facts, hub, mean, noise)
         if kind == "length":
-            return self._take_length(facts, hub, mean)
+            is_counted = counts_scores(facts.problem)
+            return self._take_scores(facts, hub, total.total) if is_counted else self._take_length(facts, hub, mean)
         return self._take_step(facts, hub, mean)
 
     def model(self, facts: PublicFacts, hub: Hub) -> Array:

@@ -1,0 +1,89 @@
+"""How long a model of two labels should be, and where its constant part: records counted by score and label.
+
+Narrow slopes, steps that end early and noise give a model the wrong length, and noise its constant part. Both are two
+numbers, which cost little to measure once the model is there. With o the score of the constant part and t what the
+rows add to it,
+
+    a record    is counted in one bin, by its label and by the sign and size of t (powers of two)
+    released    the noisy counts (docs/privacy.md#counts-of-targets-and-slopes)
+    model       o + b + s t, with the b and s that are expected of the counts, known before to be about 0 and 1
+
+b and s are those of logistic regression of the labels on t, a bin being as good as its middle. The noise of a bin of
+large t would move s by more than that of all others: records weigh by `longest` over the size of t where that is
+larger, which changes nothing where odds are right for scores of every size. No law of the scores is assumed, neither
+how large they are nor that they are normal: those of texts are neither.
+
+The records that are counted are those that were learnt from, and each has moved its own score towards its label by
+`own` times its slope: that is taken off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from consenso.algorithms import scale_mixture
+from consenso.arrays import Array, IntArray
+from consenso.shards import Cohort
+
+# Sizes of t at which bins end.
+EDGES = 2.0 ** np.arange(-2, 4)
+ENDS = np.concatenate([-EDGES[::-1], [0.0], EDGES])
+BINS = len(ENDS) + 1
+MIDDLES = np.concatenate([[1.5 * ENDS[0]], (ENDS[1:] + ENDS[:-1]) / 2, [1.5 * ENDS[-1]]])
+# Records weigh less from this t on, or from where the noise of a bin, as a part of the records, moves a slope by FINE.
+SHORTEST, FINE = 2.0, 0.002
+# What is known of s and b before they are measured: 1 and 0, each with this standard deviation.
+UNSURE = 1.0
+LONGEST_FACTOR = 8.0
+# Of Newton's method: turns, the longest change in one of them, and how exact the answer is.
+TURNS, MOST_CHANGE, EXACT = 60, 0.5, 1e-6
+
+
+def find_bins(f: Cohort, x: Array, origin: Array) -> IntArray:
+    """The bins of records (rows,), by what a model adds to its constant part: those of negative labels come first."""
+    places = np.searchsorted(ENDS, f.linear_predictor(x - origin), side="right")
+    return np.where(f._targets > 0, BINS + places, places).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """The model becomes that of scores o + added + factor * t."""
+
+    factor: float
+    added: float
+
+
+def calibrate(counts: Array, noise: float, records: int, *, constant: float, own: float, is_free: bool) -> Calibration:
+    """From counts (2 * BINS,) whose noise has this standard deviation.
+
+    constant: o. own: by how much a slope of 1 has moved the score of its record. is_free: whether b may be chosen.
+    """
+    noise = max(noise / records, np.finfo(float).tiny)
+    parts = counts.reshape(2, BINS) / records
+    likely = np.maximum(noise * scale_mixture.estimate(parts / noise), 0.0)
+    labels = np.array([[0.0], [1.0]])
+    scores = MIDDLES - own * (labels - expit(constant + MIDDLES))
+    told = np.stack([scores, np.ones_like(scores)])[: 1 + is_free]
+    longest = max(SHORTEST, FINE / noise)
+    weights = longest / np.maximum(np.abs(MIDDLES), longest)
+    prior, sure = np.eye(2)[0, : len(told)], np.eye(len(told)) / UNSURE**2
+    found = prior
+    for _ in range(TURNS):
+        odds = expit(constant + np.tensordot(found, told, 1))
+        pulls = weights * (odds - labels) * told
+        slope = np.einsum("kij,ij->k", pulls, parts)
+        bend = np.einsum("kij,lij,ij->kl", told, told, likely * weights * odds * (1 - odds))
+        # By noise and by chance.
+        spread = np.einsum("kij,lij,ij->kl", pulls, pulls, noise**2 + likely / records)
+        spread += EXACT * np.trace(spread) * np.eye(len(told))
+        # The slope has the law N(bend * d, spread) if found is off by d, which has that of N(found - prior, 1 / sure).
+        tells = np.linalg.solve(spread, bend).T
+        change = np.linalg.solve(tells @ bend + sure, tells @ slope + sure @ (found - prior))
+        before, found = found, found - np.clip(change, -MOST_CHANGE, MOST_CHANGE)
+        found[0] = np.clip(found[0], 0.0, LONGEST_FACTOR)
+        if np.max(np.abs(found - before)) < EXACT:
+            break
+    return Calibration(factor=float(found[0]), added=float(found[1]) if is_free else 0.0)
