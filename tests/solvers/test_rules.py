@@ -86,6 +86,16 @@ def test_many_columns_are_left_to_those_who_do_not_look_at_them_all() -> None:
     assert chosen(Hinge(), 1.0, features=50).solver == "preconditioned"
 
 
+def test_objective_perturbation_with_an_intercept_is_offered_up_to_1200_columns() -> None:
+    """Beyond, the minimiser that its bound needs would not be found in time; that is said before data are touched."""
+    target, free = EpsilonDelta(epsilon=5.0, delta=1e-5), Unpenalized(inner=L2(strength=1e-3), last=1)
+    for features, regularizer in ((1200, free), (1201, L2(strength=1e-3))):
+        asked = problem(features=features, regularizer=regularizer)
+        assert prepare(asked, target, solver="objective-perturbation").solver == "objective-perturbation"
+    with pytest.raises(PreconditionError, match="without an intercept"):
+        prepare(problem(features=1201, regularizer=free), target, solver="objective-perturbation")
+
+
 def test_every_named_solver_can_be_asked_for() -> None:
     for name in names():
         chosen = prepare(problem(), EpsilonDelta(epsilon=1.0, delta=1e-5), solver=name)

@@ -22,6 +22,9 @@ from consenso.regularizers import L1, ElasticNet, Regularizer, Unpenalized
 
 # How far noise may move a coefficient of a row at its bound, in units in which scores matter.
 REACH = 2.0
+# Noise in a model of labels may move it further where most of what it moves is taken off again, so that no more than
+# KEPT_REACH is left on average, up to FURTHER times as far.
+KEPT_REACH, FURTHER = 1.0, 2.0
 # The constant part of a model of labels follows its last gradients alone, and noise in it moves every score. Where it
 # would move by more than STILL in a whole step by noise, steps are shorter, down to this part of the inverse curvature:
 # they have a quarter of the variance then, and still forget narrow slopes within the last part.
@@ -55,14 +58,20 @@ class AveragedSteps(AveragedLooks):
             moved = self.constant * (rates * spread)[rest : facts.dim] / math.sqrt(self._steps(facts))
             rates[rest : facts.dim] *= np.clip(np.square(STILL / np.maximum(moved, STILL)), FREE_STEP, 1.0)
         if spread.any():
-            reach = hub.step * REACH * self._unit(facts, hub) / problem.row_bound
-            rates[:rest] = np.minimum(rates[:rest], reach / spread[:rest])
+            rates[:rest] = np.minimum(rates[:rest], hub.step * self._reach_of_noise(facts, hub) / spread[:rest])
         if hub.directions.size:
             if hub.astray:
                 most = hub.step * APART / (curvature * hub.weight * hub.astray) * np.square(hub.scales)
                 rates[:rest] = np.minimum(rates[:rest], np.repeat(most, outputs)[:rest])
             rates[facts.dim :] *= APART * np.repeat(hub.shrinks < 1, outputs)
         return rates
+
+    def _reach_of_noise(self, facts: PublicFacts, hub: Hub) -> float:
+        """How far noise may move a coefficient of a row at its bound."""
+        far = REACH
+        if facts.problem.loss.is_likelihood:
+            far = float(np.clip(KEPT_REACH / np.mean(hub.kept[: facts.dim]), REACH, FURTHER * REACH))
+        return far * self._unit(facts, hub) / facts.problem.row_bound
 
     def _unit(self, facts: PublicFacts, hub: Hub) -> float:
         """In which scores matter: 1 for labels, the spread of real targets as far as it is known."""

@@ -4,14 +4,14 @@ Narrow slopes, steps that end early and noise give a model the wrong length, and
 numbers, which cost little to measure once the model is there. With o the score of the constant part and t what the
 rows add to it,
 
-    a record    is counted in one bin, by its label and by the sign and size of t (powers of two)
+    a record    is counted in one bin, by its label and by t
     released    the noisy counts (docs/privacy.md#counts-of-targets-and-slopes)
     model       o + b + s t, with the b and s that are expected of the counts, known before to be about 0 and 1
 
-b and s are those of logistic regression of the labels on t, a bin being as good as its middle. The noise of a bin of
-large t would move s by more than that of all others: records weigh by `longest` over the size of t where that is
-larger, which changes nothing where odds are right for scores of every size. No law of the scores is assumed, neither
-how large they are nor that they are normal: those of texts are neither.
+b and s are those of logistic regression of the labels on t, which is taken for its mean in a bin. Records of bins that
+noise hides weigh less, by chance / (chance + noise), the variances of a bin: that is known the most exactly then, and
+without noise all records weigh alike. No law of the scores is assumed, neither how large they are nor that they are
+normal: those of texts are neither.
 
 The records that are counted are those that were learnt from, and each has moved its own score towards its label by
 `own` times its slope: that is taken off.
@@ -28,13 +28,12 @@ from consenso.algorithms import scale_mixture
 from consenso.arrays import Array, IntArray
 from consenso.shards import Cohort
 
-# Sizes of t at which bins end.
-EDGES = 2.0 ** np.arange(-2, 4)
+# Sizes of t at which bins end. Narrower ones have more noise together, wider ones hide how labels change inside them.
+EDGES = np.array([0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0])
 ENDS = np.concatenate([-EDGES[::-1], [0.0], EDGES])
 BINS = len(ENDS) + 1
-MIDDLES = np.concatenate([[1.5 * ENDS[0]], (ENDS[1:] + ENDS[:-1]) / 2, [1.5 * ENDS[-1]]])
-# Records weigh less from this t on, or from where the noise of a bin, as a part of the records, moves a slope by FINE.
-SHORTEST, FINE = 2.0, 0.002
+OUTER = np.concatenate([[2 * ENDS[0]], ENDS, [2 * ENDS[-1]]])
+MIDDLES = (OUTER[1:] + OUTER[:-1]) / 2
 # What is known of s and b before they are measured: 1 and 0, each with this standard deviation.
 UNSURE = 1.0
 LONGEST_FACTOR = 8.0
@@ -64,11 +63,13 @@ def calibrate(counts: Array, noise: float, records: int, *, constant: float, own
     noise = max(noise / records, np.finfo(float).tiny)
     parts = counts.reshape(2, BINS) / records
     likely = np.maximum(noise * scale_mixture.estimate(parts / noise), 0.0)
-    labels = np.array([[0.0], [1.0]])
-    scores = MIDDLES - own * (labels - expit(constant + MIDDLES))
+    likely /= max(1.0, float(likely.sum()))
+    labels, means = np.array([[0.0], [1.0]]), _find_means(likely.sum(axis=0))
+    scores = means - own * (labels - expit(constant + means))
     told = np.stack([scores, np.ones_like(scores)])[: 1 + is_free]
-    longest = max(SHORTEST, FINE / noise)
-    weights = longest / np.maximum(np.abs(MIDDLES), longest)
+    odds = expit(constant + means)
+    chance = likely.sum(axis=0) * odds * (1 - odds) / records
+    weights = chance / np.maximum(chance + noise**2 * (odds**2 + (1 - odds) ** 2), np.finfo(float).tiny)
     prior, sure = np.eye(2)[0, : len(told)], np.eye(len(told)) / UNSURE**2
     found = prior
     for _ in range(TURNS):
@@ -78,7 +79,7 @@ def calibrate(counts: Array, noise: float, records: int, *, constant: float, own
         bend = np.einsum("kij,lij,ij->kl", told, told, likely * weights * odds * (1 - odds))
         # By noise and by chance.
         spread = np.einsum("kij,lij,ij->kl", pulls, pulls, noise**2 + likely / records)
-        spread += EXACT * np.trace(spread) * np.eye(len(told))
+        spread += (EXACT * np.trace(spread) + np.finfo(float).tiny) * np.eye(len(told))
         # The slope has the law N(bend * d, spread) if found is off by d, which has that of N(found - prior, 1 / sure).
         tells = np.linalg.solve(spread, bend).T
         change = np.linalg.solve(tells @ bend + sure, tells @ slope + sure @ (found - prior))
@@ -87,3 +88,14 @@ def calibrate(counts: Array, noise: float, records: int, *, constant: float, own
         if np.max(np.abs(found - before)) < EXACT:
             break
     return Calibration(factor=float(found[0]), added=float(found[1]) if is_free else 0.0)
+
+
+def _find_means(parts: Array) -> Array:
+    """Of t in bins that hold these parts of the records, whose density is taken for straight between middles."""
+    widths = np.diff(OUTER)
+    density = parts / widths
+    rises = np.gradient(density, MIDDLES) * widths**2 / 12
+    # A density that falls to 0 inside a bin has its mean a sixth of the width beside the middle.
+    most = density * widths / 6
+    means: Array = MIDDLES + np.clip(rises, -most, most) / np.maximum(density, np.finfo(float).tiny)
+    return means
