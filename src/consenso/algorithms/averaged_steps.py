@@ -70,7 +70,8 @@ class AveragedSteps(AveragedLooks):
         """How far noise may move a coefficient of a row at its bound."""
         far = REACH
         if facts.problem.loss.is_likelihood:
-            far = float(np.clip(KEPT_REACH / np.mean(hub.kept[: facts.dim]), REACH, FURTHER * REACH))
+            kept = np.clip(np.mean(hub.kept[: facts.dim]), KEPT_REACH / (FURTHER * REACH), KEPT_REACH / REACH)
+            far = KEPT_REACH / float(kept)
         return far * self._unit(facts, hub) / facts.problem.row_bound
 
     def _unit(self, facts: PublicFacts, hub: Hub) -> float:
