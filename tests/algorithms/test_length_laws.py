@@ -83,6 +83,15 @@ def test_records_of_large_scores_weigh_less_whether_they_are_right_or_wrong() ->
     assert 0.5 / np.hypot(1.0, length_laws.DOUBT) <= wrong[0] <= 0.5
 
 
+@pytest.mark.parametrize("loss", [Logistic(), Softmax(classes=3), Hinge()])
+def test_a_row_of_zeros_is_no_row(loss) -> None:
+    model = np.ones(2 * loss.outputs)
+    shards = made(loss, np.array([[0.0, 0.0], [1.0, 0.0]]), np.ones(2, dtype=int))
+    alone = made(loss, np.array([[1.0, 0.0]]), np.ones(1, dtype=int))
+    said, wanted = (length_laws.sum_slopes(each.cohort(), model, 0 * model, 2.0) for each in (shards, alone))
+    np.testing.assert_allclose(said, wanted, atol=1e-6)
+
+
 def know(loss, size: float, *, mean: float = 0.0, constant: float = 0.0, longest: float = 100.0) -> length_laws.Lengths:
     """A length of 1, as far as it is known."""
     return length_laws.Lengths(

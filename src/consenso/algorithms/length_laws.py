@@ -145,7 +145,8 @@ def _slopes(f: Cohort, x: Array, origin: Array, reach: float, step: float) -> In
         if scale == 1.0:
             # Slopes of several classes sum to zero, and that of the label is minus its doubt.
             doubts = np.abs(slopes) if slopes.ndim == 1 else 0.5 * np.abs(slopes).sum(axis=1)
-            along[:, -1] = DOUBT * reach * doubts
+            # A row of zeros is no row, as in every sum.
+            along[:, -1] = DOUBT * reach * np.where(f.squared_norms > 0, doubts, 0.0)
     return _sum_shortened(f, along, reach, step)
 
 
