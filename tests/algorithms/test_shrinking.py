@@ -10,6 +10,7 @@ from consenso.algorithms.shrinking import (
     BENDS,
     LEFT,
     MOMENTA,
+    PARTS,
     MomentumSteps,
     NoisyModel,
     measure_bend,
@@ -104,12 +105,15 @@ def test_a_model_as_large_as_free_steps_make_it_may_be_about_nothing() -> None:
 def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:
     rates, filled, noise = np.array([1.0, 0.3]), np.array([1.0, 0.2]), 0.01
 
-    def left(steps: int, momentum: float) -> float:
-        run = MomentumSteps(rates=BENDS * rates, momentum=momentum, most=steps).average(
+    def left_at(bends: float, steps: int, momentum: float, rates=rates, filled=filled) -> float:
+        run = MomentumSteps(rates=bends * rates, momentum=momentum, most=steps).average(
             steps, late=steps - skip_early(steps)
         )
         learnt = float(filled @ (1 - run.way()) ** 2) / float(filled.sum())
         return learnt / (noise**2 * float(filled @ run.noise()))
+
+    def left(steps: int, momentum: float) -> float:
+        return max(left_at(bends, steps, momentum) for bends in np.geomspace(BENDS, 1, PARTS))
 
     steps, momentum = plan_steps(rates, filled, 1.0, noise, 1, 400)
     assert left(steps, momentum) <= LEFT < left(steps - 1, momentum)
@@ -120,6 +124,11 @@ def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:
     slow = np.array([1.0, 0.1])
     assert plan_steps(slow, filled, 1.0, 0.001, 1, 400)[1] == max(MOMENTA)
     assert plan_steps(slow, filled, 1.0, 0.2, 1, 400)[1] == 0.0
+    # One direction, in which nine steps that bend by 0.3 swing to where they should be by chance, and others do not.
+    alike = np.array([1.2]), np.ones(1)
+    assert left_at(BENDS, 9, 0.25, *alike) < LEFT < left_at(1.0, 9, 0.25, *alike)
+    steps, momentum = plan_steps(*alike, 1.0, noise, 1, 400)
+    assert max(left_at(bends, steps, momentum, *alike) for bends in np.linspace(0.3, 1.0, 29)) < 2 * LEFT
     # Never fewer or more than is asked for; where rows fill nothing, nothing is known of what is left.
     assert plan_steps(rates, filled, 1.0, 10.0, 4, 80)[0] == 4
     assert plan_steps(rates, filled, 1.0, 1e-12, 4, 20)[0] == plan_steps(rates, np.zeros(2), 1.0, noise, 4, 20)[0] == 20

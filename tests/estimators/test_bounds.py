@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 
 from consenso import PrivateScaler, private_bounds
 from consenso.errors import BudgetError, InputError, PrivacyError
 from consenso.estimators.histograms import _claim, _count_of
 from consenso.estimators.privacy_params import PrivacyParams
-from consenso.estimators.quantiles import POSITIVE_EDGES, SIGNED_EDGES, _counts
+from consenso.estimators.quantiles import POSITIVE_EDGES, SIGNED_EDGES, _counts, count_exactly, search
 from consenso.privacy.earlier import Earlier
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.privacy.relations import claims_of
@@ -234,3 +234,31 @@ def test_bad_parameters_of_private_bounds(bad, message) -> None:
 def test_bad_parameters_of_the_scaler(bad, message) -> None:
     with pytest.raises(InputError, match=message):
         PrivateScaler(random_state=0, **bad).fit(X)
+
+
+def test_targets_are_clipped_where_their_tails_are_expected_to_end() -> None:
+    from consenso.estimators.private_rows import FAR_REACH, _stretch
+
+    def reach(law, most=FAR_REACH):
+        inner, outer, far = (float(law.isf(part) - law.median()) for part in (0.05, 0.005, 1e-6))
+        return _stretch(inner, outer, most), outer, far
+
+    for law in (stats.norm(), stats.gennorm(4), stats.beta(2, 5)):
+        found, outer, far = reach(law)
+        assert outer < found < far == pytest.approx(found, rel=0.35), "all but one in a thousand are inside"
+        assert law.sf(found + law.median()) < 1e-3
+    for law in (stats.lognorm(1.0), stats.t(2.0), stats.cauchy()):
+        found, outer, _ = reach(law)
+        assert found == FAR_REACH * outer, "a limit, where nobody knows where it ends"
+    assert reach(stats.uniform())[0] == pytest.approx(reach(stats.uniform())[1], rel=0.02), "nothing lies beyond"
+    assert _stretch(0.0, 1.0, 2.0) == 2.0
+    assert _stretch(1.0, 1.0, 4.0) == 1.0
+    assert reach(stats.norm(), most=1.0)[0] == reach(stats.norm())[1]
+
+
+def test_quantiles_within_the_range_are_found_in_the_same_counts() -> None:
+    rng = np.random.default_rng(3)
+    values = np.stack([rng.normal(5, 2, 200_000), rng.exponential(3, 200_000)], axis=1)
+    found = search(lambda _, edges: count_exactly(values, edges), 1e-9, 2, (0.005, 0.995), ranges=None, positive=False)
+    for end, level in zip(found.inner, (0.05, 0.95), strict=True):
+        np.testing.assert_allclose(end, np.quantile(values, level, axis=0), atol=0.5 * found.bin.max())

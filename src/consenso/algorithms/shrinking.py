@@ -41,6 +41,9 @@ WANDERS = 0.1
 # part of what the spectrum says, or by more where a step has met more. Chosen on five tables, looked at on three others
 # (docs/solvers.md).
 LEFT, BENDS = 0.03, 0.3
+# Parts from that one to 1 for which it has to hold: with momentum points swing around the optimum, and for one part
+# alone their average may be there by chance.
+PARTS = 4
 
 
 def average_kept(size: float, directions: float, ratios: Array) -> float:
@@ -136,12 +139,16 @@ def plan_steps(
         return most, 0.0
 
     def count(momentum: float) -> int:
-        run = MomentumSteps(rates=bends * rates, momentum=momentum, most=most)
+        parts = np.geomspace(bends, 1, PARTS)
+        runs = [MomentumSteps(rates=part * rates, momentum=momentum, most=most) for part in parts]
 
-        def are_enough(steps: int) -> bool:
+        def is_near(run: MomentumSteps, steps: int) -> bool:
             average = run.average(steps, late=steps - skip_early(steps))
             left = variance * float(filled @ (1 - average.way()) ** 2) / float(filled.sum())
             return left <= LEFT * noise**2 * float(filled @ average.noise())
+
+        def are_enough(steps: int) -> bool:
+            return all(is_near(run, steps) for run in runs)
 
         return fewest + bisect.bisect_left(range(fewest, most), True, key=are_enough)
 

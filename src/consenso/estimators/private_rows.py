@@ -65,9 +65,10 @@ CLEAR_LENGTHS = 16.0
 # many times the columns.
 LENGTH_REACH, CLOSELY = 0.5, 100.0
 # Few targets are clipped so many half widths of their range away from its middle: the fit sees how large residuals are
-# by itself. Many are the further the less noise there is, up to a limit: within a wide bound the fit clips fewer
-# residuals, which pull its mean to one side where they are skewed; but it counts them after two steps that have the
-# noise of the bound, and that noise stays the same if the reach falls as records times mu over columns do.
+# by itself. Many are as far away as their tails reach (`_stretch`), up to a limit, which is lower the louder noise is:
+# what is cut off pulls the mean to one side where one tail is long, but the fit counts targets and residuals in bins of
+# the bound, and after two steps that have its noise; that noise stays the same if the limit falls as records times mu
+# over columns do.
 TARGET_REACH, FAR_REACH = 2.0, 4.0
 # Few records: targets have one histogram, with as much of the budget that there are so many times as many records as
 # noise in a bin. The fit counts targets within the range by itself.
@@ -194,17 +195,33 @@ def find_targets(records: Records, share: float, stages: Stages, *, centers: boo
     low, high = float(found.low[0]), float(found.high[0])
     if not centers:
         return 0.0, max(abs(low), abs(high), math.ulp(1.0))
-    reach = TARGET_REACH
-    if not stages.terms.counts:
-        reach = float(np.clip(FAR_REACH * _closeness(count_columns(records), stages.terms), 1.0, FAR_REACH))
-    # From the median, so that a long tail has most of the room.
-    return _center(low, high, reach, around=float(found.middle[0]))
+    if stages.terms.counts:
+        return _center(low, high, TARGET_REACH)
+    most = float(np.clip(FAR_REACH * _closeness(count_columns(records), stages.terms), 1.0, FAR_REACH))
+    middle, inner = float(found.middle[0]), found.inner[:, 0]
+    return _center(
+        middle - _stretch(middle - float(inner[0]), middle - low, most),
+        middle + _stretch(float(inner[1]) - middle, high - middle, most),
+        1.0,
+    )
 
 
-def _center(low: float, high: float, reach: float, around: float | None = None) -> tuple[float, float]:
-    """The middle of a range that is stretched so many times around a point of it, its middle, and half of its width."""
-    middle, half = low / 2 + high / 2, max(reach * (high / 2 - low / 2), math.ulp(1.0))
-    return (middle if around is None else around + reach * (middle - around)), half
+def _stretch(inner: float, outer: float, most: float) -> float:
+    """How far a tail reaches that one in 20 passes at `inner` and one in 200 at `outer`, from the median.
+
+    From there on it is taken to grow in every power of ten by the same part of what it grew by in the one before, as it
+    did in the last one: to 1.5 times `outer` in all for normal targets, and to `most` times where it grows by as much
+    in each, as that of exponential ones, or by more.
+    """
+    last = max(outer - inner, 0.0)
+    grows = last / inner if inner > 0 else math.inf
+    end = outer + last * grows / (1 - grows) if grows < 1 else math.inf
+    return min(end, most * outer) if last else outer
+
+
+def _center(low: float, high: float, reach: float) -> tuple[float, float]:
+    """The middle of a range, and half of its width so many times."""
+    return low / 2 + high / 2, max(reach * (high / 2 - low / 2), math.ulp(1.0))
 
 
 def _find_few_targets(records: Records, stages: Stages) -> tuple[float, float]:

@@ -33,12 +33,16 @@ POSITIVE_EDGES = np.concatenate([[0.0], POWERS * (1 + 1e-6)])
 
 @dataclass(frozen=True, kw_only=True)
 class Quantiles:
-    """Noisy quantiles of several quantities, their medians, and the widths of the bins, each (quantities,)."""
+    """Noisy quantiles of several quantities, their medians, and the widths of the bins, each (quantities,).
+
+    inner: quantiles within these, beyond which there are ten times as many, (2, quantities).
+    """
 
     low: Array
     high: Array
     middle: Array
     bin: Array
+    inner: Array
 
 
 def search(
@@ -75,7 +79,19 @@ def search(
     found = np.stack([_quantiles(counts[k], edges[k], tails, doubt * scale, total) for k in range(quantities)])
     middles = np.array([_middle(counts[k], edges[k]) for k in range(quantities)])
     middles = np.clip(middles, found[:, 0], found[:, 1])
-    return Quantiles(low=found[:, 0], high=found[:, 1], middle=middles, bin=edges[:, 1] - edges[:, 0])
+    beyond = [10 * tails[0], 10 * (1 - tails[1])]
+    inner = np.stack(
+        [
+            [
+                _upper_end(sign * edges[k][::sign], counts[k][::sign], tail, total) * sign
+                for sign, tail in zip((-1, 1), beyond, strict=True)
+            ]
+            for k in range(quantities)
+        ],
+        axis=1,
+    )
+    inner = np.stack([np.clip(inner[0], found[:, 0], middles), np.clip(inner[1], middles, found[:, 1])])
+    return Quantiles(low=found[:, 0], high=found[:, 1], middle=middles, bin=edges[:, 1] - edges[:, 0], inner=inner)
 
 
 def count_exactly(values: Array, edges: Array, weights: Array | None = None) -> Array:
@@ -171,6 +187,13 @@ def _quantiles(counts: Array, edges: Array, tails: tuple[float, float], doubt: f
         if inside[start] >= (tails[1] - tails[0]) * whole + doubt * math.sqrt(many):
             return edges[[start, start + many]]
     return edges[[0, -1]]
+
+
+def _upper_end(edges: Array, counts: Array, tail: float, total: float | None) -> float:
+    """The number that a share `tail` exceeds, between edges. Noise of empty bins is of either sign, and cancels."""
+    whole = max(float(counts.sum()), np.finfo(float).tiny) if total is None else total
+    beyond = np.maximum.accumulate(np.concatenate([[0.0], np.cumsum(counts[::-1])])) / whole
+    return float(np.interp(tail, beyond, edges[::-1]))
 
 
 def _upper_quantile(counts: Array, edges: Array, level: float, doubt: float, whole: float) -> Array:
