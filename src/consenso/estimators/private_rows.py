@@ -211,12 +211,12 @@ def _stretch(inner: float, outer: float, most: float) -> float:
 
     From there on it is taken to grow in every power of ten by the same part of what it grew by in the one before, as it
     did in the last one: to 1.5 times `outer` in all for normal targets, and to `most` times where it grows by as much
-    in each, as that of exponential ones, or by more.
+    in each, as that of exponential ones, or by more. But to twice `outer` at least, since noise may have moved it in.
     """
     last = max(outer - inner, 0.0)
     grows = last / inner if inner > 0 else math.inf
     end = outer + last * grows / (1 - grows) if grows < 1 else math.inf
-    return min(end, most * outer) if last else outer
+    return min(max(end, TARGET_REACH * outer), most * outer)
 
 
 def _center(low: float, high: float, reach: float) -> tuple[float, float]:
