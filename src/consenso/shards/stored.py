@@ -309,9 +309,13 @@ def _bytes(X: Any) -> bytes:
 
 
 def read_ahead(batches: Iterator[RowBatch]) -> Iterator[RowBatch]:
-    """The same batches, each read while the one before is worked on."""
+    """The same batches, each read while the one before is worked on, or one after the other if no thread can start."""
     with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, batches, None)
+        try:
+            coming = pool.submit(next, batches, None)
+        except RuntimeError:  # a process that has used up its memory has no room for the stack of one
+            yield from batches
+            return
         while (batch := coming.result()) is not None:
             coming = pool.submit(next, batches, None)
             yield batch
