@@ -141,7 +141,7 @@ def test_single_precision_stays_single_and_within_the_bound(table, tmp_path) -> 
 def test_single_precision_takes_half_of_the_memory(changes) -> None:
     """Of what grows with the table; blocks and numbers of single rows are in double precision."""
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(8_000, 200)), rng.integers(0, 2, 8_000)
+    X, y = rng.normal(size=(20_000, 200)), rng.integers(0, 2, 20_000)
 
     def peak(rows) -> int:
         tracemalloc.start()
@@ -152,8 +152,8 @@ def test_single_precision_takes_half_of_the_memory(changes) -> None:
 
     for kind in (np.float64, np.float32):
         peak(X[:500].astype(kind))  # compiles and imports
-    double, single = (peak(rows) - peak(rows[:2000]) for rows in (X, X.astype(np.float32)))
-    assert double > 0.9 * X[2000:].nbytes
+    double, single = (peak(rows) - peak(rows[:5000]) for rows in (X, X.astype(np.float32)))
+    assert double > 0.9 * X[5000:].nbytes
     assert single < 0.65 * double
 
 
