@@ -20,19 +20,23 @@ from benchmarks.measure import Figure
 RECORDS, COLUMNS, REPEATS = 100_000, 50, 3
 CLASSIFIERS = ("PrivateLogisticRegression", "PrivateLinearSVC")
 REGRESSORS = ("PrivateRidge", "PrivateLasso", "PrivateElasticNet", "PrivateHuberRegressor", "PrivateLADRegressor")
-# Peaks of memory are those of a process that has done nothing else. A fit of few rows loads and compiles first.
+# Peaks of memory are those of a process that has done nothing else. A fit of few rows loads and compiles first. The
+# peak starts anew before the fit: a process begins with that of the one which started it.
 MEMORY = """
-import json, resource, sys
+import json, sys
 import numpy as np
 import consenso
 name, given, folder = sys.argv[1], json.loads(sys.argv[2]), sys.argv[3]
 make = lambda: getattr(consenso, name)(**given)
+def status(name):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) * 1024
 few = np.load(folder + "/X.npy", mmap_mode="r")[:4000].copy()
 make().fit(few, np.load(folder + f"/{name}.npy")[:4000])
 X, y = np.load(folder + "/X.npy"), np.load(folder + f"/{name}.npy")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+open("/proc/self/clear_refs", "w").write("5")
+before = status("VmRSS")
 make().fit(X, y)
-print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+print(status("VmHWM") - before)
 """
 
 
