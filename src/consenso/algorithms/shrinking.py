@@ -137,18 +137,15 @@ def plan_steps(
     """
     if not filled.any():
         return most, 0.0
+    bent = np.multiply.outer(np.geomspace(bends, 1, PARTS), rates)
 
     def count(momentum: float) -> int:
-        parts = np.geomspace(bends, 1, PARTS)
-        runs = [MomentumSteps(rates=part * rates, momentum=momentum, most=most) for part in parts]
-
-        def is_near(run: MomentumSteps, steps: int) -> bool:
-            average = run.average(steps, late=steps - skip_early(steps))
-            left = variance * float(filled @ (1 - average.way()) ** 2) / float(filled.sum())
-            return left <= LEFT * noise**2 * float(filled @ average.noise())
+        run = MomentumSteps(rates=bent.ravel(), momentum=momentum, most=most)
 
         def are_enough(steps: int) -> bool:
-            return all(is_near(run, steps) for run in runs)
+            average = run.average(steps, late=steps - skip_early(steps))
+            left = variance * ((1 - average.way()).reshape(bent.shape) ** 2 @ filled) / float(filled.sum())
+            return bool(np.all(left <= LEFT * noise**2 * (average.noise().reshape(bent.shape) @ filled)))
 
         return fewest + bisect.bisect_left(range(fewest, most), True, key=are_enough)
 
