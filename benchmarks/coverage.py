@@ -103,7 +103,7 @@ def _sampling_errors(model: PrivateRidge | PrivateLogisticRegression) -> Array:
     loss, records, constant, seen = model._evidence
     assert seen is not None
     assert constant is not None
-    quiet = replace(seen, noise=0.0, scatter=np.zeros(3), looked=replace(seen.looked, blur=0.0))
+    quiet = replace(seen, noise=0.0, scatter=np.zeros(3), moments=replace(seen.moments, blur=0.0))
     errors = estimate(loss, records, constant, quiet).standard_errors
     return np.append(errors[:-1], constant * errors[-1])
 

@@ -37,7 +37,7 @@ from consenso.regularizers import L2
 from consenso.shards import Shards
 from consenso.shards.cluster import ClusterCohort, connect, hold_rows
 from consenso.study import Study
-from consenso.study.plan_summary import outlook
+from consenso.study.plan_summary import summarize_plan
 from consenso.study.training import train
 from consenso.tables import frames
 
@@ -324,9 +324,9 @@ class TestPlan:
         text = STUDY.replace("rows = 900", "rows = 100_000_000")
         (study / "long.toml").write_text(text.format(table="t*.parquet"))
         long = Study.load(study / "long.toml")
-        stored, spread = outlook(long).cost, outlook(long, on_cluster=True).cost
+        stored, spread = summarize_plan(long).cost, summarize_plan(long, on_cluster=True).cost
         (study / "long.toml").write_text(text.format(table="t.parquet"))
-        here = outlook(Study.load(study / "long.toml")).cost
+        here = summarize_plan(Study.load(study / "long.toml")).cost
         assert (here.reading.where, here.reading.passes) == ("memory", 1)
         assert stored.reading.passes == long.plan().rounds + 2
         assert spread.reading.passes == 2
@@ -341,7 +341,7 @@ class TestPlan:
         found = train(stored, study / "run", watch=seen.append, progress=lambda done, planned: ahead.append(planned))
         assert sum(seen) == RECORDS * found.rounds["rounds run"]
         assert len(seen) == before * found.rounds["rounds run"]
-        assert sum(seen) <= RECORDS * (outlook(stored).cost.reading.passes - 2)
+        assert sum(seen) <= RECORDS * (summarize_plan(stored).cost.reading.passes - 2)
 
     def test_training_shows_rows_a_second_and_the_time_left(self, study) -> None:
         told = forks.run("train", "stored.toml", "--out", "shown", "--no-report", cwd=study)

@@ -172,7 +172,7 @@ def prox_in_diagonal(regularizer: Regularizer, v: Array, steps: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class NoisyMetric:
     """A metric as a noisy second moment shows it."""
 
     metric: Metric
@@ -187,7 +187,9 @@ class Look:
         return float(np.trace(self.moment))
 
 
-def look(moment: Array, noise: float, floor: float, least: float, *, keeps_trace: bool = False) -> Look:
+def estimate_metric(
+    moment: Array, noise: float, floor: float, least: float, *, keeps_trace: bool = False
+) -> NoisyMetric:
     """The metric of a noisy mean second moment whose packed entries have noise of standard deviation `noise`.
 
     A symmetric Gaussian matrix of that noise has a spectral norm of about noise * sqrt(2 p). Eigenvalues are cleaned of
@@ -213,7 +215,7 @@ def look(moment: Array, noise: float, floor: float, least: float, *, keeps_trace
     values = found + lift
     shares = found / values
     effective = max(float(shares.sum()), 1.0)
-    return Look(metric=Metric(vectors, values), effective=effective, shares=shares, moment=moment, lift=lift)
+    return NoisyMetric(metric=Metric(vectors, values), effective=effective, shares=shares, moment=moment, lift=lift)
 
 
 def lower_to(values: Array, total: float) -> Array:
@@ -250,11 +252,11 @@ def denoise(spectrum: Array, noise: float) -> Array:
     return cleaned
 
 
-def again(
+def refine_metric(
     before: Metric, moment: Array, noise: float, floor: float, least: float, *, keeps_trace: bool = False
-) -> Look:
-    """The metric of a second look: a noisy mean second moment of rows that were whitened by the metric before."""
-    seen = look(moment, noise, floor, least, keeps_trace=keeps_trace)
+) -> NoisyMetric:
+    """The metric of a second release: a noisy mean second moment of rows that were whitened by the metric before."""
+    seen = estimate_metric(moment, noise, floor, least, keeps_trace=keeps_trace)
     root = before.power(0.5)
     matrix = root @ seen.metric.power(1.0) @ root
     metric = Metric.of((matrix + matrix.T) / 2)

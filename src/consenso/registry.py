@@ -72,6 +72,7 @@ RENAMED = {
     "events": {"Walk": "TokenWalk"},
     "patterns": {"Table": "PerRound"},
     "units": {"user": "party"},
+    "PreconditionedFixedPoint": {"looks": "moment_releases", "pilot": "warmup_steps"},
 }
 
 _KINDS: dict[str, dict[str, Any]] = {family: {} for family in FAMILIES}
@@ -128,7 +129,7 @@ def find(name: str, families: Iterable[str]) -> Any:
 
 
 def rename(family: str, name: str) -> str:
-    """What is called so today; `family` may also be "units"."""
+    """What is called so today; `family` may also be "units", or the name of a kind for its parameters."""
     return RENAMED.get(family, {}).get(name, name)
 
 

@@ -126,7 +126,7 @@ def test_a_form_keeps_to_its_sensitivity(name: str) -> None:
         target_bound=2.0 if loss.targets == "real" else None,
     )
     algorithm, quiet = DualAveraging(**parameters), GaussianNoise(multiplier=1.0)
-    noise = dict.fromkeys((*algorithm.looks(problem), "gradient", "length"), quiet)
+    noise = dict.fromkeys((*algorithm.first_releases(problem), "gradient", "length"), quiet)
     noise = {name: law for name, law in noise.items() if name != "length" or algorithm.lengths}
     rounds = algorithm.other_rounds(problem) + 2
     laws.check_sensitivity(replace(given, algorithm=algorithm, problem=problem, rounds=rounds, noise=noise))
@@ -233,7 +233,7 @@ def test_columns_that_move_together_are_taken_apart() -> None:
         names = ("squares", "lengths", "range", "gradient") if directions else ("squares", "gradient")
         noise = {name: GaussianNoise(multiplier=10.0 if name != "gradient" else 3.0) for name in names}
         algorithm = DualAveraging(directions=directions)
-        rounds = len(algorithm.looks(problem)) + 60
+        rounds = len(algorithm.first_releases(problem)) + 60
         made = plan(problem, algorithm, rounds=rounds, noise=noise, sampler=Seeded(1), trust="curator")
         model, _ = execute(made, Shards.from_parties(problem, [(X, 2.0 * y - 1)]))
         return float(np.mean((X @ model > 0) != y))
@@ -428,9 +428,9 @@ def test_numbers_start_at_their_centre_and_residuals_are_clipped_by_their_spread
 
     def learn(bins: int) -> tuple[float, float]:
         algorithm = DualAveraging(target_bins=bins, constant=constant, smoothing=smoothing)
-        looks = algorithm.looks(problem)
-        noise = dict.fromkeys((*looks, "gradient"), GaussianNoise(multiplier=2.0))
-        made = plan(problem, algorithm, rounds=len(looks) + 60, noise=noise, sampler=Seeded(0), trust="curator")
+        first = algorithm.first_releases(problem)
+        noise = dict.fromkeys((*first, "gradient"), GaussianNoise(multiplier=2.0))
+        made = plan(problem, algorithm, rounds=len(first) + 60, noise=noise, sampler=Seeded(0), trust="curator")
         facts, spread = made.facts, float(np.std(y))
         if bins:
             counts = np.histogram(y, bins=bins, range=(-10, 10))[0].astype(float)

@@ -44,24 +44,26 @@ def form(loss, **parameters) -> Example:
 
 
 FORMS = {
-    "no look": lambda: form(Huber(), looks=0),
-    "two looks": lambda: form(Softmax(classes=3), looks=2),
-    "slopes clipped": lambda: form(Squared(), looks=1),
-    "pilot": lambda: form(Squared(), looks=2, pilot=1),
-    "kinks": lambda: form(Hinge(), looks=1, smoothing=0.5),
-    "smoothed squares": lambda: form(Squared(), looks=1, pilot=1, smoothing=0.5),
-    "kinks and pilot": lambda: form(Absolute(), looks=1, pilot=2, smoothing=2.0),
+    "no second moment": lambda: form(Huber(), moment_releases=0),
+    "two second moments": lambda: form(Softmax(classes=3), moment_releases=2),
+    "slopes clipped": lambda: form(Squared(), moment_releases=1),
+    "warm-up": lambda: form(Squared(), moment_releases=2, warmup_steps=1),
+    "kinks": lambda: form(Hinge(), moment_releases=1, smoothing=0.5),
+    "smoothed squares": lambda: form(Squared(), moment_releases=1, warmup_steps=1, smoothing=0.5),
+    "kinks and a warm-up": lambda: form(Absolute(), moment_releases=1, warmup_steps=2, smoothing=2.0),
     "counts of classes and a length": lambda: form(
-        Softmax(classes=3), looks=0, counts=True, constant=0.5, lengths=True
+        Softmax(classes=3), moment_releases=0, counts=True, constant=0.5, lengths=True
     ),
-    "counts of numbers": lambda: form(Squared(), looks=1, pilot=1, counts=True, constant=0.5, follows=True),
-    "counts and a threshold": lambda: form(Squared(), looks=0, pilot=1, counts=True, threshold=1.35),
+    "counts of numbers": lambda: form(
+        Squared(), moment_releases=1, warmup_steps=1, counts=True, constant=0.5, follows=True
+    ),
+    "counts and a threshold": lambda: form(Squared(), moment_releases=0, warmup_steps=1, counts=True, threshold=1.35),
 }
 
 
 @with_and_without_noise
-@pytest.mark.parametrize("looks", [0, 1, 2])
-def test_iterates_follow_the_paper(looks, multiplier) -> None:
+@pytest.mark.parametrize("moments", [0, 1, 2])
+def test_iterates_follow_the_paper(moments, multiplier) -> None:
     """docs/privacy.md, "Preconditioned": whiten by the released second moments, then noisy Newton-like steps.
 
     Squared losses and a square as regularizer, the clip given in typical lengths of a whitened row, no damping.
@@ -70,11 +72,11 @@ def test_iterates_follow_the_paper(looks, multiplier) -> None:
     problem, shards, parties = silos(Squared(), L2(strength=strength))
     rows, targets = np.concatenate([rows for rows, _ in parties]), np.concatenate([targets for _, targets in parties])
     n = len(rows)
-    names = ("second moment", "gradient") if looks else ("gradient",)
+    names = ("second moment", "gradient") if moments else ("gradient",)
     made = plan(
         problem,
-        PreconditionedFixedPoint(looks=looks, steps=steps, clip=clip, damping=False, averaging=False),
-        rounds=looks + steps,
+        PreconditionedFixedPoint(moment_releases=moments, steps=steps, clip=clip, damping=False, averaging=False),
+        rounds=moments + steps,
         noise={name: noise_of(multiplier) for name in names},
         sampler=Seeded(SEED),
         trust="curator",
@@ -103,7 +105,7 @@ def test_iterates_follow_the_paper(looks, multiplier) -> None:
         return (vectors * np.sqrt(np.clip(values, 1e-6, 1))) @ vectors.T
 
     root, effective = np.eye(3), 1.0
-    for k, share in enumerate({0: (), 1: (1.0,), 2: (1 / 3, 2 / 3)}[looks]):
+    for k, share in enumerate({0: (), 1: (1.0,), 2: (1 / 3, 2 / 3)}[moments]):
         # A row contributes a a', which replacing one changes by sqrt(2); a part of the cost has more noise.
         if k == 0:
             std = multiplier * np.sqrt(2) / np.sqrt(share)
@@ -119,7 +121,7 @@ def test_iterates_follow_the_paper(looks, multiplier) -> None:
     for k in range(steps):
         slopes = np.clip(rows @ x - targets, -3, 3)
         std = multiplier * 2 * 3 * length * np.sqrt(steps)
-        gradient = (slopes @ shortened(root, length) + drawn_on_sum(looks + k, 3, std)) / n
+        gradient = (slopes @ shortened(root, length) + drawn_on_sum(moments + k, 3, std)) / n
         lengths, explained = (np.linalg.norm(gradient), np.linalg.norm(before)), std / n
         turned = gradient @ before < -3 * explained * sum(lengths) - 3 * explained**2 * np.sqrt(3)
         relaxed = relaxed / 2 if turned and lengths[0] > 0.8 * lengths[1] else relaxed
@@ -149,7 +151,7 @@ def test_lies_to_a_form_gain_nothing(number: int, name: str) -> None:
     laws.lies_gain_nothing(FORMS[name](), **({} if LONG else {"one_in": 3, "first": number % 3}))
 
 
-@pytest.mark.parametrize("name", ["pilot", *(["two looks"] if LONG else [])])
+@pytest.mark.parametrize("name", ["warm-up", *(["two second moments"] if LONG else [])])
 def test_attacks_on_a_form_stay_below_its_claim(name: str) -> None:
     example = FORMS[name]()
     slow_trials = 1000 if LONG else SLOW_TRIALS
@@ -158,7 +160,7 @@ def test_attacks_on_a_form_stay_below_its_claim(name: str) -> None:
 
 def test_bad_parameters_are_refused() -> None:
     for bad in (
-        {"looks": 3},
+        {"moment_releases": 3},
         {"share": 0.0},
         {"share": 1.0},
         {"steps": 0},
@@ -167,8 +169,8 @@ def test_bad_parameters_are_refused() -> None:
         {"clip": np.nan},
         {"smoothing": -1.0},
         {"smoothing": np.inf},
-        {"pilot": 6},
-        {"pilot": -1},
+        {"warmup_steps": 6},
+        {"warmup_steps": -1},
     ):
         with pytest.raises(InputError):
             PreconditionedFixedPoint(**bad)
@@ -200,12 +202,12 @@ def test_a_hub_that_changes_its_word_hears_no_more_than_its_noise_is_for(lie, re
     class Lying(PreconditionedFixedPoint):
         def down(self, facts, hub):
             down = super().down(facts, hub)
-            if facts.round == self.looks + 2:
+            if facts.round == self.moment_releases + 2:
                 down = replace(down, **{k: v(getattr(down, k)) if callable(v) else v for k, v in lie.items()})
             named[facts.round] = down.clip * down.width
             return down
 
-    example = FORMS["two looks"]()
+    example = FORMS["two second moments"]()
     lying = Lying(**{each.name: getattr(example.algorithm, each.name) for each in fields(example.algorithm)})
     silent = {name: NoNoise() for name in example.noise}
     heard = {}
@@ -223,7 +225,7 @@ def test_a_hub_that_changes_its_word_hears_no_more_than_its_noise_is_for(lie, re
         return
     ask()
     bound = example.problem.sizes.sum() * example.problem.loss.slope_bound
-    told = [round_ for round_ in heard if round_ >= lying.looks]
+    told = [round_ for round_ in heard if round_ >= lying.moment_releases]
     assert len(told) == 5
     assert all(0 < heard[round_] <= bound * named[round_] for round_ in told)
 
@@ -235,7 +237,7 @@ def test_the_scale_of_slopes_is_measured_at_their_declared_bound_whatever_the_hu
         def down(self, facts, hub):
             return replace(super().down(facts, hub), width=1.0, x=np.full(facts.dim, 1e3))
 
-    example = FORMS["pilot"]()
+    example = FORMS["warm-up"]()
     lying = Lying(**{each.name: getattr(example.algorithm, each.name) for each in fields(example.algorithm)})
     silent = {name: NoNoise() for name in example.noise}
     heard = []
@@ -250,7 +252,7 @@ def test_the_scale_of_slopes_is_measured_at_their_declared_bound_whatever_the_hu
 
 def test_rows_are_shortened_by_the_matrix_that_whitens_them_even_if_it_is_none_of_a_metric() -> None:
     """Vectors that are not orthogonal, from the start: whitened rows still keep to the clip."""
-    example = FORMS["two looks"]()
+    example = FORMS["two second moments"]()
     cohort = shards_of(example).cohort()
     crooked = Metric(np.diag([1.0, 5.0, 30.0]) + 1.0, np.array([1.0, 2.0, 3.0]))
     shortened = factors(cohort, crooked, 0.7)

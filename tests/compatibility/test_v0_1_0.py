@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import consenso
 from consenso.algorithms.consensus import ConsensusADMM
+from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.cli import build
 from consenso.engine.run import run
 from consenso.errors import InputError
@@ -26,6 +27,7 @@ from consenso.problem import Problem
 from consenso.regularizers import L2
 from consenso.shards import Shards
 from consenso.study import Study
+from consenso.study.from_table import spell
 
 FOLDER = Path(__file__).parent / "v0_1_0"
 GOOD = [FOLDER / "good" / name for name in ("add-remove-fit.json", "secure-sum.json", "add-remove-study")]
@@ -134,3 +136,8 @@ def test_a_checkpoint_is_refused_with_what_to_do(tmp_path) -> None:
     shards = Shards.build(problem, X, y, np.arange(0, 21, 5))
     with pytest.raises(InputError, match="start in another folder"):
         run(made, shards, checkpoint=tmp_path / "run")
+
+
+def test_parameters_are_known_by_the_names_that_they_had() -> None:
+    was = {"kind": "PreconditionedFixedPoint", "looks": 2, "pilot": 1, "steps": 5}
+    assert spell(was, "algorithms") == PreconditionedFixedPoint(moment_releases=2, warmup_steps=1, steps=5)

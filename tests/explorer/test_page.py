@@ -17,7 +17,7 @@ from tests import forks
 
 from consenso.planning.pairs import pair_costs
 from consenso.study import Study
-from consenso.study.plan_summary import outlook
+from consenso.study.plan_summary import summarize_plan
 
 CHROMIUM = Path("/usr/bin/chromium")
 STUDY = """
@@ -135,7 +135,7 @@ def token_of(address):
 
 def epsilons(study, changes):
     """Epsilon by observer as the library plans it, for the study's own unit and adjacency."""
-    made = outlook(Study.load(study).change(changes)).to_json()
+    made = summarize_plan(Study.load(study).change(changes)).to_json()
     scope = (made["data"]["unit"], made["data"]["adjacency"])
     return {g["observer"]: g["epsilon"] for g in made["guarantees"] if (g["unit"], g["adjacency"]) == scope}
 

@@ -227,10 +227,10 @@ def test_a_metric_that_no_released_moment_has_is_refused(what: str, tmp_path: Pa
     vectors, values = twisted(METRICS[what])
     lie = encode(replace(honest, vectors=vectors, values=values, share=0.1))
     with pytest.raises(MessageError, match=r"metric|larger than"):
-        parties.parties[0].answer(round_=algorithm.looks, stage="step", body=lie, counted=-1)
+        parties.parties[0].answer(round_=algorithm.moment_releases, stage="step", body=lie, counted=-1)
     assert parties.parties[0].disk.journal() == []
     good = encode(replace(honest, vectors=np.eye(3), values=np.ones(3), share=0.1))
-    assert parties.parties[0].answer(round_=algorithm.looks, stage="step", body=good, counted=-1)
+    assert parties.parties[0].answer(round_=algorithm.moment_releases, stage="step", body=good, counted=-1)
 
 
 @pytest.mark.parametrize(

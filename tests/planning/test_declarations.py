@@ -50,7 +50,7 @@ def asked(monkeypatch) -> Counter[bytes]:
 
 def test_a_fit_of_eleven_rounds_asks_once_for_each_kind_of_round(asked, monkeypatch) -> None:
     """One second moment, then gradients: two kinds, and one question of the rule that chooses the solver."""
-    steps = PreconditionedFixedPoint(steps=10, looks=1)
+    steps = PreconditionedFixedPoint(steps=10, moment_releases=1)
     monkeypatch.setattr(preconditioned, "PreconditionedFixedPoint", lambda **_: steps)
     rng = np.random.default_rng(0)
     rows = rng.uniform(-0.5, 0.5, size=(2000, 3))

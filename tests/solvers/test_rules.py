@@ -27,7 +27,7 @@ from consenso.regularizers import L1, L2, ElasticNet, NoPenalty, Unpenalized
 from consenso.shards import Shards
 from consenso.solvers import expected_excess, names, prepare
 from consenso.solvers.forecast import MOST_COUNTS, MOST_NUMBERS
-from consenso.solvers.preconditioned import _looks, recipe, residual_noise
+from consenso.solvers.preconditioned import _moment_releases, recipe, residual_noise
 from consenso.solvers.request import Request
 
 
@@ -102,19 +102,19 @@ def test_every_named_solver_can_be_asked_for() -> None:
         assert (chosen.solver, chosen.reason) == (name, f"{name}: asked for by name.")
 
 
-def test_looks_follow_the_noise_of_a_second_moment() -> None:
-    assert _looks(request(10.0, records=100_000)) == 2
-    assert _looks(request(0.1, records=3000)) == 1
-    assert _looks(request(0.05, records=1000, features=200)) == 0
-    assert _looks(request(10.0, records=100_000, features=1201)) == 0
+def test_releases_of_the_second_moment_follow_its_noise() -> None:
+    assert _moment_releases(request(10.0, records=100_000)) == 2
+    assert _moment_releases(request(0.1, records=3000)) == 1
+    assert _moment_releases(request(0.05, records=1000, features=200)) == 0
+    assert _moment_releases(request(10.0, records=100_000, features=1201)) == 0
 
 
 def test_a_pilot_is_left_out_where_it_would_be_noise() -> None:
     quiet, loud = (request(epsilon, loss=Squared(), records=10_000, features=20) for epsilon in (1.0, 0.05))
     assert residual_noise(quiet) < residual_noise(loud)
-    assert recipe(quiet)[0].pilot == 2
-    assert (recipe(loud)[0].pilot, recipe(loud)[0].fewest_steps) == (0, 1)
-    assert recipe(request(1.0))[0].pilot == 0  # labels have no residuals
+    assert recipe(quiet)[0].warmup_steps == 2
+    assert (recipe(loud)[0].warmup_steps, recipe(loud)[0].fewest_steps) == (0, 1)
+    assert recipe(request(1.0))[0].warmup_steps == 0  # labels have no residuals
 
 
 def test_rules_go_from_short_and_damped_to_long_and_free() -> None:
@@ -172,7 +172,7 @@ def test_shortened_rows_do_not_make_the_penalty_heavier() -> None:
     asked = problem(records=500, features=4, regularizer=L2(strength=0.05))
     found = []
     for clip in (0.3, 10.0):
-        made = PreconditionedFixedPoint(looks=0, steps=400, clip=clip, averaging=False, damping=False)
+        made = PreconditionedFixedPoint(moment_releases=0, steps=400, clip=clip, averaging=False, damping=False)
         exact = plan(asked, made, rounds=400, noise={"gradient": NoNoise()}, sampler=Seeded(0))
         found.append(run(exact, Shards.from_parties(asked, [(rows, labels)])).model)
     assert found[0] == pytest.approx(found[1], abs=1e-3)

@@ -18,7 +18,7 @@ from consenso.privacy.samplers import Safe
 from consenso.regularizers import NoPenalty, Unpenalized
 from consenso.schedules import PoissonSubset, RandomWalk
 from consenso.study import Study
-from consenso.study.plan_summary import outlook
+from consenso.study.plan_summary import summarize_plan
 from consenso.study.planning import observer_of
 from consenso.study.training import train
 
@@ -140,7 +140,7 @@ def test_planning_reads_no_data(table: Path) -> None:
     (table / "table.csv").unlink()
     study = Study.parse(TEXT, folder=table)
     assert fingerprint(study.plan()) == before
-    assert outlook(study).epsilon == pytest.approx(1.0, rel=1e-4)
+    assert summarize_plan(study).epsilon == pytest.approx(1.0, rel=1e-4)
     with pytest.raises(InputError, match="no such file"):
         study.shards()
 

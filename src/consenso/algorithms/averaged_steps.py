@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from consenso.algorithms import length_laws, noise_levels, scale_mixture, score_counts
-from consenso.algorithms.averaged_looks import AveragedLooks, Hub, free_columns, square_of
+from consenso.algorithms.averaged_columns import AveragedColumns, Hub, free_columns, square_of
 from consenso.algorithms.sampling_chance import SlopeLaw, find_chance_share
 from consenso.arrays import Array
 from consenso.metric import prox_in_diagonal
@@ -35,7 +35,7 @@ APART = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class AveragedSteps(AveragedLooks):
+class AveragedSteps(AveragedColumns):
     """The rules of the steps, and of what is made of their sum."""
 
     def _noise(self, facts: PublicFacts, hub: Hub) -> Array:

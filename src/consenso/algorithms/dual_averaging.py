@@ -1,6 +1,6 @@
 """Noisy dual averaging over centred rows, for tables with many columns (docs/privacy.md, "Dual averaging").
 
-    looks:      counts of real targets; x_last starts at their centre, and their spread clips residuals      (optional)
+    before:     counts of real targets; x_last starts at their centre, and their spread clips residuals      (optional)
                 m    = noisy sum over records of a                          (where a free column allows to centre)
                 s    = noisy sum of a * a                                   (column by column)
                 t_j  = m_j / m_last where m_j stands out, else 0,           v_j = s_j / n - (t_j m_last / n)^2
@@ -42,7 +42,7 @@ from typing import ClassVar
 import numpy as np
 
 from consenso.algorithms import length_laws, score_counts, target_counts
-from consenso.algorithms.averaged_looks import Hub, find_shift
+from consenso.algorithms.averaged_columns import Hub, find_shift
 from consenso.algorithms.averaged_steps import AveragedSteps, counts_scores
 from consenso.algorithms.centring import (
     Centring,

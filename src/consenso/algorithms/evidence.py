@@ -14,12 +14,12 @@ from consenso.metric import Metric
 
 
 @dataclass(frozen=True, kw_only=True)
-class Looked:
+class MomentEvidence:
     """What second moments tell of the lengths of rows in the metric Q that was made of them.
 
     length: mean squared length of a whitened row by the first second moment, and `noise` the standard deviation of the
-    noise in it. blur: that of the relative error of Q, in an entry of the diagonal. Of a second look, if there was one:
-    clip to which it shortened rows, lift of its eigenvalues, and last, the entry of the last column in the metric
+    noise in it. blur: that of the relative error of Q, in an entry of the diagonal. Of a second release, if there was
+    one: clip to which it shortened rows, lift of its eigenvalues, and last, the entry of the last column in the metric
     before.
     """
 
@@ -51,7 +51,7 @@ class Evidence:
     limit: float
     steps: int
     scatter: Array
-    looked: Looked
+    moments: MomentEvidence
     spread: float
     unit: float
     origin: Array

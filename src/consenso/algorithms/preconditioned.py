@@ -1,8 +1,8 @@
 """Noisy gradient steps in coordinates whitened by a released second moment (docs/privacy.md, "Preconditioned").
 
-    look 1:     S    = noisy sum over records of a a'                       (upper triangle, off-diagonals times sqrt 2)
+    moment 1:   S    = noisy sum over records of a a'                       (upper triangle, off-diagonals times sqrt 2)
                 Q    = clean(S/n) + floor,        clean: eigenvalues without what noise pushed them apart, at least 0
-    look 2:     S    = noisy sum of b b',   b = shortened(Q^(-1/2) a, C),   which sees what the first noise had hidden
+    moment 2:   S    = noisy sum of b b',   b = shortened(Q^(-1/2) a, C),   which sees what the first noise had hidden
                 Q   <- Q^(1/2) (clean(S/n) + floor) Q^(1/2)
     a step:     G    = noisy sum of phi'(<a, x>, b) * shortened(Q^(-1/2) a, C)
                 v    = x - M^-1 (Q^(1/2) G / n + damping x) + momentum (x - x before),
@@ -20,7 +20,7 @@ order nor the batches in which they are read change a bit of the model.
     a loss with kinks     its slopes are those of its Moreau envelope: `smoothing` is the width of a kink
     a loss without bound  its slopes are clipped at the bound of the targets
     counts                the targets are counted first: models shrink towards the constant one, real ones start there
-    pilot                 after so many steps slopes are counted by size, and the width or the clip follows them
+    warmup_steps          after so many steps slopes are counted by size, and the width or the clip follows them
 
 Every release is a sum over records, so the model does not depend on how records are spread over parties.
 """
@@ -35,7 +35,7 @@ import numpy as np
 from consenso.algorithms import length_laws, slope_sizes, target_counts
 from consenso.algorithms.noise_levels import slope_limit
 from consenso.algorithms.shape import Example, Source
-from consenso.algorithms.whitened_settings import FIRST_LOOK
+from consenso.algorithms.whitened_settings import FIRST_MOMENT
 from consenso.algorithms.whitened_steps import WhitenedSteps
 from consenso.algorithms.whitening import (
     DIGEST_WORDS,
@@ -99,16 +99,16 @@ class Up:
 class PreconditionedFixedPoint(WhitenedSteps):
     """Preconditioned noisy gradient descent on losses of a margin. Every default is a rule from public facts.
 
-    looks: how often the second moment is released; 0 for none. share: part of the squared budget that buys it.
+    moment_releases: how often the second moment is released; 0 for none. share: part of the squared budget for it.
     steps: None lets the released spectrum and the noise decide. clip: None lets them decide, too.
     counts: whether targets are counted first, with counts_share of the squared budget; real ones in target_bins bins.
     constant: value of the last column, 0 where it is not constant.
-    pilot: steps before slopes are measured; 0 for never. smoothing: width of the kinks of the loss.
-    threshold: where residuals are clipped after the pilot, in standard deviations; None for the least expected excess.
+    warmup_steps: steps before slopes are measured; 0 for never. smoothing: width of the kinks of the loss.
+    threshold: where residuals are clipped after the warm-up, in standard deviations; None: for the least expected risk.
     follows: whether the regularizer is stated for rows and slopes at their bounds, and follows their sizes.
     lengths: whether the length of the model is measured after the last step, with length_share of the budget of the
     gradients; for losses of labels that have slopes.
-    rounds of the plan: looks, the largest number of steps, one for counts, one if there is a pilot, one for lengths.
+    rounds of the plan: second moments, the largest number of steps, one each for counts, slopes and lengths.
     """
 
     sources: ClassVar[tuple[Source, ...]] = (
@@ -145,7 +145,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
         if kind == "slopes":
             return (target_counts.count_release(facts, kind, slope_sizes.BINS),)
         if kind == "second moment":
-            return (moment_release(facts, several=self.looks > 1),)
+            return (moment_release(facts, several=self.moment_releases > 1),)
         return (gradient_release(facts, lengths=self.length_numbers),)
 
     def enroll(self, facts: PublicFacts, f: Cohort) -> State:
@@ -155,8 +155,8 @@ class PreconditionedFixedPoint(WhitenedSteps):
     def down(self, facts: PublicFacts, hub: Hub) -> Down:
         """The model and the metric."""
         kind, share, x, reach = self._kind(facts), 1.0, hub.x, 0.0
-        if kind == "second moment" and self.looks > 1:
-            share = (FIRST_LOOK, 1 - FIRST_LOOK)[self._count_looks(facts.round)]
+        if kind == "second moment" and self.moment_releases > 1:
+            share = (FIRST_MOMENT, 1 - FIRST_MOMENT)[self._count_moments(facts.round)]
         elif kind == "gradient":
             share = self._share(hub)
             if self._asks_length(hub):
@@ -179,7 +179,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
         metric, kind = Metric(down.vectors, down.values), self._kind(facts)
         if kind == "targets":
             return state, Up(total=release("targets", target_counts.count_targets(f, self.target_bins)))
-        if kind == "second moment" and self._count_looks(facts.round) == 0:
+        if kind == "second moment" and self._count_moments(facts.round) == 0:
             return state, Up(total=release("second moment", pack_symmetric(sum_moments(f)), share=down.share))
         told = digest(metric, down.clip)
         if not (state.told == told).all():
@@ -238,9 +238,9 @@ class PreconditionedFixedPoint(WhitenedSteps):
         ).vary(
             {"steps": 2, "fewest_steps": 1, "clip": 0.5, "averaging": False, "damping": False},
             {
-                "looks": 2,
+                "moment_releases": 2,
                 "share": 0.2,
-                "pilot": 1,
+                "warmup_steps": 1,
                 "smoothing": 0.1,
                 "rounds": 10,
                 "noise": dict.fromkeys(("second moment", "slopes", "gradient"), GaussianNoise(multiplier=2.0)),

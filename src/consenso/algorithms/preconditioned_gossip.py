@@ -37,7 +37,7 @@ from consenso.algorithms.whitening import Slopes, gradient_release, moment_relea
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.losses import Logistic, require_lipschitz, require_smooth
-from consenso.metric import Metric, look, pack_symmetric, unpack_symmetric
+from consenso.metric import Metric, estimate_metric, pack_symmetric, unpack_symmetric
 from consenso.privacy.noise import GaussianNoise
 from consenso.privacy.release import Release
 from consenso.privacy.releaser import Released, Releaser, declare_public, postprocess
@@ -203,7 +203,7 @@ class PreconditionedGossip:
         noise = facts.noise[MOMENT] * float(problem.scales.max()) / math.sqrt(self.averages or problem.parties / 2)
         least = whitening.LEAST * problem.row_bound**2
         found = [
-            look(moment, noise, noise_levels.NoiseLevels.floor, least)
+            estimate_metric(moment, noise, noise_levels.NoiseLevels.floor, least)
             for moment in unpack_symmetric(state.moment, problem.features)
         ]
         metrics = [whitening.within_bounds(facts, each.metric) for each in found]

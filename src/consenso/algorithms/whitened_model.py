@@ -12,7 +12,7 @@ import numpy as np
 
 from consenso.algorithms import calibrating, label_levels, length_laws, noise_levels, shrinking
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
-from consenso.algorithms.whitened_settings import PILOT_SHARE, WhitenedSettings
+from consenso.algorithms.whitened_settings import WARMUP_SHARE, WhitenedSettings
 from consenso.algorithms.whitening import LEAST, Hub
 from consenso.arrays import Array
 from consenso.metric import Metric
@@ -52,14 +52,16 @@ class WhitenedModel(WhitenedSettings):
         return NoiseLevels.of(facts, late * curvature, hub.effective)
 
     def _share(self, hub: Hub) -> float:
-        """Equal parts, those of the pilot smaller, and what is kept for the length."""
+        """Equal parts, those of the warm-up smaller, and what is kept for the length."""
         if self._asks_length(hub):
             return self.length_share
         steps = 1.0 - self.length_share if self.lengths else 1.0
-        if not self.pilot:
+        if not self.warmup_steps:
             return steps / hub.steps
-        early = hub.taken < self.pilot
-        return steps * (PILOT_SHARE / self.pilot if early else (1 - PILOT_SHARE) / (hub.steps - self.pilot))
+        early = hub.taken < self.warmup_steps
+        return steps * (
+            WARMUP_SHARE / self.warmup_steps if early else (1 - WARMUP_SHARE) / (hub.steps - self.warmup_steps)
+        )
 
     def _asks_length(self, hub: Hub) -> bool:
         return self.lengths and 0 < hub.steps <= hub.taken

@@ -9,23 +9,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consenso.algorithms import label_levels, noise_levels, shrinking, target_counts
-from consenso.algorithms.evidence import Evidence, Looked, products
+from consenso.algorithms.evidence import Evidence, MomentEvidence, products
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
 from consenso.algorithms.slope_sizes import Sizes
 from consenso.algorithms.whitened_model import UNMEASURED, WhitenedModel
-from consenso.algorithms.whitened_settings import FIRST_LOOK
+from consenso.algorithms.whitened_settings import FIRST_MOMENT
 from consenso.algorithms.whitening import (
     LEAST,
     NARROWEST_WIDTH,
     SHORTEST_CLIP,
     Hub,
     estimate_trace,
-    first_look,
-    second_look,
+    note_first_moment,
+    note_second_moment,
     within_bounds,
 )
 from consenso.arrays import Array
-from consenso.metric import Metric, again, look, unpack_symmetric
+from consenso.metric import Metric, estimate_metric, refine_metric, unpack_symmetric
 from consenso.public_facts import PublicFacts
 
 # What a fit finds out.
@@ -37,7 +37,7 @@ class WhitenedSteps(WhitenedModel):
     """The rules that follow from settings and from what was released; rows are never seen here."""
 
     def start(self, facts: PublicFacts) -> Hub:
-        """The zero model; before a look all directions are alike."""
+        """The zero model; before a second moment is released all directions are alike."""
         bound = facts.problem.row_bound**2
         metric, zero = Metric.round(bound), np.zeros(facts.dim)
         hub = Hub(
@@ -68,12 +68,12 @@ class WhitenedSteps(WhitenedModel):
             pulls=zero,
             products=np.zeros(3),
             moment=np.empty((0, 0)),
-            looked=np.zeros(0),
+            moments=np.zeros(0),
             sizes=np.empty(0),
             met=np.empty(0),
             length=UNMEASURED,
         )
-        return hub if self.looks or self.counts else self._ready(facts, hub)
+        return hub if self.moment_releases or self.counts else self._ready(facts, hub)
 
     def _take_targets(self, facts: PublicFacts, hub: Hub, counts: Array) -> Hub:
         """The constant model, and the spread of targets around it."""
@@ -92,26 +92,26 @@ class WhitenedSteps(WhitenedModel):
         hub = replace(hub, origin=origin, x=start, before=start, spread=min(1.0, spread / unit))
         if problem.loss.targets == "real" and not self.smoothing:
             hub = replace(hub, size=hub.spread)
-        return hub if self.looks else self._ready(facts, hub)
+        return hub if self.moment_releases else self._ready(facts, hub)
 
     def _take_moment(self, facts: PublicFacts, hub: Hub, upper: Array) -> Hub:
         problem, least, real = facts.problem, LEAST, facts.problem.loss.targets == "real"
         moment, noise = unpack_symmetric(upper, problem.features), facts.noise["second moment"] / problem.records
-        if self._count_looks(facts.round) == 0:
+        if self._count_moments(facts.round) == 0:
             if self.constant and not problem.is_weighted:
                 moment[-1, -1] = self.constant**2  # which is public
-            noise /= np.sqrt(FIRST_LOOK if self.looks > 1 else 1.0)
-            seen = look(moment, noise, NoiseLevels.floor, least * problem.row_bound**2, keeps_trace=real)
+            noise /= np.sqrt(FIRST_MOMENT if self.moment_releases > 1 else 1.0)
+            seen = estimate_metric(moment, noise, NoiseLevels.floor, least * problem.row_bound**2, keeps_trace=real)
             # Rows without their constant, as far as noise lets them be told from none.
             constant = self.constant**2
             hub = replace(hub, trace=estimate_trace(problem, seen.trace, noise * math.sqrt(problem.features), constant))
             length = max(seen.trace - constant, noise * math.sqrt(problem.features))
             hub = replace(hub, filled=min(1.0, max(length / (problem.row_bound**2 - constant), LEAST)))
-            hub = first_look(hub, seen, noise)
+            hub = note_first_moment(hub, seen, noise)
         else:
-            noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_LOOK)
-            seen = again(hub.metric, moment, noise, NoiseLevels.floor, least, keeps_trace=real)
-            hub = second_look(hub, seen, noise)
+            noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_MOMENT)
+            seen = refine_metric(hub.metric, moment, noise, NoiseLevels.floor, least, keeps_trace=real)
+            hub = note_second_moment(hub, seen, noise)
         metric = within_bounds(facts, seen.metric)
         hub = replace(hub, vectors=metric.vectors, values=metric.values, shares=seen.shares)
         return self._ready(facts, replace(hub, effective=seen.effective))
@@ -150,7 +150,7 @@ class WhitenedSteps(WhitenedModel):
         levels = self._levels(facts, hub)
         longest = facts.problem.row_bound / float(np.sqrt(hub.values.min()))
         clip = levels.clip if self.clip is None else self.clip
-        if self._count_looks(facts.round) + 1 < self.looks:
+        if self._count_moments(facts.round) + 1 < self.moment_releases:
             clip = max(clip, noise_levels.LOOKED_AT)
         clip *= float(np.sqrt(hub.effective))
         if facts.problem.loss.targets == "real":
@@ -177,7 +177,7 @@ class WhitenedSteps(WhitenedModel):
         wide /= self._measure_flatness(facts, hub)
         worth = self._levels(facts, hub).steps(wide, residuals=residuals)
         most = int(min(max(worth, self.fewest_steps), facts.rounds - self.other_rounds))
-        waits = self._kind(facts) == "second moment" and self._count_looks(facts.round) + 1 < self.looks
+        waits = self._kind(facts) == "second moment" and self._count_moments(facts.round) + 1 < self.moment_releases
         if not (self.steps or waits) and residuals and hub.shares.size and (noise := self._noise(facts, hub)):
             curvature, bent = self._curvature(facts, hub), self._bends(facts, hub)
             rates, variance = curvature * hub.shares / bent, self._target_variance(facts, hub)
@@ -187,8 +187,8 @@ class WhitenedSteps(WhitenedModel):
             bends = max(shrinking.BENDS, min(curved, 1.0)) if is_told else shrinking.BENDS
             fewest = self.fewest_steps
             if bends > shrinking.BENDS:
-                # The pilot comes less far than steps by the clip which it chooses: one of those is not averaged.
-                fewest = min(max(fewest, shrinking.EARLY * (self.pilot + 1)), most)
+                # The warm-up comes less far than steps by the clip which it chooses: one of those is not averaged.
+                fewest = min(max(fewest, shrinking.EARLY * (self.warmup_steps + 1)), most)
             found = shrinking.plan_steps(rates, hub.shares, variance, noise / bent, fewest, most, bends)
             return replace(hub, steps=found[0], momentum=found[1])
         return replace(hub, steps=self.steps or most)
@@ -207,7 +207,7 @@ class WhitenedSteps(WhitenedModel):
         before = hub.gradient
         hub = replace(hub, step=noise_levels.shorter(hub.step, gradient, hub.gradient, noise), gradient=gradient)
         bent, metric = self._bent(facts, hub), hub.metric
-        if 0 < hub.taken < self.pilot and hub.shares.size:
+        if 0 < hub.taken < self.warmup_steps and hub.shares.size:
             way, paces = hub.vectors.T @ metric.apply(hub.x - hub.before, 0.5), hub.values / bent.values
             turned = hub.vectors.T @ (gradient - before)
             hub = replace(hub, curved=shrinking.measure_bend(way, turned, hub.shares, noise, paces))
@@ -215,7 +215,7 @@ class WhitenedSteps(WhitenedModel):
         moved = hub.x - bent.apply(metric.apply(gradient, 0.5) + damped, -1.0)
         moved += hub.momentum * (hub.x - hub.before)
         early = hub.steps // 2 if facts.problem.loss.targets != "real" else shrinking.skip_early(hub.steps)
-        late = hub.taken >= max(early, self.pilot) if self.averaging else hub.taken == hub.steps - 1
+        late = hub.taken >= max(early, self.warmup_steps) if self.averaging else hub.taken == hub.steps - 1
         return replace(
             hub,
             taken=hub.taken + 1,
@@ -250,7 +250,7 @@ class WhitenedSteps(WhitenedModel):
 
     def evidence(self, facts: PublicFacts, hub: Hub) -> Evidence | None:
         """What standard errors are made of; None where no second moment was released, or kinks were smoothed."""
-        if not hub.averaged or not hub.looked.size or self.smoothing:
+        if not hub.averaged or not hub.moments.size or self.smoothing:
             return None
         problem, real = facts.problem, facts.problem.loss.targets == "real"
         point, pull, unit = hub.points / hub.averaged, hub.pulls / hub.averaged, slope_limit(problem)
@@ -265,7 +265,9 @@ class WhitenedSteps(WhitenedModel):
             limit=unit * hub.width,
             steps=hub.averaged,
             scatter=spread / facts.dim * hub.averaged / max(hub.averaged - 1, 1),
-            looked=Looked(**dict(zip(Looked.__dataclass_fields__, map(float, hub.looked), strict=True))),
+            moments=MomentEvidence(
+                **dict(zip(MomentEvidence.__dataclass_fields__, map(float, hub.moments), strict=True))
+            ),
             spread=hub.spread * unit if real and hub.spread < 1 else 0.0,
             unit=unit,
             origin=hub.origin,

@@ -10,12 +10,12 @@ from typing import Protocol
 import numpy as np
 
 from consenso.algorithms import slope_sizes
-from consenso.algorithms.evidence import Looked
+from consenso.algorithms.evidence import MomentEvidence
 from consenso.algorithms.noise_levels import clip_slopes, slope_limit
 from consenso.algorithms.target_counts import count_rows
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
-from consenso.metric import Look, Metric
+from consenso.metric import Metric, NoisyMetric
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.problem import Problem
 from consenso.public_facts import PublicFacts
@@ -56,7 +56,7 @@ class Hub:
     spread: float  # of real targets around the constant model, over the slope limit; 1 where nothing is known
     size: float  # of slopes at the model, a standard deviation over their limit; 1 where nothing is known
     filled: float  # mean squared length of rows without their constant, over its bound
-    curved: float  # how much the loss was at least seen to bend along the last step of the pilot, over the spectrum
+    curved: float  # how much the loss was at least seen to bend along the last step of the warm-up, over the spectrum
     bend: float  # share of the residuals that are not clipped, which all of the curvature comes from
     gradient: Array  # the last one, whitened
     x: Array
@@ -68,7 +68,7 @@ class Hub:
     pulls: Array  # sum of the gradients, whitened
     products: Array  # sums of products of iterate and iterate, iterate and gradient, gradient and gradient, whitened
     moment: Array  # the first second moment as it was released, (features, features); empty before it
-    looked: Array  # the numbers of evidence.Looked; empty before a second moment was released
+    moments: Array  # the numbers of evidence.MomentEvidence; empty before a second moment was released
     sizes: Array  # noisy numbers of records by size of their slopes; empty before they are counted
     met: Array  # the model at which they were counted
     length: float  # of the model, over what the steps have given it; 0 before it is measured
@@ -101,20 +101,20 @@ def estimate_trace(problem: Problem, seen: float, noise: float, constant: float)
     return float(weights @ points[inside] / weights.sum())
 
 
-def first_look(hub: Hub, seen: Look, noise: float) -> Hub:
+def note_first_moment(hub: Hub, seen: NoisyMetric, noise: float) -> Hub:
     """The hub with what standard errors need of a first second moment, whose packed entries have this noise."""
     values, entry = seen.metric.values, noise * float(np.linalg.norm(1.0 / seen.metric.values))
     blur = noise * float(np.mean(1.0 / values))
-    told = Looked(length=float(np.sum(seen.metric.power(-1.0) * seen.moment)), noise=entry, blur=blur)
-    return replace(hub, moment=seen.moment, looked=np.array(astuple(told)))
+    told = MomentEvidence(length=float(np.sum(seen.metric.power(-1.0) * seen.moment)), noise=entry, blur=blur)
+    return replace(hub, moment=seen.moment, moments=np.array(astuple(told)))
 
 
-def second_look(hub: Hub, seen: Look, noise: float) -> Hub:
+def note_second_moment(hub: Hub, seen: NoisyMetric, noise: float) -> Hub:
     """The same of a second one; the noise of the first is that of `hub`."""
     before, metric = hub.metric, seen.metric
     inverse = metric.power(-1.0)
-    first = hub.looked[2] / float(np.mean(1.0 / before.values))
-    told = Looked(
+    first = hub.moments[2] / float(np.mean(1.0 / before.values))
+    told = MomentEvidence(
         length=float(np.sum(inverse * hub.moment)),
         noise=first * float(np.linalg.norm(inverse)),
         blur=noise * len(inverse) / max(seen.trace, noise),
@@ -122,7 +122,7 @@ def second_look(hub: Hub, seen: Look, noise: float) -> Hub:
         lift=seen.lift,
         last=float(before.power(1.0)[-1, -1]),
     )
-    return replace(hub, looked=np.array(astuple(told)))
+    return replace(hub, moments=np.array(astuple(told)))
 
 
 def moment_release(facts: PublicFacts, *, several: bool) -> Release:

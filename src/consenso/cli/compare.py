@@ -180,9 +180,9 @@ def train_repeatedly(name: str, study: Study, out: Path, runs: int) -> list[dict
 
 def plan_or_train(name: str, study: Study, out: Path | None) -> dict[str, Any]:
     """What is compared of a study: its plan, and with a folder for its run what it reached."""
-    from consenso.study.plan_summary import outlook
+    from consenso.study.plan_summary import summarize_plan
 
-    found = outlook(study)
+    found = summarize_plan(study)
     row = {**_row(name, found.card, found.observer), "setting": study.setting.kind}
     row["noise"] = {release: _finite(scale) for release, scale in found.noise.items()}
     row["predicted"] = None if found.prediction is None else found.prediction.excess_risk

@@ -14,7 +14,7 @@ from consenso.cli.reading import count_parties, count_units, read_study
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from consenso.study.plan_summary import Outlook
+    from consenso.study.plan_summary import PlanSummary
 
 
 def register(app: typer.Typer) -> None:
@@ -35,9 +35,9 @@ def show(
 
     Example: consenso plan income.toml --epsilon 0.5
     """
-    from consenso.study.plan_summary import outlook
+    from consenso.study.plan_summary import summarize_plan
 
-    found = outlook(read_study(study, epsilon), on_cluster=engine is Engine.dask)
+    found = summarize_plan(read_study(study, epsilon), on_cluster=engine is Engine.dask)
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=2, allow_nan=False))
         return
@@ -46,7 +46,7 @@ def show(
     _show(found, Console())
 
 
-def _show(found: Outlook, console: Console) -> None:
+def _show(found: PlanSummary, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -75,7 +75,7 @@ def _show(found: Outlook, console: Console) -> None:
     )
 
 
-def _facts(found: Outlook) -> list[tuple[str, str]]:
+def _facts(found: PlanSummary) -> list[tuple[str, str]]:
     from consenso.privacy.card.text import cost_text
     from consenso.report.charts import number_text
     from consenso.study.cost import show_bytes

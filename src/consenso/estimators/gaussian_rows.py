@@ -56,39 +56,39 @@ class GaussianRows:
     def spread(self) -> float:
         """Standard deviation of a whitened row in every other direction.
 
-        The first second moment tells it with noise. After a second look the constant column, whose second moment is
+        The first second moment tells it with noise. After a second release the constant column, whose second moment is
         known, tells by how much rows were shortened there, but for their law: the two are weighed by their errors.
         """
-        looked = self.seen.looked
+        moments = self.seen.moments
         others = max(self.features - (self.constant is not None), 1)
-        told, noise = (looked.length - self.level**2) / others, looked.noise / others
-        if not looked.clip or self.constant is None:
+        told, noise = (moments.length - self.level**2) / others, moments.noise / others
+        if not moments.clip or self.constant is None:
             return float(np.sqrt(max(told, noise, np.finfo(float).tiny)))
         guess = self._spread_by_constant()
         weight = noise**2 / (noise**2 + (RULE_ERROR * guess) ** 2)
         return float(np.sqrt(max(weight * guess + (1 - weight) * told, guess / 4)))
 
     def _spread_by_constant(self) -> float:
-        """The variance at which the second look would have shortened the constant column by as much as it did."""
+        """The variance at which the second release would have shortened the constant column by as much as it did."""
         from scipy.optimize import brentq
 
-        looked = self.seen.looked
+        moments = self.seen.moments
         normals, squares, chances = self.grid
-        start = self.constant**2 / looked.last if self.constant else 0.0  # of the constant column, squared, before
+        start = self.constant**2 / moments.last if self.constant else 0.0  # of the constant column, squared, before
 
         def shrink_square(log: float) -> Array:
             lengths = start + np.exp(log) * (normals**2 + squares)
-            factors: Array = np.minimum(1.0, looked.clip**2 / lengths)
+            factors: Array = np.minimum(1.0, moments.clip**2 / lengths)
             return factors
 
-        shown = 1 / self.level**2 - looked.lift / start
+        shown = 1 / self.level**2 - moments.lift / start
 
         def apart(log: float) -> float:
             return float(chances @ shrink_square(log)) - shown
 
         low, high = np.log(1e-4), np.log(1e4)
         root = (low if apart(low) <= 0 else high) if apart(low) <= 0 or apart(high) >= 0 else brentq(apart, low, high)
-        return 1 / (float(chances @ (shrink_square(root) * normals**2)) + looked.lift / float(np.exp(root)))
+        return 1 / (float(chances @ (shrink_square(root) * normals**2)) + moments.lift / float(np.exp(root)))
 
     @cached_property
     def grid(self) -> tuple[Array, Array, Array]:

@@ -70,7 +70,7 @@ def estimate(loss: Loss, records: int, constant: float | None, seen: Evidence | 
         raise InputError(
             f"No standard errors: they are not known for the {loss.name} loss, only for squares and two labels."
         )
-    hidden = seen.looked.blur * float(np.sqrt(2 * len(seen.point)))
+    hidden = seen.moments.blur * float(np.sqrt(2 * len(seen.point)))
     if hidden > MOST_HIDDEN:
         raise InputError(
             f"No standard errors: the noise of the released second moment is {hidden:.0%} of it, they are known up to "
@@ -109,7 +109,7 @@ class _Fit:
         inverse = np.linalg.inv(bread)
         inner = meat / self.records + noise**2 * np.eye(p)
         moved = self.point - t
-        blur = seen.looked.blur**2 / 2
+        blur = seen.moments.blur**2 / 2
         # Of (1 + E)^-1 M (1 + E)^-1 for a symmetric E of noise the mean is (1 + 3 E[E^2]) M, for M like the identity.
         covariance = (1 + 3 * blur * (p + 1)) * inverse @ inner @ inverse
         covariance += blur * (float(moved @ moved) * np.eye(p) + np.outer(moved, moved))

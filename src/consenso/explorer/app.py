@@ -19,7 +19,7 @@ from consenso.report.expected import curves_of, note_of
 from consenso.report.promised import table_html
 from consenso.study import Study
 from consenso.study.forecast import forecast
-from consenso.study.plan_summary import outlook
+from consenso.study.plan_summary import summarize_plan
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -115,7 +115,7 @@ def application(study: Study, *, out: Path, run: Path | None = None) -> Starlett
 
 def show_plan(study: Study) -> dict[str, Any]:
     """The plan of a study, its table of observers, and how many of 100 attackers whom it is for can be right."""
-    found = outlook(study)
+    found = summarize_plan(study)
     scope = (found.card.data["unit"], found.card.data["adjacency"])
     own = [e for e in found.card.entries if (e.unit, e.adjacency) == scope and e.epsilon == found.epsilon]
     odds = right_of_hundred(own[0]) if own and is_useful(found.epsilon) else 100

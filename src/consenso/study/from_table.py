@@ -35,7 +35,7 @@ def build(kind: type[Any], values: Mapping[str, Any]) -> Any:
     fields = {each.name: each for each in dataclasses.fields(kind) if each.init}
     # A card also tells what an object computed itself; that is not stated again.
     derived = {each.name for each in dataclasses.fields(kind) if not each.init}
-    values = {name: value for name, value in values.items() if name not in derived}
+    values = {registry.rename(kind.__name__, name): value for name, value in values.items() if name not in derived}
     for name in values:
         if name not in fields:
             raise InputError(f"{kind.__name__} has no parameter {name!r}; {registry.nearest(name, fields)}")

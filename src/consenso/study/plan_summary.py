@@ -45,7 +45,7 @@ class RiskBound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outlook:
+class PlanSummary:
     """The plan of a study in figures."""
 
     study: str
@@ -118,14 +118,14 @@ def _unprotected_people(study: Study) -> str | None:
     return None if column is None or study.privacy.unit != "record" else column.name
 
 
-def outlook(study: Study, *, on_cluster: bool = False) -> Outlook:
+def summarize_plan(study: Study, *, on_cluster: bool = False) -> PlanSummary:
     """Plan a study and say everything that is known about the run. No data are read.
 
     on_cluster: whether the workers of a Dask cluster hold the rows.
     """
     planned = study.planned
     made = planned.plan
-    return Outlook(
+    return PlanSummary(
         study=study.digest,
         algorithm=type(made.algorithm).__name__,
         reason=planned.reason,

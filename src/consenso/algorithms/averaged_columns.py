@@ -1,4 +1,4 @@
-"""What the looks of DualAveraging tell before its steps: centres, sizes and scales of columns, directions, clips.
+"""What DualAveraging releases before its steps tells: centres, sizes and scales of columns, directions, clips.
 
 All of it is post-processing; rows are never seen here.
 """
@@ -93,7 +93,7 @@ class Hub:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AveragedLooks:
+class AveragedColumns:
     """Settings, and what the releases before the steps tell."""
 
     clip: float | None = None
@@ -131,7 +131,7 @@ class AveragedLooks:
         spent = sum(parts.values()) + parts.get("lengths", 0.0)  # which are released twice
         return {name: part**-0.5 for name, part in (parts | {"gradient": 1 - spent}).items()}
 
-    def looks(self, problem: Problem) -> tuple[str, ...]:
+    def first_releases(self, problem: Problem) -> tuple[str, ...]:
         """What is released in the rounds before the steps."""
         targets = ("targets",) if self.target_bins and problem.loss.targets == "real" else ()
         directions = ("lengths", *PASSES * ("range",), "lengths") if self._count(problem) else ()
@@ -144,7 +144,7 @@ class AveragedLooks:
 
     def other_rounds(self, problem: Problem) -> int:
         """Rounds that are no steps."""
-        return len(self.looks(problem)) + self._asks_length(problem)
+        return len(self.first_releases(problem)) + self._asks_length(problem)
 
     def _asks_length(self, problem: Problem) -> bool:
         return self.lengths and problem.loss.is_likelihood
@@ -152,8 +152,8 @@ class AveragedLooks:
     def _kind(self, facts: PublicFacts) -> str:
         if self._asks_length(facts.problem) and not facts.is_before(facts.rounds - 1):
             return "length"
-        looks = enumerate(self.looks(facts.problem))
-        return next((kind for place, kind in looks if facts.is_before(place + 1)), "gradient")
+        first = enumerate(self.first_releases(facts.problem))
+        return next((kind for place, kind in first if facts.is_before(place + 1)), "gradient")
 
     def _steps(self, facts: PublicFacts) -> int:
         return max(1, facts.rounds - self.other_rounds(facts.problem))

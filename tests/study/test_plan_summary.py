@@ -13,7 +13,7 @@ import pytest
 from consenso.engine.run import objective, run
 from consenso.study import Study
 from consenso.study.cost import estimate_cost
-from consenso.study.plan_summary import epsilon_for, outlook
+from consenso.study.plan_summary import epsilon_for, summarize_plan
 
 TABLES: dict[str, Any] = {
     "data": {"dataset": "digits", "rows": 1400, "positive": [0, 2, 4, 6, 8]},
@@ -29,20 +29,20 @@ def study_of(**changes: Any) -> Study:
 
 
 def test_the_outlook_is_json_and_its_figures_are_the_card_s() -> None:
-    found = outlook(study_of())
+    found = summarize_plan(study_of())
     told = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert found.epsilon == epsilon_for(found.card, "public") == pytest.approx(8.0, rel=1e-4)
     assert len(told["guarantees"]) == len(found.card.entries) == 4
     for told_entry, entry in zip(told["guarantees"], found.card.entries, strict=True):
         assert told_entry["epsilon"] == entry.epsilon
         assert told_entry["theorem"]
-    bare = json.loads(json.dumps(outlook(study_of(privacy__epsilon=math.inf)).to_json(), allow_nan=False))
+    bare = json.loads(json.dumps(summarize_plan(study_of(privacy__epsilon=math.inf)).to_json(), allow_nan=False))
     assert bare["epsilon"] == "inf"
 
 
 def test_the_predicted_error_is_above_what_the_steps_leave() -> None:
     study = study_of()
-    prediction = outlook(study).prediction
+    prediction = summarize_plan(study).prediction
     assert prediction is not None
     assert prediction.informative
     # The bound is for proximal gradient steps of length 1/smoothness, which DP-SGD takes.
@@ -68,19 +68,19 @@ def test_the_predicted_error_is_above_what_the_steps_leave() -> None:
 
 
 def test_there_is_no_prediction_where_theory_has_none() -> None:
-    assert outlook(study_of(model__regularizer="none")).prediction is None
-    assert outlook(study_of(model__intercept=True)).prediction is None
-    lasso = outlook(study_of(model__regularizer={"kind": "elastic-net", "l1": 0.1, "l2": 0.2})).prediction
+    assert summarize_plan(study_of(model__regularizer="none")).prediction is None
+    assert summarize_plan(study_of(model__intercept=True)).prediction is None
+    lasso = summarize_plan(study_of(model__regularizer={"kind": "elastic-net", "l1": 0.1, "l2": 0.2})).prediction
     assert lasso is not None
     assert lasso.excess_risk is None
-    weak = outlook(study_of(model__regularizer={"kind": "l2", "strength": 1e-4})).prediction
+    weak = summarize_plan(study_of(model__regularizer={"kind": "l2", "strength": 1e-4})).prediction
     assert weak is not None
     assert not weak.informative
 
 
 def test_more_costs_more_and_local_noise_predicts_a_larger_error() -> None:
-    central = outlook(study_of())
-    local = outlook(study_of(setting={"kind": "federated", "trust": "local", "split": {"parties": 50}}))
+    central = summarize_plan(study_of())
+    local = summarize_plan(study_of(setting={"kind": "federated", "trust": "local", "split": {"parties": 50}}))
     assert central.prediction is not None
     assert local.prediction is not None
     assert local.prediction.squared_distance > central.prediction.squared_distance
