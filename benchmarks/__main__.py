@@ -32,6 +32,12 @@ MODULES = (
 
 def main(names: list[str]) -> int:
     """Run the named modules, or all."""
+    strange = [name for name in names if name not in MODULES]
+    if strange:
+        print(
+            f"python -m benchmarks [NAME...]: names are {', '.join(MODULES)}; all of them without one", file=sys.stderr
+        )
+        return 2
     console, broken = Console(width=150), 0
     for name in names or MODULES:
         table = Table(title=name, title_justify="left")
