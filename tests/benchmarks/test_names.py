@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import benchmarks
 from benchmarks.__main__ import MODULES, main
+
+import benchmarks
 
 
 def test_every_benchmark_is_run_and_another_name_is_answered_with_theirs(capsys) -> None:
