@@ -5,7 +5,7 @@ declared one. 5. Without noise the optimum is reached. 7. Undeclared, extra and 
 enforces it on every run. 8. What is drawn has the law that the event states. 9. No attack beats what is reported to any
 observer. 10. For linear losses no reported value is below the exact one; 1 and 10 hold without a server, too. 11.
 Whatever a hub or a neighbour sends, law 4 holds, and rows do not decide what is refused. 12. Compiled rounds give the
-iterates of plain ones. Law 6 belongs to operators.
+iterates of plain ones. 13. A row of zeros is no row. Law 6 belongs to operators.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from consenso.testing.plans import (
 )
 from consenso.testing.sensitivity import check_sensitivity
 from consenso.testing.worlds import draw
+from consenso.testing.zero_rows import zero_rows_are_no_rows
 
 __all__ = [
     "ADJACENCIES",
@@ -64,6 +65,7 @@ __all__ = [
     "settings_of",
     "sums_need_no_server",
     "transcript",
+    "zero_rows_are_no_rows",
 ]
 
 Law = Callable[[Example], None]
@@ -141,6 +143,7 @@ EVERY: tuple[Law, ...] = (
     sums_need_no_server,
     lies_gain_nothing,
     compiled_rounds_agree,
+    zero_rows_are_no_rows,
 )
 # Laws that are run on the variants of an example as well, and law 4 in turn; law 10 looks at variants itself.
-OF_VARIANTS: tuple[Law, ...] = (ledger_equals_plan, messages_are_releases)
+OF_VARIANTS: tuple[Law, ...] = (ledger_equals_plan, messages_are_releases, zero_rows_are_no_rows)

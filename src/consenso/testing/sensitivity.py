@@ -43,9 +43,9 @@ def compare_neighbours(made: Plan, neighbours: Iterable[Pair], unit: Unit, adjac
     start, released = None, []
     for pair in neighbours:
         if pair.one is not start:  # pairs that begin with one data set share what it releases
-            start, released = pair.one, _probe_releases(made, pair.one)
+            start, released = pair.one, probe_releases(made, pair.one)
         for (release, round_, one, bound), (_, _, other, _) in zip(
-            released, _probe_releases(made, pair.other), strict=True
+            released, probe_releases(made, pair.other), strict=True
         ):
             declared = release.bounds.at(unit, adjacency)
             gap = (one - other).sum(axis=0, keepdims=True) if release.at == "sum" else one - other
@@ -58,7 +58,7 @@ def compare_neighbours(made: Plan, neighbours: Iterable[Pair], unit: Unit, adjac
             )
 
 
-def _probe_releases(made: Plan, shards: Shards) -> Seen:
+def probe_releases(made: Plan, shards: Shards) -> Seen:
     """Every value that a run releases, before its noise."""
     seen: Seen = []
 

@@ -11,12 +11,16 @@ from pathlib import Path
 from typing import Any, Literal
 from unittest import mock
 
+import numpy as np
+
 from consenso.algorithms.consensus import ConsensusADMM
+from consenso.algorithms.dual_averaging import DualAveraging
 from consenso.algorithms.dual_consensus import DualConsensusADMM
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
 from consenso.algorithms.shape import Example
 from consenso.errors import BudgetError, InputError, PrivacyError, TamperError, UndeclaredReleaseError
 from consenso.schedules import Everyone, PoissonSubset
+from consenso.shards import Cohort
 from consenso.testing import laws
 from consenso.testing.attacks import list_attacked_plans
 from consenso.testing.exact_values.compare import compare
@@ -142,6 +146,14 @@ def _believe_any_metric(folder: Path) -> None:
         laws.lies_gain_nothing(example)
 
 
+def _count_every_row(folder: Path) -> None:
+    def count(f: Cohort, bins: int, *rest: Any) -> Any:
+        return f.sizes[:, None] * np.eye(bins, dtype=np.int64)[0]
+
+    with mock.patch("consenso.algorithms.target_counts._count", count):
+        laws.zero_rows_are_no_rows(DualAveraging.example().variants[-1])
+
+
 def _toss_for_each(folder: Path) -> None:
     example = noises.plan_attacked(
         noises.AsksTwice(), parties=2, noise=1.0, rounds=2, schedule=PoissonSubset(0.3), trust="curator"
@@ -233,6 +245,14 @@ FAULTS: tuple[Fault, ...] = (
         error=AssertionError,
         message="is reported as",
         plant=_toss_for_each,
+    ),
+    Fault(
+        name="a count of rows that are all zeros",
+        catcher="law 13, a row of zeros is no row",
+        kind="law",
+        error=AssertionError,
+        message="where a row of zeros is there",
+        plant=_count_every_row,
     ),
     _plant_undeclared("a release more than declared", wrong.ReleasesOnceMore, "one more"),
     _plant_undeclared("a release that is not made", wrong.ReleasesWhenItLikes, "made 0 time"),
