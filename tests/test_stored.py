@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import tracemalloc
 from fractions import Fraction
 
@@ -24,7 +23,7 @@ from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
 from consenso.rows import Layout, Rows, moment_step, sum_step
 from consenso.shards.row_states import RowStates
-from consenso.shards.stored import Intake, StoredCohort, read_ahead
+from consenso.shards.stored import Intake, StoredCohort
 from consenso.study import Study
 from consenso.study.advice import list_missing_files
 from consenso.study.training import train
@@ -426,13 +425,3 @@ def test_a_study_reads_a_pattern_of_files_through_its_schema(folder, monkeypatch
         train_study(folder, "[0-9].parquet", "wrong")
     (folder / "9.parquet").unlink()
     assert "no such file" in list_missing_files(Study.load(folder / "stored.toml"))[0]
-
-
-def test_batches_are_read_where_no_thread_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As within a limit on memory that leaves no room for its stack."""
-
-    def refuse(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    assert list(read_ahead(iter([1, 2, 3]))) == [1, 2, 3]

@@ -8,7 +8,7 @@ those abort a process that was forked after their first use.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +20,7 @@ from numba.extending import intrinsic
 
 from consenso.arrays import IntArray
 from consenso.speedups import Kernel, branchless
+from consenso.threads import run_together
 
 # Below this many multiplications a call costs less than starting a thread.
 WORTH_A_THREAD = 20_000_000
@@ -73,12 +74,7 @@ def run(kernel: Callable[..., None], offsets: IntArray, work_per_row: float, *ar
         kernel(*arguments, 0, parties)
         return
     edges = [0, *np.searchsorted(offsets, np.arange(1, workers) * (rows // workers)).tolist(), parties]
-    *others, own = pairwise(edges)
-    with ThreadPoolExecutor(len(others)) as pool:
-        shares = [pool.submit(kernel, *arguments, *share) for share in others]
-        kernel(*arguments, *own)
-        for share in shares:
-            share.result()
+    run_together([partial(kernel, *arguments, *share) for share in pairwise(edges)])
 
 
 def run_pieces(kernel: Any, count: int, length: int, *arguments: Any) -> None:
@@ -96,11 +92,4 @@ def run_pieces(kernel: Any, count: int, length: int, *arguments: Any) -> None:
         for first in todo:
             kernel(*arguments, first, min(first + length, count))
 
-    if workers <= 1:
-        work()
-        return
-    with ThreadPoolExecutor(workers - 1) as pool:
-        others = [pool.submit(work) for _ in range(workers - 1)]
-        work()
-        for other in others:
-            other.result()
+    run_together([work] * workers)

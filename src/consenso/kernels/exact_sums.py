@@ -7,7 +7,7 @@ of at most `consenso.rows.CHUNK` such numbers are exact in double precision, and
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numba
@@ -16,6 +16,7 @@ import numpy as np
 from consenso.arrays import Array, IntArray
 from consenso.kernels.compiled import WORTH_A_THREAD
 from consenso.speedups import compile_kernel
+from consenso.threads import run_together
 from consenso.whole_steps import LANES
 
 
@@ -123,12 +124,8 @@ def run_chunks(
     if threads <= 1:
         kernel(*given, chunks, step, out)
         return
-    parts = np.array_split(chunks, threads)
-    others = [np.zeros_like(out) for _ in parts[1:]]
-    with ThreadPoolExecutor(threads - 1) as pool:
-        waiting = [pool.submit(kernel, *given, part, step, own) for part, own in zip(parts[1:], others, strict=True)]
-        kernel(*given, parts[0], step, out)
-        for each in waiting:
-            each.result()
-    for own in others:
+    sums = [out, *(np.zeros_like(out) for _ in range(threads - 1))]
+    parts = zip(np.array_split(chunks, threads), sums, strict=True)
+    run_together([partial(kernel, *given, part, step, own) for part, own in parts])
+    for own in sums[1:]:
         out += own

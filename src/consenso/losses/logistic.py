@@ -11,7 +11,7 @@ from consenso.arrays import Array
 from consenso.losses.checks import prox_arguments
 from consenso.losses.formulas import Formulas
 from consenso.losses.loss import Kind, ScalarLoss, Targets
-from consenso.losses.threads import run_in_threads
+from consenso.threads import run_in_threads
 
 
 @dataclass(frozen=True, kw_only=True)

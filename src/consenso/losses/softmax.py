@@ -13,7 +13,7 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.losses.checks import check_classes, prox_arguments
 from consenso.losses.loss import Kind, Loss, Targets
-from consenso.losses.threads import run_in_threads
+from consenso.threads import run_in_threads
 
 
 @dataclass(frozen=True, kw_only=True)

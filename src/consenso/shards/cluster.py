@@ -20,7 +20,8 @@ from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.problem import Problem
 from consenso.shards.cohort import Cohort
-from consenso.shards.stored import Intake, RowBatch, RowBatches, StoredCohort, StoredShards, read_ahead, require_same
+from consenso.shards.stored import Intake, RowBatch, RowBatches, StoredCohort, StoredShards, require_same
+from consenso.threads import read_ahead
 
 #: How long a scheduler is waited for, in seconds.
 PATIENCE = 15

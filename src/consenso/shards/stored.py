@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable, Iterator, MutableMapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -29,6 +28,7 @@ from consenso.shards.constant import with_constant
 from consenso.shards.intake import bound_rows, bound_targets, check_matrix
 from consenso.shards.row_states import RowStates
 from consenso.shards.shards import Shards
+from consenso.threads import read_ahead
 
 
 class RowBatch(NamedTuple):
@@ -306,16 +306,3 @@ def _bytes(X: Any) -> bytes:
     if sparse.issparse(X):
         return b"".join(part.tobytes() for part in (X.data, X.indices, np.diff(X.indptr)))
     return bytes(np.ascontiguousarray(X).tobytes())
-
-
-def read_ahead(batches: Iterator[RowBatch]) -> Iterator[RowBatch]:
-    """The same batches, each read while the one before is worked on, or one after the other if no thread can start."""
-    with ThreadPoolExecutor(1) as pool:
-        try:
-            coming = pool.submit(next, batches, None)
-        except RuntimeError:  # a process that has used up its memory has no room for the stack of one
-            yield from batches
-            return
-        while (batch := coming.result()) is not None:
-            coming = pool.submit(next, batches, None)
-            yield batch

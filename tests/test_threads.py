@@ -1,8 +1,9 @@
-"""Threads change how long a prox takes, and nothing else."""
+"""Threads change how long something takes, and nothing else."""
 
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from consenso.losses import Logistic, Softmax
-from consenso.losses.threads import run_in_threads
+from consenso.threads import read_ahead, run_in_threads, run_together
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
@@ -75,3 +76,22 @@ def test_a_forked_process_can_go_on(monkeypatch):
     assert queue.get(timeout=300) == expected
     child.join(timeout=300)
     assert child.exitcode == 0
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_everything_is_done_once_where_no_thread_can_start(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As within a limit on memory that leaves no room for a stack, or for one only."""
+    start, started, done = threading.Thread.start, [], []
+
+    def refuse(thread: threading.Thread) -> None:
+        if len(started) >= most:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    run_together([lambda place=place: done.append(place) for place in range(5)])
+    assert sorted(done) == list(range(5))
+    assert len(started) == most
+    started.clear()
+    assert list(read_ahead(iter([1, 2, 3]))) == [1, 2, 3]
