@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint docs pictures bench bench-utility audit exact self-test faults fuzz release clean
+.PHONY: demo test test-all lint docs pictures bench bench-utility audit exact self-test faults fuzz release clean
 .DEFAULT_GOAL := test
 
 $(INSTALLED): pyproject.toml
@@ -24,15 +24,19 @@ $(VENV)/.demo: pyproject.toml
 demo: $(VENV)/.demo
 	@$(BIN)/consenso demo
 
-# CONTRIBUTING.md says where longer things live. Four workers for two cores, since many tests wait for processes. One thread per worker: they
-# share the cores already. A worker that has nothing left to do takes over tests of another.
-test: export OPENBLAS_NUM_THREADS = 1
-test: export OMP_NUM_THREADS = 1
-test: export NUMBA_NUM_THREADS = 1
+# What a change must pass, and everything, before a release and each night: docs/adr/0021. Four workers for two cores, since many tests wait for
+# processes. One thread per worker: they share the cores already. A worker that has nothing left to do takes over tests of another.
+test test-all: export OPENBLAS_NUM_THREADS = 1
+test test-all: export OMP_NUM_THREADS = 1
+test test-all: export NUMBA_NUM_THREADS = 1
 # Workers share what one of them has compiled, also where bytecode is not written otherwise.
-test: export PYTHONDONTWRITEBYTECODE =
+test test-all: export PYTHONDONTWRITEBYTECODE =
+WORKERS := --numprocesses 4 --dist worksteal
 test: $(INSTALLED)
-	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_ARGS)
+
+test-all: $(INSTALLED)
+	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -65,12 +69,9 @@ audit: $(INSTALLED)
 exact: $(INSTALLED)
 	$(BIN)/python -m consenso.testing.exact_values --page docs/privacy.md
 
-# The long versions of tests, attacks of many trials, and KILLS random kills -9 over all engines with a table in
-# docs/attacks.md; an hour or two.
+# KILLS random kills -9 over all engines with a table in docs/attacks.md; an hour or two.
 KILLS ?= 1000
 faults: $(INSTALLED)
-	CONSENSO_LONG=1 $(BIN)/python -m pytest tests/deployment/test_faults.py tests/algorithms/test_preconditioned.py \
-	  -k 'killed or to_a_form or attacks_on_a_form'
 	$(BIN)/python -m tests.deployment.kills --kills $(KILLS) --page docs/attacks.md
 
 # Plant every fault, see that it is caught, and list in docs/attacks.md by what; a minute or two.
@@ -105,7 +106,7 @@ bench-utility: $(RIVALS)/.installed $(OLD)/.installed
 	$(RIVALS)/bin/python -m benchmarks.utility.graphs
 
 # A source archive and a wheel in dist/, for the version in pyproject.toml, which the change log must have.
-release: $(INSTALLED) lint test docs
+release: $(INSTALLED) lint test-all docs
 	$(BIN)/python -c "import tomllib, pathlib, sys; v = tomllib.loads(pathlib.Path('pyproject.toml').read_text())['project']['version']; \
 	sys.exit(0 if f'## {v}' in pathlib.Path('CHANGELOG.md').read_text() else f'CHANGELOG.md has no section for {v}')"
 	$(BIN)/python -m pip install --quiet build

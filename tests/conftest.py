@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import threading
 import uuid
+from collections.abc import Iterator
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from numba.core.dispatcher import Dispatcher
+from tests.selection import cover, label
 
 settings.register_profile("same", derandomize=True, database=None)
 settings.register_profile("explore", print_blob=True)
@@ -71,25 +73,60 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     share_what_is_compiled()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every worker begins with its share of the slow modules, and those come in one piece.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    leave_out_of_sweeps(items)
+    yield  # what is not asked for is taken out
+    items[:] = order(items)
+
+
+def leave_out_of_sweeps(items: list[pytest.Item]) -> None:
+    """Of a test that is marked `sweep`, what is not needed to cover its parameters is slow.
+
+    sweep(by): what is covered, a function of the parameters, where these are made from others.
+    """
+    sweeps: dict[Any, list[Any]] = {}
+    for item in items:
+        if item.get_closest_marker("sweep"):
+            sweeps.setdefault((item.path, item.originalname), []).append(item)
+    for sweep in sweeps.values():
+        point_of = sweep[0].get_closest_marker("sweep").kwargs.get("by", dict)
+        points = [point_of(**item.callspec.params) for item in sweep]
+        covering = cover([{name: label(value) for name, value in point.items()} for point in points])
+        for place, item in enumerate(sweep):
+            if place not in covering:
+                item.add_marker("slow")
+
+
+def order(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Every worker begins with its share of the modules that take long, and those come in one piece.
 
     Workers get equal parts of the list, and who is done takes over the second half of what another has left. So what is
     taken over, and what a run ends with, are short tests, and a fixture that took long is not made again elsewhere.
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    modules: dict[Path, list[pytest.Item]] = {}
+    modules: dict[Path, list[pytest.Item]] = {item.path: [] for item in items if takes_long(item)}
+    rest, ordered = [item for item in items if item.path not in modules], list[pytest.Item]()
     for item in items:
-        if "slow" in item.keywords:
-            modules.setdefault(item.path, []).append(item)
-    rest, ordered = [item for item in items if "slow" not in item.keywords], list[pytest.Item]()
+        if item.path in modules:
+            modules[item.path].append(item)
+    first_waiting = sorted(modules.values(), key=lambda module: not any(map(waits, module)))
     for worker in range(workers):
-        first = [item for module in list(modules.values())[worker::workers] for item in module]
+        first = [item for module in first_waiting[worker::workers] for item in module]
         part = (len(items) - len(ordered)) // (workers - worker)
         many = max(0, part - len(first)) if worker < workers - 1 else len(rest)
         ordered += [*first, *rest[:many]]
         del rest[:many]
-    items[:] = ordered
+    return ordered
+
+
+def waits(item: pytest.Item) -> bool:
+    return item.get_closest_marker("waits") is not None
+
+
+def takes_long(item: pytest.Item) -> bool:
+    slow_itself = item.get_closest_marker("slow") and not item.get_closest_marker("sweep")
+    return bool(slow_itself) or waits(item)
 
 
 def pytest_collection() -> None:

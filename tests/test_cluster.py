@@ -41,7 +41,7 @@ from consenso.study.plan_summary import summarize_plan
 from consenso.study.training import train
 from consenso.tables import frames
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.waits
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 RECORDS = 900
@@ -99,7 +99,7 @@ class DeadlyCohort(ClusterCohort):
         return super().add_up(Deadly(term, *self.deadly), unit, *arguments)
 
 
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("killed", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_model_is_that_of_one_process_bit_for_bit(killed, client, table, tmp_path) -> None:
     path, X, y = table
     p = made()

@@ -82,6 +82,7 @@ def test_ridge_is_solved_on_every_graph(graph):
     np.testing.assert_allclose(state.w, np.tile(best, (6, 1)), atol=1e-7)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("loss", [Logistic(), Huber(threshold=0.5), Hinge()], ids=lambda loss: loss.name)
 def test_the_central_optimum_is_reached(loss, graph):

@@ -115,8 +115,10 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMS)
-def test_a_form_keeps_to_its_sensitivity(name: str) -> None:
+@pytest.mark.parametrize("in_full", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["in turn", "in full"])
+@pytest.mark.parametrize(("number", "name"), list(enumerate(FORMS)))
+def test_a_form_keeps_to_its_sensitivity(number: int, name: str, in_full: bool) -> None:
+    """Every unit and adjacency with a third of the sizes of noise, another third than the form before it, or all."""
     loss, parameters = FORMS[name]
     given = DualAveraging.example()
     problem = replace(
@@ -129,7 +131,8 @@ def test_a_form_keeps_to_its_sensitivity(name: str) -> None:
     noise = dict.fromkeys((*algorithm.first_releases(problem), "gradient", "length"), quiet)
     noise = {name: law for name, law in noise.items() if name != "length" or algorithm.lengths}
     rounds = algorithm.other_rounds(problem) + 2
-    laws.check_sensitivity(replace(given, algorithm=algorithm, problem=problem, rounds=rounds, noise=noise))
+    example = replace(given, algorithm=algorithm, problem=problem, rounds=rounds, noise=noise)
+    laws.check_sensitivity(example, first=None if in_full else number)
 
 
 @pytest.mark.parametrize("scales", [np.empty(0), np.array([1.0, 0.01, 0.5, 0.3])])

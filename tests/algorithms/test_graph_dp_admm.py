@@ -95,6 +95,7 @@ def test_averaging_is_the_mean_of_the_late_models():
     np.testing.assert_allclose(model, np.mean(said[3:], axis=(0, 1)), atol=1e-14)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize(
     ("loss", "regularizer"),

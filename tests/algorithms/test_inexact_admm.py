@@ -103,6 +103,7 @@ def test_iterates_follow_the_paper(trust, strength, multiplier):
     np.testing.assert_allclose(result.model, w, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "subproblem", [Proximal(proximity=40.0), TrustRegion(radius=0.5), TrustRegion(radius=0.5, norm=2)]
 )

@@ -122,6 +122,7 @@ def test_the_printed_sign_diverges_and_the_corrected_one_converges():
 # --- the optimum -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize(
     ("loss", "regularizer"),

@@ -9,10 +9,20 @@ import pytest
 from consenso.algorithms import discover
 from consenso.testing import laws
 
+# Of these each schedule, trust and other choice once; in full they are slow.
+LONG = (laws.attacks_stay_below, laws.no_value_below_exact)
+
 
 @pytest.mark.parametrize("law", laws.EVERY, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("name", discover())
 def test_law(name: str, law: laws.Law) -> None:
+    law(discover()[name].example(), **({"once": True} if law in LONG else {}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", LONG, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("name", discover())
+def test_law_in_full(name: str, law: laws.Law) -> None:
     law(discover()[name].example())
 
 

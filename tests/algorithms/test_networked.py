@@ -149,6 +149,7 @@ SMOOTH = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("case", SMOOTH)
 def test_constant_steps_reach_the_central_optimum(graph, case):

@@ -68,6 +68,7 @@ def test_iterates_follow_the_paper(regularizer, multiplier):
     np.testing.assert_allclose(got, np.mean(history[rounds // 2 :], axis=(0, 1)), rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize(
     ("loss", "regularizer"),

@@ -58,6 +58,7 @@ def planned(algorithm, problem=None, **changes):
     return plan(problem or problem_of(), algorithm, **(settings | changes))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "topology", [Topology.ring(6), GRAPH, Topology.complete(6)], ids=["ring", "random", "complete"]
 )
@@ -126,6 +127,7 @@ def log_density(cohort, party, w, pull, curvature, scale):
     return -np.linalg.norm(noise) / scale + np.linalg.slogdet(np.array(columns) + curvature * np.eye(len(w)))[1]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("unit", ["record", "party"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import fields, replace
 
 import numpy as np
@@ -27,7 +26,6 @@ from consenso.testing.attacks import SLOW_TRIALS, attacks_stay_below
 from consenso.testing.plans import execute, plan_example, shards_of
 from consenso.testing.worlds import draw
 
-LONG = os.environ.get("CONSENSO_LONG") == "1"  # `make faults`
 ELSEWHERE = (laws.reaches_optimum, laws.attacks_stay_below, laws.lies_gain_nothing, laws.check_sensitivity)
 CHECKED = tuple(law for law in laws.EVERY if law not in ELSEWHERE)
 
@@ -133,6 +131,7 @@ def test_iterates_follow_the_paper(moments, multiplier) -> None:
     np.testing.assert_allclose(model, x, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("law", CHECKED, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_obeys_the_law(name: str, law: laws.Law) -> None:
@@ -142,20 +141,31 @@ def test_a_form_obeys_the_law(name: str, law: laws.Law) -> None:
 @pytest.mark.parametrize(("number", "name"), list(enumerate(FORMS)))
 def test_no_release_of_a_form_moves_too_far(number: int, name: str) -> None:
     """Every unit and adjacency with a third of the sizes of noise, another third than the form before it."""
-    laws.check_sensitivity(FORMS[name](), first=None if LONG else number)
+    laws.check_sensitivity(FORMS[name](), first=number)
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(FORMS)))
 def test_lies_to_a_form_gain_nothing(number: int, name: str) -> None:
     """Every form hears a third of the lies, another third than the form before it; the law's own example hears all."""
-    laws.lies_gain_nothing(FORMS[name](), **({} if LONG else {"one_in": 3, "first": number % 3}))
+    laws.lies_gain_nothing(FORMS[name](), one_in=3, first=number % 3)
 
 
-@pytest.mark.parametrize("name", ["warm-up", *(["two second moments"] if LONG else [])])
-def test_attacks_on_a_form_stay_below_its_claim(name: str) -> None:
-    example = FORMS[name]()
-    slow_trials = 1000 if LONG else SLOW_TRIALS
-    attacks_stay_below(replace(example, trusts=("curator",)), slow_trials=slow_trials)
+@pytest.mark.slow
+@pytest.mark.parametrize("law", [laws.check_sensitivity, laws.lies_gain_nothing], ids=lambda law: law.__name__)
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_obeys_a_long_law_in_full(name: str, law: laws.Law) -> None:
+    law(FORMS[name]())
+
+
+@pytest.mark.parametrize(
+    ("name", "slow_trials"),
+    [
+        ("warm-up", SLOW_TRIALS),
+        *(pytest.param(name, 1000, marks=pytest.mark.slow) for name in ("warm-up", "two second moments")),
+    ],
+)
+def test_attacks_on_a_form_stay_below_its_claim(name: str, slow_trials: int) -> None:
+    attacks_stay_below(replace(FORMS[name](), trusts=("curator",)), slow_trials=slow_trials)
 
 
 def test_bad_parameters_are_refused() -> None:

@@ -130,6 +130,7 @@ def test_twice_the_rounds_for_the_same_epsilon(observer):
         assert cost(recycled, 2 * rounds + 1) == cost(plain, rounds + 1)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("loss", [Logistic(), Huber(threshold=0.5)], ids=lambda loss: loss.name)
 def test_the_central_optimum_is_reached(loss, graph):

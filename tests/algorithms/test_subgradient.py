@@ -66,6 +66,7 @@ def test_iterates_follow_the_paper(at_average, proximal, multiplier):
     np.testing.assert_allclose(got, np.mean(history[rounds // 2 :], axis=(0, 1)), rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize(
     ("loss", "regularizer", "radius", "gap"),

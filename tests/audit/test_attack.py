@@ -211,6 +211,7 @@ def test_most_of_epsilon_one_is_reached(adjacency) -> None:
     assert not finding.refuted
 
 
+@pytest.mark.slow
 def test_a_hundred_audits_of_a_tight_claim_are_honest() -> None:
     """A true claim is refuted in at most 5 % of audits; 14 of 100 happen by chance with probability 3e-4."""
     made = plan(users(2), ConsensusADMM(step=0.5), rounds=2, noise=GaussianNoise(multiplier=1.5), trust="local")

@@ -96,6 +96,7 @@ def test_power_at_epsilon_one() -> None:
     assert np.mean(np.array(lower) >= 0.85) >= 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.26805, 1.5])
 def test_honesty_over_a_hundred_repetitions(mu: float) -> None:
     """The bound exceeds the truth in at most 5 % of repetitions; 14 of 100 happen by chance with probability 3e-4."""

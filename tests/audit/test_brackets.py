@@ -125,6 +125,7 @@ def test_looks_share_the_error_and_end_an_attack_that_has_proved_enough() -> Non
     assert whole[0].trials == 200
 
 
+@pytest.mark.slow
 def test_the_best_of_all_looks_holds_as_often_as_it_says() -> None:
     """Of 40 true claims some look is above each with a chance of 0.05; above 10 or more by chance once in 1e4."""
     wrong, rng = 0, np.random.default_rng(0)

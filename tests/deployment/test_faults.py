@@ -1,13 +1,12 @@
 """Faults of real processes: killed, frozen, gone for good, out of disk. A seeded run ends with the same model all the
 same, and every journal has exactly what left.
 
-A handful of kills by default; CONSENSO_LONG=1 makes it more than fifty.
+A handful of kills, and more than fifty with what is slow.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import time
@@ -22,7 +21,7 @@ from tests.ports import free_port
 from consenso.privacy.ledger import Budget, Ledger
 
 NAMES = ("ash", "birch", "cedar")
-LONG = os.environ.get("CONSENSO_LONG") == "1"
+few_or_many = pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["few", "many"])
 
 
 def status(port: int) -> dict[str, Any] | None:
@@ -64,21 +63,22 @@ class Watched:
         self.processes[name] = self.start(name)
 
 
-def kills(seed: int, rounds: int, short: int, long: int) -> tuple[random.Random, list[int]]:
+def kills(seed: int, rounds: int, count: int) -> tuple[random.Random, list[int]]:
     """Rounds after which somebody is killed."""
     chance = random.Random(seed)
-    return chance, sorted(chance.sample(range(1, rounds - 3), long if LONG else short))
+    return chance, sorted(chance.sample(range(1, rounds - 3), count))
 
 
 def steps(made, name: str) -> list[int]:
     return [row["round"] for row in made.journal(name) if row["what"] == "step"]
 
 
-def test_clients_and_the_server_are_killed_at_random(federation):
-    rounds = 150 if LONG else 30
+@few_or_many
+def test_clients_and_the_server_are_killed_at_random(federation, many):
+    rounds = 150 if many else 30
     made = federation(rounds=rounds)
     starts = {"server": made.serve} | {name: (lambda *more, name=name: made.join(name, *more)) for name in NAMES}
-    chance, moments = kills(1, rounds, short=5, long=24)
+    chance, moments = kills(1, rounds, 24 if many else 5)
     watched = Watched(starts)
     victims = ["server", *NAMES]
     for count, moment in enumerate(moments):
@@ -99,14 +99,15 @@ def test_clients_and_the_server_are_killed_at_random(federation):
         assert sent == [(round_, "step") for round_ in range(rounds)]
 
 
+@few_or_many
 @pytest.mark.parametrize("walk", [False, True])
-def test_peers_and_the_holder_of_the_token_are_killed_at_random(federation, walk):
-    rounds = 150 if LONG else 30
+def test_peers_and_the_holder_of_the_token_are_killed_at_random(federation, walk, many):
+    rounds = 150 if many else 30
     setting = 'schedule = "random-walk"\ntopology = "ring"' if walk else 'topology = "path"'
     algorithm = "ConsensusADMM" if walk else "IPADMM"
     made = federation(kind="decentralized", algorithm=algorithm, rounds=rounds, setting=setting)
     watched = Watched({name: (lambda *more, name=name: made.peer(name, *more)) for name in NAMES})
-    chance, moments = kills(2 + walk, rounds, short=3, long=16)
+    chance, moments = kills(2 + walk, rounds, 16 if many else 3)
     for moment in moments:
         if not watched.reach(moment):
             break
@@ -127,14 +128,15 @@ def test_peers_and_the_holder_of_the_token_are_killed_at_random(federation, walk
 FOREST = ("ash", "birch", "cedar", "oak", *(f"pine-{number}" for number in range(8)))
 
 
-def test_nodes_of_a_sum_and_the_root_are_killed_at_random(federation):
-    """Four peers and the root among the killed; twelve peers and thirty kills in the long run."""
-    rounds, names = (60, FOREST) if LONG else (15, FOREST[:4])
+@few_or_many
+def test_nodes_of_a_sum_and_the_root_are_killed_at_random(federation, many):
+    """Two kills among four peers, the root among the killed; or thirty among twelve."""
+    rounds, names = (60, FOREST) if many else (15, FOREST[:4])
     made = federation(
         kind="decentralized", algorithm="DPSGD", rounds=rounds, setting='topology = "ring"', parties=names
     )
     watched = Watched({name: (lambda *more, name=name: made.peer(name, *more)) for name in names})
-    chance, moments = kills(7, rounds, short=2, long=30)
+    chance, moments = kills(7, rounds, 30 if many else 2)
     from consenso.study import Study
 
     root, killed = names[Study.load(made.folder / "study.toml").plan().tree(0).root], 0
@@ -144,8 +146,8 @@ def test_nodes_of_a_sum_and_the_root_are_killed_at_random(federation):
         time.sleep(chance.random() * 0.02)
         watched.kill(root if number % 3 == 0 else chance.choice(names))
         killed += 1
-    assert killed == len(moments) or not LONG, f"the run was over after {killed} kills"
-    made.wait(*watched.processes.values(), seconds=1800.0 if LONG else 300.0)
+    assert killed == len(moments) or not many, f"the run was over after {killed} kills"
+    made.wait(*watched.processes.values(), seconds=1800.0 if many else 300.0)
     expected = made.train()
     for name in names:
         assert np.array_equal(made.model(f"{name}.run"), expected)

@@ -51,6 +51,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("definition", "schedule"), CASES, ids=repr)
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_resumed_run_is_the_run(definition, schedule, every: int, tmp_path: Path) -> None:

@@ -130,11 +130,13 @@ class TestTheSameRounds:
     def test_for_the_squared_loss_which_needs_a_clip(self) -> None:
         self.check(*made(ConsensusADMM(clip=0.3), Squared()))
 
+    @pytest.mark.sweep
     @pytest.mark.parametrize("schedule", [Everyone(), PoissonSubset(0.4), FixedSubset(33)], ids=repr)
     @pytest.mark.parametrize("regularizer", [NoPenalty(), Box(low=-0.05, high=0.1), Ball(radius=0.2)], ids=repr)
     def test_for_every_schedule_and_regularizer(self, schedule, regularizer) -> None:
         self.check(*made(schedule=schedule, regularizer=regularizer))
 
+    @pytest.mark.sweep
     @pytest.mark.parametrize(
         "noise", [NoNoise(), GaussianNoise(multiplier=Polynomial(first=1.0, power=-0.5))], ids=repr
     )

@@ -10,8 +10,6 @@ from sklearn.utils.estimator_checks import check_estimator
 import consenso
 from consenso.estimators.checks import expected_failed_checks
 
-pytestmark = pytest.mark.slow
-
 CLASSIFIERS = ("PrivateLogisticRegression", "PrivateLinearSVC")
 REGRESSORS = (
     "PrivateRidge",
@@ -55,30 +53,24 @@ def private(name, **rest):
     return getattr(consenso, name)(**{"row_bound": 5.0, "random_state": 0, **bounds, **rest})
 
 
+# Of the checks one sets weights of classes on clones, as a search does.
+@pytest.mark.filterwarnings("ignore::consenso.estimators.SpendingWarning")
+@pytest.mark.sweep
+@pytest.mark.parametrize("made", [exact, private], ids=["without privacy", "with privacy"])
 @pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
-def test_every_check_passes_without_privacy(name) -> None:
-    estimator = exact(name)
+def test_every_check_passes(name, made) -> None:
+    estimator = made(name)
+    expected = WEIGHTS if made is private else set(expected_failed_checks(estimator))
     found = outcomes(estimator)
     assert found.pop("passed")
     assert found.pop("skipped", SKIPPED) == SKIPPED
-    assert found.pop("xfail", set()) == set(expected_failed_checks(estimator))
-    assert len(expected_failed_checks(estimator)) == (2 if name == "PrivateHuberRegressor" else 0)
-    assert found == {}
-
-
-# Of the checks one sets weights of classes on clones, as a search does.
-@pytest.mark.filterwarnings("ignore::consenso.estimators.SpendingWarning")
-@pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
-def test_every_check_passes_with_privacy(name) -> None:
-    found = outcomes(private(name))
-    assert found.pop("passed")
-    assert found.pop("skipped", SKIPPED) == SKIPPED
-    assert found.pop("xfail") == WEIGHTS
+    assert found.pop("xfail", set()) == expected
+    assert made is private or len(expected) == (2 if name == "PrivateHuberRegressor" else 0)
     assert found == {}
 
 
 @pytest.mark.filterwarnings("ignore::consenso.estimators.SpendingWarning")
-@pytest.mark.parametrize("name", ["PrivateLinearSVC", "PrivateRidge"])
+@pytest.mark.parametrize("name", ["PrivateLinearSVC", pytest.param("PrivateRidge", marks=pytest.mark.slow)])
 def test_every_check_passes_with_bounds_that_are_found(name) -> None:
     found = outcomes(private(name, row_bound=None, **({} if name in CLASSIFIERS else {"target_bound": None})))
     assert found.pop("skipped", SKIPPED) == SKIPPED

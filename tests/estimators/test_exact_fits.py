@@ -51,6 +51,7 @@ def log_loss(model, X, y) -> float:
     return -float(np.mean(model.predict_log_proba(X)[np.arange(len(y)), codes]))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("l1_ratio", [0.0, 1.0, 0.4])
 def test_logistic_regression(cancer, fit_intercept, l1_ratio) -> None:

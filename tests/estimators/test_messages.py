@@ -104,6 +104,7 @@ def neighbours():
             yield name, "y", kind
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "which", "kind"), list(neighbours()))
 def test_neighbouring_tables_are_not_told_apart_by_what_is_said(name, which, kind, caplog) -> None:
     if which == "X":

@@ -7,53 +7,34 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from experiments.paper000 import corrected, published, reported, spending, theorems
-from experiments.paper000.definition import PAPER, Grid, cells
+from experiments.paper000.definition import PAPER, cells
 from experiments.paper000.reading import corrected as corrected_runs
 from experiments.paper000.reading import published as published_runs
 from experiments.paper000.verdicts import charity, verdicts
 from experiments.reproduction import reproduce
 from experiments.results import Results
-from experiments.running import run_cells
+from tests.experiments import stored
 from tests.experiments.changing import unchanging
+from tests.experiments.stored import GRIDS, HIGH, LOW
 
 from consenso.planning.plan import plan
 from consenso.privacy.card import Card
 from consenso.privacy.observers import Public
 from experiments import report
 
-pytestmark = pytest.mark.slow
-
-LOW, HIGH = reported.EPSILONS[3], reported.EPSILONS[6]
-TINY = Grid(
-    epsilons=(LOW, HIGH),
-    seeds=3,
-    sphere_seeds=2,
-    corrected_epsilons=(LOW, HIGH),
-    corrected_seeds=2,
-    ways=("central-admm", "federated-admm", "federated-sgd"),
-    rounds=30,
-    sphere_epsilons=(HIGH,),
-    sphere_ways=("central-sgd",),
-    walk_epsilons=(HIGH,),
-    local_epsilons=(),
-    visits=60,
-)
+TINY = GRIDS["000"]
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory) -> Results:
-    return run_cells(cells(TINY), tmp_path_factory.mktemp("cells"), workers=0)
-
-
-def test_the_numbers_of_the_public_code(results):
+@pytest.mark.slow
+def test_the_numbers_of_the_public_code(fresh):
     # Same seeds, same draws: the first three of ten runs, so their mean is within the spread of the reported mean.
     for method, told in (("admm", reported.ADMM), ("sgd", reported.SGD)):
         for epsilon in (LOW, HIGH):
-            ours = results.values("best", f"published {method}", law="code", epsilon=epsilon)
+            ours = fresh.values("best", f"published {method}", law="code", epsilon=epsilon)
             mean = told.values[reported.EPSILONS.index(epsilon)]
             assert abs(ours.mean() - mean) < 3 * ours.std(ddof=1)
             assert ours.mean() == pytest.approx(mean, rel=0.25)
-    levels = results.rows("levels", law="code")[0][1]
+    levels = fresh.rows("levels", law="code")[0][1]
     assert levels["zero"] == pytest.approx(reported.ZERO.values[0], abs=5e-4)
     assert levels["exact"] == pytest.approx(reported.EXACT.values[0], abs=5e-5)
     assert levels["kappa"] == pytest.approx(reported.KAPPA.values[0], abs=5e-6)
@@ -64,21 +45,23 @@ def test_users_drawn_twice_act_twice():
     assert [turn.tolist() for turn in turns] == [[0, 1, 4], [2], [3]]
 
 
-def test_the_best_iterate_is_never_worse_than_the_last(results):
-    for _, values in results.rows("published admm") + results.rows("published sgd"):
+@pytest.mark.slow
+def test_the_best_iterate_is_never_worse_than_the_last(fresh):
+    for _, values in fresh.rows("published admm") + fresh.rows("published sgd"):
         assert values["best"] <= min(values["last"], np.inf)
 
 
-def test_true_totals(results):
+@pytest.mark.slow
+def test_true_totals(fresh):
     for method in ("admm", "sgd"):
-        found = {asked["epsilon"]: values for asked, values in results.rows("spending", method=method)}
+        found = {asked["epsilon"]: values for asked, values in fresh.rows("spending", method=method)}
         for epsilon, values in found.items():
             assert epsilon < values["sums, at least"] < values["seen, at least"] <= values["at most"] * (1 + 1e-6)
             # When it is seen who takes part, the proved bound is the exact one.
             assert values["at most"] == pytest.approx(values["seen, at least"], rel=1e-2)
         assert found[LOW]["at most"] < found[HIGH]["at most"]
     # One participation costs more than the whole budget.
-    assert results.rows("spending", method="admm", epsilon=HIGH)[0][1]["one draw"] > 1e5
+    assert fresh.rows("spending", method="admm", epsilon=HIGH)[0][1]["one draw"] > 1e5
 
 
 def test_the_lower_bound_is_that_of_a_plain_gaussian_when_everybody_is_always_drawn():
@@ -91,26 +74,28 @@ def test_the_lower_bound_is_that_of_a_plain_gaussian_when_everybody_is_always_dr
     assert spending._when_seen(0.6, 9, 1.0) == pytest.approx(known, rel=1e-6)
 
 
-def test_printed_bounds_against_exact_ones(results):
+def test_printed_bounds_against_exact_ones(tmp_path):
+    fresh = stored.compute("000", tmp_path, group="theorem")
     for kind in ("centralized", "federated", "decentralized", "general"):
-        (_, values), *_ = results.rows(f"theorem {kind}")
+        (_, values), *_ = fresh.rows(f"theorem {kind}")
         assert values["printed"] < values["exact"] <= values["ours"] * (1 + 1e-9)
-    (_, local), *_ = results.rows("theorem local")
+    (_, local), *_ = fresh.rows("theorem local")
     assert local["printed"] == pytest.approx(local["exact"])
     assert local["ours"] == pytest.approx(local["exact"])
     assert theorems.federated(parties=1000, sampled=100, std=4.0)["exact"] == pytest.approx(1e-4, rel=0.05)
-    (_, central), *_ = results.rows("theorem centralized")
+    (_, central), *_ = fresh.rows("theorem centralized")
     assert central["exact"] == pytest.approx(8 * 19 / 100)  # K - 1 updates
     assert central["exact, step over n"] <= central["printed"]
-    (_, walk), (_, short) = results.rows("theorem decentralized")
+    (_, walk), (_, short) = fresh.rows("theorem decentralized")
     assert walk["exact"] == pytest.approx(12.84, abs=5e-3)
     assert (walk["fails from"], walk["fails from, all visits"]) == (3, 11)
     assert walk["condition"] > 1  # the theorem's own hypothesis
     assert short["exact"] < short["printed"]  # two visits do not violate it
 
 
-def test_corrected_runs_keep_their_total(results):
-    rows = results.rows("corrected")
+@pytest.mark.slow
+def test_corrected_runs_keep_their_total(fresh):
+    rows = fresh.rows("corrected")
     assert {asked["way"] for asked, _ in rows} >= {"central-admm", "federated-admm", "walk", "walk-local-admm"}
     for asked, values in rows:
         card = Card.from_json(values["card"])
@@ -125,11 +110,12 @@ def test_corrected_runs_keep_their_total(results):
         assert values["checked"] > 100
 
 
-def test_orders_at_equal_totals(results):
-    zero = results.values("zero", "levels", law="code")[0]
+@pytest.mark.slow
+def test_orders_at_equal_totals(fresh):
+    zero = fresh.values("zero", "levels", law="code")[0]
     objective = {
         (asked["way"], asked["epsilon"]): np.mean(values["objective"])
-        for asked, values in results.rows("corrected", law="code")
+        for asked, values in fresh.rows("corrected", law="code")
     }
     # More budget helps where a sum is trusted, and five is enough for a model that is better than none.
     for way in ("central-admm", "federated-admm", "federated-sgd"):
@@ -264,6 +250,7 @@ def test_objections_follow_the_results(results):
     assert cases["theorem-2"](edited(results, "theorem centralized", **{"exact, step over n": 9.0})).survives
 
 
+@pytest.mark.slow
 def test_one_command_leaves_everything(results, tmp_path):
     # Only cells that take no time, in two processes: the rest is kept by the fixture's run and not asked for here.
     fast = replace(

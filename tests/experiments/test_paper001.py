@@ -7,62 +7,51 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from experiments.paper001 import divergence, training
-from experiments.paper001.definition import PAPER, Grid, cells
+from experiments.paper001.definition import PAPER
 from experiments.paper001.verdicts import verdicts
 from experiments.paper001.world import FEATURES, world
 from experiments.reproduction import reproduce
 from experiments.results import Results
-from experiments.running import run_cells
+from tests.experiments import stored
 from tests.experiments.changing import unchanging
+from tests.experiments.stored import GRIDS
 
 from experiments import report
 
-pytestmark = pytest.mark.slow
-
-TINY = Grid(
-    later=(2, 10, 50, 100, 200, 400),
-    pairs=400,
-    pair_seeds=1,
-    coupled=60,
-    convexities=(0.0, 0.1),
-    stds=(0.0, 0.003, 0.03),
-    seeds=2,
-    members=600,
-    positions=40,
-    epsilons=(3.0, 30.0),
-    guaranteed=120,
-    guaranteed_seeds=2,
-)
+TINY = GRIDS["001"]
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory) -> Results:
-    return run_cells(cells(TINY), tmp_path_factory.mktemp("cells"), workers=0)
-
-
-def test_one_iteration_does_not_expand_in_the_custom_norm(results):
-    for _, values in results.rows("pairs"):
+@pytest.mark.slow
+def test_one_iteration_does_not_expand_in_the_custom_norm(fresh):
+    for _, values in fresh.rows("pairs"):
         assert max(values["custom"]) <= values["bound"] * (1 + 1e-9)
         assert max(values["plain"]) > 2  # which is why a norm had to be found
-    for _, values in results.rows("coupled"):
+    for _, values in fresh.rows("coupled"):
         assert np.all(np.diff(values["custom"]) <= 1e-12)
         assert max(values["plain"]) > values["plain"][0]
 
 
-def test_exact_below_sharpened_below_printed(results):
+@pytest.fixture(scope="module")
+def divergences(tmp_path_factory) -> Results:
+    return stored.compute("001", tmp_path_factory.mktemp("cells"), group="divergence")
+
+
+def test_exact_below_sharpened_below_printed(divergences):
     for kind in ("convex", "strongly convex"):
-        (_, values), *_ = results.rows(f"divergence {kind}")
+        (_, values), *_ = divergences.rows(f"divergence {kind}")
         exact, ours, printed = (np.array(values[name]) for name in ("exact", "ours", "printed"))
         assert np.all(exact <= ours)
         assert np.all(ours < printed)
         assert np.all(np.diff(exact) < 0)
         assert np.all(ours < values["own"])
-    convex, strong = (np.array(results.rows(f"divergence {k}")[0][1]["ours"]) for k in ("convex", "strongly convex"))
+    convex, strong = (
+        np.array(divergences.rows(f"divergence {k}")[0][1]["ours"]) for k in ("convex", "strongly convex")
+    )
     assert np.all(strong[1:] < convex[1:])
 
 
-def test_figures_of_the_convex_bounds(results):
-    values = results.rows("divergence convex")[0][1]
+def test_figures_of_the_convex_bounds(divergences):
+    values = divergences.rows("divergence convex")[0][1]
     by_later = {n: (p, o) for n, p, o in zip(TINY.later, values["printed"], values["ours"], strict=True)}
     assert by_later[2] == pytest.approx((3.0, 0.291), rel=2e-3)
     assert by_later[10] == pytest.approx((0.6, 0.109), rel=5e-3)
@@ -75,8 +64,9 @@ def test_the_exact_cost_in_the_kernel_is_that_of_noisy_descent():
     assert found == pytest.approx([0.5 / (m + 1) for m in range(10)])
 
 
-def test_every_user(results):
-    (_, values), *_ = results.rows("users convex")
+@pytest.mark.slow
+def test_every_user(fresh):
+    (_, values), *_ = fresh.rows("users convex")
     seen = values["every iterate seen"]["order 2"][0]
     fixed = values["fixed order"]["order 2"]
     assert fixed[-1] == pytest.approx(seen)
@@ -86,9 +76,10 @@ def test_every_user(results):
         assert max(values[order]["epsilon"]) < values["every iterate seen"]["epsilon"][0]
 
 
-def test_more_noise_and_less_contraction_are_worse(results):
+@pytest.mark.slow
+def test_more_noise_and_less_contraction_are_worse(fresh):
     def end(**asked) -> float:
-        return float(np.mean([values["excess"][-1] for _, values in results.rows("path", **asked)]))
+        return float(np.mean([values["excess"][-1] for _, values in fresh.rows("path", **asked)]))
 
     assert end(convexity=0.1, std=0.0) < end(convexity=0.1, std=0.03)
     assert end(convexity=0.1, std=0.003) < end(convexity=0.0, std=0.003)
@@ -109,13 +100,14 @@ def test_the_minimum_is_one():
     assert made.objective(hub.x) >= made.best - 1e-9
 
 
-def test_equal_guarantees(results):
-    for asked, values in results.rows("guaranteed", schedule="fixed order"):
+@pytest.mark.slow
+def test_equal_guarantees(fresh):
+    for asked, values in fresh.rows("guaranteed", schedule="fixed order"):
         told = values["first half" if asked["accounting"] == "sharpened" else "first half, printed"]
         assert told == pytest.approx(asked["epsilon"], rel=1e-6)
         assert values["checked"] > 100
     for epsilon in TINY.epsilons:
-        stds = [results.values("std", "guaranteed", accounting=a, epsilon=epsilon)[0] for a in ("printed", "sharpened")]
+        stds = [fresh.values("std", "guaranteed", accounting=a, epsilon=epsilon)[0] for a in ("printed", "sharpened")]
         assert stds[1] < stds[0]
 
 
@@ -176,6 +168,7 @@ def test_verdicts(results):
     assert with_("users convex", exposed)[4] == "not reproduced"
 
 
+@pytest.mark.slow
 def test_one_command_leaves_everything(results, tmp_path):
     kept = replace(
         PAPER,

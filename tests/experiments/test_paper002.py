@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -13,39 +12,15 @@ from experiments.paper002 import corrected, published, theorems
 from experiments.paper002.definition import PAPER, Grid, cells
 from experiments.paper002.gathering import name_beyond
 from experiments.paper002.verdicts import verdicts
-from experiments.reproduction import reproduce
 from experiments.results import Results
 from experiments.running import run_cells
 from tests.experiments.changing import unchanging
+from tests.experiments.stored import GRIDS
 
-from consenso.datasets import load_adult
-from experiments import adult_peers
-
-pytestmark = pytest.mark.slow
-
-TINY = Grid(epsilons=(1.0,), inners=(10,), compared=(1.0,), methods=("IPADMM", "DP-ADMM"), seeds=1)
+TINY = GRIDS["002"]
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory, data_dir: Path):
-    """With a part of Adult: what is asserted below holds for any number of records."""
-    paper = replace(PAPER, grids={"tiny": TINY})
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (adult_peers, published):
-            patch.setattr(module, "load_adult", load_a_part)
-        caches = (corrected._data, published.records)
-        for cache in caches:
-            cache.cache_clear()
-        yield reproduce(paper, "tiny", tmp_path_factory.mktemp("out"), workers=0, listed=(paper,))
-        for cache in caches:
-            cache.cache_clear()
-
-
-def load_a_part(**asked):
-    whole = load_adult(**asked)
-    return replace(whole, X=whole.X[::32], y=whole.y[::32])
-
-
+@pytest.mark.slow
 def test_risks_lie_above_the_certified_minimum(done):
     rows = done.outcome.results.rows
     exact = next(row[5] for row in rows if row[0] == "without privacy")
@@ -54,7 +29,7 @@ def test_risks_lie_above_the_certified_minimum(done):
     assert corrected.exact()["gap"] < 1e-6
 
 
-def test_the_regularizer_is_a_nodes_share_of_the_papers():
+def test_the_regularizer_is_a_nodes_share_of_the_papers(done):
     assert pytest.approx(1e-6) == published.STRENGTH
     assert corrected._data()[0].regularizer.strength == published.STRENGTH
 

@@ -23,29 +23,7 @@ from experiments.results import Results
 from experiments.running import run_cells
 from tests.experiments.changing import unchanging
 
-pytestmark = pytest.mark.slow
-
 ERROR = 6  # column of the main table
-
-
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory, data_dir: Path):
-    grid = Grid(
-        sets=("MNIST",),
-        epsilons=(0.05, 5.0),
-        images=2_000,
-        exact_images=2_000,
-        iterations=40,
-        seeds=1,
-        scalings=(1.0, 1000.0),
-        scaled="MNIST",
-        total_epsilons=(8.0,),
-        total_images=2_000,
-        total_seeds=1,
-        carded=0.0,
-    )
-    paper = replace(PAPER, grids={"tiny": grid})
-    return reproduce(paper, "tiny", tmp_path_factory.mktemp("out"), workers=0, listed=(paper,))
 
 
 def test_more_budget_is_a_smaller_error_and_the_shrinking_region_stops(done):
@@ -208,6 +186,7 @@ def test_a_changed_result_changes_the_page(done, tmp_path: Path):
     assert "98,765" not in before
 
 
+@pytest.mark.slow
 def test_writers_of_femnist_are_agents(data_dir: Path):
     asked = {"data": "FEMNIST", "images": 0, "iterations": 8}
     (run,) = published.train(runs=(Run("Trust", math.inf),), **asked)["runs"]

@@ -21,8 +21,6 @@ from scipy import stats
 
 from experiments import checkpoints
 
-pytestmark = pytest.mark.slow
-
 IMAGES, ITERATIONS = 400, 25
 
 

@@ -21,13 +21,6 @@ from tests.experiments.changing import unchanging
 from consenso.regularizers import NoPenalty
 
 
-@pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory):
-    grid = Grid(epsilons=(3.0, 100.0), seeds=1, carded=0.0)
-    paper = replace(PAPER, grids={"tiny": grid})
-    return reproduce(paper, "tiny", tmp_path_factory.mktemp("out"), workers=0, listed=(paper,))
-
-
 def test_every_method_appears_and_more_budget_is_a_smaller_error(done):
     rows = done.outcome.results.rows
     found = {(version, task, method, epsilon): median for version, task, method, epsilon, median, *_ in rows}

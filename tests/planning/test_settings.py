@@ -127,6 +127,7 @@ def cases():
                 yield algorithm, loss, next(each for each in REGULARIZERS if isinstance(each, kind))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("algorithm", "loss", "regularizer"), list(cases()), ids=lambda case: getattr(case, "__name__", repr(case))
 )

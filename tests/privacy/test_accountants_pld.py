@@ -249,6 +249,7 @@ def test_tilts_only_move_the_error() -> None:
         assert abs(value - values[0]) <= own + slack[0]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", [1e-3, 1e-8, 1e-15, 1e-40])
 @pytest.mark.parametrize(
     "event",

@@ -76,6 +76,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "schedule", "trust"), CASES)
 def test_trains_and_its_card_verifies(name: str, schedule: Any, trust: str, table: Path) -> None:
     example = discover()[name].example()

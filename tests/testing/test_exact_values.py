@@ -134,6 +134,7 @@ def test_hidden_coins_are_a_mixture_and_known_coins_are_not() -> None:
     assert hidden.epsilon(1e-5) == pytest.approx(epsilon(event, 1e-5), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_clip_that_large_noise_reaches_is_not_affine() -> None:
     example = ConsensusADMM.example()
     cases = cases_of(replace(example, algorithm=ConsensusADMM(step=0.5, clip=2.0), variants=()))
@@ -294,6 +295,7 @@ class RepeatedSums:
         ).vary({"times": 1, "sums": 2})
 
 
+@pytest.mark.slow
 def test_a_party_that_is_in_a_round_is_in_for_all_of_its_releases() -> None:
     laws.no_value_below_exact(RepeatedSums.example())
 

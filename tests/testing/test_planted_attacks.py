@@ -30,6 +30,7 @@ def refuted(faulty, **effort) -> None:
 # --- faults of consenso.testing.planted: those that are not attacked there, and the sound versions --------------------
 
 
+@pytest.mark.slow
 def test_the_sound_algorithm_passes() -> None:
     laws.attacks_stay_below(example(ConsensusADMM(step=0.5)))
     laws.attacks_stay_below(example(ConsensusADMM(step=0.5), noise=0.5, rounds=1))
@@ -49,6 +50,7 @@ def test_faults_of_a_law_are_refuted_by_an_attack_too() -> None:
     refuted(example(ForgetsNoiseOnce(step=0.5)))
 
 
+@pytest.mark.slow
 def test_sampling_that_is_done_is_not_refuted() -> None:
     laws.attacks_stay_below(sampled_records(DPSGD(clip=0.7, rate=0.2)))
     sound = DualConsensusADMM(level="party", step=0.5)
@@ -118,6 +120,7 @@ def test_theorem_2(algorithm) -> None:
     laws.attacks_stay_below(central) if algorithm is ConsensusADMM else refuted(central)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", [ConsensusADMM, Theorem3], ids=["ours", "printed"])
 def test_theorem_3(algorithm) -> None:
     federated = example(

@@ -16,6 +16,7 @@ from consenso.testing.planted.suite import BEGIN, END
 PAGE = Path(__file__).parents[2] / "docs" / "attacks.md"
 
 
+@pytest.mark.sweep(by=lambda fault: {"catcher": fault.catcher})
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_planted_fault_is_caught(fault) -> None:
     found = catch(fault)
@@ -57,6 +58,7 @@ class CompilesAnotherRelaxation(ConsensusADMM):
         return ConsensusADMM.compile_rounds(self, facts, records)
 
 
+@pytest.mark.slow
 def test_compiled_rounds_that_are_not_the_plain_ones() -> None:
     laws.compiled_rounds_agree(small(ConsensusADMM))
     with pytest.raises(AssertionError, match=r"hub\."):

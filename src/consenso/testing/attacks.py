@@ -31,13 +31,15 @@ SLOW_TRIALS, SLOW_ROUNDS = 100, 3
 CONFIDENCE = 1 - 1e-6
 
 
-def attacks_stay_below(example: Example, *, trials: int = TRIALS, slow_trials: int = SLOW_TRIALS) -> None:
+def attacks_stay_below(
+    example: Example, *, trials: int = TRIALS, slow_trials: int = SLOW_TRIALS, once: bool = False
+) -> None:
     """Law 9: with the attacker's choice of data, no observer learns more than the plan says.
 
     Of an algorithm whose trials cannot be taken together the first setting only, and few rounds of it where it allows
-    that.
+    that. once: every schedule and every trust in as few plans as there can be.
     """
-    for made in list_attacked_plans(example):
+    for made in list_attacked_plans(example, once=once):
         slow = _takes_trials_one_by_one(made)
         attacked = _shorten(example, made) if slow else made
         for finding in findings(attacked, trials=trials, slow_trials=slow_trials):
@@ -62,17 +64,21 @@ def _shorten(example: Example, made: Plan) -> Plan:
     return made
 
 
-def list_attacked_plans(example: Example) -> Iterator[Plan]:
+def list_attacked_plans(example: Example, *, once: bool = False) -> Iterator[Plan]:
     """The example with linear losses in its first schedule under every trust, and in every schedule under the first.
+
+    once: in the first under the first, in the second under the second, and so on, until each was there.
 
     Without a penalty, too, which could only hide what was released, and with which a run is not affine in its noise. An
     algorithm that does not take such a problem is attacked with its own.
     """
     harsh = replace(example, problem=linear(example.problem))
     bare = replace(example, problem=replace(harsh.problem, regularizer=NoPenalty()))
+    schedules, trusts = example.schedules, example.trusts
     settings = dict.fromkeys(
-        [(example.schedules[0], trust) for trust in example.trusts]
-        + [(schedule, example.trusts[0]) for schedule in example.schedules]
+        [(schedules[k % len(schedules)], trusts[k % len(trusts)]) for k in range(max(len(schedules), len(trusts)))]
+        if once
+        else [(schedules[0], trust) for trust in trusts] + [(schedule, trusts[0]) for schedule in schedules]
     )
     for schedule, trust in settings:
         yield _first_plan((bare, harsh, example), schedule=schedule, trust=trust)

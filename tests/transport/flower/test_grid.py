@@ -153,18 +153,8 @@ RUN_BY_FLOWER = [each for each in PLANS if star_runs(each.values[0])]
 REFUSED = [each for each in PLANS if not star_runs(each.values[0])]
 
 
-def some_of(params: list[Any]) -> list[Any]:
-    """Every algorithm once, and every schedule under every trust: the hub and the parties are those of Zenoh's star."""
-    kept, seen = [], set()
-    for each in params:
-        spec = each.values[0]
-        new = {type(each.values[0].algorithm), (type(spec.schedule), spec.trust)} - seen
-        kept += [each] if new else []
-        seen |= new
-    return kept
-
-
-@pytest.mark.parametrize("made", some_of(RUN_BY_FLOWER))
+@pytest.mark.sweep(by=lambda made: {"algorithm": type(made.algorithm), "setting": (type(made.schedule), made.trust)})
+@pytest.mark.parametrize("made", RUN_BY_FLOWER)
 def test_flower_messages_carry_the_local_engines_model(made: Plan, tmp_path: Path) -> None:
     world = World(made, tmp_path)
     model = world.run()
@@ -181,7 +171,7 @@ def test_what_flower_does_not_run_is_refused_with_a_reason_before_anything_start
 
 
 def test_every_algorithm_with_a_hub_runs_over_flower_in_some_setting() -> None:
-    ran = {type(each.values[0].algorithm).__name__ for each in some_of(RUN_BY_FLOWER)}
+    ran = {type(each.values[0].algorithm).__name__ for each in RUN_BY_FLOWER}
     hubs = {type(each.values[0].algorithm).__name__ for each in PLANS if each.values[0].shape == "hub"}
     assert hubs - ran == {"StatelessWalk"}
     assert len(ran) >= 10

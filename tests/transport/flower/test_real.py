@@ -236,7 +236,7 @@ def same(one: Model, other: Model) -> bool:
     return np.array_equal(one.coefficients, other.coefficients) and np.array_equal(one.intercept, other.intercept)
 
 
-@pytest.mark.slow
+@pytest.mark.waits
 def test_a_node_is_killed_and_the_model_is_that_of_the_local_engine_bit_for_bit(flower: Flower) -> None:
     app = build(Study.load(flower.folder / "study.toml"), flower.folder / "app")
     flower.link()

@@ -28,6 +28,10 @@ PLANS = [
 ]
 
 
+def what_is_planned(made: Plan) -> dict[str, object]:
+    return {"algorithm": type(made.algorithm), "schedule": type(made.schedule), "trust": made.trust}
+
+
 def run_by(runs: Callable[[Plan], bool], *, walks: bool = False) -> list:
     plans = [each for each in PLANS if runs(each.values[0])]
     return [each for each in plans if isinstance(each.values[0].schedule, RandomWalk) == walks]
@@ -50,6 +54,7 @@ def test_every_algorithm_is_run_by_some_engine():
     assert ran == set(discover())
 
 
+@pytest.mark.sweep(by=what_is_planned)
 @pytest.mark.parametrize("made", run_by(star_runs))
 def test_a_star_agrees_with_the_local_engine(world, made):
     here = world(made)

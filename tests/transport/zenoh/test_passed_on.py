@@ -106,6 +106,7 @@ class Peers:
             self.all.append(here.peer(party, kind=kind, refused=lambda who, why, note=note: note((who, why))))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("lie", [makes_up, alters, leaves_unsigned, replays, exchanges], ids=lambda lie: lie.__name__)
 @pytest.mark.parametrize("kind", PLANS)
 def test_what_another_has_not_signed_is_refused_and_who_handed_it_over_is_named(world, authority, kind, lie):

@@ -119,7 +119,7 @@ class Cases:
                 for labels in itertools.product(*(list(self.choices[name])[1:] for name in chosen)):
                     yield self.row(**dict(zip(chosen, labels, strict=True)))
 
-    def cover_choices(self, accepts: Callable[[Row], bool], *, pairs: bool = True) -> Iterator[Row]:
+    def cover_choices(self, accepts: Callable[[Row], bool], *, pairs: bool = True, core: bool = True) -> Iterator[Row]:
         """The core, and accepted rows in which every two choices that can stand together do so, few of them.
 
         Greedy: a row begins with the first two choices that were not yet together. Of everything else it gets what
@@ -134,7 +134,7 @@ class Cases:
             for b in few[other]
         )
         alone = dict.fromkeys((name, label) for name, labels in few.items() for label in labels)
-        for row in filter(accepts, self.core()):
+        for row in filter(accepts, self.core() if core else ()):
             _strike(row, waiting, alone)
             yield row
         while (pair := next((each for each in waiting if pairs or alone.keys() & each), None)) is not None:

@@ -1,0 +1,33 @@
+"""Which points of a product of parameters `make test` takes; docs/adr/0021 says why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+
+
+def cover(points: Sequence[Mapping[str, Hashable]]) -> set[int]:
+    """The places of few points that have, together, every value that any of the points has.
+
+    Each time the point with most values that no chosen one has; of several the one whose values were chosen least
+    often, and of these the first. From a product it takes as many as its longest parameter has values.
+    """
+    missing = {value for point in points for value in point.items()}
+    times: Counter[tuple[str, Hashable]] = Counter()
+    chosen: set[int] = set()
+    while missing:
+        ranks = [(len(missing & point.items()), -sum(times[value] for value in point.items())) for point in points]
+        best = ranks.index(max(ranks))
+        chosen.add(best)
+        missing -= points[best].items()
+        times.update(points[best].items())
+    return chosen
+
+
+def label(value: object) -> Hashable:
+    """What is the same for a parameter's value in all points that have it; 1 and True are two values."""
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return type(value), value
