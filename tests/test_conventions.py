@@ -33,6 +33,11 @@ def read_source() -> dict[str, ast.Module]:
     return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
+def name_of(node: ast.expr) -> str | None:
+    """`trust` of `trust` and of `plan.trust`."""
+    return getattr(node, "attr", None) or getattr(node, "id", None)
+
+
 def test_units_adjacencies_and_trusts_are_listed_in_one_module() -> None:
     """No other module has a literal type of just these words, or a constant tuple of them."""
     found = set()
@@ -40,7 +45,7 @@ def test_units_adjacencies_and_trusts_are_listed_in_one_module() -> None:
         literals = [
             node.slice
             for node in ast.walk(module)
-            if isinstance(node, ast.Subscript) and "Literal" in ast.unparse(node.value)
+            if isinstance(node, ast.Subscript) and name_of(node.value) == "Literal"
         ]
         constants = [node.value for node in module.body if isinstance(node, ast.Assign | ast.AnnAssign)]
         for node in (*literals, *constants):
@@ -54,7 +59,7 @@ def test_what_a_trust_does_is_asked_of_its_mode() -> None:
     names = {repr(name) for name in trust.modes()}
     for path, module in read_source().items():
         for node in ast.walk(module):
-            if isinstance(node, ast.Compare) and ast.unparse(node.left).split(".")[-1] == "trust":
+            if isinstance(node, ast.Compare) and name_of(node.left) == "trust":
                 compared = {ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Constant)}
                 assert not compared & names, f"{path}: {ast.unparse(node)}"
 

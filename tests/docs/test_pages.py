@@ -45,6 +45,7 @@ def test_every_block_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pyte
         assert list((tmp_path / "runs").glob("*/report.html"))
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     forks.type_in(f"mkdocs build --strict --quiet --site-dir {tmp_path / 'site'}", ROOT)
     assert (tmp_path / "site" / "index.html").exists()
