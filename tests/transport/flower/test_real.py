@@ -64,7 +64,7 @@ birch = 12
 PARTIES = ("ash", "birch")
 # Seconds that a message lives: longer than a live node takes on any machine. Flower itself notices within a minute that
 # a node is dead; that an answer was lost, which it gives up on a busy machine, is noticed when the message expires.
-PATIENCE = 240.0
+PATIENCE = 120.0
 LIMIT = 3600.0  # seconds after which a test that waits has failed
 BIN = Path(sys.executable).parent
 
