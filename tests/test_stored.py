@@ -13,11 +13,14 @@ import pytest
 from pyarrow import dataset
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner
 
 from consenso import PrivateLogisticRegression, PrivateRidge
+from consenso.cli import build
 from consenso.errors import InputError
 from consenso.estimators.stored import FrameBatches, TargetCoding
 from consenso.losses import Logistic
+from consenso.models import load_model
 from consenso.privacy.ledger import Budget, Ledger
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty
@@ -73,7 +76,7 @@ def test_a_table_in_storage_gives_the_model_of_one_in_memory(kind, rows, table, 
     monkeypatch.setattr("consenso.estimators.stored.IN_MEMORY", 0)
     stored = {
         "parquet": lambda: (str(folder / "*.parquet"), "y"),
-        "folder": lambda: (folder / "[0-9].parquet", "y"),
+        "folder": lambda: (folder, "y"),
         "paths": lambda: (sorted(folder.glob("[0-9].parquet")), "y"),
         "csv": lambda: (str(folder / "all.csv"), "y"),
         "lazy": lambda: (pl.scan_parquet(folder / "*.parquet"), "y"),
@@ -82,6 +85,8 @@ def test_a_table_in_storage_gives_the_model_of_one_in_memory(kind, rows, table, 
         "duckdb": lambda: (duckdb.sql(f"select * from '{folder}/all.csv'"), "y"),
         "memmap": lambda: (np.load(folder / "X.npy", mmap_mode="r"), table["y"].to_numpy()),
     }[kind]()
+    if kind == "folder":
+        (folder / "all.csv").unlink()
     found = model().fit(*stored)
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     np.testing.assert_array_equal(found.intercept_, expected.intercept_)
@@ -425,3 +430,65 @@ def test_a_study_reads_a_pattern_of_files_through_its_schema(folder, monkeypatch
         train_study(folder, "[0-9].parquet", "wrong")
     (folder / "9.parquet").unlink()
     assert "no such file" in list_missing_files(Study.load(folder / "stored.toml"))[0]
+
+
+@pytest.fixture
+def formats(folder, table):
+    """The same records in every format that a study names."""
+    table.write_parquet(folder / "all.parquet")
+    table.write_ipc(folder / "all.arrow")
+    for kind, write in (("parquet", pl.DataFrame.write_parquet), ("csv", pl.DataFrame.write_csv)):
+        (folder / f"{kind}s").mkdir()
+        for part, rows in enumerate((slice(0, 700), slice(700, None))):
+            write(table[rows], folder / f"{kind}s" / f"{part}.{kind}")
+    lines = [f"{row[-1]} " + " ".join(f"{j}:{cell!r}" for j, cell in enumerate(row[:-1], 1)) for row in table.rows()]
+    (folder / "svms").mkdir()
+    for name, chosen in (("all", lines), ("svms/0", lines[:700]), ("svms/1", ["# a comment", *lines[700:]])):
+        (folder / f"{name}.libsvm").write_text("\n".join(chosen) + "\n")
+    numbered = SCHEMA.replace("columns.y", "columns.label")
+    for place in range(FEATURES):
+        numbered = numbered.replace(f"columns.x{place}", f"columns.{place + 1}")
+    (folder / "numbered.toml").write_text(numbered)
+    return folder
+
+
+FILES = ("all.parquet", "all.arrow", "all.libsvm")
+FOLDERS = ("parquets", "parquets/*.parquet", "csvs", "csvs/*.csv", "svms", "s*/*.libsvm")
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_the_program_trains_on_every_format(large, formats, monkeypatch) -> None:
+    """Single files are read whole, or in batches where their public size is large: the model is the same."""
+    monkeypatch.setattr(frames, "BATCH_NUMBERS", 301 * (FEATURES + 1))
+    whole = train_study(formats, "all.csv", "whole")
+    if large:
+        monkeypatch.setattr("consenso.study.stored.IN_MEMORY", RECORDS)
+    for place, table in enumerate((*FILES, *FOLDERS)):
+        schema = "numbered.toml" if "svm" in table else "schema.toml"
+        text = STUDY.format(table=table).replace("schema.toml", schema)
+        (formats / "one.toml").write_text(text)
+        is_one = table in FILES and not table.endswith("arrow")
+        assert Study.load(formats / "one.toml").where() == ("memory" if is_one and not large else "storage")
+        told = ["train", str(formats / "one.toml"), "--out", str(formats / f"out{place}"), "--no-report"]
+        found = CliRunner().invoke(build(), told)
+        assert found.exit_code == 0, (table, found.exception)
+        coefficients = load_model(formats / f"out{place}").coefficients
+        np.testing.assert_array_equal(coefficients, whole.model.coefficients, err_msg=table)
+
+
+def test_a_large_file_is_read_whole_where_an_algorithm_needs_it(formats, monkeypatch) -> None:
+    monkeypatch.setattr("consenso.study.stored.IN_MEMORY", RECORDS)
+    text = STUDY.format(table="all.parquet") + 'algorithm = "DPSGD"\nrounds = 5\n'
+    (formats / "schema.toml").write_text(SCHEMA)
+    (formats / "one.toml").write_text(text)
+    assert Study.load(formats / "one.toml").where() == "memory"
+
+
+def test_a_line_of_a_libsvm_file_that_a_schema_refuses_is_named(formats) -> None:
+    """Counted in its own file, with comments."""
+    lines = (formats / "svms" / "1.libsvm").read_text().splitlines()
+    lines[5] = "3" + lines[5][1:]
+    (formats / "svms" / "1.libsvm").write_text("\n".join(lines) + "\n")
+    (formats / "one.toml").write_text(STUDY.format(table="svms").replace("schema.toml", "numbered.toml"))
+    with pytest.raises(InputError, match=r"1\.libsvm, line 6, column 'label'"):
+        train(Study.load(formats / "one.toml"), formats / "out")

@@ -21,11 +21,8 @@ from consenso.errors import InputError, name_row
 from consenso.estimators.people import People, read_people
 from consenso.shards.cluster import connect, current_client
 from consenso.shards.stored import ArrayBatches, RowBatch, RowBatches, check_batch, check_batches
-from consenso.tables.frames import Frames, is_stored, open_frames
+from consenso.tables.frames import IN_MEMORY, Frames, is_stored, open_frames
 from consenso.tables.libsvm_files import LibsvmFiles
-
-# Numbers of a memory map that are read at once: 128 megabytes.
-IN_MEMORY = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +111,7 @@ class LibsvmBatches:
     @property
     def count(self) -> int:
         """How many pieces there are."""
-        return len(self.files.pieces)
+        return self.files.count
 
     def __iter__(self) -> Iterator[RowBatch]:
         return map(self.batch, range(self.count))

@@ -161,9 +161,12 @@ class Schema:
 
     def read(self, path: str | Path, *, targets: bool = True) -> Features:
         """The features of a file; see `features`."""
-        # A libsvm file does not say how many features it has; the columns named by numbers do.
-        numbered = [int(column.name) for column in self.columns if column.name.isdecimal()]
-        return self.features(read_table(path, features=max(numbered, default=None)), targets=targets)
+        return self.features(read_table(path, features=self.numbered_columns), targets=targets)
+
+    @property
+    def numbered_columns(self) -> int | None:
+        """How many features a libsvm file has, which does not say so: the largest number that is a column's name."""
+        return max((int(column.name) for column in self.columns if column.name.isdecimal()), default=None)
 
     def features(self, table: Table, *, targets: bool = True) -> Features:
         """Map each record by the schema alone; with `targets=False` y is None and its column may be absent.

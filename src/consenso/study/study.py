@@ -224,7 +224,13 @@ class Study:
                 raise InputError("--engine dask: the workers of a cluster hold one table; use it with a central study.")
             return "workers"
         table = self.data.table if self.setting.split is None else None
-        return "storage" if table and is_stored(table) else "memory"
+        return "storage" if table and self._reads_batches(table, 0) else "memory"
+
+    def _reads_batches(self, table: str | Path, party: int) -> bool:
+        """Whether the table of a party stays in storage: by its name, or since its public size is large."""
+        large = int(self.sizes[party]) * len(self.data.plain_features)
+        is_able = getattr(self.plan().algorithm, "adds_up_only", False)
+        return is_stored(table, large if is_able else 0)
 
     def shards(self, client: Any = None, watch: Callable[[int], None] | None = None) -> Shards:
         """The records of all parties, for a run in this process. Reads the files: private.
@@ -303,7 +309,7 @@ class Study:
             records = self._part(place)
         else:
             where = Path(file) if path is not None else self.folder / file
-            if client is not None or is_stored(where):
+            if client is not None or self._reads_batches(where, place):
                 return self._store(where, place, client)
             records = file_records(self.data, where)
         if self.privacy.unit == "person":

@@ -21,7 +21,9 @@ from consenso.tables.table import Table, require_width
 
 #: Numbers in a batch, so that a few of them fit in any memory.
 BATCH_NUMBERS = 1 << 19
-_SCANS = {
+#: Numbers of a table that is read whole where it may be: 128 megabytes.
+IN_MEMORY = 1 << 24
+SCANS = {
     ".parquet": "scan_parquet",
     ".pq": "scan_parquet",
     ".arrow": "scan_ipc",
@@ -69,8 +71,15 @@ class Frames:
         with _Quiet(self.source):
             return self.scan().select(name).collect()[name]
 
-    def table(self, frame: Any, place: int) -> Table:
+    def table(self, place: int) -> Table:
         """The batch at a place as columns, for a schema."""
+        return self._table(self.frame(place), place)
+
+    def tables(self) -> Iterator[Table]:
+        """All batches as columns, in their order."""
+        return (self._table(frame, place) for place, frame in enumerate(self))
+
+    def _table(self, frame: Any, place: int) -> Table:
         columns = {series.name: parquet_column(Path(self.source), series) for series in frame.get_columns()}
         return Table(source=self.source, columns=columns, rows=frame.height, first=place * self.length)
 
@@ -109,7 +118,7 @@ def _kind_of(given: Any) -> tuple[str, str]:
     return next((name for name in names if name in _OPENERS), names[0])
 
 
-def find_files(pattern: str, suffixes: Collection[str] = tuple(_SCANS)) -> tuple[Path, ...]:
+def find_files(pattern: str, suffixes: Collection[str] = tuple(SCANS)) -> tuple[Path, ...]:
     """The files of a path, a folder or a pattern, in the order of their names. suffixes: those of a folder."""
     path = Path(pattern)
     if path.is_dir():
@@ -124,12 +133,12 @@ def find_files(pattern: str, suffixes: Collection[str] = tuple(_SCANS)) -> tuple
 def _open_files(source: str, files: tuple[Path, ...], *, as_text: bool) -> Frames:
     polars = import_polars(files[0])
     kinds = {path.suffix for path in files}
-    if len(kinds) > 1 or not kinds <= set(_SCANS):
+    if len(kinds) > 1 or not kinds <= set(SCANS):
         raise InputError(
             f"{source}: a table that is read in batches is made of .parquet, .arrow or .csv files, all of one kind "
             f"(libsvm files: open_libsvm, with their public number of features); found {', '.join(sorted(kinds))}."
         )
-    name = _SCANS[kinds.pop()]
+    name = SCANS[kinds.pop()]
     options: dict[str, Any] = {"infer_schema": not as_text} if name == "scan_csv" else {}
     schemas = []
     for path in files:

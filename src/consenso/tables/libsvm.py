@@ -46,6 +46,16 @@ def parse_libsvm(
 def libsvm_table(path: Path, features: int | None = None) -> Table:
     """A libsvm file as the columns "label", "1", "2", ..."""
     rows, labels = read_libsvm(path, features=features)
+    return write_out(path, rows, labels, lambda: number_records(read_text(path))).require_rows()
+
+
+def number_records(text: str) -> list[int]:
+    """The lines that hold records, from 1 on."""
+    return [number for number, line in enumerate(text.splitlines(), start=1) if _pairs(line) is not None]
+
+
+def write_out(path: Path, rows: Any, labels: Array, lines: Callable[[], list[int]]) -> Table:
+    """Compressed rows as columns. lines: where the records stand, which is asked for where one is to be named."""
     require_width(str(path), rows.shape[1])
     if rows.shape[0] * rows.shape[1] > MOST_CELLS:
         raise InputError(
@@ -57,8 +67,7 @@ def libsvm_table(path: Path, features: int | None = None) -> Table:
     columns = {"label": ArrayColumn(values=labels, absent=present)}
     for position, cells in enumerate(dense, start=1):
         columns[str(position)] = ArrayColumn(values=cells, absent=present)
-    numbers = [number for number, line in enumerate(read_text(path).splitlines(), start=1) if _pairs(line) is not None]
-    return Table(source=str(path), columns=columns, rows=rows.shape[0], line=numbers.__getitem__).require_rows()
+    return Table(source=str(path), columns=columns, rows=rows.shape[0], line=lambda row: lines()[row])
 
 
 def _pairs(line: str) -> list[str] | None:

@@ -6,6 +6,7 @@ PrivateLogisticRegression(epsilon=1.0, row_bound=1.0, classes=[-1, 1]).fit(files
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Any
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.tables.frames import find_files, fingerprint_files
-from consenso.tables.libsvm import SUFFIXES, parse_libsvm
+from consenso.tables.libsvm import SUFFIXES, number_records, parse_libsvm, write_out
+from consenso.tables.table import Table
 
 #: Bytes of a piece, so that a few of them fit in any memory.
 PIECE_BYTES = 1 << 23
@@ -32,12 +34,35 @@ class LibsvmFiles:
 
     def read(self, place: int) -> tuple[Any, Array]:
         """The rows of a piece as a CSR matrix (rows, features), and their labels."""
-        file, start, stop = self.pieces[place]
+        file, start, _ = self.pieces[place]
         path = self.files[file]
-        with path.open("rb") as opened:
+        return parse_libsvm(path, self._text(place), self.features, before=lambda: _lines(path, start))
+
+    @property
+    def count(self) -> int:
+        """How many pieces there are."""
+        return len(self.pieces)
+
+    def tables(self) -> Iterator[Table]:
+        """All pieces as columns, in their order."""
+        return map(self.table, range(self.count))
+
+    def table(self, place: int) -> Table:
+        """A piece as the columns "label", "1", "2", ..., for a schema."""
+        file, start, _ = self.pieces[place]
+        path, rows = self.files[file], self.read(place)
+
+        def find_lines() -> list[int]:
+            before = _lines(path, start)
+            return [before + number for number in number_records(self._text(place).decode(errors="replace"))]
+
+        return write_out(path, *rows, find_lines)
+
+    def _text(self, place: int) -> bytes:
+        file, start, stop = self.pieces[place]
+        with self.files[file].open("rb") as opened:
             opened.seek(start)
-            text = opened.read(stop - start)
-        return parse_libsvm(path, text, self.features, before=lambda: _lines(path, start))
+            return opened.read(stop - start)
 
     def fingerprint(self) -> str:
         """Of the files, which must be as they were opened."""
