@@ -89,7 +89,8 @@ class FrameBatches:
             if missing:
                 row = name_row(first + int(frame[name].is_null().arg_max()))
                 raise InputError(f"{source}, {row}, column {name!r}: a cell is missing; drop that record, or fill it.")
-        X = frame[list(self.features)].to_numpy(order="c")
+        # Polars takes twice as long for rows as for columns that are then turned.
+        X = np.ascontiguousarray(frame[list(self.features)].to_numpy(order="fortran"))
         X = X if X.dtype == np.float32 else X.astype(np.float64, copy=False)
         weights = None if self.weights is None else self.weights[first : first + len(X)]
         return RowBatch(X, self.coding.code(frame[self.target].to_numpy(), first), weights)

@@ -84,6 +84,7 @@ def open_libsvm(pattern: str | Path, *, features: int) -> LibsvmFiles:
         raise InputError(
             f"{wrong[0]}: files that are read in pieces are named {', '.join(SUFFIXES)}; unpack or rename."
         )
+    files = tuple(path.resolve() for path in files)  # workers of a cluster work in other folders
     opened = fingerprint_files(files)
     pieces = tuple(piece for place, path in enumerate(files) for piece in _pieces(place, path))
     if not pieces:
