@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,15 @@ class Development:
     row_bound: float = 1.0
     classes: int = 2
     target_bound: float = 1.0
+
+    def split_again(self, seed: int) -> Development:
+        """The same records, as many of them for the fit, in another order; rows keep their lengths."""
+        stack = sparse.vstack if sparse.issparse(self.X) else np.vstack
+        X, y = stack([self.X, self.X_raw]), np.concatenate([self.y, self.y_test])
+        X = X.tocsr() if sparse.issparse(X) else X
+        order = np.random.default_rng([seed, 1]).permutation(len(y))
+        train, test = order[: len(self.y)], order[len(self.y) :]
+        return replace(self, X=X[train], y=y[train], X_test=X[test], y_test=y[test], X_raw=X[test])
 
     def loss(self, scores: Any) -> float:
         """On the test part: log loss, or mean squared error in units of the squared target bound."""

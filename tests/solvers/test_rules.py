@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from consenso import PrivateHuberRegressor, PrivateRidge
 from consenso.algorithms.label_levels import estimate_variance, move_to_constant, visible_share
 from consenso.algorithms.noise_levels import NoiseLevels, damping, shorter, sparser, steepest
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
-from consenso.algorithms.slope_sizes import BINS, Sizes, find_bins
+from consenso.algorithms.slope_sizes import BINS, Sizes, find_bins, find_pull
 from consenso.algorithms.target_counts import SHARE as TARGETS_SHARE
 from consenso.algorithms.target_counts import estimate_shares, read_constant_model
 from consenso.engine.run import run
@@ -262,6 +263,54 @@ def test_a_clip_follows_the_size_of_residuals_and_the_noise() -> None:
         loud, quiet = found.best_clip(1.0), found.best_clip(1e-3)
         assert 0.1 * scale < loud < 2 * scale < quiet
     assert Sizes.read(asked, counts, 1e5) is None
+
+
+@pytest.mark.parametrize("away", [0.0, 0.01, -0.02])
+@pytest.mark.parametrize("law", ["exponential", "lognormal", "gamma"])
+def test_what_a_clip_cuts_off_on_one_side_is_read_off_counts(law, away) -> None:
+    rng = np.random.default_rng(0)
+    draws = {
+        "exponential": rng.exponential,
+        "lognormal": rng.lognormal,
+        "gamma": lambda size: rng.gamma(0.5, size=size),
+    }
+    slopes = -0.01 * draws[law](size=100_000) + away
+    clip = 0.8 * slopes.std()
+    balanced = slopes.mean()
+    for _ in range(100):
+        balanced += np.clip(slopes - balanced, -clip, clip).mean()
+    counts = np.bincount(find_bins(slopes), minlength=BINS) + 30.0 * rng.normal(size=BINS)
+    true = slopes.mean() - balanced
+    assert true < 0
+    assert 0.3 * true > find_pull(counts, 30.0, clip) > 1.5 * true
+    assert find_pull(-counts, 30.0, clip) == 0  # nothing stands out
+    mirrored = np.concatenate([counts[BINS // 2 :], counts[: BINS // 2]])
+    assert find_pull(mirrored, 30.0, clip) == pytest.approx(-find_pull(counts, 30.0, clip))
+
+
+def test_symmetric_residuals_are_not_pulled() -> None:
+    """Of twenty draws of each law: what is added for noise alone is less than a twentieth of a spread, once."""
+    rng, pulls = np.random.default_rng(1), []
+    for draw in (rng.normal, rng.laplace, lambda size: rng.standard_t(3, size=size)):
+        for _ in range(20):
+            slopes = np.clip(0.02 * draw(size=10_000), -1, 1)
+            counts = np.bincount(find_bins(slopes), minlength=BINS) + 30.0 * rng.normal(size=BINS)
+            pulls.append(abs(find_pull(counts, 30.0, 0.8 * slopes.std())) / slopes.std())
+    assert sum(pull > 0 for pull in pulls) <= 3
+    assert max(pulls) < 0.05
+
+
+def test_a_mean_is_fitted_where_residuals_are_skewed() -> None:
+    """The mean prediction was 0.3 too low at epsilon 1, with residuals of a spread of 1."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(20_000, 4))
+    y = X @ [0.5, -0.5, 0.2, 0.0] + rng.exponential(size=20_000)
+    fits = [
+        PrivateRidge(epsilon=1.0, row_bound=2.0, target_bound=12.0, random_state=seed).fit(X, y) for seed in range(3)
+    ]
+    assert abs(np.mean([fit.predict(X).mean() for fit in fits]) - y.mean()) < 0.06
+    robust = PrivateHuberRegressor(epsilon=1.0, row_bound=2.0, target_bound=12.0, random_state=0).fit(X, y)
+    assert robust.predict(X).mean() < y.mean() - 0.1  # whoever asks for Huber's loss has it
 
 
 def test_expected_excess_falls_with_budget_and_records_and_names_what_is_chosen() -> None:

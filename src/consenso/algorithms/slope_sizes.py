@@ -7,7 +7,8 @@
                 bias       what is cut off: its mean with signs, and a share of its mean without them
 
 Small residuals carry all of the curvature and large ones most of the noise, so that a clip well inside them is often
-worth its bias: in the limit least squares become least absolute deviations, at 1.25 times a Gaussian spread.
+worth its bias: in the limit least squares become least absolute deviations, at 1.25 times a Gaussian spread. What the
+counts tell of that bias is taken off the constant part of the model afterwards (`find_pull`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 
 from consenso.algorithms.target_counts import STANDS_OUT
 from consenso.arrays import Array, IntArray
@@ -24,6 +26,10 @@ POWERS = 16
 BINS = 2 * POWERS
 # Of what is cut off on both sides, how much points to one direction: a fifth, as for five columns that matter.
 ALIGNED = 0.2
+# Points of a bin at which clipped slopes are computed.
+POINTS = 16
+# How far the mean of a bin may be from its middle, in widths: as far as that of a law which falls to a fifth inside it.
+UNEVEN = 1 / 8
 # Clips that are compared, over the bound.
 CLIPS = np.geomspace(2.0**-12, 1.0, 97)
 
@@ -87,3 +93,40 @@ class Sizes:
         errors = (noise * CLIPS) ** 2 + signed**2 + (ALIGNED * both) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(CLIPS[np.argmin(np.where(curvatures > 0, errors / curvatures**2, np.inf))])
+
+
+def find_pull(counts: Array, noise: float, clip: float) -> float:
+    """How far the mean of slopes is from 0 where clipped ones balance, as far as that is clear of doubt.
+
+    Residuals with one long tail balance where the other side is longer: a model of clipped ones is off by what the clip
+    cuts off on one side more than on the other, and that was counted. Over the bound, as the clip.
+    """
+    sides = counts.reshape(2, POWERS)
+    seen = (sides > STANDS_OUT * noise).any(axis=0) | (sides.sum(axis=0) > np.sqrt(2.0) * STANDS_OUT * noise)
+    # A tail ends where a size is missing: noise alone may fill a bin far out, where few records would move a mean much.
+    most = int(np.argmax(sides.sum(axis=0)))
+    seen[:most] &= np.cumprod(seen[:most][::-1], dtype=bool)[::-1]
+    shares = np.where(seen, sides, 0.0)
+    total = float(shares.sum())
+    if total <= 0:
+        return 0.0
+    shares /= total
+    high = np.exp2(-np.arange(POWERS, dtype=np.float64))
+    inside = high[:, None] * (1 + (np.arange(POINTS) + 0.5) / POINTS) / 2
+    points = np.stack([inside, -inside])  # (signs, powers, points)
+    means = points.mean(axis=2)
+
+    def clipped(middle: float) -> Array:
+        out: Array = np.clip(points - middle, -clip, clip).mean(axis=2)
+        return out
+
+    if np.sum(shares * clipped(-1.0)) * np.sum(shares * clipped(1.0)) >= 0:
+        return 0.0
+    middle = brentq(lambda at: float(np.sum(shares * clipped(at))), -1.0, 1.0)
+    pull = float(np.sum(shares * means)) - middle
+    unclipped = (np.abs(points - middle) < clip).mean(axis=2)
+    bend = max(float(np.sum(shares * unclipped)), 1 / POINTS)
+    by_noise = noise / total * (means - middle - clipped(middle) / bend - pull)[:, seen]
+    by_shape = shares * UNEVEN * (high / 2) * (1 - unclipped / bend)
+    doubt = STANDS_OUT**2 * float(np.sum(by_noise**2) + np.sum(by_shape**2))
+    return pull * max(0.0, 1 - doubt / max(pull**2, np.finfo(float).tiny))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consenso.algorithms import calibrating, label_levels, length_laws, noise_levels, shrinking
+from consenso.algorithms import calibrating, label_levels, length_laws, noise_levels, shrinking, slope_sizes
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
 from consenso.algorithms.whitened_settings import WARMUP_SHARE, WhitenedSettings
 from consenso.algorithms.whitening import LEAST, Hub
@@ -169,6 +169,18 @@ class WhitenedModel(WhitenedSettings):
         """The prox of the average of the late points, which is as sparse as a prox is; or the last iterate."""
         if not hub.averaged:
             return hub.x
+        return self._keep_most(facts, hub) - self._find_pull(facts, hub)
+
+    def _find_pull(self, facts: PublicFacts, hub: Hub) -> Array:
+        """What clipped residuals have done to the constant part of a model of means."""
+        pull, problem = np.zeros(facts.dim), facts.problem
+        is_mean = problem.loss.targets == "real" and math.isinf(problem.loss.slope_bound)
+        if is_mean and hub.sizes.size and self.constant and not self.smoothing and self.threshold is None:
+            found = slope_sizes.find_pull(hub.sizes, facts.noise["slopes"], hub.width)
+            pull[-1] = found * slope_limit(problem) / self.constant
+        return pull
+
+    def _keep_most(self, facts: PublicFacts, hub: Hub) -> Array:
         x, regularizer = self._average(facts, hub), self._regularizer(facts, hub)
         # A 1-norm of numbers that was raised by their noise has taken it off already, coordinate by coordinate. Where
         # nothing is known of directions, all of them together still tell whether there is anything but noise.
