@@ -44,6 +44,9 @@ TABLES = {
         r"row 9 \(rows count from 0\), column 'lab' contains NaN.*row 7 \(rows count from 0\), column 'bp' con",
     ),
     "dates": (FRAME.assign(seen=DAYS), "column 'seen' holds dates"),
+    "complex numbers": (0.625 + 0j * X, "Complex data not supported. Cells"),
+    "complex numbers of a frame": (FRAME.assign(lab=FRAME.lab + 0.625j), "Complex data not supported. Cells"),
+    "one complex number": (change("lab", 0.625j), "Complex data not supported. Cells"),
     "categories": (FRAME.assign(ward=pd.Categorical(put(["a"] * len(X), CELL))), "column 'ward' .* is not a number"),
     "two columns of one name": (FRAME.set_axis(["age", "age", "lab"], axis=1), "several are called 'age'"),
     "no columns": (FRAME.iloc[:, :0], "one column is needed"),
@@ -53,6 +56,7 @@ TABLES = {
 TARGETS = {
     "a missing one": (lambda y: put(y, np.nan).astype(float), rf"{ROW} contains NaN"),
     "dates": (lambda y: DAYS, "holds dates|Unknown label type"),
+    "complex numbers": (lambda y: np.arange(len(X)) + 0.625j, "Complex data not supported. Cells"),
     "dates of a column": (lambda y: pd.Series(DAYS), "holds dates|Unknown label type"),
     "too few": (lambda y: y[:-1], "inconsistent numbers"),
 }
@@ -83,6 +87,7 @@ def refuse(ledger, call, message):
         with pytest.raises(ValueError, match=message) as caught:
             call()
     assert CELL not in str(caught.value)
+    assert "0.625" not in str(caught.value)
     assert [balance.spent for balance in ledger.balances()] == [0.0, 0.0]
 
 

@@ -48,6 +48,7 @@ def read_records(estimator: Any, X: Any, y: Any, *, real: bool, reset: bool = Tr
     if real:
         _check_cells(y, f"{owner}.fit(y=...)")
     else:
+        _refuse_complex(y, f"{owner}.fit(y=...)")
         y = _read_listed_labels(owner, _read_nullable_labels(owner, y))
     checks: dict[str, Any] = {"accept_sparse": "csr", "dtype": _FLOATS, "order": "C", "y_numeric": real}
     with _name_missing_cells(X, f"{owner}.fit(X=...)", y):
@@ -126,6 +127,7 @@ def _check_cells(given: Any, where: str) -> None:
         check_names(given.columns, where)
         if not len(given.columns):
             raise InputError(f"{where}: a frame with 0 feature(s) was given, and one column is needed at least.")
+    _refuse_complex(given, where)
     faults = _say_dates(given)
     for column, cells in _columns_of_objects(given):
         wrong = [row for row, cell in enumerate(cells) if not _is_number(cell)]
@@ -138,6 +140,16 @@ def _check_cells(given: Any, where: str) -> None:
         raise CellError(
             f"{where}: {'; '.join(faults)}. An argument must be a number or a string that spells a number: {advice}."
         )
+
+
+def _refuse_complex(given: Any, where: str) -> None:
+    """Refuse complex numbers, in scikit-learn's words but for the cells that it quotes."""
+    types = (
+        [given[name].dtype for name in given.columns] if hasattr(given, "columns") else [getattr(given, "dtype", "")]
+    )
+    of_objects = (cell for _, cells in _columns_of_objects(given) for cell in cells)
+    if any(str(kind).startswith("complex") for kind in types) or any(isinstance(cell, complex) for cell in of_objects):
+        raise InputError(f"{where}: Complex data not supported. Cells are real numbers: give both parts as columns.")
 
 
 def _say_missing(given: Any) -> list[str]:
@@ -214,15 +226,17 @@ def _find_places(X: Any) -> str:
 
 
 def _read_nullable_labels(owner: str, y: Any) -> Any:
-    """Truth values of pandas that may be missing: an array of truth values, or an error that names a row."""
-    if str(getattr(y, "dtype", "")) not in ("boolean", "bool[pyarrow]"):
+    """Truth values and whole numbers of pandas that may be missing: an array, or an error that names a row."""
+    named = str(getattr(y, "dtype", ""))
+    is_whole = named.startswith("Int") or (named.startswith("int") and named.endswith("[pyarrow]"))
+    if not is_whole and named not in ("boolean", "bool[pyarrow]"):
         return y
     gone = np.flatnonzero(np.asarray(y.isna()))
     if len(gone):
         raise InputError(
             f"{owner}.fit(y=...): {name_row(gone[0])}{say_more(len(gone))} has no label; drop such records."
         )
-    return y.to_numpy(dtype=bool)
+    return y.to_numpy(dtype=np.int64 if is_whole else bool)
 
 
 _TYPES: dict[str, type[Any]] = {"truth value": np.bool_, "whole number": np.int64, "number": np.float64}
@@ -295,8 +309,6 @@ def _columns_of_objects(given: Any) -> Iterator[tuple[int | str | None, Any]]:
 
 
 def _is_number(cell: Any) -> bool:
-    if isinstance(cell, complex):
-        return True  # refused by its type, not by its value
     try:
         float(cell)
     except (TypeError, ValueError, OverflowError):

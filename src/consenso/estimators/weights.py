@@ -112,6 +112,8 @@ def read_weights(
 def _read_weights(owner: str, given: Any, count: int) -> Array:
     where = f"{owner}.fit(sample_weight=...)"
     try:
+        if np.iscomplexobj(given):
+            raise TypeError
         found = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{where}: weights are numbers, one for each row, and some are not.") from None
@@ -123,8 +125,8 @@ def _read_weights(owner: str, given: Any, count: int) -> Array:
     wrong = np.flatnonzero(~((found >= 0) & np.isfinite(found)))
     if len(wrong):
         raise InputError(
-            f"{where}: {name_row(wrong[0])}{say_more(len(wrong))} has none that is finite and at least 0; give it one, "
-            "or drop it."
+            f"{where}: {name_row(wrong[0])}{say_more(len(wrong))} has no weight that is finite and at least 0; give it "
+            "one, or drop it."
         )
     return found
 
