@@ -70,6 +70,8 @@ LENGTH_REACH, CLOSELY = 0.5, 100.0
 # the bound, and after two steps that have its noise; that noise stays the same if the limit falls as records times mu
 # over columns do.
 TARGET_REACH, FAR_REACH = 2.0, 4.0
+# Normal targets need half of this, and noise may have moved the end of a range in by half.
+NEAR_REACH = 3.0
 # Few records: targets have one histogram, with as much of the budget that there are so many times as many records as
 # noise in a bin. The fit counts targets within the range by itself.
 ENOUGH = 12.0
@@ -211,12 +213,12 @@ def _stretch(inner: float, outer: float, most: float) -> float:
 
     From there on it is taken to grow in every power of ten by the same part of what it grew by in the one before, as it
     did in the last one: to 1.5 times `outer` in all for normal targets, and to `most` times where it grows by as much
-    in each, as that of exponential ones, or by more. But to twice `outer` at least, since noise may have moved it in.
+    in each, as that of exponential ones, or by more. But to three times `outer` at least, if that is allowed.
     """
     last = max(outer - inner, 0.0)
     grows = last / inner if inner > 0 else math.inf
     end = outer + last * grows / (1 - grows) if grows < 1 else math.inf
-    return min(max(end, TARGET_REACH * outer), most * outer)
+    return min(max(end, NEAR_REACH * outer), most * outer)
 
 
 def _center(low: float, high: float, reach: float) -> tuple[float, float]:
