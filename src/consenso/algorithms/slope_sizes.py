@@ -122,7 +122,7 @@ def find_pull(counts: Array, noise: float, clip: float) -> float:
 
     if np.sum(shares * clipped(-1.0)) * np.sum(shares * clipped(1.0)) >= 0:
         return 0.0
-    middle = brentq(lambda at: float(np.sum(shares * clipped(at))), -1.0, 1.0)
+    middle = float(brentq(lambda at: float(np.sum(shares * clipped(at))), -1.0, 1.0))
     pull = float(np.sum(shares * means)) - middle
     unclipped = (np.abs(points - middle) < clip).mean(axis=2)
     bend = max(float(np.sum(shares * unclipped)), 1 / POINTS)
