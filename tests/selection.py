@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
 
-def cover(points: Sequence[Mapping[str, Hashable]]) -> set[int]:
+def cover(points: Sequence[Mapping[Hashable, Hashable]]) -> set[int]:
     """The places of few points that have, together, every value that any of the points has.
 
     Each time the point with most values that no chosen one has; of several the one whose values were chosen least
     often, and of these the first. From a product it takes as many as its longest parameter has values.
     """
     missing = {value for point in points for value in point.items()}
-    times: Counter[tuple[str, Hashable]] = Counter()
+    times: Counter[tuple[Hashable, Hashable]] = Counter()
     chosen: set[int] = set()
     while missing:
         ranks = [(len(missing & point.items()), -sum(times[value] for value in point.items())) for point in points]

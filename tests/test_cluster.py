@@ -357,6 +357,7 @@ class TestPlan:
         assert pace.text == ", 188 rows a second"
 
 
+@pytest.mark.slow
 def test_people_in_memory_in_storage_and_on_workers_learn_the_same(client, study) -> None:
     """A patient has three stays, over several batches; one of them has 100 more, of which 64 are kept."""
     rows = pl.read_parquet(study / "t.parquet")

@@ -160,6 +160,7 @@ def test_one_record_moves_a_clipped_gradient_by_at_most_its_weight_times_clip() 
     assert np.all(np.delete(moved, 2) == 0)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("loss", LOSSES, ids=by_name)
 @pytest.mark.parametrize("sizes", [RAGGED, [1] * 9, [20]])
 def test_sparse_equals_dense(loss: Loss, sizes: list[int]) -> None:
@@ -219,6 +220,7 @@ def test_side_by_side_rows_are_shared_and_the_whole_is_kept() -> None:
         assert np.shares_memory(shards.cohort(chosen)._rows.matrix, X)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("loss", LOSSES, ids=by_name)
 @pytest.mark.parametrize("kind", ["dense", "single", "sparse"])
 def test_a_party_alone_gives_the_same_bits_wherever_it_comes_from(loss: Loss, kind: str) -> None:

@@ -69,6 +69,7 @@ def expected(table):
     return model().fit(table.drop("y").to_numpy(), table["y"].to_numpy())
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("rows", [301, 5000])
 @pytest.mark.parametrize("kind", ["parquet", "folder", "paths", "csv", "lazy", "arrow", "table", "duckdb", "memmap"])
 def test_a_table_in_storage_gives_the_model_of_one_in_memory(kind, rows, table, folder, expected, monkeypatch) -> None:

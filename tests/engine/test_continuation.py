@@ -451,6 +451,7 @@ def changed_rows(data: Any) -> dict[str, Any]:
     return {"another order": permuted, "another row": another, "another target": flipped}
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("change", ["another order", "another row", "another target"])
 @pytest.mark.parametrize("sampler", [Seeded(3), Safe()], ids=["seeded", "safe"])
 @pytest.mark.parametrize("name", WITH_ROWS)

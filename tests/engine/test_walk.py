@@ -127,6 +127,7 @@ class TestTheSameRounds:
         planned, shards = made(algorithm, schedule=RandomWalk(graph))
         assert_same(finished(planned, shards), finished(planned, shards, one_by_one=True))
 
+    @pytest.mark.sweep
     @pytest.mark.parametrize(
         "noise", [NoNoise(), GaussianNoise(multiplier=Polynomial(first=1.0, power=-0.5))], ids=repr
     )
@@ -306,6 +307,7 @@ def test_entries_of_walks_and_of_single_rounds_are_one_sequence() -> None:
         entries[6]
 
 
+@pytest.mark.slow
 def test_a_walk_is_distributed_as_federated_training_with_one_user_a_round() -> None:
     """A uniform walk and samples of one user have the same law; two coordinates at 1e-4 each: false alarms 2e-4."""
     seeds, rounds = 1000, 5

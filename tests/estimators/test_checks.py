@@ -69,8 +69,9 @@ def test_every_check_passes(name, made) -> None:
     assert found == {}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::consenso.estimators.SpendingWarning")
-@pytest.mark.parametrize("name", ["PrivateLinearSVC", pytest.param("PrivateRidge", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["PrivateLinearSVC", "PrivateRidge"])
 def test_every_check_passes_with_bounds_that_are_found(name) -> None:
     found = outcomes(private(name, row_bound=None, **({} if name in CLASSIFIERS else {"target_bound": None})))
     assert found.pop("skipped", SKIPPED) == SKIPPED
@@ -78,6 +79,7 @@ def test_every_check_passes_with_bounds_that_are_found(name) -> None:
     assert set(found) == {"passed"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::consenso.estimators.SpendingWarning")
 def test_every_check_passes_under_add_remove() -> None:
     found = outcomes(private("PrivateLogisticRegression", epsilon=0.1, adjacency="add-remove", records=1000))

@@ -117,6 +117,7 @@ def test_means_of_linear_losses_cost_what_is_reported_or_less(multiplier, collud
     assert made.guarantee(Public(), DELTA).epsilon(DELTA) >= gaussian_epsilon(mu)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize("noise", [LaplaceNoise(multiplier=3.0), GammaNormNoise(multiplier=3.0)], ids=repr)
 def test_no_theorem_about_gaussian_noise_is_claimed_for_another(name, noise):
@@ -225,6 +226,7 @@ def exact_fixed_size(parties, size, known, multiplier, others, eps):
     return total
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("parties", "size"), [(2, 1), (3, 1), (4, 2), (5, 4)])
 @pytest.mark.parametrize("colluders", [0, 1])
 @pytest.mark.parametrize("multiplier", [2.0, 6.0])

@@ -362,6 +362,7 @@ def smoothed(std, smoothing, mean, support):
     return (map_weights / normaliser * stats.norm.pdf(points, mean, std)).sum(axis=1) / 256.0
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("smoothing", [0.35, 0.45, 0.6])
 @pytest.mark.parametrize("std", [0.7, 2.5])
 @pytest.mark.parametrize("mean", [0, 3])

@@ -115,6 +115,7 @@ def test_the_antipodal_pair_is_the_worst(rate, order, a, b):
     assert renyi(mixed(a), mixed(b), order) <= renyi(mixed(1.0), mixed(-1.0), order) + 1e-9
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 @pytest.mark.parametrize("order", [1.5, 3.0])
 @pytest.mark.parametrize("pair", ["add", "remove", "replace"])
