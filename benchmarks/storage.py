@@ -41,7 +41,7 @@ LONG = 8 * ROWS
 # Rows of a part of a file that is decoded at once, as writers of long tables choose it; Polars reads whole ones.
 GROUP = 20_000
 DECADES = (1_000, 10_000, 100_000, 1_000_000)
-REPEATS = 2
+REPEATS, LONG_REPEATS = 4, 2
 
 LIMITED = """
 import json, resource, sys, time
@@ -63,7 +63,7 @@ except MemoryError:
     pass
 open("/proc/self/clear_refs", "w").write("5")  # the peak starts anew
 times, before = [], status("VmRSS")
-for _ in range(storage.REPEATS):
+for _ in range(storage.LONG_REPEATS):
     # Fits and reads take turns, so that a machine that is busy with other things is so for both.
     start, busy = time.perf_counter(), time.process_time()
     passes = storage.fit_briefly(f"{folder}/[0-9]*.parquet", storage.LONG)
@@ -99,7 +99,7 @@ def _compare_passes(folder: Path, table: pl.DataFrame) -> Iterator[Figure]:
     yield Figure("pass over files, over reading them, by the clock", stored / plain, limit=1.3)
     with connect(None) as client:
         held = hold_rows(client, shards.problem, shards.whole.batches)
-        spread, here = best(lambda: _pass(held.cohort()), lambda: _pass(in_memory), repeats=2 * REPEATS)
+        spread, here = best(lambda: _pass(held.cohort()), lambda: _pass(in_memory), repeats=REPEATS)
     yield Figure("cluster of two processes, over one process, by the clock", spread / here, limit=1.5)
 
 

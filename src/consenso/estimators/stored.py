@@ -70,6 +70,11 @@ class FrameBatches:
         """How many batches there are."""
         return self.frames.count
 
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether the next batch is decoded while one is worked on."""
+        return self.frames.reads_ahead
+
     def __iter__(self) -> Iterator[RowBatch]:
         return (self._split(frame, place) for place, frame in enumerate(self.frames))
 

@@ -62,6 +62,12 @@ class RowBatches(Protocol):
         ...
 
 
+def read(batches: RowBatches) -> Iterator[RowBatch]:
+    """One pass, the next batch being read while one is worked on: by a thread, unless storage does so by itself."""
+    own = getattr(batches, "reads_ahead", False)
+    return iter(batches) if own else read_ahead(iter(batches))
+
+
 def require_same(before: str, now: str, source: str) -> str:
     """Refuse rows that are not those that were opened."""
     if now != before:
@@ -173,10 +179,10 @@ class StoredCohort(Cohort):
         return np.array([self.rows])
 
     def add_up(self, term: Callable[..., IntArray], unit: float, *arguments: Any) -> Array:
-        """One pass over the rows, the next batch being read while one is worked on."""
+        """One pass over the rows."""
         before, rows = self.batches.fingerprint(), 0
         total: Any = 0
-        for place, batch in enumerate(read_ahead(iter(self.batches))):
+        for place, batch in enumerate(read(self.batches)):
             # A factor of other rows would be wrong: a batch is known by its place only where storage can tell that it
             # has not changed, and else by its content.
             part = self.intake.cohort(batch, self.parts.of(place if before else _digest(batch), self.batches.count))
@@ -195,7 +201,7 @@ class StoredCohort(Cohort):
     def keyed_digest(self, key: bytes) -> str:
         """A hash of the rows, their order and their targets that tells nothing without the key."""
         rows, rest = hmac.new(key, digestmod="sha256"), hmac.new(key, digestmod="sha256")
-        for batch in read_ahead(iter(self.batches)):
+        for batch in read(self.batches):
             rows.update(_bytes(batch.X))
             rest.update(batch.targets.tobytes())
             rest.update(b"" if batch.weights is None else batch.weights.tobytes())
@@ -273,7 +279,7 @@ def require_adding_up(algorithm: object, shards: Shards) -> None:
 def check_batches(batches: RowBatches) -> int:
     """Read every batch once, so that whatever is wrong with one is said before anything is charged; how many rows."""
     rows = 0
-    for batch in read_ahead(iter(batches)):
+    for batch in read(batches):
         rows += check_batch(batch, rows)
     return rows
 

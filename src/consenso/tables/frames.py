@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from consenso.errors import InputError
 from consenso.tables.delimited import import_polars
@@ -20,7 +20,7 @@ from consenso.tables.parquet import parquet_column
 from consenso.tables.table import Table, require_width
 
 #: Numbers in a batch, so that a few of them fit in any memory.
-BATCH_NUMBERS = 1 << 19
+BATCH_NUMBERS = 1 << 20
 #: Numbers of a table that is read whole where it may be: 128 megabytes.
 IN_MEMORY = 1 << 24
 SCANS = {
@@ -43,6 +43,8 @@ class Frames:
     length: int  # rows in a batch; the last has fewer
     files: tuple[Path, ...] = ()
     opened: str = ""  # the fingerprint of the files when they were opened
+    #: Polars decodes the next batch by itself. A thread that waits for it costs a twentieth of a pass.
+    reads_ahead: ClassVar[bool] = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -204,6 +206,8 @@ def _open_relation(relation: Any) -> Frames:
 @dataclass(frozen=True, kw_only=True)
 class _Stream(Frames):
     """Arrow batches of any length, which belong to this process."""
+
+    reads_ahead: ClassVar[bool] = False
 
     def __iter__(self) -> Iterator[Any]:
         polars = import_polars(Path("query"))
