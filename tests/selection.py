@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from consenso.algorithms.shape import Example
 
 
 def cover(points: Sequence[Mapping[Hashable, Hashable]]) -> set[int]:
@@ -31,3 +37,11 @@ def label(value: object) -> Hashable:
     except TypeError:
         return id(value)
     return type(value), value
+
+
+def few_settings(example: Example) -> Iterator[Example]:
+    """The example in few of its schedules and trusts at a time, each of which is there."""
+    points = list(itertools.product(example.schedules, example.trusts))
+    for place in sorted(cover([dict(enumerate(point)) for point in points])):
+        schedule, trust = points[place]
+        yield replace(example, schedules=(schedule,), trusts=(trust,))

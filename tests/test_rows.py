@@ -19,6 +19,7 @@ from consenso.row_products import multiply
 from consenso.rows import Layout, Rows
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("outputs", [1, 3, 10])
 @pytest.mark.parametrize("features", [2, 7, 14, 33, 129])

@@ -307,6 +307,7 @@ def fit(X, y, epsilon: float, **settings):
     return PrivateLogisticRegression(**(given | settings)).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_wide_table_is_learnt_and_more_budget_gives_more() -> None:
     X, y = text(12_000, 1500)
     half = 8000

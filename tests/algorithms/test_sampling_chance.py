@@ -41,6 +41,7 @@ def test_chance_is_found_as_far_as_it_is_there() -> None:
     assert find_chance_share(telling, noise, np.zeros(5000)) == 0.0
 
 
+@pytest.mark.slow
 def test_a_larger_budget_gives_a_better_model_where_few_of_many_columns_tell() -> None:
     """Without noise chance is what is left, and it adds up from step to step in columns of which nothing is kept."""
     rng = np.random.default_rng(3)

@@ -103,6 +103,7 @@ def test_theorem_2_is_true_for_the_step_over_n() -> None:
     assert refutes(found, printed / 8)
 
 
+@pytest.mark.slow
 def test_theorem_7_with_a_short_matrix() -> None:
     """A = 0.1: the printed bound multiplies by |A| and is a hundred times too small."""
     records, rounds, short = 5, 2, 0.1
@@ -142,6 +143,7 @@ def test_the_local_view_is_sound_and_tight() -> None:
     assert attacked(made, Server(), rho=0.3 * printed, trials=4000).refuted  # the conversion of zCDP loses almost half
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", [FixedSubset(12), PoissonSubset(0.75)], ids=["fixed size", "Poisson"])
 def test_theorem_3_on_sums(schedule) -> None:
     parties, rounds = 16, 12
@@ -174,6 +176,7 @@ def test_sampling_amplifies_only_what_is_bounded(displacement: float, refuted: b
     assert not shown.refutes(curve_of(Repeated(reveal_coin(Gaussian(1.0, 2 * a), rate), rounds)))
 
 
+@pytest.mark.slow
 def test_one_round_s_sensitivity_composed_is_not_a_proof() -> None:
     """A flipping model and parties that hardly move: more than K linear rounds, less than Theorem F."""
     parties, rounds, residual_std = 6, 10, 1.6

@@ -133,6 +133,7 @@ def test_names_of_one_person_pass_the_level_as_seldom_as_is_charged() -> None:
     assert len(told) <= 800 * 0.5 * 0.01 * 0.5 + 4 * np.sqrt(2)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("seed", [0, None])
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("users", [None, np.arange(1100) // 2])

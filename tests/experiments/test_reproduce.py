@@ -154,6 +154,7 @@ def test_one_objection(papers, monkeypatch, invoke, tmp_path):
     assert "### 001: Nothing\n\nNo objection" in page.read_text()
 
 
+@pytest.mark.slow
 def test_the_page_for_authors_says_what_the_programs_find(tmp_path):
     """Of the papers whose objections need no files; the command that writes the page is on it."""
     text = (Path(__file__).parents[2] / "docs" / "papers.md").read_text()
@@ -163,6 +164,7 @@ def test_the_page_for_authors_says_what_the_programs_find(tmp_path):
         assert section.strip() in text
 
 
+@pytest.mark.slow
 def test_the_wheel_brings_the_experiments(tmp_path, monkeypatch):
     """Built, installed without dependencies into an empty folder, and asked for its list from there."""
     import subprocess

@@ -276,9 +276,10 @@ def clipped_examples():
             yield pytest.param(replace(example, algorithm=algorithm, schedules=example.schedules[:1]), id=name)
 
 
+@pytest.mark.parametrize("in_full", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["in turn", "in full"])
 @pytest.mark.parametrize("example", list(clipped_examples()))
-def test_clipped_values_move_as_far_as_declared(example):
-    check_sensitivity(example)
+def test_clipped_values_move_as_far_as_declared(example, in_full):
+    check_sensitivity(example, first=None if in_full else 1)
 
 
 @pytest.mark.parametrize("clip", [None, 0.1])

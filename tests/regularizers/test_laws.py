@@ -169,6 +169,7 @@ def test_moreau_with_projections_on_dual_balls(seed, step):
     np.testing.assert_allclose(Ball(radius=1.2).prox(v, step) + step * shrunk, v, rtol=0, atol=scale)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("regularizer", SUMS, ids=repr)
 @pytest.mark.parametrize("step", [0.1, 1.0, 4.0])
 def test_the_prox_of_a_sum_is_what_its_parts_agree_on(regularizer, step):

@@ -65,6 +65,7 @@ def objective(problem, shards, x):
     return float(shards.cohort().value(x).mean() + problem.regularizer.value(x))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 def test_reaches_the_minimum_with_every_loss_and_penalty(loss, regularizer) -> None:

@@ -76,6 +76,7 @@ def long_walk() -> Plan:
     return plan(example.problem, example.algorithm, rounds=30, noise=noise, schedule=RandomWalk())
 
 
+@pytest.mark.slow
 def test_every_theorem_is_the_strongest_somewhere() -> None:
     strongest: set[str] = set()
     for definition in discover().values():
@@ -346,6 +347,7 @@ def test_the_page_names_every_algorithm_and_nothing_is_below() -> None:
     assert BELOW not in table()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", discover())
 def test_the_page_is_up_to_date(name: str) -> None:
     """The usual plan of each algorithm is as tight as the page says."""

@@ -160,6 +160,7 @@ def test_the_pathwise_constant_is_tight():
     assert theorem(parties=parties, rounds=rounds).rho > 3.8 * 8 * rounds / parties
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("relaxation", [0.25, 0.5, 0.75, 0.9])
 @pytest.mark.parametrize("parties", [2, 3, 5, 10])
 def test_no_searched_instance_beats_the_bound(parties, relaxation):
