@@ -16,6 +16,7 @@ BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```", re.M | re.S)
 BACKGROUND = ("serve", "join")
 
 
+@pytest.mark.slow
 def test_the_guide_is_true(federation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made = federation()  # for a free port, and for ending what was started

@@ -32,6 +32,7 @@ def gallery() -> Any:
 NAMES = sorted(path.stem for path in (ROOT / "docs" / "gallery").glob("*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in SLOW])
 def test_a_notebook_runs_and_shows_something(gallery: Any, name: str) -> None:
     shown = gallery.execute(gallery.read(name))

@@ -24,6 +24,7 @@ PAGES = (
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```", re.M | re.S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
 def test_every_block_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -19,6 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "study.md"
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```", re.M | re.S)
 
 
+@pytest.mark.slow
 def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text(encoding="utf-8")
