@@ -25,7 +25,7 @@ from consenso.arrays import Array
 
 # How likely it is before that there is nothing but noise: the least, in tenths, for which equal labels cost 0.01 of log
 # loss on average, whatever the noise.
-NOTHING = 0.7
+NOTHING = 0.8
 # How likely a model of nothing is to have walked freely, over one that was bent back as the spectrum says: clipped
 # slopes of labels do not change around the constant model, and rows do not fill directions that noise made up. With an
 # even chance tables of nothing gain more, and those that are almost separable lose as much (docs/solvers.md).
@@ -188,8 +188,10 @@ class NoisyModel:
         Last of them is what a model of nothing that walked freely calls for.
         """
         total = float(self.filled.sum())
-        if not self.noise.any() or not total:
+        if not self.noise.any():
             return np.ones(1), np.ones(1)
+        if not total:
+            return np.zeros(1), np.ones(1)  # rows are seen to fill nothing, so that the model is of noise
         # Scores that explain as much in every direction as rows fill it; no part that all classes have in common.
         signal = variances[:, None] / total * self.come**2
         fit = prior + self._fit(signal + self.noise)
