@@ -239,23 +239,23 @@ class Rows:
         loaded = "consenso.kernels.exact_sums" in sys.modules
         return self.count * work <= whole_steps.FEW_PRODUCTS and not loaded
 
-    def exact_moments(self, step: float, change: Callable[[Array, slice], Array] | None = None) -> IntArray:
+    def exact_moments(self, step: float, change: Callable[[Array, slice, float], Array] | None = None) -> IntArray:
         """Sums over each party's rows of row times its transpose, in whole squared steps.
 
         Entries are cut to whole steps towards zero, so that no row gets longer; see `moment_step` for how many there
         may be. Products of such numbers and their sums over a block are exact in double precision. change: what is done
-        to a block of rows first, row by row.
+        to a block of rows first, row by row; it is given the steps in 1, too, and returns an array of its own in steps.
         """
-        out = np.zeros((self.parties, self.features, self.features), dtype=np.int64)
+        out, is_sparse = np.zeros((self.parties, self.features, self.features), dtype=np.int64), self.is_sparse
         # No fewer rows than columns: else adding up the products of blocks would cost more than the products.
-        numbers = max(CACHED_NUMBERS, self.features**2)
+        numbers, at_once = max(CACHED_NUMBERS, self.features**2), rows_at_once(self.features, self.features)
         for party, (start, stop) in enumerate(zip(self.layout.offsets[:-1], self.layout.offsets[1:], strict=True)):
-            for block in self._blocks(int(start), int(stop), numbers=numbers):
+            for block in self._blocks(int(start), int(stop), numbers=numbers, multiple=at_once):
                 rows = self.matrix[block]
-                rows = rows.toarray() if self.is_sparse else rows
+                rows = rows.toarray() if is_sparse else rows
                 rows = rows.astype(np.float64, copy=False)
                 # A step is a power of two, so that the quotient is the product with its inverse.
-                cut = np.multiply(rows if change is None else change(rows, block), 1.0 / step)
+                cut = np.multiply(rows, 1.0 / step) if change is None else change(rows, block, 1.0 / step)
                 np.trunc(cut, out=cut)
                 out[party] += (cut.T @ cut).astype(np.int64)
         return out

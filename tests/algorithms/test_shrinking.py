@@ -70,7 +70,9 @@ def test_a_model_that_is_short_already_is_not_shortened() -> None:
     # Damping had taken three quarters: of what it left, half is noise.
     assert compute_factor(2.0, 0.25) == pytest.approx(1.0)
     assert compute_factor(1.1, 0.25) == pytest.approx(4 * (1 - 1 / 1.1), abs=0.15)
-    assert compute_factor(1.0, 1.0, noise=0.0) == compute_factor(1.0, 1.0, filled=0.0) == 1.0
+    assert compute_factor(1.0, 1.0, noise=0.0) == 1.0
+    # Where rows are seen to fill no direction there is nothing but noise.
+    assert compute_factor(1.0, 1.0, filled=0.0) == 0.0
 
 
 def test_a_model_of_noise_is_dropped_though_its_directions_are_not_known() -> None:

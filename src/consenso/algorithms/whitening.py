@@ -33,7 +33,7 @@ ORTHONORMAL = 1e-9
 SHORTEST_CLIP, NARROWEST_WIDTH = 1e-6, 1e-3
 # The mean squared length of rows is at least this part of its bound, as far as damping goes.
 SHORTEST_TRACE = 1e-3
-ROUNDOFF = 2.0**-53
+ROUNDOFF, TINY = 2.0**-53, float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def factors(f: Cohort, metric: Metric, clip: float) -> Array:
 def shorten_whitened(squared: Array, clip: float | Array, features: int) -> Array:
     """Factors that shorten whitened rows of these computed squared lengths to the clip."""
     hidden = 1 + 4 * features**2 * CONDITION * ROUNDOFF
-    shortened: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(squared) * hidden, np.finfo(float).tiny))
+    shortened: Array = np.minimum(1.0, clip / np.maximum(np.sqrt(squared) * hidden, TINY))
     return shortened
 
 
@@ -306,21 +306,22 @@ def _moments(f: Cohort, step: float) -> IntArray:
     if f.weights is None:
         return f.exact_moments(step)
     roots = np.sqrt(f.weights)
-    return f.exact_moments(step, lambda rows, block: rows * roots[block, None])
+    return f.exact_moments(step, lambda rows, block, steps: rows * roots[block, None] * steps)
 
 
 def _shortened_moments(f: Cohort, whitening: Whitening, step: float) -> IntArray:
     metric = whitening.metric
     root = None if metric.is_round else metric.power(-0.5)
 
-    def change(rows: Array, block: slice) -> Array:
+    def change(rows: Array, block: slice, steps: float) -> Array:
         # Lengths are those of rows that are whitened anyway.
         whitened = rows * metric.values[0] ** -0.5 if root is None else multiply(rows, root)
         squared = np.einsum("ij,ij->i", whitened, whitened)
         shortened = shorten_whitened(squared, whitening.clip, f.problem.features)
         if f.weights is not None:
             shortened *= np.sqrt(f.weights[block])
-        whitened *= shortened[:, None]
+        # A step is a power of two: by which number it is multiplied first changes no bit.
+        whitened *= (steps * shortened)[:, None]
         return whitened
 
     return f.exact_moments(step, change)
