@@ -42,12 +42,13 @@ def test_steps_are_those_of_records() -> None:
 
 
 def test_labels_that_are_alike_cost_little_whatever_the_noise() -> None:
-    """Seeded; over 200 draws the mean cost of equal labels is 0.013 at most, and was 0.06 with flat priors alone."""
+    """Seeded; the mean cost of equal labels is 0.01 at most, and was 0.06 with flat priors alone."""
     rng = np.random.default_rng(0)
     for classes in (2, 3, 10, 40):
-        for noise in (0.03, 0.1, 0.3, 1.0):
+        for noise in (0.03, 0.1, 0.2, 0.3, 1.0):
             drawn = [estimate_shares(1 / classes + noise * rng.normal(size=classes), noise) for _ in range(200)]
-            assert np.mean([-np.log(classes) - np.log(shares).mean() for shares in drawn]) < 0.02
+            costs = [-np.log(classes) - np.log(shares).mean() for shares in drawn]
+            assert np.mean(costs) < 0.01 + 2 * np.std(costs) / np.sqrt(len(costs))
     assert (
         average_kept(9.0, 9, np.geomspace(0.1, 100, 20))
         < 0.2

@@ -110,8 +110,15 @@ class NoiseLevels:
 
     @property
     def clip(self) -> float:
-        """In units of a whitened row's typical length."""
-        return LONGEST if self.score == 0 else min(max(SHORTEST * self.quiet / self.score, SHORTEST), LONGEST)
+        """In units of a whitened row's typical length.
+
+        Beyond LONGEST few rows are shortened, and the noise of a score grows with the clip. Where lengths have heavy
+        tails what is lost by that falls as its inverse, so that the best one follows the root of the noise.
+        """
+        if self.score == 0:
+            return math.inf
+        clip = max(SHORTEST * self.quiet / self.score, SHORTEST)
+        return clip if clip <= LONGEST else max(LONGEST, math.sqrt(clip))
 
 
 def curvature_of(loss: Loss, smoothing: float) -> float:

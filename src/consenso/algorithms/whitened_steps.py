@@ -151,7 +151,8 @@ class WhitenedSteps(WhitenedModel):
         longest = facts.problem.row_bound / float(np.sqrt(hub.values.min()))
         clip = levels.clip if self.clip is None else self.clip
         if self._count_moments(facts.round) + 1 < self.moment_releases:
-            clip = max(clip, noise_levels.LOOKED_AT)
+            # Noise of a second moment grows with the square of the clip.
+            clip = max(min(clip, noise_levels.LONGEST) if self.clip is None else clip, noise_levels.LOOKED_AT)
         clip *= float(np.sqrt(hub.effective))
         if facts.problem.loss.targets == "real":
             # A loss with slopes of its own keeps them; squares and kinks have none that privacy could use.
