@@ -100,7 +100,15 @@ def make_table(seed: int, largest: int = LARGEST) -> Table:
         f"{seed}: {kind} {classes}, {records} x {features}, tail {tail:g}, {damage}, scale {scale:.1g}, eps {epsilon:g}"
     )
     return Table(
-        seed=seed, told=told, kind=kind, X=X, y=y, row_bound=bound, target_bound=target_bound, classes=classes, epsilon=epsilon
+        seed=seed,
+        told=told,
+        kind=kind,
+        X=X,
+        y=y,
+        row_bound=bound,
+        target_bound=target_bound,
+        classes=classes,
+        epsilon=epsilon,
     )
 
 
