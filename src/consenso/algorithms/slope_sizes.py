@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 
 from consenso.algorithms.target_counts import STANDS_OUT
 from consenso.arrays import Array, IntArray
@@ -26,6 +25,8 @@ POWERS = 16
 BINS = 2 * POWERS
 # Of what is cut off on both sides, how much points to one direction: a fifth, as for five columns that matter.
 ALIGNED = 0.2
+# Of the range in which clipped slopes balance somewhere.
+HALVINGS = 40
 # Points of a bin at which clipped slopes are computed.
 POINTS = 16
 # How far the mean of a bin may be from its middle, in widths: as far as that of a law which falls to a fifth inside it.
@@ -120,9 +121,10 @@ def find_pull(counts: Array, noise: float, clip: float) -> float:
         out: Array = np.clip(points - middle, -clip, clip).mean(axis=2)
         return out
 
-    if np.sum(shares * clipped(-1.0)) * np.sum(shares * clipped(1.0)) >= 0:
-        return 0.0
-    middle = float(brentq(lambda at: float(np.sum(shares * clipped(at))), -1.0, 1.0))
+    ends = [-1.0, 1.0]
+    for _ in range(HALVINGS):
+        middle = sum(ends) / 2
+        ends[0 if np.sum(shares * clipped(middle)) > 0 else 1] = middle
     pull = float(np.sum(shares * means)) - middle
     unclipped = (np.abs(points - middle) < clip).mean(axis=2)
     bend = max(float(np.sum(shares * unclipped)), 1 / POINTS)
