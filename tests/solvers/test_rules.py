@@ -276,26 +276,26 @@ def test_what_a_clip_cuts_off_on_one_side_is_read_off_counts(law, away) -> None:
     }
     slopes = -0.01 * draws[law](size=100_000) + away
     clip = 0.8 * slopes.std()
-    balanced = slopes.mean()
+    asked, balanced = problem(Squared(), records=100_000), slopes.mean()
     for _ in range(100):
         balanced += np.clip(slopes - balanced, -clip, clip).mean()
     counts = np.bincount(find_bins(slopes), minlength=BINS) + 30.0 * rng.normal(size=BINS)
     true = slopes.mean() - balanced
     assert true < 0
-    assert 0.3 * true > find_pull(counts, 30.0, clip) > 1.5 * true
-    assert find_pull(-counts, 30.0, clip) == 0  # nothing stands out
+    assert 0.3 * true > find_pull(asked, counts, 30.0, clip) > 1.5 * true
+    assert find_pull(asked, -counts, 30.0, clip) == 0  # nothing stands out
     mirrored = np.concatenate([counts[BINS // 2 :], counts[: BINS // 2]])
-    assert find_pull(mirrored, 30.0, clip) == pytest.approx(-find_pull(counts, 30.0, clip))
+    assert find_pull(asked, mirrored, 30.0, clip) == pytest.approx(-find_pull(asked, counts, 30.0, clip))
 
 
 def test_symmetric_residuals_are_not_pulled() -> None:
     """Of twenty draws of each law: what is added for noise alone is less than a twentieth of a spread, once."""
-    rng, pulls = np.random.default_rng(1), []
+    rng, pulls, asked = np.random.default_rng(1), [], problem(Squared())
     for draw in (rng.normal, rng.laplace, lambda size: rng.standard_t(3, size=size)):
         for _ in range(20):
             slopes = np.clip(0.02 * draw(size=10_000), -1, 1)
             counts = np.bincount(find_bins(slopes), minlength=BINS) + 30.0 * rng.normal(size=BINS)
-            pulls.append(abs(find_pull(counts, 30.0, 0.8 * slopes.std())) / slopes.std())
+            pulls.append(abs(find_pull(asked, counts, 30.0, 0.8 * slopes.std())) / slopes.std())
     assert sum(pull > 0 for pull in pulls) <= 3
     assert max(pulls) < 0.05
 

@@ -96,7 +96,7 @@ class Sizes:
             return float(CLIPS[np.argmin(np.where(curvatures > 0, errors / curvatures**2, np.inf))])
 
 
-def find_pull(counts: Array, noise: float, clip: float) -> float:
+def find_pull(problem: Problem, counts: Array, noise: float, clip: float) -> float:
     """How far the mean of slopes is from 0 where clipped ones balance, as far as that is clear of doubt.
 
     Residuals with one long tail balance where the other side is longer: a model of clipped ones is off by what the clip
@@ -109,7 +109,7 @@ def find_pull(counts: Array, noise: float, clip: float) -> float:
     seen[:most] &= np.cumprod(seen[:most][::-1], dtype=bool)[::-1]
     shares = np.where(seen, sides, 0.0)
     total = float(shares.sum())
-    if total <= 0:
+    if total < problem.records / 2:
         return 0.0
     shares /= total
     high = np.exp2(-np.arange(POWERS, dtype=np.float64))

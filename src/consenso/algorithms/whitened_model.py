@@ -176,7 +176,7 @@ class WhitenedModel(WhitenedSettings):
         pull, problem = np.zeros(facts.dim), facts.problem
         is_mean = problem.loss.targets == "real" and math.isinf(problem.loss.slope_bound)
         if is_mean and hub.sizes.size and self.constant and not self.smoothing and self.threshold is None:
-            found = slope_sizes.find_pull(hub.sizes, facts.noise["slopes"], hub.width)
+            found = slope_sizes.find_pull(problem, hub.sizes, facts.noise["slopes"], hub.width)
             pull[-1] = found * slope_limit(problem) / self.constant
         return pull
 
