@@ -188,6 +188,7 @@ def tabulate(done: dict[str, dict[str, Any]]) -> list[str]:
     above = [name for name, each in told.items() if each.spare < 0]
     sure = [name for name in above if told[name].spare <= -2]
     within = sum(each.spare >= 2 for each in told.values())
+    mean = math.exp(float(np.mean(np.log(ratios)))) if ratios else math.nan
     return [
         "| table | seeds | found bounds | best public bound (its quantile) | ratio | within 10 % |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -195,7 +196,7 @@ def tabulate(done: dict[str, dict[str, Any]]) -> list[str]:
         "",
         f"Of {len(told)} tables {len(told) - len(above)} are within 10 %, {within} of them by two standard errors; "
         f"above it are {', '.join(above) or 'none'} (by two errors: {', '.join(sure) or 'none'}). Geometric mean of "
-        f"the {len(ratios)} ratios: {math.exp(float(np.mean(np.log(ratios)))):.2f}.",
+        f"the {len(ratios)} ratios: {mean:.2f}.",
     ]
 
 
