@@ -169,6 +169,8 @@ def describe(name: str, fits: dict[str, Any]) -> str:
     """A line of the table."""
     told = Comparison.of(fits)
     shown = "-" if math.isnan(told.ratio) else f"{told.ratio:.2f} +- {told.error:.2f}"
+    if told.ratio < 0.01:
+        shown = "below 0.01"
     rows, columns = fits["shape"]
     cells = [
         f"{name}, {rows} x {columns}",
