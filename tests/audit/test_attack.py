@@ -300,6 +300,7 @@ def test_the_plan_s_own_source_of_noise_is_claimed_and_not_run() -> None:
     assert finding.lower > 0.5 * finding.claimed
 
 
+@pytest.mark.slow
 def test_trials_one_at_a_time_are_fewer() -> None:
     problem = linear(
         Problem(loss=Logistic(), regularizer=L2(strength=0.1), features=2, sizes=np.array([6]), row_bound=1.0)

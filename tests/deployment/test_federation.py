@@ -76,6 +76,7 @@ def test_people_with_several_rows_over_the_star(federation):
         made.train()
 
 
+@pytest.mark.slow
 def test_a_party_joins_with_a_table_on_a_cluster_that_speaks_tls(federation, authority, monkeypatch):
     """One hospital's rows are on workers behind TLS; everybody's model is that of tables in memory."""
     import dask

@@ -50,6 +50,7 @@ def _truth(model: Any) -> Array:
     return TRUTH * (2.0 if hasattr(model, "classes_") else 1.0)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth(fits: list[Any]) -> None:
     inside = []
     for model in fits:

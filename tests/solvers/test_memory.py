@@ -5,11 +5,13 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pytest
 from benchmarks.utility.tasks import adult
 
 from consenso import PrivateLogisticRegression
 
 
+@pytest.mark.slow
 def test_a_private_fit_of_adult_takes_at_most_three_times_the_data(data_dir) -> None:
     task = adult()
     X, y = np.ascontiguousarray(task.X[:, :-1]), task.y  # without the constant, which the estimators add

@@ -17,7 +17,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "attacks.md"
 
 
 @pytest.mark.sweep(by=lambda fault: {"catcher": fault.catcher})
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(fault, marks=pytest.mark.slow) if fault.slow else fault for fault in FAULTS],
+    ids=lambda fault: fault.name,
+)
 def test_a_planted_fault_is_caught(fault) -> None:
     found = catch(fault)
     assert found.caught, found.said
