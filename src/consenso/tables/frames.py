@@ -20,7 +20,7 @@ from consenso.tables.parquet import parquet_column
 from consenso.tables.table import Table, require_width
 
 #: Numbers in a batch, so that a few of them fit in any memory.
-BATCH_NUMBERS = 1 << 20
+BATCH_NUMBERS = 1 << 19
 #: Numbers of a table that is read whole where it may be: 128 megabytes.
 IN_MEMORY = 1 << 24
 SCANS = {
