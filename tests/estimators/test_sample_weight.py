@@ -72,9 +72,9 @@ def test_the_bound_is_on_the_card_with_people_and_classes_too() -> None:
         (
             np.where(np.arange(3000) == 7, -1.0, 1.0),
             1.0,
-            "row 7 .rows count from 0. has none that is finite and at",
+            "row 7 .rows count from 0. has no weight that is finite and at",
         ),
-        (np.where(np.arange(3000) == 7, np.nan, 1.0), 1.0, "row 7 .rows count from 0. has none that is finite"),
+        (np.where(np.arange(3000) == 7, np.nan, 1.0), 1.0, "row 7 .rows count from 0. has no weight that is finite"),
         (WEIGHTS[:-1], 3.0, "one weight for each of the 3000 rows"),
         (np.zeros(3000), 1.0, "every weight is zero"),
         (np.full(3000, "x"), 1.0, "weights are numbers"),
