@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from consenso.metric import (
-    Look,
     Metric,
-    again,
+    NoisyMetric,
     denoise,
-    look,
+    estimate_metric,
     lower_to,
     measure_signal,
     pack_symmetric,
+    refine_metric,
     unpack_symmetric,
 )
 from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Regularizer, Unpenalized
@@ -87,13 +87,13 @@ def test_packing_keeps_lengths_and_can_be_undone() -> None:
 
 def test_two_looks_see_the_matrix_that_one_exact_look_sees() -> None:
     matrix = matrix_of(8, 1e3)
-    first = look(matrix, 0.0, 0.3, 1e-12)
+    first = estimate_metric(matrix, 0.0, 0.3, 1e-12)
     assert first.metric.power(1.0) == pytest.approx(matrix, abs=1e-9)
     assert first.effective == pytest.approx(8.0)
-    # A first look whose noise hides small directions is mended by a second one in its coordinates.
-    hidden = look(matrix, 0.05, 0.3, 1e-12).metric
+    # A first release whose noise hides small directions is mended by a second one in its coordinates.
+    hidden = estimate_metric(matrix, 0.05, 0.3, 1e-12).metric
     whitened = hidden.power(-0.5) @ matrix @ hidden.power(-0.5)
-    assert again(hidden, whitened, 0.0, 0.3, 1e-12).metric.power(1.0) == pytest.approx(matrix, abs=1e-9)
+    assert refine_metric(hidden, whitened, 0.0, 0.3, 1e-12).metric.power(1.0) == pytest.approx(matrix, abs=1e-9)
 
 
 def test_eigenvalues_are_cleaned_of_noise() -> None:
@@ -103,7 +103,7 @@ def test_eigenvalues_are_cleaned_of_noise() -> None:
     matrix = 0.05 * np.eye(p) + 0.9 * np.outer(direction, direction)
     upper = pack_symmetric(matrix[None])[0]
     noisy = unpack_symmetric(upper + noise * rng.normal(size=len(upper)), p)
-    seen = look(noisy, noise, 0.5, 1e-9)
+    seen = estimate_metric(noisy, noise, 0.5, 1e-9)
     truth = np.sum(seen.metric.vectors * (matrix @ seen.metric.vectors), axis=0)
     found = seen.metric.values - seen.lift
     assert np.abs(found - truth).max() < 0.1
@@ -111,9 +111,9 @@ def test_eigenvalues_are_cleaned_of_noise() -> None:
     assert np.abs(np.maximum(spectrum, 0) - np.sort(truth)).max() > 0.2
     assert denoise(spectrum, noise).sum() == pytest.approx(spectrum.sum())
     assert seen.shares == pytest.approx(found / seen.metric.values)
-    # In the coordinates of the first look a second one tells what rows fill of the final metric.
+    # In the coordinates of the first release a second one tells what rows fill of the final metric.
     whitened = seen.metric.power(-0.5) @ matrix @ seen.metric.power(-0.5)
-    second = again(seen.metric, whitened, 1e-3, 0.5, 1e-9)
+    second = refine_metric(seen.metric, whitened, 1e-3, 0.5, 1e-9)
     filled = np.sum(second.metric.vectors * (matrix @ second.metric.vectors), axis=0) / second.metric.values
     assert second.shares == pytest.approx(filled, abs=0.05)
 
@@ -124,7 +124,7 @@ def test_columns_tell_what_noise_hides_of_directions() -> None:
     sizes = np.where(np.arange(p) < 10, 0.15, 0.01)
     noises = noise * rng.normal(size=p * (p + 1) // 2)
     # The largest column is hidden below the spectral norm of the noise, 0.28.
-    seen = look(unpack_symmetric(pack_symmetric(np.diag(sizes)[None])[0] + noises, p), noise, 0.5, 1e-9)
+    seen = estimate_metric(unpack_symmetric(pack_symmetric(np.diag(sizes)[None])[0] + noises, p), noise, 0.5, 1e-9)
     found = seen.metric.power(1.0) - seen.lift * np.eye(p)
     assert np.mean((np.diag(found) - sizes) ** 2) < 0.7 * noise**2
     # Columns that are alike tell nothing.
@@ -137,16 +137,19 @@ def test_what_noise_made_negative_is_not_added_to_what_rows_fill() -> None:
     rng, p, noise = np.random.default_rng(0), 300, 0.01
     upper = noise * rng.normal(size=p * (p + 1) // 2)
     moment = unpack_symmetric(upper + pack_symmetric(np.eye(p)[None] * 0.002)[0], p)
-    plain, kept = (look(moment, noise, 0.5, 1e-9, keeps_trace=keeps) for keeps in (False, True))
+    plain, kept = (estimate_metric(moment, noise, 0.5, 1e-9, keeps_trace=keeps) for keeps in (False, True))
 
-    def filled(seen: Look) -> float:
+    def filled(seen: NoisyMetric) -> float:
         return float(seen.shares @ seen.metric.values)
 
     # The trace is 0.6, and known to noise * sqrt(p) = 0.17.
     assert filled(plain) > 1.2
     assert filled(kept) == pytest.approx(np.trace(moment)) == pytest.approx(0.6, abs=3 * 0.17)
     # Where noise hides nothing there is nothing to lower.
-    clear = [look(moment + np.eye(p), noise, 0.5, 1e-9, keeps_trace=keeps).metric.values for keeps in (False, True)]
+    clear = [
+        estimate_metric(moment + np.eye(p), noise, 0.5, 1e-9, keeps_trace=keeps).metric.values
+        for keeps in (False, True)
+    ]
     np.testing.assert_allclose(*clear, rtol=1e-12)
 
 

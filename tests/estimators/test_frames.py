@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -125,6 +126,16 @@ def test_truth_values_that_may_be_missing_are_public_by_their_type() -> None:
     labels[5] = pd.NA
     with pytest.raises(InputError, match=r"row 5 \(rows count from 0\) has no label"):
         consenso.PrivateLogisticRegression(random_state=0).fit(rows, labels)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "UInt8", "int64[pyarrow]", "uint8[pyarrow]", "Polars"])
+def test_whole_numbers_stay_whole_as_labels(kind) -> None:
+    rows = np.random.default_rng(0).normal(size=(400, 2))
+    labels = (rows[:, 0] > 0).astype(int) + 3
+    given = pl.Series(labels) if kind == "Polars" else pd.Series(labels).astype(kind)
+    model = consenso.PrivateLogisticRegression(epsilon=8.0, row_bound=3.0, random_state=0).fit(rows, given)
+    assert model.classes_.tolist() == [3, 4]
+    assert np.issubdtype(model.classes_.dtype, np.integer)
 
 
 def test_a_summary_names_the_features_of_a_schema_and_says_where_its_bound_is_from(path) -> None:

@@ -78,10 +78,11 @@ def test_the_bound_is_on_the_card_with_people_and_classes_too() -> None:
         (WEIGHTS[:-1], 3.0, "one weight for each of the 3000 rows"),
         (np.zeros(3000), 1.0, "every weight is zero"),
         (np.full(3000, "x"), 1.0, "weights are numbers"),
+        (np.full(3000, 1 + 0.5j), 1.0, "weights are numbers"),
         (WEIGHTS, math.inf, "a positive finite number"),
         (WEIGHTS, None, "a positive finite number"),
     ],
-    ids=["above", "negative", "NaN", "short", "zero", "texts", "no bound", "None"],
+    ids=["above", "negative", "NaN", "short", "zero", "texts", "complex", "no bound", "None"],
 )
 def test_weights_that_cannot_be(weights, bound, message) -> None:
     with pytest.raises(InputError, match=message) as caught:

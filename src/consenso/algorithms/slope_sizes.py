@@ -117,18 +117,18 @@ def find_pull(problem: Problem, counts: Array, noise: float, clip: float) -> flo
     points = np.stack([inside, -inside])  # (signs, powers, points)
     means = points.mean(axis=2)
 
-    def clipped(middle: float) -> Array:
+    def clip_around(middle: float) -> Array:
         out: Array = np.clip(points - middle, -clip, clip).mean(axis=2)
         return out
 
     ends = [-1.0, 1.0]
     for _ in range(HALVINGS):
         middle = sum(ends) / 2
-        ends[0 if np.sum(shares * clipped(middle)) > 0 else 1] = middle
+        ends[0 if np.sum(shares * clip_around(middle)) > 0 else 1] = middle
     pull = float(np.sum(shares * means)) - middle
     unclipped = (np.abs(points - middle) < clip).mean(axis=2)
     bend = max(float(np.sum(shares * unclipped)), 1 / POINTS)
-    by_noise = noise / total * (means - middle - clipped(middle) / bend - pull)[:, seen]
+    by_noise = noise / total * (means - middle - clip_around(middle) / bend - pull)[:, seen]
     by_shape = shares * UNEVEN * (high / 2) * (1 - unclipped / bend)
     doubt = STANDS_OUT**2 * float(np.sum(by_noise**2) + np.sum(by_shape**2))
     return pull * max(0.0, 1 - doubt / max(pull**2, np.finfo(float).tiny))

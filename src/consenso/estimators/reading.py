@@ -227,8 +227,9 @@ def _find_places(X: Any) -> str:
 
 def _read_nullable_labels(owner: str, y: Any) -> Any:
     """Truth values and whole numbers of pandas that may be missing: an array, or an error that names a row."""
-    named = str(getattr(y, "dtype", ""))
-    is_whole = named.startswith("Int") or (named.startswith("int") and named.endswith("[pyarrow]"))
+    named = str(getattr(y, "dtype", "")) if hasattr(y, "isna") else ""  # types of Polars have the same names
+    of_arrow, width = named.endswith("[pyarrow]"), named.removesuffix("[pyarrow]")
+    is_whole = width.removeprefix("u").startswith("int") if of_arrow else width.removeprefix("U").startswith("Int")
     if not is_whole and named not in ("boolean", "bool[pyarrow]"):
         return y
     gone = np.flatnonzero(np.asarray(y.isna()))
@@ -236,7 +237,7 @@ def _read_nullable_labels(owner: str, y: Any) -> Any:
         raise InputError(
             f"{owner}.fit(y=...): {name_row(gone[0])}{say_more(len(gone))} has no label; drop such records."
         )
-    return y.to_numpy(dtype=np.int64 if is_whole else bool)
+    return y.to_numpy(dtype=width.lower() if is_whole else bool)
 
 
 _TYPES: dict[str, type[Any]] = {"truth value": np.bool_, "whole number": np.int64, "number": np.float64}

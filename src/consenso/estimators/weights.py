@@ -112,9 +112,10 @@ def read_weights(
 def _read_weights(owner: str, given: Any, count: int) -> Array:
     where = f"{owner}.fit(sample_weight=...)"
     try:
-        if np.iscomplexobj(given):
+        values = np.array(given)
+        if np.iscomplexobj(values):
             raise TypeError
-        found = np.array(given, dtype=np.float64)
+        found = values.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{where}: weights are numbers, one for each row, and some are not.") from None
     if found.shape != (count,):
