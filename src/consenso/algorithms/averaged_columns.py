@@ -1,4 +1,4 @@
-"""What DualAveraging releases before its steps tells: centres, sizes and scales of columns, directions, clips.
+"""What DualAveraging finds out before its steps: centres, sizes and scales of columns, directions, clips.
 
 All of it is post-processing; rows are never seen here.
 """

@@ -36,7 +36,7 @@ from consenso.regularizers import L1, L2, ElasticNet, Regularizer, Unpenalized
 STEP, FLATTENED = 1.2, 0.4
 # The score noise at which the clip begins to rise, and how far the clip goes, in typical lengths of whitened rows.
 # Rows that a second moment is made of are not reweighed that much: it is to show the lengths that rows have.
-QUIET, QUIET_RESIDUAL, SHORTEST, LONGEST, LOOKED_AT = 0.05, 0.01, 0.4, 2.0, 0.8
+QUIET, QUIET_RESIDUAL, SHORTEST, LONGEST, LEAST_OF_MOMENT = 0.05, 0.01, 0.4, 2.0, 0.8
 # How much of the slopes of labels is given up where noise is loud, and the score noise at which half of that is. More
 # than half clips all slopes of the zero model. That costs length, and lengths are measured; but scores are not bent
 # back then before they are as large as the logit of what is given up: 0.4 here, 0.85 for 0.7, which lets noise wander.

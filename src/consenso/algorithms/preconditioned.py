@@ -35,7 +35,7 @@ import numpy as np
 from consenso.algorithms import length_laws, slope_sizes, target_counts
 from consenso.algorithms.noise_levels import slope_limit
 from consenso.algorithms.shape import Example, Source
-from consenso.algorithms.whitened_settings import FIRST_MOMENT
+from consenso.algorithms.whitened_settings import FIRST_SHARE
 from consenso.algorithms.whitened_steps import WhitenedSteps
 from consenso.algorithms.whitening import (
     DIGEST_WORDS,
@@ -156,7 +156,7 @@ class PreconditionedFixedPoint(WhitenedSteps):
         """The model and the metric."""
         kind, share, x, reach = self._kind(facts), 1.0, hub.x, 0.0
         if kind == "second moment" and self.moment_releases > 1:
-            share = (FIRST_MOMENT, 1 - FIRST_MOMENT)[self._count_moments(facts.round)]
+            share = (FIRST_SHARE, 1 - FIRST_SHARE)[self._count_moments(facts.round)]
         elif kind == "gradient":
             share = self._share(hub)
             if self._asks_length(hub):

@@ -13,7 +13,7 @@ from consenso.errors import InputError
 from consenso.public_facts import PublicFacts
 
 # Of the budget of the second moments the first release gets this much: the second one is the one that counts.
-FIRST_MOMENT = 1 / 3
+FIRST_SHARE = 1 / 3
 # Of the budget: counts of slopes; and, of that of the gradients, the steps before those.
 SIZES_SHARE, WARMUP_SHARE = 0.03, 0.15
 # Of the budget of the gradients: the length of a model of labels.

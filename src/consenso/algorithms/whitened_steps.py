@@ -13,7 +13,7 @@ from consenso.algorithms.evidence import Evidence, MomentEvidence, products
 from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
 from consenso.algorithms.slope_sizes import Sizes
 from consenso.algorithms.whitened_model import UNMEASURED, WhitenedModel
-from consenso.algorithms.whitened_settings import FIRST_MOMENT
+from consenso.algorithms.whitened_settings import FIRST_SHARE
 from consenso.algorithms.whitening import (
     LEAST,
     NARROWEST_WIDTH,
@@ -100,7 +100,7 @@ class WhitenedSteps(WhitenedModel):
         if self._count_moments(facts.round) == 0:
             if self.constant and not problem.is_weighted:
                 moment[-1, -1] = self.constant**2  # which is public
-            noise /= np.sqrt(FIRST_MOMENT if self.moment_releases > 1 else 1.0)
+            noise /= np.sqrt(FIRST_SHARE if self.moment_releases > 1 else 1.0)
             seen = estimate_metric(moment, noise, NoiseLevels.floor, least * problem.row_bound**2, keeps_trace=real)
             # Rows without their constant, as far as noise lets them be told from none.
             constant = self.constant**2
@@ -109,7 +109,7 @@ class WhitenedSteps(WhitenedModel):
             hub = replace(hub, filled=min(1.0, max(length / (problem.row_bound**2 - constant), LEAST)))
             hub = note_first_moment(hub, seen, noise)
         else:
-            noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_MOMENT)
+            noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_SHARE)
             seen = refine_metric(hub.metric, moment, noise, NoiseLevels.floor, least, keeps_trace=real)
             hub = note_second_moment(hub, seen, noise)
         metric = within_bounds(facts, seen.metric)
@@ -152,7 +152,7 @@ class WhitenedSteps(WhitenedModel):
         clip = levels.clip if self.clip is None else self.clip
         if self._count_moments(facts.round) + 1 < self.moment_releases:
             # Noise of a second moment grows with the square of the clip.
-            clip = max(min(clip, noise_levels.LONGEST) if self.clip is None else clip, noise_levels.LOOKED_AT)
+            clip = max(min(clip, noise_levels.LONGEST) if self.clip is None else clip, noise_levels.LEAST_OF_MOMENT)
         clip *= float(np.sqrt(hub.effective))
         if facts.problem.loss.targets == "real":
             # A loss with slopes of its own keeps them; squares and kinks have none that privacy could use.
