@@ -21,7 +21,7 @@ import polars as pl
 
 from benchmarks.measure import Figure, best, processor_seconds
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
-from consenso.algorithms.whitening import Slopes, Whitening, sum_gradients
+from consenso.algorithms.preconditioning.whitening import Slopes, Whitening, sum_gradients
 from consenso.engine.run import run as run_plan
 from consenso.estimators.stored import FrameBatches, TargetCoding
 from consenso.losses import Logistic

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.measure import Figure, best, processor_seconds
-from consenso.algorithms.centring import Centring, sum_gradients
-from consenso.algorithms.directions import start_directions, sum_range
+from consenso.algorithms.averaging.centring import Centring, sum_gradients
+from consenso.algorithms.averaging.directions import start_directions, sum_range
 from consenso.algorithms.dual_averaging import DualAveraging
-from consenso.algorithms.whitening import Slopes
+from consenso.algorithms.preconditioning.whitening import Slopes
 from consenso.engine.run import run as run_plan
 from consenso.losses import Logistic
 from consenso.planning.plan import plan

@@ -11,10 +11,10 @@ from scipy.stats import norm
 from tests.algorithms.transcription import SEED, drawn_on_sum, noise_of, silos, with_and_without_noise
 
 from consenso import PrivateLasso, PrivateLogisticRegression
-from consenso.algorithms.centring import Centring, check_centring
-from consenso.algorithms.directions import sum_lengths, sum_range
+from consenso.algorithms.averaging.centring import Centring, check_centring
+from consenso.algorithms.averaging.directions import sum_lengths, sum_range
+from consenso.algorithms.averaging.scale_mixture import estimate
 from consenso.algorithms.dual_averaging import DualAveraging
-from consenso.algorithms.scale_mixture import estimate
 from consenso.errors import InputError, MessageError, PreconditionError
 from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared
 from consenso.planning.plan import plan

@@ -9,8 +9,8 @@ import pytest
 from tests.algorithms.transcription import SEED, clean, drawn_on_sum, noise_of, silos, with_and_without_noise
 
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.algorithms.preconditioning.whitening import Slopes, Whitening, estimate_trace, factors, sum_gradients
 from consenso.algorithms.shape import Example
-from consenso.algorithms.whitening import Slopes, Whitening, estimate_trace, factors, sum_gradients
 from consenso.errors import ConsensoError, InputError, MessageError
 from consenso.losses import Absolute, Hinge, Huber, Softmax, Squared
 from consenso.metric import Metric

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.algorithms.transcription import GRAPH, SEED, clean, drawn, silos, with_and_without_noise
 
-from consenso.algorithms.noise_levels import FLATTENED, LARGEST_SCORE, NoiseLevels
 from consenso.algorithms.preconditioned_gossip import PreconditionedGossip, rounds_to_mix
+from consenso.algorithms.preconditioning.noise_levels import FLATTENED, LARGEST_SCORE, NoiseLevels
 from consenso.errors import InputError
 from consenso.losses import Logistic
 from consenso.planning.plan import plan

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from consenso import PrivateHuberRegressor, PrivateRidge
-from consenso.algorithms.label_levels import estimate_variance, move_to_constant, visible_share
-from consenso.algorithms.noise_levels import NoiseLevels, damping, shorter, sparser, steepest
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
-from consenso.algorithms.slope_sizes import BINS, Sizes, find_bins, find_pull
-from consenso.algorithms.target_counts import SHARE as TARGETS_SHARE
-from consenso.algorithms.target_counts import estimate_shares, read_constant_model
+from consenso.algorithms.preconditioning.label_levels import estimate_variance, move_to_constant, visible_share
+from consenso.algorithms.preconditioning.noise_levels import NoiseLevels, damping, shorter, sparser, steepest
+from consenso.algorithms.preconditioning.slope_sizes import BINS, Sizes, find_bins, find_pull
+from consenso.algorithms.preconditioning.target_counts import SHARE as TARGETS_SHARE
+from consenso.algorithms.preconditioning.target_counts import estimate_shares, read_constant_model
 from consenso.engine.run import run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Absolute, Hinge, Huber, Logistic, Softmax, Squared

@@ -18,7 +18,7 @@
     b        Centring  a row around the mean, on one scale; it is never formed
     d        scales    where columns differ in size, large ones are made smaller, so that small ones are heard
     step_j   rates     1 / (curvature v_j), but no more than lets noise move a coefficient by REACH at the end
-    V, s     directions, shrinks    consenso.algorithms.directions finds them; none unless they are asked for
+    V, s     directions, shrinks    consenso.algorithms.averaging.directions finds them; none unless they are asked for
     C        clip      CLIP times the length of a typical centred row, as the squares or the lengths tell it
 
 With directions, u has a number for each of them after those of the columns: rows are taken apart into what lies along V
@@ -41,10 +41,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms import length_laws, score_counts, target_counts
-from consenso.algorithms.averaged_columns import Hub, find_shift
-from consenso.algorithms.averaged_steps import AveragedSteps, counts_scores
-from consenso.algorithms.centring import (
+from consenso.algorithms.averaging import score_counts
+from consenso.algorithms.averaging.centring import (
     Centring,
     check_centring,
     gradient_release,
@@ -54,16 +52,19 @@ from consenso.algorithms.centring import (
     sum_rows,
     sum_squares,
 )
-from consenso.algorithms.directions import (
+from consenso.algorithms.averaging.columns import Hub, find_shift
+from consenso.algorithms.averaging.directions import (
     PASSES,
     lengths_release,
     range_release,
     sum_lengths,
     sum_range,
 )
+from consenso.algorithms.averaging.steps import AveragedSteps, counts_scores
+from consenso.algorithms.preconditioning import length_laws, target_counts
+from consenso.algorithms.preconditioning.whitening import Slopes
 from consenso.algorithms.record_sums import Forgetful
 from consenso.algorithms.shape import Example, Source
-from consenso.algorithms.whitening import Slopes
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.losses import Logistic, Squared, require_lipschitz, require_smooth

@@ -13,7 +13,7 @@
 This is the noisy fixed-point iteration of Cyffers, Bellet and Basu 2023 (Algorithm 1) with R(u) = u - M^-1 gradient: in
 whitened coordinates the noise is spent where the data have information, and one step size fits every problem.
 Everything after a release is post-processing: Q, the clip, how many steps the budget is worth, how much to damp, a step
-that is halved when gradients turn against each other. `consenso.algorithms.noise_levels` has these rules. Whitened rows
+that is halved when gradients turn against each other. `preconditioning.noise_levels` has these rules. Whitened rows
 are never formed: the factor by which each is shortened is kept beside its row. Sums over rows are exact: neither their
 order nor the batches in which they are read change a bit of the model.
 
@@ -32,12 +32,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms import length_laws, slope_sizes, target_counts
-from consenso.algorithms.noise_levels import slope_limit
-from consenso.algorithms.shape import Example, Source
-from consenso.algorithms.whitened_settings import FIRST_SHARE
-from consenso.algorithms.whitened_steps import WhitenedSteps
-from consenso.algorithms.whitening import (
+from consenso.algorithms.preconditioning import length_laws, slope_sizes, target_counts
+from consenso.algorithms.preconditioning.noise_levels import slope_limit
+from consenso.algorithms.preconditioning.settings import FIRST_SHARE
+from consenso.algorithms.preconditioning.steps import WhitenedSteps
+from consenso.algorithms.preconditioning.whitening import (
     DIGEST_WORDS,
     Hub,
     Slopes,
@@ -52,6 +51,7 @@ from consenso.algorithms.whitening import (
     sum_moments,
     sum_shortened_moments,
 )
+from consenso.algorithms.shape import Example, Source
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.losses import Logistic, require_lipschitz, require_smooth

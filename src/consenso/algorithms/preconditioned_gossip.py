@@ -29,11 +29,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from consenso.algorithms import noise_levels, whitening
 from consenso.algorithms.dp_sgd import check_averaging
 from consenso.algorithms.networked import running_average
+from consenso.algorithms.preconditioning import noise_levels, whitening
+from consenso.algorithms.preconditioning.whitening import Slopes, gradient_release, moment_release
 from consenso.algorithms.shape import Example, Heard, Source, per_row, require_positive
-from consenso.algorithms.whitening import Slopes, gradient_release, moment_release
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.losses import Logistic, require_lipschitz, require_smooth

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from consenso.algorithms.noise_levels import scale_regularizer
+from consenso.algorithms.preconditioning.noise_levels import scale_regularizer
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.people import RowWeights

@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from consenso.algorithms.whitened_steps import RESIDUAL_CLIP
+from consenso.algorithms.preconditioning.steps import RESIDUAL_CLIP
 from consenso.errors import InputError
 from consenso.estimators.fitting import default_penalty, make_request, penalty
 from consenso.estimators.learning import Fit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from consenso.algorithms import noise_levels
+from consenso.algorithms.preconditioning import noise_levels
 from consenso.errors import InputError
 from consenso.estimators.classification import PrivateClassifier
 from consenso.estimators.fitting import default_penalty, make_request, penalty

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import special
 
 from consenso.algorithms.evidence import Evidence
-from consenso.algorithms.slope_sizes import POWERS
+from consenso.algorithms.preconditioning.slope_sizes import POWERS
 from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.estimators.gaussian_rows import GaussianRows

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consenso.algorithms import length_laws
-from consenso.algorithms.noise_levels import FLATTENED, HINGE, LARGEST_SCORE, RESIDUAL, slope_limit
+from consenso.algorithms.preconditioning import length_laws
+from consenso.algorithms.preconditioning.noise_levels import FLATTENED, HINGE, LARGEST_SCORE, RESIDUAL, slope_limit
 from consenso.privacy.calibrate import Target
 from consenso.problem import Problem
 from consenso.schedules import Schedule

@@ -1,6 +1,6 @@
 """Rules of PreconditionedFixedPoint: how often to release the second moment, and what to do about kinks and residuals.
 
-What depends on released values (steps, clip, damping) is decided while it runs: consenso.algorithms.noise_levels.
+What depends on released values (steps, clip, damping) is decided while it runs: `preconditioning.noise_levels`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from consenso.algorithms import target_counts
-from consenso.algorithms.noise_levels import RESIDUAL
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
-from consenso.algorithms.whitened_settings import LENGTH_SHARE
+from consenso.algorithms.preconditioning import target_counts
+from consenso.algorithms.preconditioning.noise_levels import RESIDUAL
+from consenso.algorithms.preconditioning.settings import LENGTH_SHARE
 from consenso.losses import Squared
 from consenso.public_facts import PublicFacts
 from consenso.solvers import forecast

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from consenso.algorithms import target_counts
+from consenso.algorithms.preconditioning import target_counts
 from consenso.solvers import forecast, preconditioned
 from consenso.solvers.request import Request
 
@@ -61,7 +61,7 @@ def recipe(request: Request) -> tuple[Any, int]:
 
 def _directions(request: Request) -> int:
     """How many directions are looked for: public facts say whether noise leaves any to be found."""
-    from consenso.algorithms.directions import FOUND, PASSES, RANGE_SHARE
+    from consenso.algorithms.averaging.directions import FOUND, PASSES, RANGE_SHARE
 
     problem = request.problem
     noise = forecast.gradient_noise(request) * math.sqrt(PASSES / RANGE_SHARE)

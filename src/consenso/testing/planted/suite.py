@@ -150,7 +150,7 @@ def _count_every_row(folder: Path) -> None:
     def count(f: Cohort, bins: int, *rest: Any) -> Any:
         return f.sizes[:, None] * np.eye(bins, dtype=np.int64)[0]
 
-    with mock.patch("consenso.algorithms.target_counts._count", count):
+    with mock.patch("consenso.algorithms.preconditioning.target_counts._count", count):
         laws.zero_rows_are_no_rows(DualAveraging.example().variants[-1])
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, ndtri
 
-from consenso.algorithms.length_laws import NORMAL
+from consenso.algorithms.preconditioning.length_laws import NORMAL
 from consenso.arrays import Array
 
 # The part of the columns that moved least. Where few columns tell, any part shows the same; of words that nearly all

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consenso.algorithms import label_levels, noise_levels, shrinking, target_counts
 from consenso.algorithms.evidence import Evidence, MomentEvidence, products
-from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
-from consenso.algorithms.slope_sizes import Sizes
-from consenso.algorithms.whitened_model import UNMEASURED, WhitenedModel
-from consenso.algorithms.whitened_settings import FIRST_SHARE
-from consenso.algorithms.whitening import (
+from consenso.algorithms.preconditioning import label_levels, noise_levels, shrinking, target_counts
+from consenso.algorithms.preconditioning.model import UNMEASURED, WhitenedModel
+from consenso.algorithms.preconditioning.noise_levels import NoiseLevels, slope_limit
+from consenso.algorithms.preconditioning.settings import FIRST_SHARE
+from consenso.algorithms.preconditioning.slope_sizes import Sizes
+from consenso.algorithms.preconditioning.whitening import (
     LEAST,
     NARROWEST_WIDTH,
     SHORTEST_CLIP,

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from consenso.algorithms.calibrating import ConstantSteps
-from consenso.algorithms.label_levels import measure_flatness, shares_of
-from consenso.algorithms.noise_levels import clip_slopes
-from consenso.algorithms.shrinking import average_kept
-from consenso.algorithms.target_counts import estimate_shares, read_constant_model
+from consenso.algorithms.preconditioning.calibrating import ConstantSteps
+from consenso.algorithms.preconditioning.label_levels import measure_flatness, shares_of
+from consenso.algorithms.preconditioning.noise_levels import clip_slopes
+from consenso.algorithms.preconditioning.shrinking import average_kept
+from consenso.algorithms.preconditioning.target_counts import estimate_shares, read_constant_model
 from consenso.losses import Hinge
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty

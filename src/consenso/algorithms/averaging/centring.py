@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from consenso.algorithms.noise_levels import slope_limit
-from consenso.algorithms.whitening import ROUNDOFF, Slopes
+from consenso.algorithms.preconditioning.noise_levels import slope_limit
+from consenso.algorithms.preconditioning.whitening import ROUNDOFF, Slopes
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
 from consenso.privacy.release import Bounds, Release, sum_rounding

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from consenso import PrivateLogisticRegression
-from consenso.algorithms.sampling_chance import MOST, SlopeLaw, find_chance_share
+from consenso.algorithms.averaging.sampling_chance import MOST, SlopeLaw, find_chance_share
 
 
 @pytest.mark.parametrize("width", [0.3, 0.6, 1.0])

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import ndtr
 
-from consenso.algorithms import shrinking
+from consenso.algorithms.preconditioning import shrinking
 from consenso.arrays import Array, IntArray
 from consenso.errors import InputError
 from consenso.privacy.release import Bounds, Release

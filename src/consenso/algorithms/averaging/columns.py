@@ -13,8 +13,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
-from consenso.algorithms import noise_levels, noisy_squares, target_counts
-from consenso.algorithms.centring import (
+from consenso.algorithms.averaging import noisy_squares
+from consenso.algorithms.averaging.centring import (
     LEAST_SCALE,
     LONGEST_SHIFT,
     MOST_DIRECTIONS,
@@ -22,7 +22,7 @@ from consenso.algorithms.centring import (
     SHORTEST_CLIP,
     Centring,
 )
-from consenso.algorithms.directions import (
+from consenso.algorithms.averaging.directions import (
     LENGTHS_SHARE,
     PASSES,
     RANGE_SHARE,
@@ -31,6 +31,7 @@ from consenso.algorithms.directions import (
     shrink,
     start_directions,
 )
+from consenso.algorithms.preconditioning import noise_levels, target_counts
 from consenso.algorithms.shape import require_positive
 from consenso.arrays import Array
 from consenso.errors import InputError

@@ -10,10 +10,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consenso.algorithms import calibrating, label_levels, length_laws, noise_levels, shrinking, slope_sizes
-from consenso.algorithms.noise_levels import NoiseLevels, slope_limit
-from consenso.algorithms.whitened_settings import WARMUP_SHARE, WhitenedSettings
-from consenso.algorithms.whitening import LEAST, Hub
+from consenso.algorithms.preconditioning import (
+    calibrating,
+    label_levels,
+    length_laws,
+    noise_levels,
+    shrinking,
+    slope_sizes,
+)
+from consenso.algorithms.preconditioning.noise_levels import NoiseLevels, slope_limit
+from consenso.algorithms.preconditioning.settings import WARMUP_SHARE, WhitenedSettings
+from consenso.algorithms.preconditioning.whitening import LEAST, Hub
 from consenso.arrays import Array
 from consenso.metric import Metric
 from consenso.problem import Problem

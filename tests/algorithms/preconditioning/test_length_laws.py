@@ -10,8 +10,8 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from consenso import PrivateLogisticRegression
-from consenso.algorithms import length_laws
 from consenso.algorithms.preconditioned import PreconditionedFixedPoint
+from consenso.algorithms.preconditioning import length_laws
 from consenso.errors import MessageError
 from consenso.losses import Hinge, Logistic, Softmax
 from consenso.privacy.noise import NoNoise

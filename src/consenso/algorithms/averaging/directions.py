@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consenso.algorithms.centring import LONGEST_SHIFT, MOST_DIRECTIONS, SHORTEST_CLIP, TURNED, Centring
-from consenso.algorithms.whitening import ROUNDOFF
+from consenso.algorithms.averaging.centring import LONGEST_SHIFT, MOST_DIRECTIONS, SHORTEST_CLIP, TURNED, Centring
+from consenso.algorithms.preconditioning.whitening import ROUNDOFF
 from consenso.arrays import Array, IntArray
 from consenso.privacy.release import Bounds, Release, sum_rounding
 from consenso.public_facts import PublicFacts

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consenso.algorithms.target_counts import STANDS_OUT
+from consenso.algorithms.preconditioning.target_counts import STANDS_OUT
 from consenso.arrays import Array, IntArray
 from consenso.problem import Problem
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from consenso.algorithms.label_levels import shares_of
+from consenso.algorithms.preconditioning.label_levels import shares_of
 from consenso.arrays import Array
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from consenso.algorithms import score_counts
-from consenso.algorithms.score_counts import BINS, ENDS, calibrate
+from consenso.algorithms.averaging import score_counts
+from consenso.algorithms.averaging.score_counts import BINS, ENDS, calibrate
 from consenso.losses import Logistic
 from consenso.problem import Problem
 from consenso.regularizers import NoPenalty

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.algorithms.label_levels import guess_spectrum, list_variances
-from consenso.algorithms.shrinking import (
+from consenso.algorithms.preconditioning.label_levels import guess_spectrum, list_variances
+from consenso.algorithms.preconditioning.shrinking import (
     BENDS,
     LEFT,
     MOMENTA,

@@ -9,10 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
-from consenso.algorithms import slope_sizes
 from consenso.algorithms.evidence import MomentEvidence
-from consenso.algorithms.noise_levels import clip_slopes, slope_limit
-from consenso.algorithms.target_counts import count_rows
+from consenso.algorithms.preconditioning import slope_sizes
+from consenso.algorithms.preconditioning.noise_levels import clip_slopes, slope_limit
+from consenso.algorithms.preconditioning.target_counts import count_rows
 from consenso.arrays import Array, IntArray
 from consenso.errors import MessageError
 from consenso.metric import Metric, NoisyMetric

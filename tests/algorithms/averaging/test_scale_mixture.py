@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.algorithms.scale_mixture import estimate
+from consenso.algorithms.averaging.scale_mixture import estimate
 
 
 def draw(truth: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from consenso.algorithms import scale_mixture
+from consenso.algorithms.averaging import scale_mixture
 from consenso.arrays import Array, IntArray
 from consenso.shards import Cohort
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from consenso.algorithms import length_laws, noise_levels, scale_mixture, score_counts
-from consenso.algorithms.averaged_columns import AveragedColumns, Hub, free_columns, square_of
-from consenso.algorithms.sampling_chance import SlopeLaw, find_chance_share
+from consenso.algorithms.averaging import scale_mixture, score_counts
+from consenso.algorithms.averaging.columns import AveragedColumns, Hub, free_columns, square_of
+from consenso.algorithms.averaging.sampling_chance import SlopeLaw, find_chance_share
+from consenso.algorithms.preconditioning import length_laws, noise_levels
 from consenso.arrays import Array
 from consenso.metric import prox_in_diagonal
 from consenso.problem import Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consenso.algorithms.noisy_squares import expect
+from consenso.algorithms.averaging.noisy_squares import expect
 
 
 def draw(squares: np.ndarray, noise: float) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consenso.algorithms import length_laws, target_counts
+from consenso.algorithms.preconditioning import length_laws, target_counts
 from consenso.algorithms.shape import require_positive
 from consenso.errors import InputError
 from consenso.public_facts import PublicFacts
