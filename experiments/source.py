@@ -26,9 +26,17 @@ MESSAGES = ROOTS["consenso"] / "errors.py"  # a cell that raises has no result, 
 def version(module: str) -> str:
     """Hash of the module's own code and of all that it imports from this repository, also inside functions."""
     content = hashlib.sha256()
-    for path in sorted(reached(module)):
+    for path in sorted(reached(module), key=_place):
         content.update(f"{path.name}\0{_code(path)}\0".encode())
     return content.hexdigest()
+
+
+def _place(path: Path) -> tuple[int, tuple[str, ...]]:
+    """Where a file stands in the repository, wherever that is installed: results are found again from a wheel."""
+    for rank, name in enumerate(("experiments", "consenso")):  # a wheel has the experiments inside the package
+        if path.is_relative_to(ROOTS[name]):
+            return rank, path.relative_to(ROOTS[name]).parts
+    return len(ROOTS), path.parts  # a module of a test
 
 
 def reached(module: str) -> set[Path]:

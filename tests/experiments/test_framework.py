@@ -152,6 +152,23 @@ def test_a_changed_source_is_another_version(tmp_path, monkeypatch):
     assert source.version.__wrapped__("experiments.work") != before
 
 
+def test_the_version_does_not_depend_on_where_the_files_are_installed(tmp_path, monkeypatch):
+    versions = []
+    for papers, package in (("experiments", "src/consenso"), ("z/experiments", "a/consenso"), ("a/_p", "a")):
+        for root, name, text in (
+            (papers, "work.py", "from consenso.tool import TOOL\n"),
+            (package, "tool.py", "from consenso.__other import TOOL\n"),
+            (package, "__other.py", "TOOL = 1\n"),
+        ):
+            place = tmp_path / papers.replace("/", "-") / root
+            place.mkdir(parents=True, exist_ok=True)
+            (place / name).write_text(text)
+            monkeypatch.setitem(source.ROOTS, "experiments" if root == papers else "consenso", place)
+        assert len(source.reached("experiments.work")) == 3
+        versions.append(source.version.__wrapped__("experiments.work"))
+    assert len(set(versions)) == 1
+
+
 def test_a_name_that_a_package_hands_on_leads_to_its_home(tmp_path, monkeypatch):
     files = {
         "work.py": "from experiments.room import NOW, LATER\n",
