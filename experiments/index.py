@@ -25,18 +25,27 @@ def write(papers: Mapping[str, Paper], out: Path) -> Path:
     """Write index.html, summary.csv, summary.md and summary.html; the path of the index."""
     papers = dict(sorted(papers.items()))
     found = {number: _summary(out / number) for number in papers}
-    grids = {number: _grids(out / number) for number in papers}
-    table, apart, took = summary(grids), compared(grids), durations(papers, out)
-    left = unfinished(papers, out)
+    table, apart, *results = reported(papers, out)
+    took, left = durations(papers, out), unfinished(papers, out)
     as_csv(table, out / "summary.csv")
     as_csv(took, out / "durations.csv")
-    told = (table, apart, *main_tables(grids), took, *([left] if left.rows else []))
+    told = (table, apart, *results, took, *([left] if left.rows else []))
     (out / "summary.md").write_text("\n".join(as_markdown(each) for each in told), encoding="utf-8")
-    (out / "objections.md").write_text(_told_objections(grids), encoding="utf-8")
+    (out / "objections.md").write_text(_told_objections(_reports(papers, out)), encoding="utf-8")
     (out / "summary.html").write_text(page(table.title, f"<h1>{table.title}</h1>{as_html(table)}"), encoding="utf-8")
     index = out / "index.html"
     index.write_text(page("Reproductions", _body(papers, found, (table, apart, took, left))), encoding="utf-8")
     return index
+
+
+def reported(papers: Mapping[str, Paper], out: Path) -> tuple[Table, ...]:
+    """What follows from the reports of a folder alone: the claims, the verdicts of the grids, the main tables."""
+    grids = _reports(papers, out)
+    return (summary(grids), compared(grids), *main_tables(grids))
+
+
+def _reports(papers: Mapping[str, Paper], out: Path) -> dict[str, list[dict[str, Any]]]:
+    return {number: _grids(out / number) for number in sorted(papers)}
 
 
 def summary(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:

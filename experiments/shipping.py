@@ -4,7 +4,11 @@
 asked, and a hash of the code that answered. A run takes it as if it had been computed here. One whose key no cell of
 the paper has any more was made by other code: it is not used, and `consenso reproduce` says so.
 
-    python -m experiments.shipping 003 OUT     ships the long results that a run left in OUT, and removes stale ones
+`experiments/shipped/reports/NNN` has what the grids of a paper came to, without figures. The page over all papers is
+written from there, paper by paper, and no number of it by hand.
+
+    python -m experiments.shipping 003 OUT     ships the long results and the reports that a run left in OUT
+    consenso reproduce summary --out experiments/shipped/reports --page docs/reproductions.md     writes the page
 """
 
 from __future__ import annotations
@@ -15,11 +19,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments import index
 from experiments.running import SHIPPED, key, seconds_of_work
 
 if TYPE_CHECKING:
     from experiments.definition import Cell, Paper
 
+REPORTS = SHIPPED / "reports"
 LONG = 60.0  # seconds on one core: what is quicker is computed again
 
 
@@ -48,6 +54,19 @@ def ship(paper: Paper, kept: Path, shipped: Path = SHIPPED) -> list[Path]:
     return made
 
 
+def ship_reports(paper: Paper, out: Path, reports: Path = REPORTS) -> list[Path]:
+    """Copy what the grids of a paper came to, and what they took, from the folder of a run."""
+    own = out / paper.number
+    found = sorted((own / "grids").glob("*.json"))
+    made = [reports / path.relative_to(out) for path in found]
+    for path, place in zip(found, made, strict=True):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place)
+    for grid, seconds in index.measured(own).items():  # beside those of grids that were run elsewhere
+        index.keep_duration(reports / paper.number, grid, seconds)
+    return made
+
+
 def _files(paper: Paper, shipped: Path) -> Iterable[Path]:
     return sorted((shipped / paper.number).glob("*.json"))
 
@@ -56,5 +75,6 @@ if __name__ == "__main__":
     from experiments.reproduction import papers
 
     number, out = sys.argv[1:]
-    for path in ship(papers()[number], Path(out) / "cells" / number):
+    paper = papers()[number]
+    for path in (*ship(paper, Path(out) / "cells" / number), *ship_reports(paper, Path(out))):
         print(path)
