@@ -1,8 +1,8 @@
 """`python -m benchmarks.utility.development`: the default, with nothing set, beside the best tuned rival, set by set.
 
     python -m benchmarks.utility.development --sets breast,digits --epsilon 0.5 --epsilon 3
-    python -m benchmarks.utility.development --page docs/solvers.md          # all cells, and the table of that page
-    python -m benchmarks.utility.development --sets breast --page docs/solvers.md    # one line of it; the others stay
+    python -m benchmarks.utility.development --page docs/solvers-measured.md   # all cells, and the table of that page
+    python -m benchmarks.utility.development --sets breast --page docs/solvers-measured.md   # one line of it
 
 Rivals are those of `rivals.csv` beside this file: of each set and budget the loss of the best of noisy descent (plain,
 momentum, Adam), objective perturbation, double-noise Newton, output perturbation, AdaSSP, Frank-Wolfe and a constant,

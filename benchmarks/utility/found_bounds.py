@@ -1,7 +1,7 @@
 """`python -m benchmarks.utility.found_bounds`: bounds that a fit finds, against the best public bound, set by set.
 
     python -m benchmarks.utility.found_bounds --sets offset,housing --seeds 12
-    python -m benchmarks.utility.found_bounds --most 0 --page docs/estimators.md     # the table of that page, as kept
+    python -m benchmarks.utility.found_bounds --most 0 --page docs/found-bounds.md     # the table of that page, as kept
 
 Excess loss over the exact fit on the same rows, at epsilon 1 and delta 1e-5 under replace-one. Every seed has a split
 of its own, and on it a fit with found bounds, one with the best public bound and an exact one: what is compared is the

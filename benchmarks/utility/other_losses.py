@@ -1,4 +1,6 @@
-"""`python -m benchmarks.utility.other_losses --page docs/solvers.md`: robust and sparse fits beside tuned descent.
+"""Robust and sparse fits beside tuned descent.
+
+    python -m benchmarks.utility.other_losses --page docs/solvers-measured.md
 
 The estimators with nothing set against noisy proximal descent on the same loss: the best of a grid of steps, rates,
 clips, 1-norms and Adam's steps on the test part, which costs it nothing here.

@@ -1,4 +1,6 @@
-"""`python -m benchmarks.utility.silos --page docs/solvers.md`: silos that add their own noise, beside tuned descent.
+"""Silos that add their own noise, beside tuned descent.
+
+    python -m benchmarks.utility.silos --page docs/solvers-measured.md
 
 Records of a table are spread over silos of equal size; everybody sees every message, one record is replaced. The rules
 of "auto" with nothing set against distributed noisy descent, the best of a grid of steps, rates, clips and Adam's steps

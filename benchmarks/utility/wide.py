@@ -1,7 +1,7 @@
 """Tables with more columns than a second moment can be taken of: the default, with nothing set, beside tuned rivals.
 
     python -m benchmarks.utility.wide --tables "2,000 words" --tables "dense, independent"
-    python -m benchmarks.utility.wide --page docs/solvers.md            # all tables, and the table of that page
+    python -m benchmarks.utility.wide --page docs/solvers-measured.md   # all tables, and the table of that page
 
 The settings of a rival are the best of its grid on the test part, for free, and are then measured with fresh noise.
 What is measured is kept in --fits, so that an interrupted run goes on; all of it takes about an hour on one core.

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.utility.development_sets import SETS
 from benchmarks.utility.found_bounds import BEST, CONSTANT, EXACT, FOUND, KEPT, MARKERS, Comparison, collect, tabulate
 
-PAGE = Path(__file__).parents[2] / "docs" / "estimators.md"
+PAGE = Path(__file__).parents[2] / "docs" / "found-bounds.md"
 
 
 def test_the_page_shows_the_fits_that_are_kept() -> None:

@@ -9,7 +9,7 @@ from benchmarks.utility.random_tables import REGRESSORS, Verdict, judge, list_es
 
 @pytest.mark.filterwarnings("ignore")
 def test_fits_of_tables_that_strain_a_rule() -> None:
-    """Seeded. None fails; of tables this small some are worse than none (docs/solvers.md says when), most are not."""
+    """Seeded. None fails; of tables this small some are worse than none, most are not (docs/solvers-measured.md)."""
     verdicts = [judge(make_table(seed, 5000), most=1) for seed in range(3, 15)]
     assert all(np.isfinite(each.above) for each in verdicts)
     assert sum(each.holds for each in verdicts) >= 10

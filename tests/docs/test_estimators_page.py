@@ -37,8 +37,3 @@ def test_the_table_names_every_estimator() -> None:
     for name in dir(consenso):
         if name.startswith("Private"):
             assert f"`{name}" in PAGE, name
-
-
-def test_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\((?!http)([^)#]+)", PAGE):
-        assert (Path(__file__).parents[2] / "docs" / target).exists(), target

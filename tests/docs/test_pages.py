@@ -22,6 +22,7 @@ PAGES = (
     "which-guarantee",
     "which-algorithm",
     "comparison",
+    "solvers",
 )
 BLOCK = re.compile(r"^```(python|toml|console)\n(.*?)^```", re.M | re.S)
 

@@ -39,9 +39,7 @@ def test_every_command_in_it_exists() -> None:
     assert set(re.findall(r"^consenso (\w+)", README, re.MULTILINE)) <= known
 
 
-def test_every_path_and_link_in_it_exists() -> None:
-    for target in re.findall(r"\]\((?!http)([^)#]+)", README):
-        assert (ROOT / target).exists(), target
+def test_every_path_in_it_exists() -> None:
     tree = re.search(r"```\nsrc/consenso/\n(.*?)```", README, re.DOTALL)[1]
     for line in tree.splitlines():
         for name in re.match(r" *((?:[\w.]+/? )*)", line)[1].split():

@@ -2,7 +2,7 @@
 
 A shape says which part of the records lies in which bin: sizes that scatter around a power of two, or numbers that
 scatter around 0; of one sign, or of both; with a part of zeros; or zeros and ones. The shape is taken that is the most
-probable given the noisy counts (docs/estimators.md#bounds-that-nobody-knows):
+probable given the noisy counts (docs/found-bounds.md):
 
     log P(shape | counts)  =  (n <counts, shape> - n^2 |shape|^2 / 2) / noise^2  +  log P(shape)
 

@@ -1,4 +1,4 @@
-"""Where columns lie, found within the budget of a fit (docs/estimators.md#bounds-that-nobody-knows).
+"""Where columns lie, found within the budget of a fit (docs/found-bounds.md).
 
     many records    two histograms of each column: [low, high] and the median
     few             is it worth it? a count of records whose cells are of very different sizes; if so, one

@@ -1,4 +1,4 @@
-"""Bounds that nobody declared, found within the budget of a fit (docs/estimators.md#bounds-that-nobody-knows).
+"""Bounds that nobody declared, found within the budget of a fit (docs/found-bounds.md).
 
     1. where columns lie, and where targets do             centres and sizes: see column_search
     2. x -> (clip(x, low, high) - centre) / size           post-processing

@@ -7,9 +7,9 @@
     preconditioned          curvature/2 * s^2            whitened steps end around the optimum
     objective-perturbation  the same, 1.3 times the noise, all features as directions
     plain gradient steps    slope * g * d * reach        they stop before noise outweighs what is left to learn
-    the constant model      curvature/2 * reach^2        nothing is learnt
+    the constant model      curvature/2 * reach^2        nothing is learnt; log(classes) with a log loss
 
-where `reach` is the size of scores that a model may call for: 2 for labels, the bound on targets times RESIDUAL for
+where `reach` is the size of scores that a model may call for: 4 for labels, the bound on targets times RESIDUAL for
 numbers. Excess risk is in the units of the loss, above the best model of the problem, on average over draws of noise;
 what sampling of the records costs is not in it. Nothing here reads data.
 """

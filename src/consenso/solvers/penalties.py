@@ -20,7 +20,8 @@ import math
 from consenso.losses import Loss
 from consenso.regularizers import L1, L2, ElasticNet, Regularizer
 
-# Of the square, for numbers: chosen among three on ten small tables while looking at eleven others (docs/solvers.md).
+# Of the square, for numbers: chosen among three on ten small tables while looking at eleven others
+# (docs/solvers-measured.md).
 NUMBERS = 0.1
 
 

@@ -28,7 +28,7 @@ from consenso.arrays import Array
 NOTHING = 0.8
 # How likely a model of nothing is to have walked freely, over one that was bent back as the spectrum says: clipped
 # slopes of labels do not change around the constant model, and rows do not fill directions that noise made up. With an
-# even chance tables of nothing gain more, and those that are almost separable lose as much (docs/solvers.md).
+# even chance tables of nothing gain more, and those that are almost separable lose as much (docs/solvers-measured.md).
 WALKED = 0.1
 # Steps on numbers go on by one of these parts of the last one (heavy ball), the one that ends sooner: with 1/4 all
 # directions that bend by 1/4 to twice of what a step is made for lose half of their distance in each, with 1/2 those
@@ -39,7 +39,7 @@ MOMENTA, EARLY = (0.25, 0.5), 3
 WANDERS = 0.1
 # Steps end when what is left to learn costs this part of what noise costs, if clipped rows and residuals bend by this
 # part of what the spectrum says, or by more where a step has met more. Chosen on five tables, looked at on three others
-# (docs/solvers.md).
+# (docs/solvers-measured.md).
 LEFT, BENDS = 0.03, 0.3
 # Parts from that one to 1 for which it has to hold: with momentum points swing around the optimum, and for one part
 # alone their average may be there by chance.

@@ -1,7 +1,7 @@
 """Noise: one object draws the sample and states the event, from one scale. One file for each law.
 
 The scale is a multiple of a sensitivity, never a number of its own: with an adaptive bound the cost then depends on
-the multiple alone and is known before the run (docs/privacy.md section 19). The multiple may change from round to
+the multiple alone and is known before the run (docs/privacy.md#adaptive-bounds). The multiple may change from round to
 round by a public schedule (`patterns`). Rounds are counted from 0.
 
 A law of its own is one file: a noise (`Noise`), its event (`consenso.privacy.events.Event`) where no event here fits,

@@ -39,7 +39,7 @@ class GaussianNoise(ScaledNoise):
         return trivial_event(seen_sensitivity, std) or Gaussian(std, widen(seen_sensitivity, widening), excess)
 
     def split(self, count: int) -> GaussianNoise:
-        """The share of one of `count` parties whose sum has this noise (docs/privacy.md section 17)."""
+        """The share of one of `count` parties whose sum has this noise (docs/privacy.md#noise-shares)."""
         check_count("GaussianNoise.split", "count", count)
         return replace(self, shares=self.shares * count)
 
