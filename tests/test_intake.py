@@ -17,7 +17,7 @@ from consenso.losses import Logistic
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Problem
 from consenso.regularizers import NoPenalty
 from consenso.shards.constant import with_constant
-from consenso.shards.intake import bound_rows
+from consenso.shards.intake import bound_rows, squared_norms
 
 LARGEST = float(np.finfo(np.float64).max)
 BOUNDS = (LEAST_ROW_BOUND, 1e-5, 0.1, 1.0, 3.0, math.pi, MOST_ROW_BOUND)
@@ -107,3 +107,14 @@ def test_what_becomes_of_a_row_does_not_depend_on_other_rows(dtype) -> None:
     rest, others, _ = bound_rows(sparse.csr_array(full[1:].astype(dtype)), 2.0, "test")
     np.testing.assert_array_equal(whole.toarray()[1:], rest.toarray())
     np.testing.assert_array_equal(lengths[1:], others)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_length_of_a_row_does_not_depend_on_other_rows_in_whatever_order_a_table_lies(order, dtype) -> None:
+    """Histograms of lengths are made of tables as they come: a frame's lie in columns, one row alone in both orders."""
+    rows = np.random.default_rng(4).normal(size=(70, 39)).astype(dtype)
+    whole = squared_norms(np.asarray(rows, order=order))
+    for first, last in ((0, 1), (69, 70), (3, 5), (1, 70), (0, 69)):
+        part = np.asarray(rows[first:last], order=order)
+        np.testing.assert_array_equal(squared_norms(part), whole[first:last])

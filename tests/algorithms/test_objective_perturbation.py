@@ -11,6 +11,7 @@ from tests.algorithms.transcription import SEED, drawn, minimise_logistic, noise
 
 from consenso.algorithms.objective_perturbation import ObjectivePerturbation
 from consenso.datasets import load_adult
+from consenso.engine import step
 from consenso.engine.run import run
 from consenso.errors import InputError, PreconditionError
 from consenso.losses import Hinge, Huber, Logistic, Softmax, Squared
@@ -24,14 +25,14 @@ from consenso.privacy.observers import Eavesdropper, Public
 from consenso.privacy.samplers import Safe, Seeded
 from consenso.privacy.theorems.curator import PerturbedObjective
 from consenso.problem import Problem
-from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty
+from consenso.regularizers import L1, L2, Box, ElasticNet, NoPenalty, Unpenalized
 from consenso.shards import Shards
 
 RECORDS, FEATURES = 60, 4
 NOISE = {"objective": GaussianNoise(multiplier=3.0), "output": GaussianNoise(multiplier=1000.0)}
 
 
-LOSS, NOTHING = Logistic(), NoPenalty()
+LOSS, NOTHING, BOX = Logistic(), NoPenalty(), Box(low=0.1, high=0.3)
 
 
 def problem(loss=LOSS, regularizer=NOTHING, **changes) -> Problem:
@@ -180,6 +181,38 @@ def test_refusals(of, settings, error, named):
     algorithm = ObjectivePerturbation(quadratic=settings.get("quadratic", 2.0))
     with pytest.raises(error, match=named):
         plan(of, algorithm, rounds=settings.get("rounds", 1), noise=NOISE)
+
+
+EXTREME = {
+    "all alike": (np.ones((RECORDS, FEATURES)), np.ones(RECORDS)),
+    "against each other": (np.ones((RECORDS, FEATURES)), np.tile([1.0, -1.0], RECORDS // 2)),
+    "zeros": (np.zeros((RECORDS, FEATURES)), np.ones(RECORDS)),
+    "random": data(),
+}
+
+
+@pytest.mark.parametrize("regularizer", [NOTHING, Unpenalized(inner=L2(strength=0.1), last=1), L1(strength=0.02), BOX])
+@pytest.mark.parametrize("bound", [1e-8, 1e-4, 1.0, 1e6])
+def test_no_rows_keep_a_step_from_its_end(regularizer, bound, monkeypatch):
+    """One that fails is answered as if there were no records: one record would then move the answer by all of them."""
+
+    def refuse(*given: object) -> None:
+        raise AssertionError("the minimiser was not certified")
+
+    monkeypatch.setattr(step, "make_zero_rows", refuse)
+    of = problem(regularizer=regularizer, row_bound=bound)
+    algorithm = ObjectivePerturbation.rule(of, epsilon=1.0, delta=1e-5)
+    made = plan(of, algorithm, rounds=1, target=EpsilonDelta(epsilon=1.0, delta=1e-5), sampler=Seeded(0))
+    for rows, labels in EXTREME.values():
+        assert np.isfinite(run(made, Shards.build(of, rows * bound, labels, [0, RECORDS])).model).all()
+
+
+@pytest.mark.parametrize("regularizer", [NOTHING, L1(strength=0.02)])
+def test_a_tolerance_that_rows_could_miss_is_refused_before_they_are_looked_at(regularizer):
+    """Rows of 1e-6 make a model of millions, of which rounding hides more than 1e-8."""
+    of = problem(regularizer=regularizer, row_bound=1e-6)
+    with pytest.raises(InputError, match="rows would decide"):
+        plan(of, ObjectivePerturbation(quadratic=2e-12), rounds=1, noise=NOISE)
 
 
 def test_bad_parameters():

@@ -145,6 +145,36 @@ def test_one_label_of_a_list_does_not_decide_the_type_of_the_classes(odd) -> Non
             made(row_bound=1.0).fit(X[:300], labels)
 
 
+class _Text(str):
+    """A text of a type of its own."""
+
+
+@pytest.mark.parametrize(
+    ("labels", "same"),
+    [
+        (np.tile([0.0, 1.0], 200), -0.0),
+        (np.tile(np.float32([0.0, 1.0]), 200), -0.0),
+        (np.array(["ill", "well"] * 200, dtype=object), _Text("ill")),
+        (np.array(["no", "yes"] * 200, dtype=object), np.str_("no")),
+    ],
+    ids=["zero", "zero in single precision", "text", "candidate"],
+)
+def test_labels_that_are_equal_are_told_alike_however_a_record_writes_them(labels, same) -> None:
+    usual = made(row_bound=1.0, epsilon=20.0).fit(X[:400], labels)
+    # Which of several equal cells a sort puts first depends on their places: all are tried.
+    for row in range(0, 400, 2):
+        own = labels.copy()
+        own[row] = same
+        found, _ = find_labels(own, _begin_stages(), None)
+        assert pickle.dumps(found.classes) == pickle.dumps(usual.classes_)
+        assert pickle.dumps(found.others) == pickle.dumps(usual._others)
+
+
+def _begin_stages() -> Stages:
+    estimator = made(epsilon=20.0)
+    return Stages(prepare_terms(terms_of(estimator, "test", 400)))
+
+
 def test_an_error_does_not_say_whether_labels_are_of_a_public_pair() -> None:
     said = set()
     for label in ("no", "z secret"):

@@ -12,7 +12,8 @@ from consenso.privacy.card import Card
 from consenso.privacy.card.text import cost_text, figures_text, spread_text
 from consenso.privacy.guarantee import LARGEST_USEFUL
 from consenso.report import write_report
-from consenso.study import Study
+from consenso.study import Study, status
+from consenso.study.folder import RunFolder
 from consenso.study.rounds import rounds_text
 from consenso.study.training import train
 
@@ -94,13 +95,22 @@ def test_an_epsilon_that_promises_nothing_is_told_in_words(central: Path) -> Non
     assert cost_text(7.3e4, 1e-5) == "no useful guarantee (epsilon above 1,000)"
 
 
-def test_a_number_of_rounds_that_a_proof_takes_for_a_secret_is_told_nowhere(tmp_path: Path) -> None:
+def _refuse(done: int, planned: int) -> None:
+    raise AssertionError("whoever is told the rounds one by one knows the last of them")
+
+
+def test_a_number_of_rounds_that_a_proof_takes_for_a_secret_is_told_nowhere(tmp_path: Path, monkeypatch) -> None:
     """Random stopping hides who acted last by hiding when; the folder of a run is for everybody."""
     study = Study.parse(STUDY.format(spec=STOPPED.format()))
-    told = []
+    told, written = [], []
+    write = RunFolder.write_json
+    monkeypatch.setattr(status, "SECONDS", 0.0)  # every round is worth a note
+    monkeypatch.setattr(RunFolder, "write_json", lambda *given: written.append(given[1:]) or write(*given))
     for seed in (1, 2):
         out = tmp_path / str(seed)
-        found = train(study.change({"privacy.seed": seed}), out)
+        written.clear()
+        found = train(study.change({"privacy.seed": seed}), out, progress=_refuse)
+        assert [content["done"] for name, content in written if name == "status.json"] == [40]
         trace = json.loads((out / "trace.json").read_text())
         told.append(({name: trace[name] for name in trace if name != "noise"}, found.rounds))
         assert "status.json" not in {path.name for path in out.iterdir()} or (

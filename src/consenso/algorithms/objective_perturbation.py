@@ -49,12 +49,15 @@ from consenso.public_facts import PublicFacts
 from consenso.regularizers import L2, NoPenalty, Regularizer
 from consenso.schedules import Everyone
 from consenso.shards import Cohort
-from consenso.subproblems import certify
+from consenso.subproblems import certify, hide_by_rounding
 from consenso.subproblems.batch import ROUNDING
 
 # The certificate leaves this much of the tolerance for what is rounded before and after the solver.
 SHARE = 0.9
 STEPS, EVERY = 200_000, 20
+# Noise is longer than the root of its dimension and so many standard deviations with a probability below 1e-31; the
+# rule, which knows noise before it is calibrated, takes it for a tenth more.
+FARTHEST, ROOM = 12.0, 1.1
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,9 @@ class ObjectivePerturbation:
             )
         share = math.exp(brentq(over, least, most, xtol=1e-12) - 1e-9)
         algorithm = cls()
-        return replace(algorithm, quadratic=max(0.0, smoothness / share - algorithm.convexity(problem)))
+        algorithm = replace(algorithm, quadratic=max(0.0, smoothness / share - algorithm.convexity(problem)))
+        longest = ROOM * _longest(problem, problem.loss.lipschitz(problem.row_bound) / ratio)
+        return replace(algorithm, tolerance=max(algorithm.tolerance, algorithm.least_tolerance(problem, longest)))
 
     @property
     def noise_weights(self) -> Mapping[str, float]:
@@ -135,6 +140,27 @@ class ObjectivePerturbation:
     def convexity(self, problem: Problem) -> float:
         """Strong convexity of J."""
         return self.quadratic + problem.records * split_squared_term(problem.regularizer)[0]
+
+    def least_tolerance(self, problem: Problem, linear: float) -> float:
+        """Where rounding can keep no step from its end, whatever the rows (docs/privacy.md#objective-perturbation).
+
+        Below it rows would decide whether the minimiser is certified, and a step that is not answers for all of them.
+        linear: the length of the noise.
+        """
+        convexity = self.convexity(problem)
+        rest, loss, bound = split_squared_term(problem.regularizer)[1], problem.loss, problem.row_bound
+        if isinstance(rest, NoPenalty):
+            weights = np.array([1 / convexity])
+            hidden = hide_by_rounding(np.array([linear / convexity]), weights, problem.row_caps, loss, bound)
+            return 2 * float(hidden[0]) / SHARE
+        # At its minimiser J is no larger than where the regularizer is least, and losses are not negative.
+        near = float(np.linalg.norm(rest.prox(np.zeros(problem.dim), 1.0)))
+        ends = float(problem.target_bound or 1.0) * np.array([-1.0, 1.0])
+        slope, value = loss.lipschitz(bound), float(np.max(loss.value(np.zeros(2), ends)))
+        more = problem.row_cap * (value + slope * near) + (convexity * near / 2 + linear) * near
+        length = (linear + math.sqrt(linear**2 + 2 * convexity * more)) / convexity
+        pulled = problem.row_cap * (slope + loss.curvature_bound * bound**2 * length)
+        return 2 * _hide_in_subgradient(problem.dim, pulled, convexity * length, linear) / convexity / SHARE
 
     def check(self, spec: RunSpec) -> None:
         """One curator, one record added or removed, a smooth loss of one margin, enough convexity."""
@@ -169,6 +195,20 @@ class ObjectivePerturbation:
                 f"ObjectivePerturbation(quadratic={self.quadratic}): the convexity of the sum, "
                 f"{self.convexity(problem):.6g}, must be above the smoothness of one record, {least:.6g}; raise it, or "
                 "take ObjectivePerturbation.rule(problem, epsilon=..., delta=...)."
+            )
+
+        if noisy:
+            std = float(np.max(spec.noise_for("objective").scale(problem.loss.lipschitz(problem.row_bound), 0)))
+            self._require_tolerance(problem, _longest(problem, std))
+
+    def _require_tolerance(self, problem: Problem, linear: float) -> None:
+        """Refuse a tolerance that rows could keep a step from: a rule of noise of this length and of public facts."""
+        least = self.least_tolerance(problem, linear)
+        if not self.tolerance >= least:
+            raise InputError(
+                f"ObjectivePerturbation(tolerance={self.tolerance:g}): with so much noise, so many records and rows of "
+                "such lengths rounding may keep the minimiser from being certified, and rows would decide whether it "
+                f"does; allow {least:.3g}, which is charged, or take ObjectivePerturbation.rule."
             )
 
     def releases(self, facts: PublicFacts) -> tuple[Release, ...]:
@@ -241,6 +281,8 @@ class ObjectivePerturbation:
         return hub.w
 
     def _minimise(self, problem: Problem, f: Cohort, linear: Array) -> Array:
+        if linear.any():  # a run without noise promises nothing
+            self._require_tolerance(problem, float(np.linalg.norm(linear)))
         rest, convexity = split_squared_term(problem.regularizer)[1], self.convexity(problem)
         if isinstance(rest, NoPenalty):
             step, tolerance = 1 / (float(f.scales[0]) * convexity), SHARE * self.tolerance
@@ -266,6 +308,11 @@ class ObjectivePerturbation:
         )
 
 
+def _longest(problem: Problem, std: float) -> float:
+    """Longer noise of this standard deviation is not to be expected."""
+    return std * (math.sqrt(problem.dim) + FARTHEST)
+
+
 @dataclass(frozen=True, eq=False)
 class _Composite:
     """J with a regularizer whose prox is needed: h(w) = sum of losses + square + linear term, and n r(w)."""
@@ -284,10 +331,13 @@ class _Composite:
     def minimiser(self, tolerance: float) -> Array:
         """The last point of accelerated proximal gradients, restarted whenever they turn back.
 
+        That is fast, and not proved: the second half of the steps, if it comes to them, has the momentum with which
+        every step makes the distance shorter by a factor of 1 - sqrt(convexity / smoothness), as Nesterov has shown.
         A step from y to w has the subgradient (y - w) smoothness - grad h(y) + grad h(w) of J at w, and J is strongly
         convex: w is at most its length over the convexity away from the minimiser.
         """
         smoothness = self.convexity + self.f.problem.loss.curvature_bound * float(self.f.squared_norms.sum())
+        root = math.sqrt(self.convexity / smoothness)
         w = y = np.zeros_like(self.linear)
         momentum = 1.0
         for step in range(STEPS):
@@ -297,6 +347,9 @@ class _Composite:
                 left = (y - w) * smoothness - slope + self.gradient(w)
                 if (float(np.linalg.norm(left)) + self._rounding(w)) / self.convexity <= tolerance:
                     return w
+            if step >= STEPS // 2:
+                y = w + (1 - root) / (1 + root) * (w - before)
+                continue
             if (y - w) @ (w - before) > 0:
                 momentum, y = 1.0, w
                 continue
@@ -312,6 +365,9 @@ class _Composite:
         f, length = self.f, float(np.linalg.norm(w))
         norms, slopes = np.sqrt(f.squared_norms), np.abs(f.slopes(f.linear_predictor(w)))
         pulled = float(np.sum(norms * (slopes + f.problem.loss.curvature_bound * norms * length)))
-        return (
-            ROUNDING * math.sqrt(len(w)) * (2 * pulled + self.convexity * length + float(np.linalg.norm(self.linear)))
-        )
+        return _hide_in_subgradient(len(w), pulled, self.convexity * length, float(np.linalg.norm(self.linear)))
+
+
+def _hide_in_subgradient(dim: int, pulled: float, square: float, linear: float) -> float:
+    """What rounding may hide in a subgradient of J, from the lengths of its parts."""
+    return ROUNDING * math.sqrt(dim) * (2 * pulled + square + linear)

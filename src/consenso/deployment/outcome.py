@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from consenso.arrays import Array
 from consenso.engine.run import Result
 from consenso.engine.trace import Trace
 from consenso.errors import InputError
-from consenso.schedules import Everyone
 from consenso.study import Study
 from consenso.study.folder import CARD, CHECKPOINT, METRICS, MODEL, STUDY, TRACE, RunFolder
 from consenso.study.rounds import show_rounds
@@ -27,8 +27,9 @@ SAMPLED = (
     "silence, and every round is charged as planned."
 )
 DROPPED = (
-    "Parties that did not answer in time dropped out of the secure sum of their round. The plan counted on that: "
-    "enough noise shares are left, and the guarantee is that of the card, no better."
+    "Parties that did not answer in time dropped out of the secure sum of their round, at most {dropped} of them in "
+    "one, and their noise shares are missing there. The card lets {planned} parties, counted together, drop out or "
+    "work with the server: its guarantee holds if no more than {left} of the others work with the server."
 )
 COMPLETE = "Every party that a round asked answered in it; the guarantee is that of the card."
 
@@ -80,10 +81,6 @@ def write(
     return write_run(study, folder, result, study.evaluation_records(), traced=False).folder
 
 
-def _is_sampled(study: Study) -> bool:
-    return not isinstance(study.setting.schedule or Everyone(), Everyone)
-
-
 def record_of(study: Study, *, rounds: int, run: str, missing: Mapping[str, list[int]]) -> dict[str, Any]:
     """How a run went, and what that means for the guarantee."""
     return {
@@ -94,5 +91,16 @@ def record_of(study: Study, *, rounds: int, run: str, missing: Mapping[str, list
         "parties": list(study.parties),
         "rounds": show_rounds(study.plan(), rounds),
         "missing": {name: list(which) for name, which in missing.items()},
-        "guarantee": COMPLETE if not missing else SAMPLED if _is_sampled(study) else DROPPED,
+        "guarantee": _say_guarantee(study, missing),
     }
+
+
+def _say_guarantee(study: Study, missing: Mapping[str, list[int]]) -> str:
+    """What silence means for the guarantee. In a secure sum a party that is away adds no noise, sampled or not."""
+    plan = study.plan()
+    if not missing:
+        return COMPLETE
+    if not plan.mode.has_secure_sum:
+        return SAMPLED
+    dropped = max(Counter(round_ for rounds in missing.values() for round_ in rounds).values())
+    return DROPPED.format(dropped=dropped, planned=plan.colluders, left=plan.colluders - dropped)

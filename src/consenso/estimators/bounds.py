@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from consenso.arrays import Array
 from consenso.errors import InputError
@@ -19,6 +18,7 @@ from consenso.privacy.card import Card
 from consenso.privacy.guarantee import Guarantee
 from consenso.privacy.ledger import Ledger
 from consenso.problem import LEAST_ROW_BOUND, MOST_ROW_BOUND, Adjacency
+from consenso.shards.intake import squared_norms
 
 _OWNER = "private_bounds"
 
@@ -96,9 +96,6 @@ def private_bounds(
 def _sizes(X: Any, y: Any) -> Array:
     """Lengths of rows, and sizes of targets beside them, (records, 1 or 2)."""
     X, y = read_arrays(_OWNER, X, y)
-    if sparse.issparse(X):
-        lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).reshape(-1))
-    else:
-        lengths = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+    lengths = np.sqrt(squared_norms(X))
     columns = [lengths] if y is None else [lengths, np.abs(np.asarray(y, dtype=np.float64))]
     return np.stack(columns, axis=1)

@@ -125,7 +125,7 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
     own: what each row counts where a unit has several, at most 1 together, (rows,).
     """
     terms = stages.terms
-    seen, codes = np.unique(y, return_inverse=True)
+    seen, codes = np.unique(_write_alike(y), return_inverse=True)
     pairs = _public_pairs(seen)
     candidates = np.unique(pairs)
     names = np.union1d(seen, candidates)
@@ -161,6 +161,16 @@ def find_labels(y: NDArray[Any], stages: Stages, own: Array | None) -> tuple[Lab
         "records with others count as records of the most frequent one."
     )
     return Labels(classes=classes, codes=found[place], others=names.tolist()[common]), note
+
+
+def _write_alike(y: NDArray[Any]) -> NDArray[Any]:
+    """Labels of which equal ones have the same bits: the ones that are told are taken from the cell of one record.
+
+    Zero has two signs, and a text may be of a type of its own.
+    """
+    if y.dtype.kind == "f":
+        return y + y.dtype.type(0)
+    return np.array([str.__str__(one) for one in y], dtype=object) if y.dtype.kind == "O" else y
 
 
 def _forget_lengths(classes: NDArray[Any]) -> NDArray[Any]:

@@ -171,6 +171,10 @@ def shrink_factors(matrix: Any, bound: float) -> Array:
 
 
 def squared_norms(matrix: Any) -> Array:
+    """Squared 2-norm of every row, (rows,), of a table in any order: in columns, squares would be added in another one
+    where a row is alone, and what a row gives must not depend on others.
+    """
+    matrix = matrix if sparse.issparse(matrix) else np.ascontiguousarray(matrix)
     with np.errstate(over="ignore", invalid="ignore"):
         return Rows(matrix, Layout(np.array([0, matrix.shape[0]]))).squared_norms()
 

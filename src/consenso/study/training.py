@@ -67,7 +67,8 @@ def train(
     the rows of every batch that is added up, where rows are not in memory.
 
     Everything that can be wrong is found before the ledger is charged. `stop` is asked after each checkpoint; when it
-    says yes, KeyboardInterrupt is raised and `resume=True` goes on from there.
+    says yes, KeyboardInterrupt is raised and `resume=True` goes on from there. `progress` is not called where the
+    number of rounds is a secret.
     """
     plan = study.plan()
     folder = RunFolder(path=out)
@@ -117,9 +118,11 @@ def _run(
     history, status = Trace(), StatusFile(folder=folder, study=study, plan=plan)
 
     def after(done: int, planned: int) -> None:
-        status.tell(done, planned, history.columns.get("model movement", []) if traced else [])
-        if progress is not None:
-            progress(done, planned)
+        # Whoever watches a run learns its last round; a number that is a secret is told to nobody on the way, either.
+        if show_rounds(plan, done) is not None:
+            status.tell(done, planned, history.columns.get("model movement", []) if traced else [])
+            if progress is not None:
+                progress(done, planned)
         # At a checkpoint nothing is lost, whatever noise is drawn.
         if stop is not None and done % every == 0 and done < planned and stop():
             raise KeyboardInterrupt

@@ -63,6 +63,13 @@ def local_prox(
     return found
 
 
+def hide_by_rounding(length: Array, weights: Array, sizes: IntArray, loss: Loss, row_bound: float) -> Array:
+    """What rounding may hide of the distance to a prox at points of this length, by public facts."""
+    bend = 0.0 if loss.curvature_bound == np.inf else loss.curvature_bound
+    hidden: Array = ROUNDING * (2 + row_bound * np.sqrt(weights * bend * sizes) / 2) * length
+    return hidden
+
+
 def check_points(
     points: Array, weights: Array, sizes: IntArray, loss: Loss, row_bound: float, tolerance: float, who: str
 ) -> None:
@@ -71,8 +78,7 @@ def check_points(
     The rule sees points and public facts, never rows: near that length rows would decide whether a step comes to its
     end. points: (dim,) or (parties, dim). sizes: public numbers of records.
     """
-    bend = 0.0 if loss.curvature_bound == np.inf else loss.curvature_bound
-    hidden = ROUNDING * (2 + row_bound * np.sqrt(weights * bend * sizes) / 2) * lengths(np.atleast_2d(points))
+    hidden = hide_by_rounding(lengths(np.atleast_2d(points)), weights, sizes, loss, row_bound)
     # Written so that what is not a number is refused.
     if not np.all(hidden <= tolerance / 2):
         raise MessageError(
