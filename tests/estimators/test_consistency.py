@@ -94,6 +94,17 @@ def test_a_budget_that_grows_reaches_the_exact_fit(name: str, classes: int) -> N
     assert lost[-1] < 1e-3
 
 
+@pytest.mark.parametrize("epsilon", [3.0, 30.0, 300.0])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_all_of_a_budget_is_spent_where_releases_share_it(adjacency: str, epsilon: float) -> None:
+    # Under replace-one shortened rows are counted, under add-remove the records: both share one mu with the fit.
+    model = consenso.PrivateRidge(
+        epsilon=epsilon, delta=1e-5, row_bound=9.0, target_bound=8.0, adjacency=adjacency, random_state=0
+    )
+    spent = model.fit(X[:200], TARGETS[:200]).guarantee_.epsilon(1e-5)
+    assert 0.99 * epsilon < spent <= epsilon
+
+
 @pytest.mark.parametrize(("name", "classes"), CASES)
 def test_bounds_that_are_too_wide_cost_noise_only(name: str, classes: int) -> None:
     assert share_lost(name, classes, 100.0, rows=10.0) < 1e-3

@@ -20,8 +20,9 @@ from consenso.privacy.ledger import Ledger
 from consenso.privacy.samplers import Safe, Sampler, Seeded
 from consenso.problem import Adjacency
 
-# Of delta, for how far samplers may miss their laws in a fit whose budget is one mu: that of OpenDP is 1e-200.
-EXCESS_SHARE = 1e-9
+# Of delta, for how far samplers may miss their laws in a fit whose budget is one mu; and the least total variation that
+# is set aside, which those of a whole fit keep to with room to spare (about 1e-213 by OpenDP's).
+EXCESS_SHARE, LEAST_EXCESS = 1e-9, 1e-190
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +82,11 @@ class PrivacyParams:
 
     @property
     def excess(self) -> float:
-        """How far the samplers of a fit and its count may miss their laws in all."""
-        return EXCESS_SHARE * self.delta
+        """How far the samplers of a fit and its count may miss their laws in all.
+
+        It costs 1 + exp(epsilon) times as much of delta: a fixed part of delta would let no budget grow beyond 20.
+        """
+        return max(EXCESS_SHARE * self.delta / (1 + math.exp(min(self.epsilon, 700.0))), LEAST_EXCESS)
 
     @property
     def sampler(self) -> Sampler | None:
@@ -97,7 +101,7 @@ class PrivacyParams:
 
 @lru_cache(maxsize=256)
 def _mu_of(epsilon: float, delta: float, excess: float, tells: float) -> float:
-    """A budget as one mu; seconds are spent on budgets so large that what samplers miss matters."""
+    """A budget as one mu."""
     asked = EpsilonDelta(epsilon=epsilon, delta=delta)
     return 1 / calibrate_noise(lambda multiplier: compose(Gaussian(multiplier, 1.0, excess), Told(tells)), asked)
 

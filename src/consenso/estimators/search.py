@@ -235,7 +235,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         many = _draw_count(plan.gamma, sampler)
         chosen = _uniforms(sampler, 1, many)
         seeds = _uniforms(sampler, 2, many)
-        each = epsilon_of(Gaussian(1 / (plan.mu * _ROOM), 1.0, EXCESS_SHARE * terms.delta), terms.delta)
+        each = epsilon_of(Gaussian(1 / (plan.mu * _ROOM), 1.0), (1 - EXCESS_SHARE) * terms.delta)
         scorer = Earlier.plan(
             plan.mu, "replace-one", sampler, name="score", add_remove=SCORE_MOVES, replace_one=SCORE_MOVES, size=1
         )

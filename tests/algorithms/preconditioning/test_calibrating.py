@@ -14,7 +14,8 @@ from consenso.regularizers import NoPenalty
 
 
 def run(origin: np.ndarray, **changes) -> ConstantSteps:
-    settings = {"start": np.zeros(len(origin)), "limit": 10.0, "pace": 2.0, "pulled": 0.0, "steps": 400, "first": 200}
+    settings = {"start": np.zeros(len(origin)), "limit": 10.0, "pace": 2.0, "pulled": 0.0, "momentum": 0.0}
+    settings |= {"steps": 400, "first": 200}
     return ConstantSteps(origin=origin, **{**settings, **changes})
 
 
@@ -31,13 +32,15 @@ def test_clipped_slopes_move_a_rare_label_by_the_logarithm_of_the_clip() -> None
     assert run(np.array([-7.0]), steps=10, first=5).compute_bias() > 2.0
 
 
-def test_steps_are_those_of_records() -> None:
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+def test_steps_are_those_of_records(momentum: float) -> None:
     origin = np.log([0.6, 0.3, 0.1]) - np.log([0.6, 0.3, 0.1]).mean()
-    scores = np.zeros(3)
+    scores = before = np.zeros(3)
     for _ in range(5):
         slopes = clip_slopes(shares_of(scores) - np.eye(3), 0.6)
-        scores = scores - 1.5 * np.array([0.6, 0.3, 0.1]) @ slopes - 0.1 * (scores - origin)
-    found = run(origin, limit=0.6, pace=1.5, pulled=0.1, steps=5, first=4).compute_bias()
+        moved = scores - 1.5 * np.array([0.6, 0.3, 0.1]) @ slopes - 0.1 * (scores - origin)
+        scores, before = moved + momentum * (scores - before), scores
+    found = run(origin, limit=0.6, pace=1.5, pulled=0.1, momentum=momentum, steps=5, first=4).compute_bias()
     assert found == pytest.approx(scores - origin)
 
 

@@ -13,6 +13,7 @@ from consenso.algorithms.preconditioning.shrinking import (
     PARTS,
     MomentumSteps,
     NoisyModel,
+    choose_momentum,
     measure_bend,
     plan_steps,
     skip_early,
@@ -134,6 +135,15 @@ def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:
     # Never fewer or more than is asked for; where rows fill nothing, nothing is known of what is left.
     assert plan_steps(rates, filled, 1.0, 10.0, 4, 80)[0] == 4
     assert plan_steps(rates, filled, 1.0, 1e-12, 4, 20)[0] == plan_steps(rates, np.zeros(2), 1.0, noise, 4, 20)[0] == 20
+
+
+def test_steps_on_labels_go_on_where_noise_is_quiet() -> None:
+    rates, filled = np.array([0.02, 0.5]), np.ones(2)
+    assert choose_momentum(rates, filled, 1e-3, 40) == max(MOMENTA)
+    assert choose_momentum(rates, filled, 0.3, 40) == 0.0
+    between = [choose_momentum(rates, filled, noise, 40) for noise in np.geomspace(1e-3, 0.3, 40)]
+    assert sorted(between, reverse=True) == between
+    assert set(between) == {0.0, *MOMENTA}
 
 
 def test_a_step_tells_how_much_the_loss_bends_and_its_noise_does_not() -> None:

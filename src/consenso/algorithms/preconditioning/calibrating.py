@@ -26,14 +26,14 @@ class ConstantSteps:
     limit: float  # at which slopes are clipped
     pace: float  # how far a slope of 1 moves a score
     pulled: float  # the part of the way to the origin that damping takes
+    momentum: float  # by which part of the last step the next one goes on
     steps: int
     first: int  # of the steps whose points are averaged
 
     def compute_bias(self) -> Array:
         """Where they end, less the origin, (outputs,)."""
-        return _compute_bias(
-            tuple(self.start), tuple(self.origin), self.limit, self.pace, self.pulled, self.steps, self.first
-        )
+        rest = self.limit, self.pace, self.pulled, self.momentum, self.steps, self.first
+        return _compute_bias(tuple(self.start), tuple(self.origin), *rest)
 
 
 @lru_cache(maxsize=4)  # the end of a fit asks several times
@@ -43,18 +43,20 @@ def _compute_bias(
     limit: float,
     pace: float,
     pulled: float,
+    momentum: float,
     steps: int,
     first: int,
 ) -> Array:
     centre, scores, total = np.array(origin), np.array(start), np.zeros(len(start))
-    counted = _list_shares(centre)
+    before, counted = scores, _list_shares(centre)
     for step in range(steps):
         # The slope at a record of class y is q - e_y, which for two labels is one number.
         q = _list_shares(scores)
         lengths = 1 - q if len(origin) == 1 else np.sqrt(np.maximum(q @ q - 2 * q + 1, 0.0))
         weights = counted * np.minimum(1.0, limit / np.maximum(lengths, limit))
         slope = weights.sum() * q - weights
-        scores = scores - pace * slope[-len(scores) :] - pulled * (scores - centre)
+        moved = scores - pace * slope[-len(scores) :] - pulled * (scores - centre) + momentum * (scores - before)
+        before, scores = scores, moved
         total = total + scores if step >= first else total
     bias: Array = total / (steps - first) - centre
     bias.flags.writeable = False  # it is given out again

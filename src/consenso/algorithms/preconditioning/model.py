@@ -229,6 +229,7 @@ class WhitenedModel(WhitenedSettings):
             limit=slope_limit(problem) * hub.width,
             pace=hub.weight * float(pace),
             pulled=float(pulled),
+            momentum=hub.momentum,
             steps=hub.taken,
             first=hub.taken - hub.averaged,
         )

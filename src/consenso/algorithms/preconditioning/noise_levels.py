@@ -37,6 +37,9 @@ STEP, FLATTENED = 1.2, 0.4
 # The score noise at which the clip begins to rise, and how far the clip goes, in typical lengths of whitened rows.
 # Rows that a second moment is made of are not reweighed that much: it is to show the lengths that rows have.
 QUIET, QUIET_RESIDUAL, SHORTEST, LONGEST, LEAST_OF_MOMENT = 0.05, 0.01, 0.4, 2.0, 0.8
+# A second moment is looked at with a longer clip than LONGEST, up to that of the gradients, while its noise is less
+# than this part of a direction that rows fill: steps are made for the metric, and so much of them does not matter.
+CLEAR = 0.1
 # How much of the slopes of labels is given up where noise is loud, and the score noise at which half of that is. More
 # than half clips all slopes of the zero model. That costs length, and lengths are measured; but scores are not bent
 # back then before they are as large as the logit of what is given up: 0.4 here, 0.85 for 0.7, which lets noise wander.
@@ -59,7 +62,8 @@ GAUSSIAN_MEDIAN = 0.6745
 KINKS_PER_NOISE, NARROWEST = 7.0, 0.05
 # The score noise below which a clip may be wider than the spread of targets suggests.
 WIDER = 0.01
-# A clip leaves at least this share of the records unclipped, as far as steps count on it.
+# A clip leaves at least this share of the records unclipped, as far as steps count on it; a kink that is narrower than
+# the spread of the residuals holds as much less.
 LEAST_BEND = 0.2
 # Scores of labels beyond this are seldom called for.
 LARGEST_SCORE = 4.0

@@ -35,7 +35,7 @@ WALKED = 0.1
 # from 1/12 on lose 0.3 of it. The first third of the steps is not averaged.
 MOMENTA, EARLY = (0.25, 0.5), 3
 # It lets points wander further, which residuals that are clipped do not bear: by no more than this part of the variance
-# of the targets, or there is none.
+# of the targets, or there is none. Labels: of 1, since slopes of scores are straight that far.
 WANDERS = 0.1
 # Steps end when what is left to learn costs this part of what noise costs, if clipped rows and residuals bend by this
 # part of what the spectrum says, or by more where a step has met more. Chosen on five tables, looked at on three others
@@ -149,12 +149,23 @@ def plan_steps(
 
         return fewest + bisect.bisect_left(range(fewest, most), True, key=are_enough)
 
-    def is_steady(steps: int, momentum: float) -> bool:
-        wander = MomentumSteps(rates=rates, momentum=momentum, most=steps).wander()
-        return noise**2 * float(filled @ wander) <= WANDERS * variance
-
     found = [(count(momentum), momentum) for momentum in (*MOMENTA, 0.0)]
-    return min((each for each in found if each[1] == 0 or is_steady(*each)), key=lambda each: each[0])
+    steady = [each for each in found if are_steady(rates, filled, variance, noise, *each)]
+    return min(steady, key=lambda each: each[0])
+
+
+def choose_momentum(rates: Array, filled: Array, noise: float, steps: int) -> float:
+    """Of so many steps on labels: the most of MOMENTA with which points stay where slopes are straight, or none."""
+    found = (each for each in reversed(MOMENTA) if are_steady(rates, filled, 1.0, noise, steps, each))
+    return next(found, 0.0)
+
+
+def are_steady(rates: Array, filled: Array, variance: float, noise: float, steps: int, momentum: float) -> bool:
+    """Whether points of steps with this momentum wander by little of this variance of scores; without any they may."""
+    if momentum == 0:
+        return True
+    wander = MomentumSteps(rates=rates, momentum=momentum, most=steps).wander()
+    return noise**2 * float(filled @ wander) <= WANDERS * variance
 
 
 def measure_bend(way: Array, turned: Array, filled: Array, noise: float, paces: Array) -> float:

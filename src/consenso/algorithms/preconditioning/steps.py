@@ -109,7 +109,7 @@ class WhitenedSteps(WhitenedModel):
             hub = replace(hub, filled=min(1.0, max(length / (problem.row_bound**2 - constant), LEAST)))
             hub = note_first_moment(hub, seen, noise)
         else:
-            noise *= (hub.clip / problem.row_bound) ** 2 / np.sqrt(1 - FIRST_SHARE)
+            noise = self._moment_noise(facts, hub.clip)
             seen = refine_metric(hub.metric, moment, noise, NoiseLevels.floor, least, keeps_trace=real)
             hub = note_second_moment(hub, seen, noise)
         metric = within_bounds(facts, seen.metric)
@@ -127,8 +127,10 @@ class WhitenedSteps(WhitenedModel):
         hub = replace(hub, spread=min(1.0, max(hub.spread, found.root_mean_square())))
         noise /= slope_limit(problem)
         spread = found.median() / noise_levels.GAUSSIAN_MEDIAN
+        narrow = 1.0
         if self.smoothing:
-            width = spread * min(1.0, max(noise_levels.NARROWEST, noise_levels.KINKS_PER_NOISE * noise))
+            narrow = min(1.0, max(noise_levels.NARROWEST, noise_levels.KINKS_PER_NOISE * noise))
+            width = spread * narrow
         elif self.threshold is not None:
             width = spread * self.threshold
         else:
@@ -138,11 +140,11 @@ class WhitenedSteps(WhitenedModel):
             width = min(width, noise_levels.FIRST_CLIP * hub.spread * max(1.0, noise_levels.WIDER / noise))
         # Rows that are shortened bend less than the spectrum says, and residuals that are clipped, which were counted.
         curved = hub.curved / (max(found.curvature(hub.width), noise_levels.LEAST_BEND) * self._curvature(facts, hub))
-        bend = max(found.curvature(width), noise_levels.LEAST_BEND)
+        bend = max(found.curvature(width), noise_levels.LEAST_BEND * narrow)
         hub = replace(hub, width=min(max(width, NARROWEST_WIDTH), 1.0), bend=bend)
         if not self.smoothing:
             hub = replace(hub, size=min(hub.size, spread))
-        return self._plan_steps(facts, hub, curved)
+        return self._plan_steps(facts, hub, curved, narrow)
 
     def _ready(self, facts: PublicFacts, hub: Hub) -> Hub:
         """Clip and steps for a metric that is now known."""
@@ -151,8 +153,8 @@ class WhitenedSteps(WhitenedModel):
         longest = facts.problem.row_bound / float(np.sqrt(hub.values.min()))
         clip = levels.clip if self.clip is None else self.clip
         if self._count_moments(facts.round) + 1 < self.moment_releases:
-            # Noise of a second moment grows with the square of the clip.
-            clip = max(min(clip, noise_levels.LONGEST) if self.clip is None else clip, noise_levels.LEAST_OF_MOMENT)
+            longest_of_moment = max(noise_levels.LONGEST, self._clear_clip(facts, hub))
+            clip = max(min(clip, longest_of_moment) if self.clip is None else clip, noise_levels.LEAST_OF_MOMENT)
         clip *= float(np.sqrt(hub.effective))
         if facts.problem.loss.targets == "real":
             # A loss with slopes of its own keeps them; squares and kinks have none that privacy could use.
@@ -166,17 +168,31 @@ class WhitenedSteps(WhitenedModel):
                 hub = replace(hub, bend=min(1.0, width / noise_levels.zero_slope(facts.problem.loss)))
         return self._plan_steps(facts, replace(hub, clip=max(min(clip, longest), SHORTEST_CLIP), width=width))
 
-    def _plan_steps(self, facts: PublicFacts, hub: Hub, curved: float = 0.0) -> Hub:
+    def _moment_noise(self, facts: PublicFacts, clip: float) -> float:
+        """Of an entry of a second release of the second moment, which grows with the square of the clip."""
+        noise = facts.noise["second moment"] / facts.problem.records / math.sqrt(1 - FIRST_SHARE)
+        return float(noise * (clip / facts.problem.row_bound) ** 2)
+
+    def _clear_clip(self, facts: PublicFacts, hub: Hub) -> float:
+        """The longest clip, in typical lengths, with which directions that rows fill stay clear of that noise.
+
+        Rows that are longer than it bend the loss by more than the metric says, and steps made for that go too far.
+        """
+        spread = self._moment_noise(facts, math.sqrt(hub.effective)) * math.sqrt(2 * facts.problem.features)
+        return math.sqrt(noise_levels.CLEAR / spread) if spread else math.inf
+
+    def _plan_steps(self, facts: PublicFacts, hub: Hub, curved: float = 0.0, narrow: float = 1.0) -> Hub:
         """How many steps the budget is worth, and how much each goes on with the last one.
 
-        curved: how much the loss was seen to bend, over what is to be expected of it.
+        curved: how much the loss was seen to bend, over what is to be expected of it. narrow: width of a kink, over the
+        spread of the residuals: it bends in as many records less, and as much more in those.
         """
         residuals = facts.problem.loss.targets == "real"
         # Iterates walk in the directions that do not stand out, too, and residuals tell soon how far.
         wide = float(np.sqrt(facts.problem.features / hub.effective)) if residuals else hub.width
         # Where the loss is flat they walk as much further.
         wide /= self._measure_flatness(facts, hub)
-        worth = self._levels(facts, hub).steps(wide, residuals=residuals)
+        worth = self._levels(facts, replace(hub, bend=hub.bend / narrow)).steps(wide, residuals=residuals)
         most = int(min(max(worth, self.fewest_steps), facts.rounds - self.other_rounds))
         waits = self._kind(facts) == "second moment" and self._count_moments(facts.round) + 1 < self.moment_releases
         if not (self.steps or waits) and residuals and hub.shares.size and (noise := self._noise(facts, hub)):
@@ -204,6 +220,7 @@ class WhitenedSteps(WhitenedModel):
                 variance = self._target_variance(facts, hub)
             else:
                 variance = self._score_variance(facts, hub, gradient, noise)
+                hub = replace(hub, momentum=self._label_momentum(facts, hub))
             hub = replace(hub, variance=variance)
         before = hub.gradient
         hub = replace(hub, step=noise_levels.shorter(hub.step, gradient, hub.gradient, noise), gradient=gradient)
@@ -228,6 +245,14 @@ class WhitenedSteps(WhitenedModel):
             pulls=hub.pulls + released if late else hub.pulls,
             products=hub.products + late * products(metric.apply(hub.x, 0.5), released),
         )
+
+    def _label_momentum(self, facts: PublicFacts, hub: Hub) -> float:
+        """Losses of labels flatten as models learn, those of rare ones most: steps go on where noise lets them."""
+        if not hub.shares.size:
+            return 0.0
+        bent = self._bends(facts, hub)
+        rates = self._later_curvature(facts, hub) * hub.shares / bent
+        return shrinking.choose_momentum(rates, hub.shares, self._noise(facts, hub) / bent, hub.steps)
 
     def _score_variance(self, facts: PublicFacts, hub: Hub, gradient: Array, noise: float) -> float:
         outputs = facts.problem.outputs
