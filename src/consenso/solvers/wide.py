@@ -15,9 +15,6 @@ PLACE = 1
 STEPS = 100
 # Directions that are looked for in which columns move together: more cost time, and none of them budget.
 DIRECTIONS = 8
-# They are looked for where one that has this part of the squared lengths of rows would be found. Larger ones are told
-# badly where only they are found, and what looking for them costs is missed: words2000 at epsilon 0.1 lost 1 to 5 %.
-LARGEST_PART = 0.2
 # Beyond so many columns the vectors of all directions are longer than most tables.
 MOST_COLUMNS = 100_000
 # How wide the kink of a hinge is made, which rates follow.
@@ -60,10 +57,15 @@ def recipe(request: Request) -> tuple[Any, int]:
 
 
 def _directions(request: Request) -> int:
-    """How many directions are looked for: public facts say whether noise leaves any to be found."""
-    from consenso.algorithms.averaging.directions import FOUND, PASSES, RANGE_SHARE
+    """How many directions are looked for: public facts say whether noise leaves any to be found that are worth it.
+
+    Where one with a part of the squared lengths of rows is found, rows have what is left of them and STRONG_SHARE of
+    that. Their square must become smaller than the budget of the gradients does.
+    """
+    from consenso.algorithms.averaging.directions import FOUND, LENGTHS_SHARE, PASSES, RANGE_SHARE, STRONG_SHARE
 
     problem = request.problem
+    worth = 1 - (1 - RANGE_SHARE - 2 * LENGTHS_SHARE) / (1 + STRONG_SHARE)
     noise = forecast.gradient_noise(request) * math.sqrt(PASSES / RANGE_SHARE)
     part = FOUND * noise * (math.sqrt(problem.features) + math.sqrt(DIRECTIONS))
-    return DIRECTIONS if problem.features <= MOST_COLUMNS and part <= LARGEST_PART else 0
+    return DIRECTIONS if problem.features <= MOST_COLUMNS and part <= worth else 0

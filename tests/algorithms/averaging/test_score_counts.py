@@ -41,7 +41,7 @@ def cohort_of(rows: np.ndarray, signs: np.ndarray) -> Cohort:
 @pytest.mark.parametrize(("factor", "added"), [(1.0, 0.0), (0.5, 0.4), (2.0, -0.7), (0.0, 0.3)])
 def test_with_little_noise_length_and_constant_are_those_that_the_labels_ask_for(factor: float, added: float) -> None:
     t, labels = draw(400_000, factor=factor, added=added, constant=-1.0)
-    found = calibrate(count(t, labels), 1.0, len(t), constant=-1.0, own=0.0, is_free=True)
+    found = calibrate(count(t, labels), 1.0, len(t), constant=-1.0, own=0.0, width=1.0, is_free=True)
     # Bins are coarse.
     assert found.factor == pytest.approx(factor, abs=0.06 + 0.06 * factor)
     assert found.added == pytest.approx(added, abs=0.12)
@@ -54,7 +54,7 @@ def test_without_noise_it_is_logistic_regression_on_the_scores() -> None:
     expected = minimize(
         lambda given: np.mean(np.logaddexp(0, (1 - 2 * labels) * (given[0] * t + given[1]))), [1.0, 0.0]
     )
-    found = calibrate(count(t, labels), 0.0, len(t), constant=0.0, own=0.0, is_free=True)
+    found = calibrate(count(t, labels), 0.0, len(t), constant=0.0, own=0.0, width=1.0, is_free=True)
     np.testing.assert_allclose([found.factor, found.added], expected.x, atol=0.05)
 
 
@@ -62,7 +62,7 @@ def test_where_noise_hides_the_counts_a_model_stays_as_it_is() -> None:
     t, labels = draw(1000, factor=1.0, added=0.0, constant=0.0)
     for seed in range(20):
         noisy = count(t, labels) + np.random.default_rng(seed).normal(0, 1e5, 2 * BINS)
-        found = calibrate(noisy, 1e5, len(t), constant=0.0, own=0.0, is_free=True)
+        found = calibrate(noisy, 1e5, len(t), constant=0.0, own=0.0, width=1.0, is_free=True)
         assert 0.0 <= found.factor <= score_counts.LONGEST_FACTOR
         assert abs(found.factor - 1) < 1
         assert abs(found.added) < 1
@@ -74,26 +74,28 @@ def test_noise_moves_the_answer_by_no_more_than_the_prior_allows_and_hardly_wher
     off = []
     for seed in range(20):
         noisy = count(t, labels) + np.random.default_rng(seed).normal(0, 100, 2 * BINS)
-        found = calibrate(noisy, 100, len(t), constant=0.0, own=0.0, is_free=True)
+        found = calibrate(noisy, 100, len(t), constant=0.0, own=0.0, width=1.0, is_free=True)
         off.append([found.factor - 0.6, found.added + 0.5])
     assert (np.mean(np.square(off), axis=0) < [0.4**2 / 2, 0.5**2 / 2]).all()
 
 
-def test_records_that_have_moved_their_own_scores_ask_for_less() -> None:
-    """Labels that are chance, and a slope of 1 has moved the score of its record by 0.3."""
+@pytest.mark.parametrize(("factor", "width"), [(0.0, 1.0), (0.0, 0.3), (1.5, 0.3), (1.5, 1.0)])
+def test_what_records_have_moved_of_their_own_scores_is_taken_off(factor: float, width: float) -> None:
+    """Labels of which a model tells so much; while it grew, a slope of 1 in all steps moved its record's score by 1."""
     rng = np.random.default_rng(1)
-    t, labels = rng.normal(size=200_000), rng.integers(0, 2, 200_000).astype(float)
-    learnt = t + 0.3 * (labels - expit(t))
-    counts = count(learnt, labels)
-    plain = calibrate(counts, 1.0, len(t), constant=0.0, own=0.0, is_free=True)
-    mended = calibrate(counts, 1.0, len(t), constant=0.0, own=0.3, is_free=True)
-    assert plain.factor > 0.2
-    assert mended.factor < plain.factor / 3
+    t = rng.normal(size=400_000)
+    labels = (rng.random(len(t)) < expit(factor * t)).astype(float)
+    moved = np.mean([np.clip(labels - expit(part * t), -width, width) for part in np.linspace(0, 1, 20)], axis=0)
+    given = {"counts": count(t + moved, labels), "noise": 1.0, "records": len(t), "constant": 0.0, "is_free": True}
+    plain = calibrate(own=0.0, width=width, **given)
+    mended = calibrate(own=float(np.sqrt(np.mean(moved**2))), width=width, **given)
+    assert plain.factor > factor + 0.35
+    assert abs(mended.factor - factor) < 0.4 * (plain.factor - factor)
 
 
 def test_a_constant_part_that_is_not_free_is_left_alone() -> None:
     t, labels = draw(50_000, factor=1.0, added=0.8, constant=0.0)
-    assert calibrate(count(t, labels), 1.0, len(t), constant=0.0, own=0.0, is_free=False).added == 0.0
+    assert calibrate(count(t, labels), 1.0, len(t), constant=0.0, own=0.0, width=1.0, is_free=False).added == 0.0
 
 
 def test_every_record_is_in_one_bin_whatever_the_model_is() -> None:

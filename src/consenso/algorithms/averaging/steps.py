@@ -152,7 +152,8 @@ class AveragedSteps(AveragedColumns):
             facts.noise.get("length", 0.0),
             facts.problem.records,
             constant=self.constant * float(hub.u[last]) if is_free else 0.0,
-            own=self._measure_own(facts, hub) / max(self._expect_slopes(facts, hub).deviation, length_laws.EXACT),
+            own=self._measure_own(facts, hub),
+            width=self._width(facts, replace(hub, taken=0)),  # of all steps but the last
             is_free=is_free,
         )
         u = hub.u.copy()
