@@ -43,6 +43,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/consenso lint src/consenso
 
 docs: $(INSTALLED)
 	$(BIN)/python docs/algorithm_pages.py

@@ -2,30 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from tests.selection import few_settings
+from tests.selection import cover, few_settings
 
 from consenso.algorithms import discover
+from consenso.algorithms.shape import Example
 from consenso.testing import laws
 from consenso.testing.attacks import TRIALS
 
-# Laws that go through schedules and trusts take every one of them once here, and lies are told in turn.
+# Laws that go through schedules and trusts take every one of them once here; lies, and sizes of noise, are taken in turn.
 # In full they are slow.
 SHORT = {
-    laws.attacks_stay_below: lambda place: {"once": True, "trials": TRIALS // 2},
+    laws.check_sensitivity: lambda place: {"first": place},
+    laws.attacks_stay_below: lambda place: {"trials": TRIALS // 2},
     laws.no_value_below_exact: lambda place: {"once": True},
     laws.lies_gain_nothing: lambda place: {"one_in": 3, "first": place % 3},
 }
 OVER_SETTINGS = (laws.engines_agree, laws.ledger_equals_plan, laws.non_interference, laws.messages_are_releases)
 
 
+def cover_kinds() -> dict[str, list[Example]]:
+    """Every algorithm in one of its settings, or few, such that every kind of schedule and every trust is there."""
+    settings = [
+        (name, replace(example, schedules=(schedule,), trusts=(trust,)))
+        for name, example in ((name, definition.example()) for name, definition in discover().items())
+        for schedule in example.schedules
+        for trust in example.trusts
+    ]
+    kinds = [
+        {"algorithm": name, "schedule": type(each.schedules[0]), "trust": each.trusts[0]} for name, each in settings
+    ]
+    found: dict[str, list[Example]] = {name: [] for name in discover()}
+    for place in sorted(cover(kinds)):
+        name, example = settings[place]
+        found[name].append(example)
+    return found
+
+
+ATTACKED = cover_kinds()
+
+
+def examples_for(law: laws.Law, name: str) -> Iterable[Example]:
+    """What a law is held to here. An attack takes seconds for each setting, whose exact values law 10 has."""
+    if law is laws.attacks_stay_below:
+        return ATTACKED[name]
+    example = discover()[name].example()
+    return few_settings(example) if law in OVER_SETTINGS else [example]
+
+
 @pytest.mark.parametrize("law", laws.EVERY, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("name", discover())
 def test_law(name: str, law: laws.Law) -> None:
-    example, short = discover()[name].example(), SHORT.get(law)
-    for each in few_settings(example) if law in OVER_SETTINGS else [example]:
+    short = SHORT.get(law)
+    for each in examples_for(law, name):
         law(each, **(short(list(discover()).index(name)) if short else {}))
 
 

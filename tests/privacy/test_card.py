@@ -291,15 +291,15 @@ def is_free(path: tuple[Any, ...]) -> bool:
 
 
 def test_any_edited_field_fails(stored: dict[str, Any]) -> None:
+    """The digest covers every field, whatever is written there; what is without it is for the next test."""
     count = 0
     for path in leaves(stored):
         original: Any = stored
         for name in path:
             original = original[name]
-        for value in edits(original)[:2]:
-            assert failure(edited(stored, path, value)) is not None, (path, value)
-            count += 1
-    assert count > 200
+        assert failure(edited(stored, path, edits(original)[0])) is not None, path
+        count += 1
+    assert count > 100
 
 
 def test_an_edited_number_fails_even_with_a_new_digest_and_is_named(stored: dict[str, Any]) -> None:
@@ -376,7 +376,8 @@ def test_added_removed_and_repeated_parts_are_found(stored: dict[str, Any]) -> N
 def test_any_part_replaced_by_anything_is_found_and_nothing_else_is_raised(
     stored: dict[str, Any], junk: Any, data: st.DataObject
 ) -> None:
-    path = data.draw(st.sampled_from([path[: data.draw(st.integers(1, len(path)))] for path in leaves(stored)]))
+    leaf = data.draw(st.sampled_from(list(leaves(stored))))
+    path = leaf[: data.draw(st.integers(1, len(leaf)))]
     original: Any = stored
     for name in path:
         original = original[name]

@@ -45,9 +45,6 @@ def plans(name, adjacency, *, in_all):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_replace_one_run_claims_nothing_under_add_remove(name, in_all) -> None:
     for number, made in enumerate(plans(name, "replace-one", in_all=in_all)):
-        promised = made.prove_all(DELTA)
-        relations = {(each.unit, each.adjacency) for each in promised}
-        assert relations == {("record", "blanked"), ("record", "replace-one"), ("party", "replace-one")}
         card = made.card(DELTA)
         assert {entry.adjacency for entry in card.entries} == {"blanked", "replace-one"}
         for text in (card.text(), card.summary()):
@@ -55,6 +52,9 @@ def test_a_replace_one_run_claims_nothing_under_add_remove(name, in_all) -> None
             assert "adding or removing" not in text
         assert "one record blanked, n public" in " ".join(card.text().split())
         if number == 0:  # tests/study verifies the cards of all settings
+            promised = made.prove_all(DELTA)
+            relations = {(each.unit, each.adjacency) for each in promised}
+            assert relations == {("record", "blanked"), ("record", "replace-one"), ("party", "replace-one")}
             assert {scope.adjacency for scope in charges_of(promised)} == {"replace-one"}
             assert first_failure(verify(json.loads(json.dumps(card.to_json())))) is None
         for unit in ("record", "party"):
