@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from tests.algorithms.transcription import SEED, drawn, noise_of, with_and_without_noise
@@ -127,7 +127,6 @@ def test_a_region_that_binds_keeps_the_consensus_inside():
     assert objective(made, own, model) == pytest.approx(inside, abs=2e-3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), ball=st.booleans(), norm=st.sampled_from([2, math.inf]))
 def test_the_trust_region_step_is_the_closest_point_of_both_sets(seed, ball, norm):
     rng = np.random.default_rng(seed)

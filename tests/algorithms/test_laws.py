@@ -13,8 +13,8 @@ from consenso.algorithms.shape import Example
 from consenso.testing import laws
 from consenso.testing.attacks import TRIALS
 
-# Laws that go through schedules and trusts take every one of them once here; lies, and sizes of noise, are taken in turn.
-# In full they are slow.
+# Laws that go through schedules and trusts take every one of them once here, and an attack few; lies and sizes of
+# noise are taken in turn. In full they are slow.
 SHORT = {
     laws.check_sensitivity: lambda place: {"first": place},
     laws.attacks_stay_below: lambda place: {"trials": TRIALS // 2},

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.algorithms.silos import CHORD, EIGHT, GRAPHS, SIZES, silos
 from tests.algorithms.transcription import SEED, drawn, with_and_without_noise
@@ -118,7 +118,6 @@ def squared_bounds(size, radius, weighting="party"):
     return algorithm.releases(made.facts)[0].bounds
 
 
-@settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 4), radius=st.floats(0.1, 5), whole=st.booleans())
 def test_no_pair_of_neighbours_moves_the_ridge_minimiser_beyond_the_bound(seed, size, radius, whole):
     rng = np.random.default_rng(seed)

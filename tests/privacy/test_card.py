@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso.errors import InputError, PrivacyError, TamperError
@@ -126,7 +126,6 @@ def test_the_entry_of_unequal_parties_is_that_of_the_worst_and_says_how_they_dif
 
 
 @given(sizes=st.lists(st.tuples(st.integers(1, 4), st.integers(20, 30)), min_size=2, max_size=6))
-@settings(deadline=None, max_examples=20)
 def test_the_spread_is_that_of_the_list_of_all_parties(sizes: list[tuple[int, int]]) -> None:
     promises = [promise("server", local(float(std)), party=party) for party, (_, std) in enumerate(sizes)]
     (entry,) = build(*promises, kinds={party: many for party, (many, _) in enumerate(sizes)}).entries
@@ -372,7 +371,6 @@ def test_added_removed_and_repeated_parts_are_found(stored: dict[str, Any]) -> N
     ),
     data=st.data(),
 )
-@settings(deadline=None, max_examples=60)
 def test_any_part_replaced_by_anything_is_found_and_nothing_else_is_raised(
     stored: dict[str, Any], junk: Any, data: st.DataObject
 ) -> None:
@@ -405,7 +403,6 @@ def test_files_that_are_no_cards_are_refused(tmp_path: Path) -> None:
 
 
 @given(value=st.floats(1e-300, 1e300))
-@settings(deadline=None)
 def test_shown_costs_are_never_below_the_true_ones(value: float) -> None:
     assert value <= float(round_up(value)) <= value * (1 + 1e-3)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import hypergeom, norm
-from tests.selection import few_settings
+from tests.selection import IN_FULL, few_settings
 
 from consenso.algorithms import discover
 from consenso.algorithms.consensus import ConsensusADMM
@@ -49,11 +49,6 @@ def with_noise(example, noise, **changes):
     """The example's plan with one noise for all of its releases."""
     names = example.noise if isinstance(example.noise, dict) else None
     return plan_example(example, noise=dict.fromkeys(names, noise) if names else noise, **changes)
-
-
-IN_FULL = pytest.mark.parametrize(
-    "in_full", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["in turn", "in full"]
-)
 
 
 def settings_of(example, in_full):
