@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.selection import cover, few_settings
@@ -13,8 +15,8 @@ from consenso.algorithms.shape import Example
 from consenso.testing import laws
 from consenso.testing.attacks import TRIALS
 
-# Laws that go through schedules and trusts take every one of them once here, and an attack few; lies and sizes of
-# noise are taken in turn. In full they are slow.
+# Laws that go through schedules and trusts take every one of them once here; lies and sizes of noise are taken in turn.
+# In full they are slow.
 SHORT = {
     laws.check_sensitivity: lambda place: {"first": place},
     laws.attacks_stay_below: lambda place: {"trials": TRIALS // 2},
@@ -24,31 +26,36 @@ SHORT = {
 OVER_SETTINGS = (laws.engines_agree, laws.ledger_equals_plan, laws.non_interference, laws.messages_are_releases)
 
 
-def cover_kinds() -> dict[str, list[Example]]:
-    """Every algorithm in one of its settings, or few, such that every kind of schedule and every trust is there."""
-    settings = [
-        (name, replace(example, schedules=(schedule,), trusts=(trust,)))
-        for name, example in ((name, definition.example()) for name, definition in discover().items())
-        for schedule in example.schedules
-        for trust in example.trusts
-    ]
-    kinds = [
-        {"algorithm": name, "schedule": type(each.schedules[0]), "trust": each.trusts[0]} for name, each in settings
-    ]
+def list_attacked(example: Example) -> Iterator[tuple[Example, dict[str, Any]]]:
+    """The example in each of its settings, and the kinds that this has."""
+    for schedule, trust in itertools.product(example.schedules, example.trusts):
+        yield replace(example, schedules=(schedule,), trusts=(trust,)), {"schedule": type(schedule), "trust": trust}
+
+
+def list_solved(example: Example) -> Iterator[tuple[Example, dict[str, Any]]]:
+    """The example with each of its regularizers."""
+    for regularizer in example.regularizers or (example.problem.regularizer,):
+        yield replace(example, regularizers=(regularizer,)), {"regularizer": type(regularizer)}
+
+
+def cover_kinds(split: Callable[[Example], Iterator[tuple[Example, dict[str, Any]]]]) -> dict[str, list[Example]]:
+    """Every algorithm in one of the cases that its example is split into, or few, such that every kind is there."""
+    cases = [(name, *case) for name, definition in discover().items() for case in split(definition.example())]
     found: dict[str, list[Example]] = {name: [] for name in discover()}
-    for place in sorted(cover(kinds)):
-        name, example = settings[place]
+    for place in sorted(cover([{"algorithm": name, **kinds} for name, _, kinds in cases])):
+        name, example, _ = cases[place]
         found[name].append(example)
     return found
 
 
-ATTACKED = cover_kinds()
+# An attack takes seconds for each setting, of which law 10 has the exact values; an optimum is reached, or it is not.
+FEW = {laws.attacks_stay_below: cover_kinds(list_attacked), laws.reaches_optimum: cover_kinds(list_solved)}
 
 
 def examples_for(law: laws.Law, name: str) -> Iterable[Example]:
-    """What a law is held to here. An attack takes seconds for each setting, whose exact values law 10 has."""
-    if law is laws.attacks_stay_below:
-        return ATTACKED[name]
+    """What a law is held to here."""
+    if law in FEW:
+        return FEW[law][name]
     example = discover()[name].example()
     return few_settings(example) if law in OVER_SETTINGS else [example]
 
@@ -62,7 +69,7 @@ def test_law(name: str, law: laws.Law) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", [*OVER_SETTINGS, *SHORT], ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", dict.fromkeys([*OVER_SETTINGS, *SHORT, *FEW]), ids=lambda law: law.__name__)
 @pytest.mark.parametrize("name", discover())
 def test_law_in_full(name: str, law: laws.Law) -> None:
     law(discover()[name].example())
