@@ -187,15 +187,7 @@ start, run, type_in = FORKS.start, FORKS.run, FORKS.type_in
 
 # What commands import when they come to it, a second for each that trains. Not Polars: it starts threads, which a
 # process that is forked would not have.
-IMPORTED_LATE = (
-    "networkx",
-    "pandas",
-    "rich.markdown",
-    "rich.progress",
-    "scipy.signal",
-    "scipy.stats",
-    "sklearn.metrics",
-)
+LATE = ("networkx", "pandas", "rich.markdown", "rich.progress", "scipy.signal", "scipy.stats", "sklearn.metrics")
 
 
 def _import_everything() -> None:
