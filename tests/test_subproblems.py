@@ -88,6 +88,11 @@ def with_known_solution(
     return rows, targets, weights, v, x
 
 
+def of_each_loss(loss: Loss, sizes: Any, features: int, exponent: int) -> dict[str, Any]:
+    return {"shape": (repr(loss), repr(sizes), features), "step": (repr(loss), exponent)}
+
+
+@pytest.mark.sweep(by=of_each_loss)
 @pytest.mark.parametrize("loss", LOSSES, ids=by_name)
 @pytest.mark.parametrize(("sizes", "features"), SHAPES)
 @pytest.mark.parametrize("exponent", range(-6, 7, 2))
