@@ -14,19 +14,7 @@ from consenso.privacy.verify import first_failure, verify_file
 from consenso.shards.cluster import connect
 
 
-def test_a_star_gives_the_model_of_the_local_engine(federation):
-    made = federation()
-    server = made.serve()
-    clients = [made.join(name) for name in ("ash", "birch", "cedar")]
-    made.wait(server, *clients)
-    expected = made.train()
-    assert np.array_equal(made.model("run"), expected)
-    for name in ("ash", "birch", "cedar"):
-        assert np.array_equal(made.model(f"{name}.run"), expected)
-        steps = [row for row in made.journal(name) if row["what"] == "step"]
-        assert [row["round"] for row in steps] == list(range(12))
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "setting"),
     [("IPADMM", 'topology = "ring"'), ("ConsensusADMM", 'schedule = "random-walk"\ntopology = "path"')],
