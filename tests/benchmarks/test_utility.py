@@ -22,6 +22,7 @@ def run(tmp_path, monkeypatch):
     return make
 
 
+@pytest.mark.slow
 def test_a_table_and_a_figure_of_every_method_and_a_second_run_reads_what_the_first_kept(run, tmp_path):
     fits = run()
     methods = {fit["method"] for fit in fits}

@@ -42,6 +42,7 @@ def consenso(*arguments: str) -> subprocess.CompletedProcess[str]:
     return forks.run("audit", *arguments)
 
 
+@pytest.mark.slow
 def test_an_algorithm_by_a_paper_s_name(tmp_path: Path) -> None:
     out = tmp_path / "audit"
     done = consenso("PVP", "--trials", "100", "--observer", "eavesdropper", "--out", str(out))
