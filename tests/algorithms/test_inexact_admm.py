@@ -109,6 +109,7 @@ def test_iterates_follow_the_paper(trust, strength, multiplier):
 )
 @pytest.mark.parametrize("loss", [Softmax(classes=CLASSES), Logistic()])
 @pytest.mark.parametrize("weighting", ["record", "party"])
+@pytest.mark.slow
 def test_reaches_the_centralized_optimum(subproblem, loss, weighting):
     of = problem(loss=loss, regularizer=L2(strength=0.05), weighting=weighting)
     own = shards(of)

@@ -75,6 +75,7 @@ def test_iterates_follow_the_paper(regularizer, multiplier):
     [(Squared(), L2(strength=0.1)), (Logistic(), L2(strength=0.05)), (Huber(threshold=0.5), NoPenalty())],
     ids=["ridge", "logistic", "huber"],
 )
+@pytest.mark.slow
 def test_reaches_the_central_optimum(graph, loss, regularizer):
     problem, shards, _ = silos(loss, regularizer, EIGHT, seed=2)
     topology = GRAPHS[graph]

@@ -52,7 +52,7 @@ class Watched:
         end = time.monotonic() + seconds
         while max(self.rounds().values(), default=0) < round_:
             assert time.monotonic() < end, f"round {round_} was not reached: {self.rounds()}"
-            time.sleep(0.005)
+            time.sleep(0.02)  # every process answers each time
             if any(process.poll() is not None for process in self.processes.values()):
                 return False
         return True
