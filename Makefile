@@ -24,17 +24,18 @@ $(VENV)/.demo: pyproject.toml
 demo: $(VENV)/.demo
 	@$(BIN)/consenso demo
 
-# What a change must pass, and everything, before a release and each night: docs/adr/0021. Four workers for two cores, since many tests wait for
-# processes. One thread per worker: they share the cores already. A worker that has nothing left to do takes over tests of another.
+# What a change must pass, and everything, before a release and each night: docs/adr/0021. Three workers for two cores, since some tests wait for
+# processes; each more imports and collects everything once more. One thread per worker: they share the cores already. A worker that has nothing left to do takes over tests of another.
 test test-all: export OPENBLAS_NUM_THREADS = 1
 test test-all: export OMP_NUM_THREADS = 1
 test test-all: export NUMBA_NUM_THREADS = 1
 # Workers share what one of them has compiled, also where bytecode is not written otherwise.
 test test-all: export PYTHONDONTWRITEBYTECODE =
-WORKERS := --numprocesses 4 --dist worksteal
+WORKERS := --numprocesses 3 --dist worksteal
 test: $(INSTALLED)
 	$(BIN)/python -m pytest $(WORKERS) -m "not slow" $(PYTEST_ARGS)
 
+test-all: export HYPOTHESIS_PROFILE = many
 test-all: $(INSTALLED)
 	$(BIN)/python -m pytest $(WORKERS) $(PYTEST_ARGS)
 
@@ -43,6 +44,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/consenso lint src/consenso
 
 docs: $(INSTALLED)
 	$(BIN)/python docs/algorithm_pages.py

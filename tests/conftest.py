@@ -1,7 +1,7 @@
 """Where the tests find real data: the folder named by CONSENSO_DATA, with the files listed in docs/data.md.
 
-Property tests draw the same examples in every run, so that a failure is a change; HYPOTHESIS_PROFILE=explore draws new
-ones.
+Property tests draw the same examples in every run, so that a failure is a change: few of them, and three times as many
+in `make test-all`, which sets HYPOTHESIS_PROFILE=many. HYPOTHESIS_PROFILE=explore draws new ones.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from hypothesis import settings
 from numba.core.dispatcher import Dispatcher
 from tests.selection import cover, label
 
-settings.register_profile("same", derandomize=True, database=None)
-settings.register_profile("explore", print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+# A test says how many examples it takes only where one of them takes long. No deadline: a machine may be busy.
+FEW = 20
+settings.register_profile("few", derandomize=True, database=None, deadline=None, max_examples=FEW)
+settings.register_profile("many", settings.get_profile("few"), max_examples=3 * FEW)
+settings.register_profile("explore", print_blob=True, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
 ROOM = 4 << 30  # bytes; the files of a whole run are a few hundred million
 

@@ -185,6 +185,11 @@ atexit.register(FORKS.close)
 start, run, type_in = FORKS.start, FORKS.run, FORKS.type_in
 
 
+# What commands import when they come to it, a second for each that trains. Not Polars: it starts threads, which a
+# process that is forked would not have.
+LATE = ("networkx", "pandas", "rich.markdown", "rich.progress", "scipy.signal", "scipy.stats", "sklearn.metrics")
+
+
 def _import_everything() -> None:
     """What most commands use, compiled loops included."""
     import importlib
@@ -199,6 +204,8 @@ def _import_everything() -> None:
         importlib.import_module(f"consenso.cli.{command.stem}")
     for family in registry.FAMILIES:
         registry.kinds(family)
+    for late in LATE:
+        importlib.import_module(late)
     example = ConsensusADMM.example()
     execute(plan_example(example), shards_of(example), one_by_one=True)
 

@@ -8,8 +8,15 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from consenso.algorithms.shape import Example
+
+# A test that goes through settings takes few of them (`few_settings`), and all of them where it is slow.
+IN_FULL = pytest.mark.parametrize(
+    "in_full", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["in turn", "in full"]
+)
 
 
 def cover(points: Sequence[Mapping[Hashable, Hashable]]) -> set[int]:

@@ -238,6 +238,7 @@ def study(table):
     return path.parent
 
 
+@pytest.mark.slow
 def test_the_program_trains_on_a_cluster_of_which_a_worker_is_killed(client, study) -> None:
     whole = forks.run("train", "study.toml", "--out", "whole", "--no-report", cwd=study)
     assert whole.returncode == 0, whole.stderr

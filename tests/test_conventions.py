@@ -33,6 +33,12 @@ def read_source() -> dict[str, ast.Module]:
     return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
+@cache
+def read_nodes() -> dict[str, list[ast.AST]]:
+    """All that each of them has inside."""
+    return {path: list(ast.walk(module)) for path, module in read_source().items()}
+
+
 def name_of(node: ast.expr) -> str | None:
     """`trust` of `trust` and of `plan.trust`."""
     return getattr(node, "attr", None) or getattr(node, "id", None)
@@ -44,7 +50,7 @@ def test_units_adjacencies_and_trusts_are_listed_in_one_module() -> None:
     for path, module in read_source().items():
         literals = [
             node.slice
-            for node in ast.walk(module)
+            for node in read_nodes()[path]
             if isinstance(node, ast.Subscript) and name_of(node.value) == "Literal"
         ]
         constants = [node.value for node in module.body if isinstance(node, ast.Assign | ast.AnnAssign)]
@@ -57,8 +63,8 @@ def test_units_adjacencies_and_trusts_are_listed_in_one_module() -> None:
 def test_what_a_trust_does_is_asked_of_its_mode() -> None:
     """Nobody compares the name of a trust: a mode that is added would be forgotten there."""
     names = {repr(name) for name in trust.modes()}
-    for path, module in read_source().items():
-        for node in ast.walk(module):
+    for path, nodes in read_nodes().items():
+        for node in nodes:
             if isinstance(node, ast.Compare) and name_of(node.left) == "trust":
                 compared = {ast.unparse(each) for each in ast.walk(node) if isinstance(each, ast.Constant)}
                 assert not compared & names, f"{path}: {ast.unparse(node)}"
@@ -111,8 +117,8 @@ PARTICIPLES = re.compile(
 
 def test_functions_are_verbs() -> None:
     """No function is called by a participle alone: `check`, not `checked`. A property is a value and may be."""
-    for path, module in read_source().items():
-        for node in ast.walk(module):
+    for path, nodes in read_nodes().items():
+        for node in nodes:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             name = node.name.strip("_")
@@ -124,8 +130,8 @@ def test_functions_are_verbs() -> None:
 def test_docstrings_tell_a_caller_something() -> None:
     """None of functions and classes has three words or fewer, unless they are a formula or a shape."""
     words = re.compile(r"[A-Za-z][a-z-]+('s)?( [A-Za-z`_-]{2,}('s)?){0,2}\.")
-    for path, module in read_source().items():
-        for node in ast.walk(module):
+    for path, nodes in read_nodes().items():
+        for node in nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 said = ast.get_docstring(node) or ""
                 assert not words.fullmatch(said), f"{path}: {node.name} says {said!r}"
@@ -135,8 +141,8 @@ def test_no_class_name_has_two_meanings() -> None:
     """But for the parts that every algorithm or protocol has, and an algorithm whose event has its name."""
     parts = {"Hub", "State", "Up", "Down", "Message", "ObjectivePerturbation"}
     homes: dict[str, set[str]] = {}
-    for path, module in read_source().items():
-        for node in ast.walk(module):
+    for path, nodes in read_nodes().items():
+        for node in nodes:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, set()).add(path)
     assert {name: places for name, places in homes.items() if len(places) > 1 and name not in parts} == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
@@ -31,7 +31,6 @@ from consenso.regularizers import L1, L2, Ball, Box, GroupL1, NoPenalty, Simplex
 from consenso.shards import Shards
 
 DIM = 4
-EXAMPLES = settings(max_examples=60, deadline=None)
 SLACK = 1e-7
 
 
@@ -91,7 +90,6 @@ def applied(operator, problem, f, u):
     return operator.apply(problem, u, mean)
 
 
-@EXAMPLES
 @given(st.integers(0, 1000), st.floats(-2, 2))
 def test_means_over_records_are_as_contractive_as_public_facts_say(seed, size):
     rng = np.random.default_rng(seed)

@@ -572,6 +572,7 @@ def elsewhere(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_kinds_of_somebody_else_train_verify_save_load_export_and_are_audited(elsewhere: Path) -> None:
     path = os.pathsep.join([str(elsewhere), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(

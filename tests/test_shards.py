@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -138,7 +138,6 @@ def test_clipped_gradient_equals_an_explicit_loop(loss: Loss, clip: float) -> No
 
 
 @given(seed=st.integers(0, 1000), clip=st.floats(1e-6, 10.0), size=st.floats(1e-3, 1e3))
-@settings(deadline=None, max_examples=30)
 def test_a_clipped_gradient_is_never_longer_than_its_records_allow(seed: int, clip: float, size: float) -> None:
     for loss in (Squared(), Softmax(classes=3)):
         shards, _, _ = make(loss, seed=seed)
@@ -382,7 +381,6 @@ def test_rows_are_scaled_to_the_bound_and_targets_clipped() -> None:
 
 
 @given(seed=st.integers(0, 10_000), bound=st.floats(1e-6, 1e6), dtype=st.sampled_from([np.float32, np.float64]))
-@settings(deadline=None, max_examples=60)
 def test_no_row_is_longer_than_the_bound(seed: int, bound: float, dtype: Any) -> None:
     rng = np.random.default_rng(seed)
     X = (rng.normal(size=(30, FEATURES)) * 10.0 ** rng.uniform(-7, 7, size=(30, 1))).astype(dtype)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso import splits
@@ -20,7 +20,6 @@ def assert_is_partition(split: Split, rows: int) -> None:
 
 
 @given(parties=st.integers(1, 40), extra=st.integers(0, 60), seed=st.none() | st.integers(0, 9))
-@settings(deadline=None, max_examples=50)
 def test_equal_sizes_differ_by_at_most_one(parties: int, extra: int, seed: int | None) -> None:
     rows = parties + extra
     split = splits.equal(rows, parties, None if seed is None else np.random.default_rng(seed))
@@ -50,7 +49,6 @@ def test_by_column_groups_equal_values_and_keeps_their_order() -> None:
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40))
-@settings(deadline=None, max_examples=50)
 def test_party_of_row_inverts_by_party(numbers: list[int]) -> None:
     dense = np.unique(numbers, return_inverse=True)[1]
     split = splits.by_party(dense)
@@ -64,7 +62,6 @@ def test_party_of_row_inverts_by_party(numbers: list[int]) -> None:
     extra=st.integers(0, 50),
     concentration=st.sampled_from([1e-3, 0.1, 1.0, 100.0]),
 )
-@settings(deadline=None, max_examples=60)
 def test_dirichlet_leaves_nobody_empty(seed: int, parties: int, extra: int, concentration: float) -> None:
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 4, size=parties + extra)

@@ -142,7 +142,16 @@ def test_single_precision_stays_single_and_within_the_bound(table, tmp_path) -> 
     assert np.linalg.norm(single.drop("y").to_numpy(), axis=1).max() > 5
 
 
-@pytest.mark.parametrize("changes", [{}, {"row_bound": None, "bounds": "private"}, {"solver": "wide"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in ({"row_bound": None, "bounds": "private"}, {"solver": "wide"})
+        ),
+    ],
+)
 def test_single_precision_takes_half_of_the_memory(changes) -> None:
     """Of what grows with the table; blocks and numbers of single rows are in double precision."""
     rng = np.random.default_rng(0)
@@ -457,24 +466,36 @@ FILES = ("all.parquet", "all.arrow", "all.libsvm")
 FOLDERS = ("parquets", "parquets/*.parquet", "csvs", "csvs/*.csv", "svms", "s*/*.libsvm")
 
 
+@pytest.fixture(scope="module")
+def learnt(table, tmp_path_factory):
+    """The coefficients of the records in one file that is read whole."""
+    folder = tmp_path_factory.mktemp("whole")
+    table.write_csv(folder / "all.csv")
+    return train_study(folder, "all.csv", "whole").model.coefficients
+
+
+def kinds_of(source: str, large: bool) -> dict[str, object]:
+    kind = next(each for each in ("parquet", "arrow", "csv", "svm") if each in source)
+    return {"format": kind, "file": source in FILES, "pattern": "*" in source, "large": large}
+
+
+@pytest.mark.sweep(by=kinds_of)
+@pytest.mark.parametrize("source", [*FILES, *FOLDERS])
 @pytest.mark.parametrize("large", [False, True])
-def test_the_program_trains_on_every_format(large, formats, monkeypatch) -> None:
+def test_the_program_trains_on_every_format(source, large, formats, learnt, monkeypatch) -> None:
     """Single files are read whole, or in batches where their public size is large: the model is the same."""
     monkeypatch.setattr(frames, "BATCH_NUMBERS", 301 * (FEATURES + 1))
-    whole = train_study(formats, "all.csv", "whole")
     if large:
         monkeypatch.setattr("consenso.study.stored.IN_MEMORY", RECORDS)
-    for place, table in enumerate((*FILES, *FOLDERS)):
-        schema = "numbered.toml" if "svm" in table else "schema.toml"
-        text = STUDY.format(table=table).replace("schema.toml", schema)
-        (formats / "one.toml").write_text(text)
-        is_one = table in FILES and not table.endswith("arrow")
-        assert Study.load(formats / "one.toml").where() == ("memory" if is_one and not large else "storage")
-        told = ["train", str(formats / "one.toml"), "--out", str(formats / f"out{place}"), "--no-report"]
-        found = CliRunner().invoke(build(), told)
-        assert found.exit_code == 0, (table, found.exception)
-        coefficients = load_model(formats / f"out{place}").coefficients
-        np.testing.assert_array_equal(coefficients, whole.model.coefficients, err_msg=table)
+    schema = "numbered.toml" if "svm" in source else "schema.toml"
+    (formats / "schema.toml").write_text(SCHEMA)
+    (formats / "one.toml").write_text(STUDY.format(table=source).replace("schema.toml", schema))
+    is_one = source in FILES and not source.endswith("arrow")
+    assert Study.load(formats / "one.toml").where() == ("memory" if is_one and not large else "storage")
+    told = ["train", str(formats / "one.toml"), "--out", str(formats / "out"), "--no-report"]
+    found = CliRunner().invoke(build(), told)
+    assert found.exit_code == 0, found.exception
+    np.testing.assert_array_equal(load_model(formats / "out").coefficients, learnt)
 
 
 def test_a_large_file_is_read_whole_where_an_algorithm_needs_it(formats, monkeypatch) -> None:

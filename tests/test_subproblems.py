@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
@@ -88,6 +88,11 @@ def with_known_solution(
     return rows, targets, weights, v, x
 
 
+def of_each_loss(loss: Loss, sizes: Any, features: int, exponent: int) -> dict[str, Any]:
+    return {"shape": (repr(loss), repr(sizes), features), "step": (repr(loss), exponent)}
+
+
+@pytest.mark.sweep(by=of_each_loss)
 @pytest.mark.parametrize("loss", LOSSES, ids=by_name)
 @pytest.mark.parametrize(("sizes", "features"), SHAPES)
 @pytest.mark.parametrize("exponent", range(-6, 7, 2))
@@ -112,7 +117,6 @@ def test_the_certificate_covers_the_true_error(loss: Loss, sizes: Any, features:
     exponent=st.floats(-6, 4),
     shape=st.sampled_from(SHAPES),
 )
-@settings(deadline=None, max_examples=60)
 def test_certificates_hold_on_random_problems(seed: int, loss: Loss, exponent: float, shape: Any) -> None:
     step = 10.0**exponent
     rows, targets, weights, v, x = with_known_solution(loss, *shape, step, seed)
@@ -186,7 +190,6 @@ def _smoothed_hinge(cp: Any, shortfall: Any, smoothing: float) -> Any:
 
 
 @given(seed=st.integers(0, 10_000), loss=st.sampled_from(LOSSES), exponent=st.floats(-3, 3))
-@settings(deadline=None, max_examples=40)
 def test_a_prox_is_firmly_non_expansive(seed: int, loss: Loss, exponent: float) -> None:
     rng = np.random.default_rng(seed)
     rows = make_rows([4, 15, 1], 7, loss.outputs, rng)

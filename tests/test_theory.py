@@ -76,7 +76,7 @@ def test_the_printed_relaxation_diverges_where_the_bound_converges():
     assert abs(1 - 1.0 * (1 + tau)) == tau
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 1000), st.floats(0.2, 0.95), st.floats(0.2, 1.0), st.floats(0.3, 1.0))
 def test_the_bound_holds_for_coupled_contractions(seed, tau, chance, relaxation):
     dim, rounds, runs = 4, 12, 2000

@@ -73,6 +73,7 @@ def test_iterates_follow_the_paper(weighting):
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.slow
 def test_ridge_is_solved_on_every_graph(graph):
     problem = problem_of(Squared())
     model, state, data, _ = trained(problem, penalty=0.1, rounds=150, topology=GRAPHS[graph])
@@ -85,6 +86,7 @@ def test_ridge_is_solved_on_every_graph(graph):
 @pytest.mark.sweep
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("loss", [Logistic(), Huber(threshold=0.5), Hinge()], ids=lambda loss: loss.name)
+@pytest.mark.slow
 def test_the_central_optimum_is_reached(loss, graph):
     problem = problem_of(loss)
     model, state, _, shards = trained(problem, penalty=0.1, rounds=150, topology=GRAPHS[graph])

@@ -76,6 +76,7 @@ def test_iterates_follow_the_paper(clip, multiplier):
 
 @pytest.mark.parametrize("regularizer", [NoPenalty(), L1(strength=0.05), L2(strength=0.1)])
 @pytest.mark.parametrize("weighting", ["record", "party"])
+@pytest.mark.slow
 def test_reaches_the_optimum(regularizer, weighting):
     of = problem(regularizer=regularizer, weighting=weighting)
     own = shards(of)

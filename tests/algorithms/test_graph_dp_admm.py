@@ -102,6 +102,7 @@ def test_averaging_is_the_mean_of_the_late_models():
     [(Logistic(), L2(strength=0.1)), (Logistic(), L1(strength=0.02)), (Huber(threshold=0.5), NoPenalty())],
     ids=["logistic-L2", "logistic-L1", "huber"],
 )
+@pytest.mark.slow
 def test_the_central_optimum_is_reached(loss, regularizer, graph):
     problem = problem_of(loss, regularizer)
     _, shards = data_of(problem, 1)

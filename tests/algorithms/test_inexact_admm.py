@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from tests.algorithms.transcription import SEED, drawn, noise_of, with_and_without_noise
@@ -109,6 +109,7 @@ def test_iterates_follow_the_paper(trust, strength, multiplier):
 )
 @pytest.mark.parametrize("loss", [Softmax(classes=CLASSES), Logistic()])
 @pytest.mark.parametrize("weighting", ["record", "party"])
+@pytest.mark.slow
 def test_reaches_the_centralized_optimum(subproblem, loss, weighting):
     of = problem(loss=loss, regularizer=L2(strength=0.05), weighting=weighting)
     own = shards(of)
@@ -127,7 +128,6 @@ def test_a_region_that_binds_keeps_the_consensus_inside():
     assert objective(made, own, model) == pytest.approx(inside, abs=2e-3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), ball=st.booleans(), norm=st.sampled_from([2, math.inf]))
 def test_the_trust_region_step_is_the_closest_point_of_both_sets(seed, ball, norm):
     rng = np.random.default_rng(seed)

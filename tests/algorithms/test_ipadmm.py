@@ -134,6 +134,7 @@ def test_the_printed_sign_diverges_and_the_corrected_one_converges():
     ],
     ids=["elastic net", "ridge", "logistic", "ball"],
 )
+@pytest.mark.slow
 def test_constant_schedules_reach_the_central_optimum(graph, loss, regularizer):
     problem, shards, _ = silos(loss, regularizer, EIGHT, seed=2)
     topology = GRAPHS[graph]

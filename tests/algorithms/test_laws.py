@@ -2,35 +2,75 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from tests.selection import few_settings
+from tests.selection import cover, few_settings
 
 from consenso.algorithms import discover
+from consenso.algorithms.shape import Example
 from consenso.testing import laws
 from consenso.testing.attacks import TRIALS
 
-# Laws that go through schedules and trusts take every one of them once here, and lies are told in turn.
+# Laws that go through schedules and trusts take every one of them once here; lies and sizes of noise are taken in turn.
 # In full they are slow.
 SHORT = {
-    laws.attacks_stay_below: lambda place: {"once": True, "trials": TRIALS // 2},
+    laws.check_sensitivity: lambda place: {"first": place},
+    laws.attacks_stay_below: lambda place: {"trials": TRIALS // 2},
     laws.no_value_below_exact: lambda place: {"once": True},
     laws.lies_gain_nothing: lambda place: {"one_in": 3, "first": place % 3},
 }
 OVER_SETTINGS = (laws.engines_agree, laws.ledger_equals_plan, laws.non_interference, laws.messages_are_releases)
 
 
+def list_attacked(example: Example) -> Iterator[tuple[Example, dict[str, Any]]]:
+    """The example in each of its settings, and the kinds that this has."""
+    for schedule, trust in itertools.product(example.schedules, example.trusts):
+        yield replace(example, schedules=(schedule,), trusts=(trust,)), {"schedule": type(schedule), "trust": trust}
+
+
+def list_solved(example: Example) -> Iterator[tuple[Example, dict[str, Any]]]:
+    """The example with each of its regularizers."""
+    for regularizer in example.regularizers or (example.problem.regularizer,):
+        yield replace(example, regularizers=(regularizer,)), {"regularizer": type(regularizer)}
+
+
+def cover_kinds(split: Callable[[Example], Iterator[tuple[Example, dict[str, Any]]]]) -> dict[str, list[Example]]:
+    """Every algorithm in the first of the cases that its example is split into, and more: every kind is there."""
+    cases = [(name, *case) for name, definition in discover().items() for case in split(definition.example())]
+    covering = cover([kinds for _, _, kinds in cases])
+    found: dict[str, list[Example]] = {name: [] for name in discover()}
+    for place, (name, example, _) in enumerate(cases):
+        if not found[name] or place in covering:
+            found[name].append(example)
+    return found
+
+
+# An attack takes seconds for each setting, of which law 10 has the exact values; an optimum is reached, or it is not.
+FEW = {laws.attacks_stay_below: cover_kinds(list_attacked), laws.reaches_optimum: cover_kinds(list_solved)}
+
+
+def examples_for(law: laws.Law, name: str) -> Iterable[Example]:
+    """What a law is held to here."""
+    if law in FEW:
+        return FEW[law][name]
+    example = discover()[name].example()
+    return few_settings(example) if law in OVER_SETTINGS else [example]
+
+
 @pytest.mark.parametrize("law", laws.EVERY, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("name", discover())
 def test_law(name: str, law: laws.Law) -> None:
-    example, short = discover()[name].example(), SHORT.get(law)
-    for each in few_settings(example) if law in OVER_SETTINGS else [example]:
+    short = SHORT.get(law)
+    for each in examples_for(law, name):
         law(each, **(short(list(discover()).index(name)) if short else {}))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", [*OVER_SETTINGS, *SHORT], ids=lambda law: law.__name__)
+@pytest.mark.parametrize("law", dict.fromkeys([*OVER_SETTINGS, *SHORT, *FEW]), ids=lambda law: law.__name__)
 @pytest.mark.parametrize("name", discover())
 def test_law_in_full(name: str, law: laws.Law) -> None:
     law(discover()[name].example())

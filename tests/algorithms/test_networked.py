@@ -152,6 +152,7 @@ SMOOTH = {
 @pytest.mark.sweep
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("case", SMOOTH)
+@pytest.mark.slow
 def test_constant_steps_reach_the_central_optimum(graph, case):
     loss, regularizer = SMOOTH[case]
     problem, shards, _ = silos(loss, regularizer, np.array([8, 12, 10, 9, 11, 10, 7, 13]), seed=2)

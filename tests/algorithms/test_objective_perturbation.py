@@ -226,6 +226,7 @@ def test_bad_parameters():
         ObjectivePerturbation.rule(problem(), epsilon=1.0, delta=1e-5, excess=1.001)
 
 
+@pytest.mark.slow
 def test_adult(data_dir):
     # Test accuracy of the mean of two seeds; one seed varies by about 0.4 points at epsilon 0.1, by 0.1 at 3.
     adult = load_adult(data_dir, intercept=True)

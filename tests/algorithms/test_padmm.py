@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.algorithms.silos import CHORD, EIGHT, GRAPHS, SIZES, silos
 from tests.algorithms.transcription import SEED, drawn, with_and_without_noise
@@ -75,6 +75,7 @@ def test_iterates_follow_the_paper(regularizer, multiplier):
     [(Squared(), L2(strength=0.1)), (Logistic(), L2(strength=0.05)), (Huber(threshold=0.5), NoPenalty())],
     ids=["ridge", "logistic", "huber"],
 )
+@pytest.mark.slow
 def test_reaches_the_central_optimum(graph, loss, regularizer):
     problem, shards, _ = silos(loss, regularizer, EIGHT, seed=2)
     topology = GRAPHS[graph]
@@ -118,7 +119,6 @@ def squared_bounds(size, radius, weighting="party"):
     return algorithm.releases(made.facts)[0].bounds
 
 
-@settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 4), radius=st.floats(0.1, 5), whole=st.booleans())
 def test_no_pair_of_neighbours_moves_the_ridge_minimiser_beyond_the_bound(seed, size, radius, whole):
     rng = np.random.default_rng(seed)

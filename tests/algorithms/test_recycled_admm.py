@@ -133,6 +133,7 @@ def test_twice_the_rounds_for_the_same_epsilon(observer):
 @pytest.mark.sweep
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("loss", [Logistic(), Huber(threshold=0.5)], ids=lambda loss: loss.name)
+@pytest.mark.slow
 def test_the_central_optimum_is_reached(loss, graph):
     problem = problem_of(loss)
     shards = Shards.from_parties(problem, draw(problem, np.random.default_rng(1)))

@@ -78,6 +78,7 @@ def test_iterates_follow_the_paper(at_average, proximal, multiplier):
     ],
     ids=["ridge", "elastic net", "logistic", "absolute"],
 )
+@pytest.mark.slow
 def test_falling_steps_come_close_to_the_central_optimum(graph, loss, regularizer, radius, gap):
     problem, shards, _ = silos(loss, regularizer, EIGHT, seed=2)
     algorithm = DistributedSubgradient(

@@ -127,7 +127,7 @@ def test_an_objective_perturbation_of_linear_losses_is_a_gaussian() -> None:
     )
     noise = {"objective": GaussianNoise(multiplier=1.0), "output": GaussianNoise(multiplier=1000.0)}
     made = plan(problem, ObjectivePerturbation(quadratic=2.0), rounds=1, noise=noise)
-    zero, one = scores(made, Eavesdropper(), trials=400)
+    zero, one = scores(made, Eavesdropper(), trials=200)
     # One record's gradient is 1 long and the noise has standard deviation 1.
     assert_gaussian(zero, one, 1.0)
 

@@ -110,6 +110,7 @@ def test_honesty_over_a_hundred_repetitions(mu: float) -> None:
     assert refuted <= 13
 
 
+@pytest.mark.slow
 def test_honesty_for_pure_privacy() -> None:
     rng = np.random.default_rng(0)
     over = 0

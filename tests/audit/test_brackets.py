@@ -93,6 +93,7 @@ def test_noise_that_is_not_gaussian_is_followed_too() -> None:
     assert found.epsilon == pytest.approx(target.claimed, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_sampled_plan_is_made_small_enough_to_be_enumerated() -> None:
     made = plan_example(DPADMM.example())
     short = replace(NoisyFixedPoint.example(), rounds=4)  # in which the attacked party's coins fall in sixteen ways

@@ -232,6 +232,7 @@ def test_theorem_4_with_two_users() -> None:
     assert refutes(ours, printed)
 
 
+@pytest.mark.slow
 def test_theorem_4_with_three_users_and_a_path_that_is_told() -> None:
     made, std = consensus(3, 0.8, 6, schedule=OneVisit(1), trust="local")
     printed = claims.printed_theorem_4(participations=1, lipschitz=LIPSCHITZ, step=STEP, parties=3, std=std)

@@ -50,6 +50,7 @@ def test_the_bound_holds_as_often_as_it_says() -> None:
     assert over <= 7
 
 
+@pytest.mark.slow
 def test_canaries_that_show_much_or_little_together_refute_no_true_claim() -> None:
     """Each canary is mu-GDP, whatever the others are. More than 7 of 40 bounds are wrong by chance once in 1e3.
 

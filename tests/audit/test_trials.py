@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.selection import IN_FULL, few_settings
 
 from consenso.algorithms import discover
 from consenso.algorithms.dp_cd import DPCD
@@ -41,12 +42,17 @@ def played(run: Trials):
     return run.models()
 
 
+def plans_of(example, in_full: bool):
+    return [made for each in ([example] if in_full else few_settings(example)) for made in laws.settings_of(each)]
+
+
+@IN_FULL
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_trial_0_is_the_run_of_the_engine(name: str) -> None:
+def test_trial_0_is_the_run_of_the_engine(name: str, in_full: bool) -> None:
     """Every schedule and trust, every way of taking trials together."""
     example = EXAMPLES[name]
     shards = shards_of(example)
-    for made in laws.settings_of(example):
+    for made in plans_of(example, in_full):
         expected, _ = laws.execute(made, shards)
         alone = played(Trials(made, shards, count=1, seed=7, stacking=Stacking.NOTHING))
         np.testing.assert_array_equal(alone[0], expected)
@@ -77,11 +83,12 @@ def test_definitions_that_take_one_trial_at_a_time(name: str) -> None:
     assert stacking_of(laws.plan_example(example), shards_of(example)) is Stacking.NOTHING
 
 
+@IN_FULL
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_follower_of_the_true_world_computes_what_the_party_did(name: str) -> None:
+def test_a_follower_of_the_true_world_computes_what_the_party_did(name: str, in_full: bool) -> None:
     """And whoever follows the other world sends the same message, given the same answers: law 3 again."""
     example = EXAMPLES[name]
-    for made in laws.settings_of(replace(example, problem=linear(example.problem))):
+    for made in plans_of(replace(example, problem=linear(example.problem)), in_full):
         party = 0
         pair = next(iter(unkind(made.problem, "party", "replace-one", party)))
         stacking = stacking_of(made, pair.one)

@@ -8,6 +8,7 @@ from benchmarks.utility.random_tables import REGRESSORS, Verdict, judge, list_es
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_fits_of_tables_that_strain_a_rule() -> None:
     """Seeded. None fails; of tables this small some are worse than none, most are not (docs/solvers-measured.md)."""
     verdicts = [judge(make_table(seed, 5000), most=1) for seed in range(3, 15)]
@@ -18,6 +19,7 @@ def test_fits_of_tables_that_strain_a_rule() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_every_estimator_fits_tables_of_numbers() -> None:
     """Seeded; tables with few records and small budgets among them."""
     tables = [table for seed in range(1050, 1090) if (table := make_table(seed, 5000)).kind == "numbers"]

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 
-
-def run(folder, *arguments):
-    command = [sys.executable, "-m", "benchmarks.utility", "small", "--seeds", "2", "--out", str(folder), *arguments]
-    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "CONSENSO_DIFFPRIVLIB": ""})
-    return json.loads((folder / "fits.json").read_text())
+import pytest
+from benchmarks.utility.__main__ import main
 
 
-def test_a_table_and_a_figure_of_every_method_and_a_second_run_reads_what_the_first_kept(tmp_path):
-    fits = run(tmp_path, "--epsilon", "0.5", "--epsilon", "5")
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONSENSO_DIFFPRIVLIB", "")
+    told = ("benchmarks.utility", "small", "--seeds", "2", "--out", str(tmp_path), "--epsilon", "0.5", "--epsilon", "5")
+    monkeypatch.setattr(sys, "argv", list(told))
+
+    def make():
+        main()
+        return json.loads((tmp_path / "fits.json").read_text())
+
+    return make
+
+
+@pytest.mark.slow
+def test_a_table_and_a_figure_of_every_method_and_a_second_run_reads_what_the_first_kept(run, tmp_path):
+    fits = run()
     methods = {fit["method"] for fit in fits}
     assert {"consenso, auto", "consenso, dp-sgd", "output perturbation, best of 3", "without privacy"} <= methods
     table = (tmp_path / "table.md").read_text()
@@ -26,5 +35,5 @@ def test_a_table_and_a_figure_of_every_method_and_a_second_run_reads_what_the_fi
     auto = {fit["epsilon"]: fit for fit in fits if fit["method"] == "consenso, auto"}
     assert auto[5.0]["excess"] < auto[0.5]["excess"]
     kept = (tmp_path / "fits.jsonl").read_text()
-    assert run(tmp_path, "--epsilon", "0.5", "--epsilon", "5") == fits
+    assert run() == fits
     assert (tmp_path / "fits.jsonl").read_text() == kept

@@ -42,6 +42,7 @@ def consenso(*arguments: str) -> subprocess.CompletedProcess[str]:
     return forks.run("audit", *arguments)
 
 
+@pytest.mark.slow
 def test_an_algorithm_by_a_paper_s_name(tmp_path: Path) -> None:
     out = tmp_path / "audit"
     done = consenso("PVP", "--trials", "100", "--observer", "eavesdropper", "--out", str(out))
@@ -127,13 +128,13 @@ main()
 """
 
 
-def test_a_refuted_claim_is_exit_code_1() -> None:
+@pytest.mark.parametrize("target", ["Wrong", pytest.param("--all", marks=pytest.mark.slow)])
+def test_a_refuted_claim_is_exit_code_1(target) -> None:
     """A definition whose noise is a tenth of what it states, found by the command."""
-    for target in ("Wrong", "--all"):
-        done = forks.run("audit", target, "--trials", "200", "--observer", "eavesdropper", script=WRONG)
-        assert done.returncode == 1
-        assert "REFUTED" in done.stderr
-        assert "then again with new noise to at least" in done.stderr
+    done = forks.run("audit", target, "--trials", "200", "--observer", "eavesdropper", script=WRONG)
+    assert done.returncode == 1
+    assert "REFUTED" in done.stderr
+    assert "then again with new noise to at least" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -33,13 +33,14 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
 
 
 @pytest.fixture(scope="module")
-def demo(printed) -> tuple[Path, dict[str, dict[str, float]]]:
-    folder, _, _ = printed
-    done = forks.run("demo", "--out", folder, "--epsilon", "2", "--json")  # replaces the first
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, float]]]:
+    folder = tmp_path_factory.mktemp("demo") / "out"
+    done = forks.run("demo", "--out", folder, "--epsilon", "2", "--json")
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)["studies"]
 
 
+@pytest.mark.slow
 def test_it_prints_one_table_in_at_most_25_lines(printed, demo) -> None:
     folder, out, err = printed
     assert len((out + err).splitlines()) <= 25

@@ -104,6 +104,7 @@ def test_bad_input_is_one_message_and_exit_code_two(path: Path, arguments: tuple
     assert not (path.parent / "m").exists()
 
 
+@pytest.mark.slow
 def test_the_guide_runs_as_written(tmp_path: Path) -> None:
     """Every console line and every Python block of docs/ledger.md, in order; $HEAD is what `ledger head` printed."""
     head = ""

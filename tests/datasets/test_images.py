@@ -27,6 +27,7 @@ def test_mnist_counts(mnist: Dataset) -> None:
     np.testing.assert_array_equal(np.bincount(mnist.y)[:2], [5923, 6742])
 
 
+@pytest.mark.slow
 def test_mnist_error_of_softmax_regression(mnist: Dataset) -> None:
     X, y = mnist.X, mnist.y
     every, strength = np.arange(y.size), 1e-6

@@ -14,19 +14,7 @@ from consenso.privacy.verify import first_failure, verify_file
 from consenso.shards.cluster import connect
 
 
-def test_a_star_gives_the_model_of_the_local_engine(federation):
-    made = federation()
-    server = made.serve()
-    clients = [made.join(name) for name in ("ash", "birch", "cedar")]
-    made.wait(server, *clients)
-    expected = made.train()
-    assert np.array_equal(made.model("run"), expected)
-    for name in ("ash", "birch", "cedar"):
-        assert np.array_equal(made.model(f"{name}.run"), expected)
-        steps = [row for row in made.journal(name) if row["what"] == "step"]
-        assert [row["round"] for row in steps] == list(range(12))
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "setting"),
     [("IPADMM", 'topology = "ring"'), ("ConsensusADMM", 'schedule = "random-walk"\ntopology = "path"')],
@@ -43,6 +31,7 @@ def test_a_graph_gives_the_model_of_the_local_engine(federation, algorithm, sett
     assert json.loads((made.folder / "ash.run" / "run.json").read_text())["rounds"] == 12
 
 
+@pytest.mark.slow
 def test_a_masked_sum_runs_over_the_star(federation):
     made = federation(algorithm="DPSGD", rounds=6, setting='trust = "secure-sum"\ncolluders = 1')
     server = made.serve()
@@ -54,6 +43,7 @@ def test_a_masked_sum_runs_over_the_star(federation):
         assert [row["round"] for row in made.journal(name) if row["what"] == "step"] == list(range(6))
 
 
+@pytest.mark.slow
 def test_people_with_several_rows_over_the_star(federation):
     """Two hospitals, 20 patients each with one to three stays: the model of one process, and cards that say person."""
     told = 'multiplier = 2.0\nseed = 7\nunit = "person"'

@@ -30,6 +30,7 @@ def test_a_status_port_that_is_in_use_is_an_error_before_anything_starts(federat
     assert not (made.folder / "ash.state").exists()
 
 
+@pytest.mark.slow
 def test_a_finished_server_hands_the_model_out_again(federation):
     made = federation(rounds=3)
     made.wait(made.serve(), *(made.join(name) for name in NAMES))
@@ -45,6 +46,7 @@ def test_a_finished_server_hands_the_model_out_again(federation):
     assert [row["what"] for row in made.journal("cedar")] == ["ended"], "it was asked for nothing"
 
 
+@pytest.mark.slow
 def test_another_run_is_not_handed_out_from_a_finished_folder(federation):
     made = federation(rounds=1)
     made.wait(made.serve(), *(made.join(name) for name in NAMES))

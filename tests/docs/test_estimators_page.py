@@ -10,6 +10,7 @@ import pytest
 PAGE = (Path(__file__).parents[2] / "docs" / "estimators.md").read_text()
 
 
+@pytest.mark.slow
 def test_every_block_runs(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso.algorithms.consensus import ConsensusADMM
@@ -36,7 +36,6 @@ GRID = 2.0**-20
 whole = st.integers(-(2**52), 2**52)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.lists(whole, min_size=3, max_size=3), min_size=1, max_size=8), st.integers(-900, 900))
 def test_sums_of_whole_steps_are_exact(steps: list[list[int]], exponent: int) -> None:
     grid = math.ldexp(1.0, exponent)
@@ -46,7 +45,6 @@ def test_sums_of_whole_steps_are_exact(steps: list[list[int]], exponent: int) ->
     assert decode(words, column).tolist() == [float(total) * grid for total in exact]
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=20))
 def test_other_values_move_by_half_a_step_at_most(values: list[float]) -> None:
     given_ = np.array(values)
@@ -54,7 +52,6 @@ def test_other_values_move_by_half_a_step_at_most(values: list[float]) -> None:
     assert (np.abs(decode(encode(given_, column), column) - given_) <= GRID / 2).all()
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=12))
 def test_two_words_sum_doubles_as_if_rounded_once(values: list[float]) -> None:
     column = GridColumn(name="x", shape=(), grid=2.0**-80, words=2)
@@ -63,7 +60,6 @@ def test_two_words_sum_doubles_as_if_rounded_once(values: list[float]) -> None:
     assert abs(float(decode(words, column)) - exact) <= max(np.spacing(abs(exact)), len(values) * 2.0**-81)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12), st.sampled_from([1, 2]), st.randoms())
 def test_the_order_of_addition_does_not_matter(values: list[float], words: Any, chance: Any) -> None:
     column = GridColumn(name="x", shape=(1,), grid=2.0**-70 if words == 2 else 2.0**-30, words=words)

@@ -53,9 +53,13 @@ def private(name, **rest):
     return getattr(consenso, name)(**{"row_bound": 5.0, "random_state": 0, **bounds, **rest})
 
 
+def is_of(name, made) -> dict[str, object]:
+    return {"classifier": name in CLASSIFIERS, "made": made}
+
+
 # Of the checks one sets weights of classes on clones, as a search does.
 @pytest.mark.filterwarnings("ignore::consenso.estimators.SpendingWarning")
-@pytest.mark.sweep
+@pytest.mark.sweep(by=is_of)
 @pytest.mark.parametrize("made", [exact, private], ids=["without privacy", "with privacy"])
 @pytest.mark.parametrize("name", [*CLASSIFIERS, *REGRESSORS])
 def test_every_check_passes(name, made) -> None:
@@ -88,6 +92,7 @@ def test_every_check_passes_under_add_remove() -> None:
     assert set(found) == {"passed"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::consenso.estimators.SpendingWarning")
 def test_with_declared_labels_exactly_the_listed_checks_fail() -> None:
     failed = set()

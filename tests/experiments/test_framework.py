@@ -444,6 +444,7 @@ def test_a_verdict_that_nothing_changes_is_found():
     assert unchanging(lambda found: ["reproduced", str(found.values("square", "squares").sum() > 9)], results) == [0]
 
 
+@pytest.mark.slow
 def test_a_reproduction_leaves_everything(tmp_path):
     ahead = forecast(PAPER, "quick", tmp_path)
     assert (ahead.cells, ahead.missing, ahead.seconds) == (3, 3, 3.0)

@@ -173,6 +173,7 @@ def test_every_result_is_in_the_report(results, tmp_path):
         assert page(changed(results, group, 1.37), tmp_path / group) != before, group
 
 
+@pytest.mark.slow
 def test_a_changed_result_changes_the_drawing(results, tmp_path):
     drawn = ("figure1", "settings")
     page(results, tmp_path / "one", drawn=drawn)

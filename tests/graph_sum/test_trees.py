@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso.graph_sum import add_mask_edges, find_component, is_connected_without, spanning_tree
@@ -51,7 +51,6 @@ def test_branches_at_a_node() -> None:
 
 
 @given(parties=st.integers(4, 7), coalition=st.integers(1, 4), ring=st.booleans())
-@settings(max_examples=25, deadline=None)
 def test_no_coalition_takes_the_mask_graph_apart(parties: int, coalition: int, ring: bool) -> None:
     coalition = min(coalition, parties - 2)
     graph = add_mask_edges((Topology.ring if ring else Topology.path)(parties), coalition)

@@ -195,7 +195,3 @@ def test_folders_are_read_without_environments(tmp_path: Path) -> None:
 
 def test_the_page_is_that_of_the_rules() -> None:
     assert (ROOT / "docs" / "lint.md").read_text(encoding="utf-8") == page()
-
-
-def test_this_library_passes_its_own_linter() -> None:
-    assert lint([ROOT / "src" / "consenso"]) == []

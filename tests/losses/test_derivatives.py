@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.losses.scalar_losses import SCALAR
 
@@ -61,7 +61,6 @@ def total(products):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_slopes_are_differences_of_values(loss, seed):
     scores, targets, direction = draw(loss, seed)
@@ -71,7 +70,6 @@ def test_slopes_are_differences_of_values(loss, seed):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-@settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_curvatures_are_differences_of_slopes(loss, seed):
     scores, targets, direction = draw(loss, seed)

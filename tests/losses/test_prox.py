@@ -9,7 +9,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import entr, xlogy
 from tests.losses.scalar_losses import SCALAR
@@ -56,7 +56,6 @@ def column(steps, points):
 
 
 @pytest.mark.parametrize("loss", SMOOTH, ids=repr)
-@settings(deadline=None, max_examples=60)
 @given(seed=seeds)
 def test_the_slope_is_the_slope_at_the_prox(loss, seed):
     points, steps, targets = draw(loss, seed)
@@ -108,7 +107,6 @@ def in_domain(loss, slopes, targets):
 
 
 @pytest.mark.parametrize("loss", SCALAR + VECTOR, ids=repr)
-@settings(deadline=None, max_examples=60)
 @given(seed=seeds)
 def test_fenchel_and_young_meet_at_the_prox(loss, seed):
     """phi(s) + phi*(g) = s g exactly when g is in the subdifferential of phi at s."""
@@ -147,7 +145,6 @@ def conjugate_slope(loss, slope, target):
 
 
 @pytest.mark.parametrize("loss", SCALAR, ids=repr)
-@settings(deadline=None, max_examples=40)
 @given(seed=seeds)
 def test_moreau_with_the_prox_of_the_conjugate_by_bisection(loss, seed):
     """The slope of the prox is prox_{phi*/step}(point/step), here found on the conjugate alone."""
@@ -175,7 +172,6 @@ def test_moreau_with_the_prox_of_the_conjugate_by_bisection(loss, seed):
 
 
 @pytest.mark.parametrize("loss", SCALAR + VECTOR, ids=repr)
-@settings(deadline=None, max_examples=60)
 @given(seed=seeds, gap=st.floats(-6, 8))
 def test_the_prox_is_firmly_nonexpansive(loss, seed, gap):
     points, steps, targets = draw(loss, seed)
@@ -209,7 +205,6 @@ def exact_slope_errors(points, step, target, slopes):
         return [float((r + w * pull) / (1 + step * w)) for r, w in zip(residual, weights, strict=True)]
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     exponent=st.floats(-8, 8),
     fraction=st.floats(-0.5, 1.5),
@@ -232,7 +227,6 @@ def test_logistic_slopes_are_right_to_the_last_digits(exponent, fraction, offset
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])
-@settings(deadline=None, max_examples=60)
 @given(seed=seeds)
 def test_softmax_slopes_are_right_to_the_last_digits(classes, seed):
     loss = Softmax(classes=classes)
@@ -292,7 +286,6 @@ def test_a_step_at_a_kink_stays_there(loss):
         np.testing.assert_allclose(loss.prox(points, 0.4, np.repeat(targets, 3)), kink, rtol=1e-15)
 
 
-@settings(deadline=None, max_examples=100)
 @given(seed=seeds)
 def test_two_classes_are_the_logistic_loss_of_the_difference(seed):
     """Both scores move, in opposite directions, so a step for softmax is two steps for the difference."""

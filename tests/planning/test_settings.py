@@ -131,6 +131,7 @@ def cases():
 @pytest.mark.parametrize(
     ("algorithm", "loss", "regularizer"), list(cases()), ids=lambda case: getattr(case, "__name__", repr(case))
 )
+@pytest.mark.slow
 def test_without_noise_the_optimum_of_another_solver_is_reached(algorithm: str, loss, regularizer) -> None:
     bound = {"target_bound": 1.0} if loss.targets == "real" else {}
     problem = problem_of([4, 6, 5, 3], loss=loss, regularizer=regularizer, **bound)

@@ -35,8 +35,6 @@ from consenso.privacy.events import (
 
 # Grids and searches are accurate to about 1e-5 of epsilon; a law may be missed by no more than this.
 SLACK = 1 + 1e-4
-FEW = settings(deadline=None, max_examples=25)
-MANY = settings(deadline=None, max_examples=60)
 
 multipliers = st.floats(0.5, 40.0)
 rates = st.floats(1e-3, 0.9)
@@ -81,7 +79,6 @@ events = st.recursive(
 )
 
 
-@FEW
 @given(events, st.integers(0, 5), orders)
 def test_repeating_is_composing(event: Event, count: int, order: float) -> None:
     one_by_one, at_once = Composed((event,) * count), Repeated(event, count)
@@ -89,7 +86,6 @@ def test_repeating_is_composing(event: Event, count: int, order: float) -> None:
     assert best(one_by_one, 1e-5) == best(at_once, 1e-5)
 
 
-@MANY
 @given(events, events, orders)
 def test_order_and_brackets_do_not_matter(a: Event, b: Event, order: float) -> None:
     assert rdp(Composed((a, b)), order) == pytest.approx(rdp(a, order) + rdp(b, order), rel=1e-12)
@@ -98,13 +94,11 @@ def test_order_and_brackets_do_not_matter(a: Event, b: Event, order: float) -> N
     )
 
 
-@FEW
 @given(events, deltas, st.floats(1.5, 100.0))
 def test_more_delta_costs_less_epsilon(event: Event, target: float, factor: float) -> None:
     assert epsilon(event, min(target * factor, 0.9)) <= epsilon(event, target) * SLACK
 
 
-@FEW
 @given(events, deltas)
 def test_epsilon_and_delta_are_two_readings_of_one_curve(event: Event, target: float) -> None:
     eps = epsilon(event, target)
@@ -114,7 +108,6 @@ def test_epsilon_and_delta_are_two_readings_of_one_curve(event: Event, target: f
         assert delta(event, eps * 0.98) >= target * 0.3 or best(event, target).method != "PLD"
 
 
-@MANY
 @given(events, orders, st.floats(1.05, 3.0))
 def test_renyi_curves_grow_with_the_order(event: Event, order: float, factor: float) -> None:
     larger = 1 + (order - 1) * factor
@@ -146,14 +139,12 @@ kinds = st.sampled_from(
 )
 
 
-@FEW
 @given(kinds, multipliers, rates, counts, deltas, st.floats(1.01, 3.0))
 def test_more_noise_costs_less(kind: str, z: float, q: float, count: int, target: float, factor: float) -> None:
     more, less = with_noise(kind, z * factor, q), with_noise(kind, z, q)
     assert epsilon(repeat(more, count), target) <= epsilon(repeat(less, count), target) * SLACK
 
 
-@MANY
 @given(
     st.sampled_from(["gaussian", "laplace", "add-remove", "replace-one"]),
     multipliers,
@@ -170,14 +161,12 @@ def test_noise_and_sensitivity_count_by_their_ratio(kind: str, z: float, q: floa
     assert rdp(wider, order) >= rdp(part, order) * (1 - 1e-9)
 
 
-@FEW
 @given(kinds, multipliers, rates, counts, counts, deltas)
 def test_more_rounds_cost_more(kind: str, z: float, q: float, count: int, further: int, target: float) -> None:
     part = with_noise(kind, z, q)
     assert epsilon(repeat(part, count), target) <= epsilon(repeat(part, count + further), target) * SLACK
 
 
-@FEW
 @given(
     st.sampled_from(["add-remove", "replace-one", "revealed"]), multipliers, rates, counts, deltas, st.floats(0.1, 0.99)
 )
@@ -186,7 +175,7 @@ def test_larger_samples_cost_more(kind: str, z: float, q: float, count: int, tar
     assert epsilon(repeat(smaller, count), target) <= epsilon(repeat(larger, count), target) * SLACK
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(multipliers, rates, counts, deltas)
 def test_hiding_the_sample_never_costs_more_than_showing_it(z: float, q: float, count: int, target: float) -> None:
     hidden = epsilon(repeat(Sampled(z, 1.0, q, "add-remove"), count), target)
@@ -201,7 +190,6 @@ def test_hiding_the_sample_never_costs_more_than_showing_it(z: float, q: float, 
     assert hidden <= both_hidden * SLACK
 
 
-@MANY
 @given(multipliers, st.sampled_from([1, 1.0]), orders)
 def test_sampling_everyone_is_not_sampling(z: float, rate: float, order: float) -> None:
     assert rdp(Sampled(z, 1.0, rate, "add-remove"), order) == rdp(Gaussian(z, 1.0), order)
@@ -214,7 +202,6 @@ def test_sampling_everyone_is_not_sampling(z: float, rate: float, order: float) 
     assert rdp(SampledFixedSize(z, 1.0, 7, 7), order) == rdp(Gaussian(z, 2.0), order)
 
 
-@MANY
 @given(st.floats(0.01, 30.0), deltas)
 def test_every_curve_lies_above_the_exact_one(mu: float, target: float) -> None:
     event = Bounded(mu**2 / 2)
@@ -226,7 +213,6 @@ def test_every_curve_lies_above_the_exact_one(mu: float, target: float) -> None:
         assert exact * (1 - 1e-9) <= by_distribution <= exact * SLACK
 
 
-@FEW
 @given(st.lists(st.floats(0.1, 1.0), min_size=2, max_size=5), st.floats(0.05, 1.5), orders, st.randoms())
 def test_no_pure_mechanism_costs_more_than_randomized_response(
     masses: list[float], eps: float, order: float, random: object
@@ -243,7 +229,6 @@ def test_no_pure_mechanism_costs_more_than_randomized_response(
         assert stick <= delta(Pure(ratio), level) + 1e-12
 
 
-@FEW
 @given(events, events, st.floats(0.05, 0.95), orders)
 def test_a_mixture_costs_between_its_branches(a: Event, b: Event, weight: float, order: float) -> None:
     costs = sorted((rdp(a, order), rdp(b, order)))
@@ -251,7 +236,6 @@ def test_a_mixture_costs_between_its_branches(a: Event, b: Event, weight: float,
     assert costs[0] * (1 - 1e-9) <= mixed <= costs[1] * (1 + 1e-9)
 
 
-@FEW
 @given(events, events, deltas)
 def test_composing_curves_never_costs_more_than_adding_epsilons(a: Event, b: Event, target: float) -> None:
     if all(pairs.is_supported(event) for event in (a, b)):
@@ -259,7 +243,6 @@ def test_composing_curves_never_costs_more_than_adding_epsilons(a: Event, b: Eve
         assert together <= (epsilon(a, target / 2) + epsilon(b, target / 2)) * SLACK + 1e-9
 
 
-@FEW
 @given(events)
 def test_tradeoffs_are_convex_decreasing_and_below_chance(event: Event) -> None:
     fpr = np.linspace(0, 1, 41)

@@ -61,7 +61,6 @@ def test_noise_spends_the_target_and_no_more(kind: str) -> None:
     assert epsilon(noisy[kind](found * (1 - 1e-4)), TARGET.delta) > 1.0
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.floats(0.05, 30.0), st.floats(-12, -3), st.integers(1, 10_000))
 def test_gaussian_noise_is_found_to_a_millionth(target: float, power: float, rounds: int) -> None:
     goal = EpsilonDelta(epsilon=target, delta=10.0**power)
@@ -70,7 +69,7 @@ def test_gaussian_noise_is_found_to_a_millionth(target: float, power: float, rou
     assert epsilon(repeat(Gaussian(found * (1 - 2e-6), 1.0), rounds), goal.delta) > target
 
 
-@settings(deadline=None, max_examples=3)
+@settings(max_examples=3)
 @given(st.floats(0.2, 8.0), st.sampled_from([1e-6, 1e-9]), st.floats(0.005, 0.3), st.integers(10, 3000))
 def test_noise_of_sampled_rounds_is_found(target: float, delta: float, rate: float, rounds: int) -> None:
     goal = EpsilonDelta(epsilon=target, delta=delta)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso.errors import InputError, PrivacyError, TamperError
@@ -126,7 +126,6 @@ def test_the_entry_of_unequal_parties_is_that_of_the_worst_and_says_how_they_dif
 
 
 @given(sizes=st.lists(st.tuples(st.integers(1, 4), st.integers(20, 30)), min_size=2, max_size=6))
-@settings(deadline=None, max_examples=20)
 def test_the_spread_is_that_of_the_list_of_all_parties(sizes: list[tuple[int, int]]) -> None:
     promises = [promise("server", local(float(std)), party=party) for party, (_, std) in enumerate(sizes)]
     (entry,) = build(*promises, kinds={party: many for party, (many, _) in enumerate(sizes)}).entries
@@ -291,15 +290,15 @@ def is_free(path: tuple[Any, ...]) -> bool:
 
 
 def test_any_edited_field_fails(stored: dict[str, Any]) -> None:
+    """The digest covers every field, whatever is written there; what is without it is for the next test."""
     count = 0
     for path in leaves(stored):
         original: Any = stored
         for name in path:
             original = original[name]
-        for value in edits(original)[:2]:
-            assert failure(edited(stored, path, value)) is not None, (path, value)
-            count += 1
-    assert count > 200
+        assert failure(edited(stored, path, edits(original)[0])) is not None, path
+        count += 1
+    assert count > 100
 
 
 def test_an_edited_number_fails_even_with_a_new_digest_and_is_named(stored: dict[str, Any]) -> None:
@@ -372,11 +371,11 @@ def test_added_removed_and_repeated_parts_are_found(stored: dict[str, Any]) -> N
     ),
     data=st.data(),
 )
-@settings(deadline=None, max_examples=60)
 def test_any_part_replaced_by_anything_is_found_and_nothing_else_is_raised(
     stored: dict[str, Any], junk: Any, data: st.DataObject
 ) -> None:
-    path = data.draw(st.sampled_from([path[: data.draw(st.integers(1, len(path)))] for path in leaves(stored)]))
+    leaf = data.draw(st.sampled_from(list(leaves(stored))))
+    path = leaf[: data.draw(st.integers(1, len(leaf)))]
     original: Any = stored
     for name in path:
         original = original[name]
@@ -404,7 +403,6 @@ def test_files_that_are_no_cards_are_refused(tmp_path: Path) -> None:
 
 
 @given(value=st.floats(1e-300, 1e300))
-@settings(deadline=None)
 def test_shown_costs_are_never_below_the_true_ones(value: float) -> None:
     assert value <= float(round_up(value)) <= value * (1 + 1e-3)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import hypergeom, norm
+from tests.selection import IN_FULL, few_settings
 
 from consenso.algorithms import discover
 from consenso.algorithms.consensus import ConsensusADMM
@@ -50,8 +51,13 @@ def with_noise(example, noise, **changes):
     return plan_example(example, noise=dict.fromkeys(names, noise) if names else noise, **changes)
 
 
-def settings_of(example):
-    return [{"schedule": schedule, "trust": trust} for schedule in example.schedules for trust in example.trusts]
+def settings_of(example, in_full):
+    return [
+        {"schedule": schedule, "trust": trust}
+        for each in ([example] if in_full else few_settings(example))
+        for schedule in each.schedules
+        for trust in each.trusts
+    ]
 
 
 def gaussian_epsilon(mu: float, share: float = 1.0) -> float:
@@ -66,14 +72,15 @@ def gaussian_epsilon(mu: float, share: float = 1.0) -> float:
 # --- noise that changes over the rounds ------------------------------------------------------------------------------
 
 
+@IN_FULL
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_falling_noise_costs_at_least_its_last_round_and_at_most_as_if_all_rounds_were_that_quiet(name):
+def test_falling_noise_costs_at_least_its_last_round_and_at_most_as_if_all_rounds_were_that_quiet(name, in_full):
     example = ALGORITHMS[name].example()
     law = type(next(iter(example.noise.values())) if isinstance(example.noise, dict) else example.noise)
     if law is NoNoise:
         return
     falling = law(multiplier=Geometric(first=8.0, ratio=0.2))
-    for changes in settings_of(example):
+    for changes in settings_of(example, in_full):
         if isinstance(changes["schedule"], RandomStopping):
             continue  # the last round may never be reached
         try:
@@ -122,7 +129,7 @@ def test_means_of_linear_losses_cost_what_is_reported_or_less(multiplier, collud
 @pytest.mark.parametrize("noise", [LaplaceNoise(multiplier=3.0), GammaNormNoise(multiplier=3.0)], ids=repr)
 def test_no_theorem_about_gaussian_noise_is_claimed_for_another(name, noise):
     example = ALGORITHMS[name].example()
-    for changes in settings_of(example):
+    for changes in settings_of(example, in_full=True):
         try:
             made = with_noise(example, noise, **changes)
         except (InputError, PreconditionError):
@@ -276,7 +283,7 @@ def clipped_examples():
             yield pytest.param(replace(example, algorithm=algorithm, schedules=example.schedules[:1]), id=name)
 
 
-@pytest.mark.parametrize("in_full", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["in turn", "in full"])
+@IN_FULL
 @pytest.mark.parametrize("example", list(clipped_examples()))
 def test_clipped_values_move_as_far_as_declared(example, in_full):
     check_sensitivity(example, first=None if in_full else 1)
@@ -398,14 +405,15 @@ def test_a_random_stop_costs_at_most_the_own_rounds(multiplier):
 # --- colluders -------------------------------------------------------------------------------------------------------
 
 
+@IN_FULL
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_colluders_mean_the_same_to_every_algorithm(name):
+def test_colluders_mean_the_same_to_every_algorithm(name, in_full):
     """The public with c colluders knows what a coalition of c parties knows, and more colluders never know less."""
     example = ALGORITHMS[name].example()
     if example.problem.parties < 4:
         return
     attacked = 2  # not the last in any order, so that others act after it
-    for changes in settings_of(example):
+    for changes in settings_of(example, in_full):
         made = plan_example(example, colluders=2, **changes)
         before = 0.0
         for count, pooled in ((0, Public()), (1, Peer(party=0)), (2, Coalition(parties=(0, 1)))):

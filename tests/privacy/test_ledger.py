@@ -442,9 +442,7 @@ def test_a_ledger_reached_through_a_link_is_the_same_ledger(ledger: Ledger, tmp_
     assert not (tmp_path / "link.head").exists()
 
 
-@settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["reserve", "commit", "release"]), st.integers(0, 3), st.integers(1, 40)), max_size=12

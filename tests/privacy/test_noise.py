@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -91,7 +91,6 @@ def test_every_party_gets_the_noise_of_its_own_sensitivity(sampler):
         assert within((row**2).mean() / event.std**2, 1.0, 2.0, row.size)
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     noise=st.sampled_from([GaussianNoise, LaplaceNoise, GammaNormNoise]),
     multiplier=st.floats(1e-3, 1e3),

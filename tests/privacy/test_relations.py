@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.selection import few_settings
+from tests.selection import IN_FULL, few_settings
 
 import consenso
 from consenso.algorithms import discover
@@ -26,28 +26,20 @@ LABELS = (X[:, 0] > 0).astype(int)
 DELTA = 1e-5
 
 
-in_few_or_all = pytest.mark.parametrize(
-    "in_all", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["few", "all"]
-)
-
-
-def plans(name, adjacency, *, in_all):
+def plans(name, adjacency, *, in_full):
     """The plans of an example for an adjacency, as far as it has bounds for it, in few or all settings."""
     problem = replace(EXAMPLES[name].problem, adjacency=adjacency)
     example = replace(EXAMPLES[name], problem=problem)
     try:
-        return [made for each in ([example] if in_all else few_settings(example)) for made in settings_of(each)]
+        return [made for each in ([example] if in_full else few_settings(example)) for made in settings_of(each)]
     except ConsensoError:
         return []
 
 
-@in_few_or_all
+@IN_FULL
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_replace_one_run_claims_nothing_under_add_remove(name, in_all) -> None:
-    for number, made in enumerate(plans(name, "replace-one", in_all=in_all)):
-        promised = made.prove_all(DELTA)
-        relations = {(each.unit, each.adjacency) for each in promised}
-        assert relations == {("record", "blanked"), ("record", "replace-one"), ("party", "replace-one")}
+def test_a_replace_one_run_claims_nothing_under_add_remove(name, in_full) -> None:
+    for number, made in enumerate(plans(name, "replace-one", in_full=in_full)):
         card = made.card(DELTA)
         assert {entry.adjacency for entry in card.entries} == {"blanked", "replace-one"}
         for text in (card.text(), card.summary()):
@@ -55,6 +47,9 @@ def test_a_replace_one_run_claims_nothing_under_add_remove(name, in_all) -> None
             assert "adding or removing" not in text
         assert "one record blanked, n public" in " ".join(card.text().split())
         if number == 0:  # tests/study verifies the cards of all settings
+            promised = made.prove_all(DELTA)
+            relations = {(each.unit, each.adjacency) for each in promised}
+            assert relations == {("record", "blanked"), ("record", "replace-one"), ("party", "replace-one")}
             assert {scope.adjacency for scope in charges_of(promised)} == {"replace-one"}
             assert first_failure(verify(json.loads(json.dumps(card.to_json())))) is None
         for unit in ("record", "party"):
@@ -62,10 +57,10 @@ def test_a_replace_one_run_claims_nothing_under_add_remove(name, in_all) -> None
                 made.guarantee(Public(), DELTA, unit=unit, adjacency="add-remove")
 
 
-@in_few_or_all
+@IN_FULL
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_add_remove_run_also_claims_replace_one_by_its_own_bounds(name, in_all) -> None:
-    for made in plans(name, "add-remove", in_all=in_all):
+def test_an_add_remove_run_also_claims_replace_one_by_its_own_bounds(name, in_full) -> None:
+    for made in plans(name, "add-remove", in_full=in_full):
         for observer in made.observers():
             added = made.guarantee(observer, DELTA, adjacency="add-remove")
             replaced = made.guarantee(observer, DELTA, adjacency="replace-one")
@@ -81,7 +76,7 @@ def test_an_add_remove_run_also_claims_replace_one_by_its_own_bounds(name, in_al
 def test_a_blanked_record_is_no_farther_than_a_replaced_one_and_no_nearer_than_half_of_it() -> None:
     compared = 0
     for name in EXAMPLES:
-        for made in plans(name, "replace-one", in_all=True):
+        for made in plans(name, "replace-one", in_full=True):
             claims = (made.guarantee(Public(), DELTA, unit="record", adjacency=of) for of in ("blanked", "replace-one"))
             one, two = (accountants.gdp(each.event) for each in claims)
             if one is not None and two is not None:

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -95,7 +95,6 @@ def in_whole_numbers(counter, key):
 WORD = st.integers(0, 2**64 - 1)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.tuples(WORD, WORD, WORD, WORD), st.tuples(WORD, WORD, WORD, WORD))
 def test_threefry_agrees_with_its_definition(counter, key):
     ours = threefry.block(words(counter), words(key))
@@ -113,7 +112,6 @@ def test_a_key_is_laid_out_in_the_generators_key_and_counter(count):
             assert row[coordinate] == max(word >> 11, 0.5) * 2.0**-53
 
 
-@settings(deadline=None, max_examples=60)
 @given(*(st.tuples(*(st.sampled_from([0, 1, 2, 7, 8, 2**31, 2**32 - 1]) for _ in range(4))) for _ in range(2)))
 def test_different_keys_have_different_counters(first, second):
     counters = [key_of([0], round=n[0], release=n[1], repetition=n[2], stream=n[3]).counter for n in (first, second)]
@@ -124,7 +122,6 @@ def test_different_keys_have_different_counters(first, second):
 # --- Seeded: the same noise in every cohort --------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     parties=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=12, unique=True),
     dim=st.integers(1, 9),
@@ -421,7 +418,6 @@ def test_the_excess_is_negligible_and_grows_with_the_entries():
 SIZE = st.floats(1e-6, 1e6)
 
 
-@settings(deadline=None, max_examples=200)
 @given(sensitivity=SIZE, multiplier=st.floats(1e-3, 1e3), dim=st.integers(1, 20_000))
 def test_the_grid_is_a_fine_power_of_two_with_room_for_large_values(sensitivity, multiplier, dim):
     safe, scale = Safe(), multiplier * sensitivity
@@ -440,7 +436,6 @@ def test_the_grid_is_a_fine_power_of_two_with_room_for_large_values(sensitivity,
     assert 2.0**15 * sensitivity / step + 100.0 * scale_to_draw("gaussian", stated) < 2.0**53
 
 
-@settings(deadline=None, max_examples=50)
 @given(sensitivity=SIZE, factor=SIZE, multiplier=st.floats(1e-9, 1e6))
 def test_the_cost_of_rounding_depends_on_the_multiplier_alone(sensitivity, factor, multiplier):
     safe = Safe()

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso import registry
@@ -63,7 +63,6 @@ events = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=200)
 @given(events)
 def test_events_come_back_bit_for_bit_through_json_text(event: Event) -> None:
     text = json.dumps(to_json(event), allow_nan=False)

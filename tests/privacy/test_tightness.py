@@ -80,7 +80,7 @@ def test_its_renyi_curve_is_a_ratio_of_bessel_functions(dim: int, order: float) 
     assert rdp(GammaNorm(1.0, shift, dim), order) <= found
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     shift=st.floats(0.05, 6.0),
     dim=st.integers(1, 2000),
@@ -148,7 +148,6 @@ def test_a_group_has_the_curve_of_a_binomial_mixture(records: int, rate: float, 
         assert found <= exact * (1.001 if records <= 256 else 1.2) + 1e-9
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     records=st.integers(1, 4),
     rate=st.floats(0.05, 0.95),
@@ -184,7 +183,6 @@ def test_no_vectors_of_records_are_told_apart_more_easily(
             assert told <= float(pairs.delta(part, np.array([eps]), direction)[0]) + QUADRATURE  # type: ignore[arg-type]
 
 
-@settings(max_examples=25, deadline=None)
 @given(rate=st.floats(0.01, 0.99), records=st.integers(1, 5000))
 def test_levels_are_never_below_the_numbers_they_stand_for(rate: float, records: int) -> None:
     tops, masses = groups.levels(rate, records)

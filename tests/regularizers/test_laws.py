@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso.errors import PreconditionError
@@ -71,7 +71,6 @@ def draw(seed, batch=(5,)):
 
 
 @pytest.mark.parametrize("regularizer", ALL, ids=repr)
-@settings(deadline=None, max_examples=40)
 @given(seed=seeds, step=steps, gap=st.floats(-6, 8))
 def test_the_prox_is_firmly_nonexpansive(regularizer, seed, step, gap):
     one = draw(seed)
@@ -84,7 +83,6 @@ def test_the_prox_is_firmly_nonexpansive(regularizer, seed, step, gap):
 
 
 @pytest.mark.parametrize("regularizer", ALL, ids=repr)
-@settings(deadline=None, max_examples=40)
 @given(seed=seeds, step=steps)
 def test_no_other_point_is_better_than_the_prox(regularizer, seed, step):
     """The prox p is the point with step*r(x) + |x-v|^2/2 >= step*r(p) + |p-v|^2/2 + |x-p|^2/2 for all x."""
@@ -132,7 +130,6 @@ def conjugate(regularizer, q):
 
 
 @pytest.mark.parametrize("regularizer", PLAIN, ids=repr)
-@settings(deadline=None, max_examples=60)
 @given(seed=seeds, step=steps)
 def test_moreau_and_fenchel_and_young(regularizer, seed, step):
     """With q = (v - p)/step, r(p) + r*(q) = <p, q>: so q is prox_{r*/step}(v/step), and p + step * q = v."""
@@ -191,7 +188,6 @@ def test_the_prox_of_a_sum_is_what_its_parts_agree_on(regularizer, step):
 
 
 @pytest.mark.parametrize("regularizer", [part for part in ALL if not part.is_constraint], ids=repr)
-@settings(deadline=None, max_examples=40)
 @given(seed=seeds)
 def test_subgradients_support_the_graph(regularizer, seed):
     x = draw(seed)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso.errors import InputError
@@ -199,7 +199,6 @@ def table_of(rows: list[dict[str, str]]) -> Table:
     return Table.from_arrays({name: np.array([row[name] for row in rows]) for name in cell_sets})
 
 
-@settings(max_examples=80, deadline=None)
 @given(row_schemas(), records, st.lists(records, max_size=5), st.lists(records, max_size=5))
 def test_features_of_a_record_do_not_depend_on_the_others(
     schema: Schema, record: dict[str, str], before: list[dict[str, str]], after: list[dict[str, str]]
@@ -214,7 +213,6 @@ def test_features_of_a_record_do_not_depend_on_the_others(
     np.testing.assert_array_equal(whole.y[kept], alone.y)
 
 
-@settings(max_examples=80, deadline=None)
 @given(row_schemas(), st.lists(records, min_size=1, max_size=8))
 def test_rows_stay_within_the_bound_of_the_map(schema: Schema, rows: list[dict[str, str]]) -> None:
     X = schema.features(table_of(rows)).X

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso.errors import InputError, PrivacyError
@@ -111,7 +111,6 @@ def schemas(draw: st.DrawFn) -> Schema:
     )
 
 
-@settings(max_examples=80, deadline=None)
 @given(schemas())
 def test_canonical_text_reads_back_the_same(schema: Schema) -> None:
     again = Schema.parse(schema.to_toml())

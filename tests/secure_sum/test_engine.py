@@ -165,6 +165,7 @@ def test_law_1_with_noise_on_the_grid_bit_for_bit(cls: Any, schedule: Any, tmp_p
         assert np.array_equal(at.run(), in_process(made, at.shards))
 
 
+@pytest.mark.sweep(by=lambda cls, schedule: {"schedule": type(schedule)})
 @pytest.mark.parametrize(("cls", "schedule"), SETTINGS)
 def test_law_1_with_continuous_noise_bit_for_bit(cls: Any, schedule: Any, tmp_path: Path) -> None:
     made = of_example(cls, schedule=schedule, colluders=2)

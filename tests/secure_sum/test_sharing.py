@@ -4,7 +4,7 @@ import itertools
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso.errors import InputError, TamperError
@@ -38,7 +38,6 @@ def test_the_field_is_a_field_above_every_secret() -> None:
     assert not any(is_prime(number) for number in range(2**256 + 1, PRIME))
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     secret=st.binary(min_size=32, max_size=32), holders=st.integers(1, 9), data=st.data(), seed=st.integers(0, 2**32)
 )

@@ -26,10 +26,8 @@ def two(solver: str, epsilon: float) -> tuple[float, float]:
     return float(np.mean([task.score(m) for m in models])), float(np.mean([task.risk(m) - best for m in models]))
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "least"),
-    [(0.5, 83.5), *(pytest.param(*each, marks=pytest.mark.slow) for each in ((0.1, 81.9), (1.0, 83.9), (3.0, 84.1)))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("epsilon", "least"), [(0.1, 81.9), (0.5, 83.5), (1.0, 83.9), (3.0, 84.1)])
 def test_adult_is_learnt_with_half_the_excess_risk_of_objective_perturbation(data_dir, epsilon, least) -> None:
     accuracy, excess = two("auto", epsilon)
     assert accuracy >= least

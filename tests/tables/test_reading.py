@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso.errors import InputError
@@ -138,7 +138,6 @@ cells = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(cells, min_size=1, max_size=12))
 def test_array_and_series_columns_agree(texts: list[str]) -> None:
     missing = frozenset({"?"})
@@ -154,7 +153,6 @@ def test_array_and_series_columns_agree(texts: list[str]) -> None:
     assert array.distinct(3) == series.distinct(3)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(
         st.lists(st.text(st.sampled_from('ab1 ",\n'), max_size=4), min_size=2, max_size=2), min_size=1, max_size=6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.privacy.oracles.general import GeneralSplitting
 
@@ -45,7 +45,6 @@ def test_figure_of_a_small_matrix():
     assert 0.1 * bound.sensitivity == pytest.approx(0.4)
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(2, 5), columns=st.integers(1, 5))
 def test_random_matrices(seed, rows, columns):
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from tests.privacy.oracles.laplace import LaplaceTotal, row_bound_1, softmax_gradient_gap, softmax_gradient_gap_2
@@ -52,7 +52,6 @@ def test_one_iteration_by_quadrature(order):
     assert rdp(total(e, 1).event(), order) == pytest.approx(integral, rel=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
 @given(shares=st.lists(st.floats(0.01, 1), min_size=2, max_size=5), order=st.floats(1.1, 20), e=st.floats(0.05, 5))
 def test_one_coordinate_is_the_worst_place_for_a_shift(shares, order, e):
     parts = np.array(shares) / np.sum(shares) * e

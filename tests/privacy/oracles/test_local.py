@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.privacy.oracles.local import LocalView
 
@@ -77,7 +77,6 @@ def test_clip_and_lipschitz_together_give_the_smaller():
     assert tight.sensitivity == pytest.approx(0.8)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     v=st.floats(-10, 10),
     step=st.floats(0.05, 5),

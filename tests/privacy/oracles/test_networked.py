@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.privacy.oracles.networked import NetworkedSteps, projected_gradient_bound, stds_of_growing_budget
 
@@ -51,7 +51,6 @@ def test_constant_steps_are_grouped_and_varying_ones_summed():
     assert rdp(event, 2.0) == pytest.approx(2 * expected)
 
 
-@settings(max_examples=25, deadline=None)
 @given(first=st.floats(1e-4, 1e-1), decay=st.floats(0.8, 0.999), iterations=st.integers(1, 60))
 def test_growing_budgets_sum_to_the_geometric_series(first, decay, iterations):
     base = theorem(iterations=iterations)
@@ -74,7 +73,6 @@ def test_a_squared_loss_is_not_bounded():
         theorem(bounded_by="nothing")
 
 
-@settings(max_examples=50, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), radius=st.floats(0.1, 10), row=st.floats(0.1, 3), target=st.floats(0, 5))
 def test_projection_bounds_the_gradient(seed, radius, row, target):
     rng = np.random.default_rng(seed)

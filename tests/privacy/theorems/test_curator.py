@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.privacy.oracles.curator import (
     PreconditionedSteps,
@@ -115,7 +115,6 @@ def test_second_moment_sensitivities_hold_and_are_attained():
         assert SecondMoment(row_bound=bound, std=2.0, adjacency=adjacency).event() == Gaussian(2.0, declared)
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), clip=st.floats(0.1, 3))
 def test_whitened_sums(seed, clip):
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
@@ -75,7 +75,6 @@ def test_the_density_is_that_of_the_minimiser(loss):
     assert stats.kstest(drawn, lambda w: np.interp(w, grid, below)).pvalue > 1e-4
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     which=st.integers(0, len(LOSSES) - 1),
@@ -114,7 +113,6 @@ def test_epsilon_is_nearly_reached_and_the_jacobian_is_needed():
     assert 0.999 * event.epsilon < reached <= event.epsilon
 
 
-@settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), dim=st.integers(1, 6), records=st.integers(1, 9), strength=st.floats(0.01, 3.0))
 def test_jacobian_of_several_records(seed, dim, records, strength):
     rng = np.random.default_rng(seed)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from consenso.errors import PreconditionError
@@ -186,7 +186,6 @@ def test_figure_of_a_strongly_convex_run():
     assert iteration(strong_convexity=0.1).rho(100) == pytest.approx(7.1e-6, rel=1e-2)
 
 
-@settings(max_examples=30, deadline=None)
 @given(pairs=st.integers(1, 400), squared=st.floats(0.05, 1.0))
 def test_absorption_is_the_geometric_sum_and_beats_its_mean(pairs, squared):
     total = absorption(pairs=pairs, squared_contraction=squared)
@@ -275,7 +274,6 @@ def test_costs_never_round_to_zero():
     assert 0 < step.rho(10**7) < 1e-290
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     later=st.integers(0, 60),
     penalty=st.floats(0.05, 20),

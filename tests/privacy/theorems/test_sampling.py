@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import comb
 from tests.privacy.oracles.local import LocalView
@@ -103,7 +103,6 @@ def test_one_round_costs_what_the_integrals_say(rate, multiplier, order):
     assert rdp(replaced.event(), order) >= antipodal * (1 - 1e-9)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     rate=st.floats(0.01, 0.9),
     order=st.floats(1.1, 8.0),
@@ -330,7 +329,6 @@ def test_knowing_the_sample_costs_more_and_noise_shares_must_not_tell_it():
         view_of_sampled_sum(observer=Server(), clients_draw_under_secure_sum=True, unsampled_add_noise=False, **shared)
 
 
-@settings(max_examples=25, deadline=None)
 @given(rate=st.floats(0.01, 0.9), std=st.floats(0.5, 5), more=st.floats(1.05, 3), order=st.integers(2, 16))
 def test_monotone(rate, std, more, order):
     def cost(**changes):

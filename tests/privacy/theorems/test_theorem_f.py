@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from consenso.errors import PreconditionError
@@ -223,7 +223,6 @@ def test_substituting_the_tolerance_would_be_wrong(parties, tolerance, factor):
     assert parties * exact * 2 <= bound.energy_rho * (1 + 1e-12)
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     parties=st.integers(2, 30),
     tolerance=st.floats(0, 1),
@@ -246,7 +245,6 @@ def test_random_errors_stay_within_the_inexact_bound(parties, tolerance, rounds,
     assert total <= inexact_energy(parties=parties, gap=2 + 2 * tolerance, tolerance=tolerance, rounds=rounds) + 1e-12
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     parties=st.integers(2, 30),
     tolerance=st.floats(0, 1),

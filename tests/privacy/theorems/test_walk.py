@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.privacy.oracles.walk import uniform_walk
 
@@ -160,7 +160,6 @@ def test_errors_of_the_others_add_up_along_the_hops():
     assert cost == pytest.approx(8 * (step * lipschitz + hops * tolerance) ** 2 / (hops * std**2))
 
 
-@settings(max_examples=20, deadline=None)
 @given(parties=st.integers(3, 30), steps=st.integers(1, 40), std=st.floats(3, 50))
 def test_monotone(parties, steps, std):
     def cost(**changes):

@@ -162,7 +162,7 @@ class Flower:
         end = time.monotonic() + LIMIT
         while not holds():
             assert time.monotonic() < end, self.logs()
-            time.sleep(0.02)
+            time.sleep(0.1)  # each look reads a database, for a minute or two
 
     def submit(self, app: Path) -> subprocess.Popen[bytes]:
         home = self.folder / "home"
