@@ -169,7 +169,8 @@ def _write_alike(y: NDArray[Any]) -> NDArray[Any]:
     Zero has two signs, and a text may be of a type of its own.
     """
     if y.dtype.kind == "f":
-        return y + y.dtype.type(0)
+        positive: NDArray[Any] = y + y.dtype.type(0)
+        return positive
     return np.array([str.__str__(one) for one in y], dtype=object) if y.dtype.kind == "O" else y
 
 
