@@ -116,13 +116,14 @@ class NoiseLevels:
     def clip(self) -> float:
         """In units of a whitened row's typical length.
 
-        Beyond LONGEST few rows are shortened, and the noise of a score grows with the clip. Where lengths have heavy
-        tails what is lost by that falls as its inverse, so that the best one follows the root of the noise.
+        Beyond LONGEST few rows are shortened, and what noise costs grows with the square of the clip. Where lengths
+        have heavy tails what is lost by shortening falls as its inverse, so that the best one follows the inverse of
+        the noise to the power 2/3.
         """
         if self.score == 0:
             return math.inf
         clip = max(SHORTEST * self.quiet / self.score, SHORTEST)
-        return clip if clip <= LONGEST else max(LONGEST, math.sqrt(clip))
+        return clip if clip <= LONGEST else LONGEST * max(1.0, clip / LONGEST**2) ** (2 / 3)
 
 
 def curvature_of(loss: Loss, smoothing: float) -> float:
