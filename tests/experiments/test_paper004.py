@@ -41,6 +41,7 @@ def test_published_runs_have_no_finite_epsilon_and_cost_more_than_they_say(done)
     assert bounded["true rho"] <= bounded["nominal rho"]  # its slopes are bounded: the sensitivity holds
 
 
+@pytest.mark.slow
 def test_a_corrected_run_spends_its_epsilon_and_its_card_follows():
     found = corrected.train(task="least absolute deviations", method="zCDP-NFL", epsilon=2.0, seed=0, carded=True)
     assert found["epsilon"] == pytest.approx(2.0, rel=1e-6)

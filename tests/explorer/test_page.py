@@ -192,6 +192,7 @@ def test_bad_requests_get_one_sentence_and_strangers_nothing(explorer):
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's chromium")
+@pytest.mark.slow
 def test_moving_a_slider_in_a_browser_changes_the_numbers_to_what_the_library_computes(study, explorer):
     with browsing(explorer) as page:
         numbers = (
@@ -246,6 +247,7 @@ def pairs_as_planned(changes, node):
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's chromium")
+@pytest.mark.slow
 def test_the_graph_is_coloured_by_what_a_chosen_peer_learns(tmp_path):
     study = tmp_path / "peers.toml"
     study.write_text(PEERS)

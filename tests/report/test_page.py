@@ -188,6 +188,7 @@ def test_the_ledger_is_told_and_drawn(folder, tmp_path):
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's chromium")
+@pytest.mark.slow
 def test_the_page_fits_a_phone_in_light_and_dark(folder):
     from playwright.sync_api import sync_playwright
 
