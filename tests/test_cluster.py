@@ -181,7 +181,9 @@ def test_a_dask_data_frame_is_fitted_where_it_is(client, table) -> None:
     part = frame.head(50)
     for other, match in (
         (part.rename(columns={"b": "z"}), "columns or their types are not those"),
+        (part.assign(z=1.0), "columns or their types are not those"),
         (part.assign(b="HIV"), "columns or their types are not those"),
+        (part.assign(b=part["b"].astype(np.float32)), "columns or their types are not those"),
         (part.assign(b=np.nan), "one is not"),
     ):
         wrong = dd.from_map(lambda each: each, [part, other], meta=part[:0])
@@ -190,6 +192,8 @@ def test_a_dask_data_frame_is_fitted_where_it_is(client, table) -> None:
         assert "HIV" not in str(raised.value)
     more = dd.concat([frame, dd.from_pandas(frame.head(0), npartitions=1)])
     np.testing.assert_array_equal(PrivateLogisticRegression(**settings).fit(more, "y").coef_, expected.coef_)
+    with pytest.raises(InputError, match="the Dask data frame: a table has at least one record"):
+        PrivateLogisticRegression(**settings).fit(dd.from_pandas(frame.head(0), npartitions=1), "y")
     with pytest.raises(InputError, match="X has more rows"):
         PrivateLogisticRegression(**settings, adjacency="add-remove", records=RECORDS - 1).fit(frame, "y")
     with pytest.raises(InputError, match="known by its place"):

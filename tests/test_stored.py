@@ -294,6 +294,24 @@ class TestBadInput:
         table.with_columns(pl.col("x1").cast(pl.String))[:5].write_parquet(folder / "3.parquet")
         self.refuse(folder / "*.parquet", "y", "not those of", tmp_path)
 
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda table: table.rename({"x1": "z"}),
+            lambda table: table.with_columns(pl.col("x1").cast(pl.Float32)),
+            lambda table: table.with_columns(pl.col("x1").cast(pl.String)),
+        ],
+        ids=["columns", "single precision", "text"],
+    )
+    def test_a_part_of_an_arrow_data_set_that_is_not_like_it(self, change, folder, table, tmp_path) -> None:
+        change(table[:5]).write_parquet(folder / "3.parquet")
+        files = sorted(map(str, folder.glob("*.parquet")))
+        self.refuse(dataset.dataset(files), "y", "not those of the data set", tmp_path)
+
+    def test_a_file_without_content(self, folder, tmp_path) -> None:
+        (folder / "3.parquet").touch()
+        self.refuse(folder / "*.parquet", "y", "3.parquet: it cannot be read", tmp_path)
+
     def test_an_empty_part_is_fine(self, folder, table) -> None:
         before = model().fit(folder / "*.parquet", "y")
         table[:0].write_parquet(folder / "3.parquet")
@@ -326,6 +344,23 @@ class TestBadInput:
 
     def test_a_solver_that_needs_memory(self, folder, tmp_path) -> None:
         self.refuse(folder / "*.parquet", "y", "needs its rows in memory", tmp_path, solver="dp-sgd")
+
+
+@pytest.mark.parametrize("how", ["whole numbers in csv", "folders"])
+def test_an_arrow_data_set_has_the_types_that_its_files_leave_open(how, table, tmp_path) -> None:
+    """CSV files have no types, and names of folders are columns."""
+    table = table.with_columns(pl.when(pl.int_range(pl.len()) < 700).then(0.0).otherwise(1.0).alias("x3"))
+    if how == "folders":
+        for value in (0, 1):
+            (tmp_path / f"x3={value}").mkdir()
+            table.filter(pl.col("x3") == value).drop("x3").write_parquet(tmp_path / f"x3={value}/part.parquet")
+        found = dataset.dataset(tmp_path, partitioning="hive")
+    else:
+        table[700:].write_csv(tmp_path / "0.csv")
+        table[:700].with_columns(pl.col("x3").cast(pl.Int64)).write_csv(tmp_path / "1.csv")
+        found = dataset.dataset(tmp_path, format="csv")
+    given = table.select([name for name in found.schema.names if name != "y"]).to_numpy(), table["y"].to_numpy()
+    np.testing.assert_array_equal(model().fit(found, "y").coef_, model().fit(*given).coef_)
 
 
 @pytest.mark.parametrize(

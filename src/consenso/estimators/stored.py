@@ -23,6 +23,7 @@ from consenso.shards.cluster import connect, current_client
 from consenso.shards.stored import ArrayBatches, RowBatch, RowBatches, check_batch, check_batches
 from consenso.tables.frames import IN_MEMORY, Frames, is_stored, open_frames
 from consenso.tables.libsvm_files import LibsvmFiles
+from consenso.tables.table import require_records
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +142,7 @@ class DaskBatches:
         weakref.finalize(self, held.close)
         tasks = [self.client.submit(_check_partition, self, place, pure=False) for place in range(self.count)]
         self._rows = sum(self.client.gather(tasks))
+        require_records("the Dask data frame", self._rows)
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers have no client.
@@ -162,8 +164,8 @@ class DaskBatches:
         """One partition, computed by whoever asks."""
         part = self._frame.partitions[place].compute(scheduler="synchronous")
         # What a conversion says of a cell that is no number is not passed on.
-        kinds = {str(name): getattr(kind, "kind", "O") in "biuf" for name, kind in part.dtypes.items()}
-        if not set(kinds) >= {*self._features, self._target} or not all(kinds[name] for name in self._features):
+        own, due = dict(part.dtypes), dict(self._frame.dtypes)
+        if set(own) != set(due) or any(own[name] != due[name] for name in self._features):
             raise InputError(
                 f"partition {place} of the Dask data frame: its columns or their types are not those of the frame; "
                 "make all partitions equal."

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from consenso.errors import InputError
 from consenso.tables.delimited import import_polars
 from consenso.tables.parquet import parquet_column
-from consenso.tables.table import Table, require_width
+from consenso.tables.table import Table, require_records, require_width
 
 #: Numbers in a batch, so that a few of them fit in any memory.
 BATCH_NUMBERS = 1 << 19
@@ -30,6 +30,8 @@ SCANS = {
     ".ipc": "scan_ipc",
     ".csv": "scan_csv",
 }
+#: Kinds of files that have no types of their own: an Arrow data set gives them its own.
+WITHOUT_TYPES = ("csv", "json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +169,7 @@ def _open_dataset(dataset: Any) -> Frames:
     """An Arrow data set streams its batches in the order of its files."""
     polars, source = import_polars(Path("data set")), "the Arrow data set"
     with _Quiet(source):
+        _check_fragments(dataset)
         rows, empty = int(dataset.count_rows()), polars.from_arrow(dataset.schema.empty_table())
     kinds = _find_kinds(source, empty.schema, rows)
     files = tuple(Path(path).resolve() for path in getattr(dataset, "files", ()) if Path(path).exists())
@@ -185,6 +188,20 @@ def _open_dataset(dataset: Any) -> Frames:
         files=files,
         opened=fingerprint_files(files),
     )
+
+
+def _check_fragments(dataset: Any) -> None:
+    """Refuse files whose columns or types are not those of the data set, which would read text as numbers, say."""
+    from pyarrow.dataset import get_partition_keys
+
+    for fragment in dataset.get_fragments():
+        if getattr(getattr(fragment, "format", None), "default_extname", "") in WITHOUT_TYPES:
+            continue
+        folders, own = get_partition_keys(fragment.partition_expression), fragment.physical_schema
+        kinds = dict(zip(own.names, own.types, strict=True))
+        if any(field.name not in folders and kinds.get(field.name) != field.type for field in dataset.schema):
+            name = getattr(fragment, "path", "a part")
+            raise InputError(f"{name}: its columns or their types are not those of the data set; make them equal.")
 
 
 def _open_relation(relation: Any) -> Frames:
@@ -254,8 +271,7 @@ def _find_kinds(source: str, schema: Any, rows: int) -> dict[str, bool]:
     """Which columns are numbers; refuse a table without records."""
     polars = import_polars(Path(source))
     require_width(source, len(schema))
-    if not rows:
-        raise InputError(f"{source}: a table has at least one record, and none was found; check the file.")
+    require_records(source, rows)
     return {name: kind.is_numeric() or kind == polars.Boolean for name, kind in schema.items()}
 
 

@@ -16,7 +16,7 @@ from consenso.arrays import Array
 from consenso.errors import InputError
 from consenso.tables.frames import find_files, fingerprint_files
 from consenso.tables.libsvm import SUFFIXES, number_records, parse_libsvm, write_out
-from consenso.tables.table import Table
+from consenso.tables.table import Table, require_records
 
 #: Bytes of a piece, so that a few of them fit in any memory.
 PIECE_BYTES = 1 << 23
@@ -87,8 +87,7 @@ def open_libsvm(pattern: str | Path, *, features: int) -> LibsvmFiles:
     files = tuple(path.resolve() for path in files)  # workers of a cluster work in other folders
     opened = fingerprint_files(files)
     pieces = tuple(piece for place, path in enumerate(files) for piece in _pieces(place, path))
-    if not pieces:
-        raise InputError(f"{pattern}: a table has at least one record, and none was found; check the file.")
+    require_records(str(pattern), len(pieces))
     return LibsvmFiles(source=str(pattern), files=files, features=features, pieces=pieces, opened=opened)
 
 

@@ -54,9 +54,14 @@ class Table:
 
     def require_rows(self) -> Table:
         """The table itself, or an InputError when it has no row."""
-        if self.rows == 0:
-            raise InputError(f"{self.source}: a table has at least one record, and none was found; check the file.")
+        require_records(self.source, self.rows)
         return self
+
+
+def require_records(source: str, rows: int) -> None:
+    """Refuse a table without records."""
+    if not rows:
+        raise InputError(f"{source}: a table has at least one record, and none was found; check the file.")
 
 
 def require_width(source: str, width: int) -> None:
