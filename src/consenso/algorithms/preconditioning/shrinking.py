@@ -35,8 +35,11 @@ WALKED = 0.1
 # from 1/12 on lose 0.3 of it. The first third of the steps is not averaged.
 MOMENTA, EARLY = (0.25, 0.5), 3
 # It lets points wander further, which residuals that are clipped do not bear: by no more than this part of the variance
-# of the targets, or there is none. Labels: of 1, since slopes of scores are straight that far.
+# of the targets, or there is none.
 WANDERS = 0.1
+# Losses of labels flatten as models learn, and steps on them may go on by more, while scores wander by no more than
+# this variance: slopes are straight that far. Chosen on mushroom, penbased, twonorm and many10small.
+LABEL_MOMENTA, LABEL_WANDERS = (0.25, 0.5, 0.75), 0.2
 # Steps end when what is left to learn costs this part of what noise costs, if clipped rows and residuals bend by this
 # part of what the spectrum says, or by more where a step has met more. Chosen on five tables, looked at on three others
 # (docs/solvers-measured.md).
@@ -150,22 +153,22 @@ def plan_steps(
         return fewest + bisect.bisect_left(range(fewest, most), True, key=are_enough)
 
     found = [(count(momentum), momentum) for momentum in (*MOMENTA, 0.0)]
-    steady = [each for each in found if are_steady(rates, filled, variance, noise, *each)]
+    steady = [each for each in found if are_steady(rates, filled, WANDERS * variance, noise, *each)]
     return min(steady, key=lambda each: each[0])
 
 
 def choose_momentum(rates: Array, filled: Array, noise: float, steps: int) -> float:
-    """Of so many steps on labels: the most of MOMENTA with which points stay where slopes are straight, or none."""
-    found = (each for each in reversed(MOMENTA) if are_steady(rates, filled, 1.0, noise, steps, each))
+    """Of so many steps on labels: the most of LABEL_MOMENTA with which points stay where slopes are straight."""
+    found = (each for each in reversed(LABEL_MOMENTA) if are_steady(rates, filled, LABEL_WANDERS, noise, steps, each))
     return next(found, 0.0)
 
 
-def are_steady(rates: Array, filled: Array, variance: float, noise: float, steps: int, momentum: float) -> bool:
-    """Whether points of steps with this momentum wander by little of this variance of scores; without any they may."""
+def are_steady(rates: Array, filled: Array, most: float, noise: float, steps: int, momentum: float) -> bool:
+    """Whether points of steps with this momentum add at most this variance to scores; without any they may."""
     if momentum == 0:
         return True
     wander = MomentumSteps(rates=rates, momentum=momentum, most=steps).wander()
-    return noise**2 * float(filled @ wander) <= WANDERS * variance
+    return noise**2 * float(filled @ wander) <= most
 
 
 def measure_bend(way: Array, turned: Array, filled: Array, noise: float, paces: Array) -> float:
