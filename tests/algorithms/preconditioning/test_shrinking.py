@@ -8,6 +8,7 @@ import pytest
 from consenso.algorithms.preconditioning.label_levels import guess_spectrum, list_variances
 from consenso.algorithms.preconditioning.shrinking import (
     BENDS,
+    LABEL_MOMENTA,
     LEFT,
     MOMENTA,
     PARTS,
@@ -139,11 +140,11 @@ def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:
 
 def test_steps_on_labels_go_on_where_noise_is_quiet() -> None:
     rates, filled = np.array([0.02, 0.5]), np.ones(2)
-    assert choose_momentum(rates, filled, 1e-3, 40) == max(MOMENTA)
+    assert choose_momentum(rates, filled, 1e-3, 40) == max(LABEL_MOMENTA)
     assert choose_momentum(rates, filled, 0.3, 40) == 0.0
     between = [choose_momentum(rates, filled, noise, 40) for noise in np.geomspace(1e-3, 0.3, 40)]
     assert sorted(between, reverse=True) == between
-    assert set(between) == {0.0, *MOMENTA}
+    assert set(between) == {0.0, *LABEL_MOMENTA}
 
 
 def test_a_step_tells_how_much_the_loss_bends_and_its_noise_does_not() -> None:

@@ -49,8 +49,8 @@ CANDIDATES = np.append(0.0, 2.0 ** np.linspace(-5, 3, 513))
 KNOTS = np.append(0.0, CANDIDATES[1::4])
 # A record's numbers are its slopes and its doubt, of which this part of the reach is 1.
 NUMBERS, DOUBT = len(SCALES) + 1, 1 / 3
-# Scores are shortened to what lets noise move a slope by this much, or by this part of the square of smaller scores, but
-# not to less than SHORTEST, or twice their size.
+# Scores are shortened to what lets noise move a slope by this much, or by this part of the square of smaller scores,
+# but not to less than SHORTEST, or twice their size.
 FINE, SHORTEST, LONGEST = 0.005, 2.0, 64.0
 # Reaches that parties accept.
 LEAST_REACH, MOST_REACH = 1e-3, 1e4

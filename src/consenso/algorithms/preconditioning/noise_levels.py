@@ -36,8 +36,9 @@ from consenso.regularizers import L1, L2, ElasticNet, Regularizer, Unpenalized
 STEP, FLATTENED = 1.2, 0.4
 # The score noise at which the clip is LONGEST (labels) or begins to rise (numbers), and how far it goes, in typical
 # lengths of whitened rows. Rows that a second moment is made of are not reweighed that much: it is to show the lengths
-# that rows have. QUIET was chosen between 0.012 and 0.022 on five tables of KEEL whose labels are not linear in rows.
-QUIET, QUIET_RESIDUAL, SHORTEST, LONGEST, LEAST_OF_MOMENT = 0.017, 0.01, 0.4, 2.0, 0.8
+# that rows have. Up to 0.02 tables of KEEL whose labels are not linear in rows gain from a larger QUIET, while normal
+# rows lose: it is where neither matters much (docs/solvers-measured.md).
+QUIET, QUIET_RESIDUAL, SHORTEST, LONGEST, LEAST_OF_MOMENT = 0.012, 0.01, 0.4, 2.0, 0.8
 # A second moment is looked at with a longer clip than LONGEST, up to that of the gradients, while its noise is less
 # than this part of a direction that rows fill: steps are made for the metric, and so much of them does not matter.
 CLEAR = 0.1
@@ -82,6 +83,7 @@ class NoiseLevels:
 
     score: float
     real: bool = False  # whether targets are numbers
+    outputs: int = 1  # scores of a record that noise moves
 
     @classmethod
     def of(cls, facts: PublicFacts, curvature: float, effective: float) -> NoiseLevels:
@@ -90,7 +92,7 @@ class NoiseLevels:
         real = problem.loss.targets == "real"
         noise = facts.noise.get("gradient", 0.0)  # not known yet while a plan is made
         score = noise * effective / (problem.records * curvature * (slope_limit(problem) if real else 1.0))
-        return cls(score=score, real=real)
+        return cls(score=score, real=real, outputs=max(problem.outputs - 1, 1))
 
     @property
     def slopes(self) -> float:
@@ -117,14 +119,14 @@ class NoiseLevels:
     def clip(self) -> float:
         """In units of a whitened row's typical length.
 
-        What noise costs grows with the square of a clip that shortens few rows. Where a model is wrong for long rows,
-        or lengths have heavy tails, what is lost by shortening falls as its inverse, so that the best one follows the
-        inverse of the noise to the power 2/3.
+        What noise costs grows with the square of a clip that shortens few rows, for each score of a record. Where a
+        model is wrong for long rows, or lengths have heavy tails, what is lost by shortening falls as its inverse, so
+        that the best one follows the inverse of the noise to the power 2/3.
         """
         if self.score == 0:
             return math.inf
         if not self.real:
-            return max(SHORTEST, LONGEST * (QUIET / self.score) ** (2 / 3))
+            return max(SHORTEST, LONGEST * ((QUIET / self.score) ** 2 / self.outputs) ** (1 / 3))
         clip = max(SHORTEST * QUIET_RESIDUAL / self.score, SHORTEST)
         return clip if clip <= LONGEST else LONGEST * max(1.0, clip / LONGEST**2) ** (2 / 3)
 
