@@ -138,13 +138,14 @@ def test_steps_end_when_little_is_left_to_learn_beside_noise() -> None:
     assert plan_steps(rates, filled, 1.0, 1e-12, 4, 20)[0] == plan_steps(rates, np.zeros(2), 1.0, noise, 4, 20)[0] == 20
 
 
-def test_steps_on_labels_go_on_where_noise_is_quiet() -> None:
+@pytest.mark.parametrize(("smooth", "momenta"), [(True, LABEL_MOMENTA), (False, MOMENTA)])
+def test_steps_on_labels_go_on_where_noise_is_quiet(smooth: bool, momenta: tuple[float, ...]) -> None:
     rates, filled = np.array([0.02, 0.5]), np.ones(2)
-    assert choose_momentum(rates, filled, 1e-3, 40) == max(LABEL_MOMENTA)
-    assert choose_momentum(rates, filled, 0.3, 40) == 0.0
-    between = [choose_momentum(rates, filled, noise, 40) for noise in np.geomspace(1e-3, 0.3, 40)]
-    assert sorted(between, reverse=True) == between
-    assert set(between) == {0.0, *LABEL_MOMENTA}
+    found = [choose_momentum(rates, filled, noise, 40, smooth=smooth) for noise in np.geomspace(1e-3, 0.3, 40)]
+    assert found[0] == max(momenta)
+    assert found[-1] == 0.0
+    assert sorted(found, reverse=True) == found
+    assert set(found) == {0.0, *momenta}
 
 
 def test_a_step_tells_how_much_the_loss_bends_and_its_noise_does_not() -> None:

@@ -126,7 +126,7 @@ class NoiseLevels:
         if self.score == 0:
             return math.inf
         if not self.real:
-            return max(SHORTEST, LONGEST * ((QUIET / self.score) ** 2 / self.outputs) ** (1 / 3))
+            return max(SHORTEST, LONGEST * math.cbrt((QUIET / self.score) ** 2 / self.outputs))
         clip = max(SHORTEST * QUIET_RESIDUAL / self.score, SHORTEST)
         return clip if clip <= LONGEST else LONGEST * max(1.0, clip / LONGEST**2) ** (2 / 3)
 

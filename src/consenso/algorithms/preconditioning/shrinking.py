@@ -38,8 +38,9 @@ MOMENTA, EARLY = (0.25, 0.5), 3
 # of the targets, or there is none.
 WANDERS = 0.1
 # Losses of labels flatten as models learn, and steps on them may go on by more, while scores wander by no more than
-# this variance: slopes are straight that far. Chosen on mushroom, penbased, twonorm and many10small.
-LABEL_MOMENTA, LABEL_WANDERS = (0.25, 0.5, 0.75), 0.2
+# this variance: slopes are straight that far. Where they have kinks, points that go on by 3/4 swing across them. Chosen
+# on mushroom, penbased, twonorm and many10small.
+LABEL_MOMENTA, LABEL_WANDERS = (*MOMENTA, 0.75), 0.2
 # Steps end when what is left to learn costs this part of what noise costs, if clipped rows and residuals bend by this
 # part of what the spectrum says, or by more where a step has met more. Chosen on five tables, looked at on three others
 # (docs/solvers-measured.md).
@@ -157,9 +158,10 @@ def plan_steps(
     return min(steady, key=lambda each: each[0])
 
 
-def choose_momentum(rates: Array, filled: Array, noise: float, steps: int) -> float:
-    """Of so many steps on labels: the most of LABEL_MOMENTA with which points stay where slopes are straight."""
-    found = (each for each in reversed(LABEL_MOMENTA) if are_steady(rates, filled, LABEL_WANDERS, noise, steps, each))
+def choose_momentum(rates: Array, filled: Array, noise: float, steps: int, *, smooth: bool) -> float:
+    """Of so many steps on labels: the most with which points stay where slopes are straight, or none."""
+    momenta = LABEL_MOMENTA if smooth else MOMENTA
+    found = (each for each in reversed(momenta) if are_steady(rates, filled, LABEL_WANDERS, noise, steps, each))
     return next(found, 0.0)
 
 

@@ -252,7 +252,8 @@ class WhitenedSteps(WhitenedModel):
             return 0.0
         bent = self._bends(facts, hub)
         rates = self._later_curvature(facts, hub) * hub.shares / bent
-        return shrinking.choose_momentum(rates, hub.shares, self._noise(facts, hub) / bent, hub.steps)
+        smooth, noise = facts.problem.loss.is_likelihood, self._noise(facts, hub) / bent
+        return shrinking.choose_momentum(rates, hub.shares, noise, hub.steps, smooth=smooth)
 
     def _score_variance(self, facts: PublicFacts, hub: Hub, gradient: Array, noise: float) -> float:
         outputs = facts.problem.outputs
