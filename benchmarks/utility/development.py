@@ -16,6 +16,7 @@ import argparse
 import csv
 import json
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,13 @@ def measure(table: Development, epsilon: float, seed: int) -> float:
     return table.loss(model.fit(table.X, table.y).decision_function(table.X_test))
 
 
-def collect(names: list[str], epsilons: list[float], seeds: int, path: Path) -> dict[str, list[float]]:
+def collect(
+    names: list[str],
+    epsilons: list[float],
+    seeds: int,
+    path: Path,
+    sets: Mapping[str, Callable[[], Development]] = SETS,
+) -> dict[str, list[float]]:
     """Losses of the seeds by "set epsilon"; those of earlier runs are taken from the file."""
     done: dict[str, list[float]] = json.loads(path.read_text()) if path.exists() else {}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +87,7 @@ def collect(names: list[str], epsilons: list[float], seeds: int, path: Path) -> 
         for epsilon in epsilons:
             key = f"{name} {epsilon:g}"
             if len(done.get(key, [])) < seeds:
-                table = table or SETS[name]()
+                table = table or sets[name]()
                 done[key] = [measure(table, epsilon, seed) for seed in range(seeds)]
                 path.write_text(json.dumps(done, indent=0))
                 print(key, f"{np.mean(done[key]):.4g}", flush=True)

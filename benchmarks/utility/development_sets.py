@@ -71,7 +71,7 @@ def _at_most_one(X: Any) -> Any:
     return X / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
 
 
-def _to_range(X: Any) -> Any:
+def scale_to_range(X: Any) -> Any:
     X = np.asarray(X, dtype=np.float64)
     low, high = X.min(axis=0), X.max(axis=0)
     return (X - low) / np.maximum(high - low, 1e-12)
@@ -95,7 +95,8 @@ def _split(X: Any, y: Any, *, first: int | None = None, row_bound: float = 1.0, 
     return Development(X=X[train], y=y[train], X_test=rows, y_test=y[test], X_raw=X[test], row_bound=row_bound, **facts)
 
 
-def _bounded(X: Any, y: Any, **facts: Any) -> Development:
+def bound_rows(X: Any, y: Any, **facts: Any) -> Development:
+    """Split, with the length below which 95 % of the rows are as their bound."""
     return _split(X, y, row_bound=_typical(X), **facts)
 
 
@@ -110,7 +111,7 @@ def _frame(name: str, target: str) -> tuple[Any, Any]:
         if column == target:
             continue
         try:
-            columns.append(_to_range(np.array(cells, dtype=np.float64)[:, None]))
+            columns.append(scale_to_range(np.array(cells, dtype=np.float64)[:, None]))
         except ValueError:
             values, counts = np.unique(cells, return_counts=True)
             frequent = values[np.argsort(-counts)][:MOST_CATEGORIES]
@@ -128,7 +129,7 @@ def _adult() -> tuple[Any, Any]:
     for j in range(14):
         values = [row[j] for row in rows]
         if j in (0, 2, 4, 10, 11, 12):
-            columns.append(_to_range(np.array(values, dtype=np.float64)[:, None]))
+            columns.append(scale_to_range(np.array(values, dtype=np.float64)[:, None]))
         else:
             columns.append((np.array(values)[:, None] == np.unique(values)[None]).astype(np.float64))
     return _at_most_one(np.hstack(columns)), np.array([row[14].startswith(">50K") for row in rows]).astype(int)
@@ -204,7 +205,7 @@ def _load(name: str) -> tuple[Any, Any]:
 
 def _both_signs(name: str) -> tuple[Any, Any]:
     X, y = _load(name)
-    return 2 * _to_range(X) - 1, y
+    return 2 * scale_to_range(X) - 1, y
 
 
 def _prices(first: int | None = None) -> Development:
@@ -218,18 +219,18 @@ def _phishing() -> Development:
 
 def _digits() -> Development:
     X, y = _load("digits")
-    return _bounded(X / 16, y, kind="classes", classes=10)
+    return bound_rows(X / 16, y, kind="classes", classes=10)
 
 
 def _offset() -> Development:
     X, y = _made(20_000, 12, noise=0.5)
-    return _bounded(X, 4 * y + 80, kind="regression", target_bound=100.0)
+    return bound_rows(X, 4 * y + 80, kind="regression", target_bound=100.0)
 
 
 def _heavy_targets() -> Development:
     X, y = _made(20_000, 12, noise=0.0)
     y = y + 0.5 * np.random.default_rng(3).standard_t(1.5, len(y))
-    return _bounded(X, y, kind="regression", target_bound=50.0)
+    return bound_rows(X, y, kind="regression", target_bound=50.0)
 
 
 SETS: dict[str, Callable[[], Development]] = {
@@ -238,10 +239,10 @@ SETS: dict[str, Callable[[], Development]] = {
     "adult200": lambda: _split(*_adult(), first=200),
     "adult1pct": lambda: _split(*_rare(*_adult(), 0.01)),
     "phishing": _phishing,
-    "breast": lambda: _bounded(*_both_signs("breast_cancer")),
-    "heavy": lambda: _bounded(*_made(30_000, 20, tail=1.5)),
-    "corr": lambda: _bounded(*_made(30_000, 40, correlation=0.98)),
-    "scaled": lambda: _bounded(*_made(30_000, 20, scales=10.0 ** np.linspace(-3, 3, 20))),
+    "breast": lambda: bound_rows(*_both_signs("breast_cancer")),
+    "heavy": lambda: bound_rows(*_made(30_000, 20, tail=1.5)),
+    "corr": lambda: bound_rows(*_made(30_000, 40, correlation=0.98)),
+    "scaled": lambda: bound_rows(*_made(30_000, 20, scales=10.0 ** np.linspace(-3, 3, 20))),
     "words1000": lambda: _split(*_words(1000, labels=("devel", "libdevel"))),
     "words2000": lambda: _split(*_words(2000, labels=("devel", "libdevel"))),
     "words10000": lambda: _split(*_words(10_000, labels=("devel", "libdevel"))),
@@ -256,9 +257,9 @@ SETS: dict[str, Callable[[], Development]] = {
     "housing": lambda: _split(
         *_frame("california_housing", "median_house_value"), kind="regression", target_bound=500_001.0
     ),
-    "diabetes": lambda: _bounded(*_both_signs("diabetes"), kind="regression", target_bound=350.0),
+    "diabetes": lambda: bound_rows(*_both_signs("diabetes"), kind="regression", target_bound=350.0),
     "offset": _offset,
     "heavytarget": _heavy_targets,
-    "corrreg": lambda: _bounded(*_made(20_000, 40, correlation=0.98, noise=0.3), kind="regression", target_bound=5.0),
-    "sparse200": lambda: _bounded(*_made(20_000, 200, noise=0.5, used=8), kind="regression", target_bound=4.0),
+    "corrreg": lambda: bound_rows(*_made(20_000, 40, correlation=0.98, noise=0.3), kind="regression", target_bound=5.0),
+    "sparse200": lambda: bound_rows(*_made(20_000, 200, noise=0.5, used=8), kind="regression", target_bound=4.0),
 }
