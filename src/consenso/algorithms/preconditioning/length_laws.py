@@ -56,9 +56,10 @@ FINE, SHORTEST, LONGEST = 0.005, 2.0, 64.0
 LEAST_REACH, MOST_REACH = 1e-3, 1e4
 # How far slopes along a model are from those of its law, as a part of what they are.
 DISCREPANCY = 0.3
-# Lengths are known without measuring them up to factors of this standard deviation, in logs; sizes of scores up to
-# steps of the square root of two, which is a whole number of knots.
-UNSURE, KNOTS_A_STEP = 1.0, 8
+# Lengths are known without measuring them up to factors of this standard deviation, in logs: 0.2 on most tables, more
+# than 1 where labels are almost separable (docs/solvers-measured.md). Sizes of scores are known up to steps of the
+# square root of two, which is a whole number of knots.
+UNSURE, KNOTS_A_STEP = 0.7, 8
 STEPS = np.arange(-2, 3)
 SIZES = 2.0 ** (STEPS / 2)
 # The products of KNOTS and SIZES.
