@@ -434,6 +434,25 @@ def test_long_results_come_with_the_repository(tmp_path, monkeypatch):
     assert made.exists()
 
 
+def test_reports_come_with_the_repository_grid_by_grid(tmp_path):
+    paper, reports = replace(PAPER, grids={"quick": (1, 2, 3), "full": (2, 3, 4)}), tmp_path / "reports"
+    for out, grid in ((tmp_path / "one", "quick"), (tmp_path / "two", "full")):  # on two machines
+        reproduce(paper, grid, out, workers=0, listed=(paper,))
+        (made,) = shipping.ship_reports(paper, out, reports)
+        assert made == reports / "000" / "grids" / f"{grid}.json"
+    assert sorted(index.measured(reports / "000")) == ["full", "quick"]
+    told, compared, results = index.reported({"000": paper}, reports)
+    assert told.rows
+    assert {row[3] for row in compared.rows} == {"full"}
+    # Which of two grids is the larger one is decided by what they took.
+    assert [row[0] for row in results.rows] in ([1, 2, 3], [2, 3, 4])
+    page = tmp_path / "page.md"
+    page.write_text("<!-- summary: begin -->\n<!-- summary: end -->\n")
+    index.write({"000": paper}, reports)
+    index.into_page(reports, page)
+    assert told.title in page.read_text()
+
+
 def test_every_paper_obeys_the_law_of_verdicts():
     for number in NUMBERS:
         assert "assert unchanging(" in (Path(__file__).parent / f"test_paper{number}.py").read_text(), number
