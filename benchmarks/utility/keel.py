@@ -21,9 +21,11 @@ from benchmarks.utility.development import SEEDS, collect, judge_cells, tabulate
 from benchmarks.utility.development_sets import Development, bound_rows, scale_to_range
 from consenso.audit.table import write_into
 
-# On the first eight rules were chosen or looked at, on the others not.
-SEEN = ("banana", "magic", "phoneme", "twonorm", "mushroom", "penbased", "chess", "spambase")
-NAMES = (*SEEN, "pima", "german", "australian", "contraceptive", "satimage", "segment", "splice")
+# All of them were looked at while rules were mended: KEEL's other tables are the next test (docs/adr/0022).
+NAMES = (
+    *("banana", "magic", "phoneme", "twonorm", "mushroom", "penbased", "chess", "spambase"),
+    *("pima", "german", "australian", "contraceptive", "satimage", "segment", "splice"),
+)
 EPSILONS = [0.5, 1.0, 3.0, 8.0]
 MARKERS = ("<!-- keel tables -->", "<!-- end of keel tables -->")
 
