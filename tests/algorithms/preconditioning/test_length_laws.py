@@ -213,3 +213,13 @@ def test_classes_that_are_almost_separable_get_a_long_model() -> None:
     ).fit(rows, labels)
     own = model.predict_proba(rows)[np.arange(2000), labels]
     assert -np.log(own).mean() < 0.04
+
+
+def test_noise_of_a_length_falls_with_the_budget_whatever_the_size_of_scores() -> None:
+    for size in (0.0, 0.1, 1.0, 5.0):
+        reaches = [length_laws.choose_reach(noise, size, 1.0) for noise in (1e-2, 1e-4, 1e-6, 0.0)]
+        assert reaches == sorted(reaches)  # scores are shortened less and less
+        told = [noise * reach for noise, reach in zip((1e-2, 1e-4, 1e-6), reaches, strict=False)]
+        assert told == sorted(told, reverse=True)
+        # Slopes of scores of this size are about its square.
+        assert told[-1] <= 0.01 * max(size, 0.1) ** 2

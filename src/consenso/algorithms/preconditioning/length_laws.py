@@ -94,7 +94,7 @@ def choose_reach(noise: float, size: float, limit: float) -> float:
     """From the noise that a mean slope has for a reach of 1, the size of scores and the bound on slopes."""
     widest = limit * math.sqrt(len(SCALES))  # of a record whose scores have length 1
     # Slopes along a model of small scores are as their square, and so is the noise that they bear.
-    fine = FINE * min(1.0, size**2)
+    fine = FINE * min(1.0, max(size, EXACT) ** 2)
     longest = max(fine / max(noise * widest, fine / LONGEST), min(SHORTEST, 2 * size))
     return float(np.clip(longest * widest, LEAST_REACH, MOST_REACH))
 
