@@ -71,7 +71,7 @@ def test_every_grid_has_the_runs_that_the_verdicts_read():
     whole = [run for each in full if (each["data"], each["iterations"]) == ("MNIST", 20_000) for run in each["runs"]]
     for method in ("Prox", "Trust", "OutP, its code"):
         assert {(run.epsilon, run.seed) for run in whole if run.method == method} >= {
-            (epsilon, seed) for epsilon in reported.EPSILONS for seed in range({0.05: 10, 5.0: 3}.get(epsilon, 2))
+            (epsilon, seed) for epsilon in reported.EPSILONS for seed in range({0.05: 10, 5.0: 3}.get(epsilon, 1))
         }
     assert sum(cell.seconds for cell in PAPER.cells_of("full")) / 2 < 3 * 3600  # on two cores
 
