@@ -156,7 +156,7 @@ class GradientIteration:
 class GradientVisits:
     """A user who takes the iterations `positions` (from 1) of `iterations`, in an order that is fixed and public."""
 
-    citation: ClassVar[str] = "Chan, Xie and Zhao 2024, Theorem 5.5, sharpened"
+    citation: ClassVar[str] = "Chan, Xie and Zhao 2024, Theorem 5.1, sharpened"
     section: ClassVar[str] = "gradient-admm"
 
     iteration: GradientIteration
