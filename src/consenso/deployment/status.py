@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -15,6 +15,7 @@ from consenso.errors import InputError
 from consenso.pages import STYLE
 from consenso.planning.plan import Plan
 from consenso.privacy.card.depths import observer_name
+from consenso.study import Study
 from consenso.transport.zenoh.channel import Channel
 
 State = Literal["starting", "waiting", "running", "ended", "stopped"]
@@ -50,6 +51,22 @@ class LiveStatus:
     listeners: list[Listener] = field(default_factory=list)
     _begun: float = field(default_factory=time.monotonic)
     _first: tuple[float, int] | None = None
+
+    @classmethod
+    def of(cls, study: Study, *, role: str, name: str, run: str, done: int, others: Iterable[str]) -> LiveStatus:
+        """Of a run of a study of which `done` rounds are over, before any of the others is there."""
+        plan, delta = study.plan(), study.privacy.delta
+        return cls(
+            role=role,
+            name=name,
+            run=run,
+            rounds=plan.rounds,
+            delta=delta,
+            simulation=study.simulation,
+            budget=budget_of(plan, delta),
+            round=done,
+            up=dict.fromkeys(others, False),
+        )
 
     def note_presence(self, who: str, here: bool) -> None:
         """Somebody came or went."""

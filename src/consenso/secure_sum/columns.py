@@ -11,15 +11,13 @@ from consenso.engine.fixed_point import GridColumn, Grids, Words, decode, encode
 from consenso.errors import PreconditionError
 from consenso.federation.message_schemas import BOUND, SHARE, MessageSchema
 from consenso.planning.plan import Plan
-from consenso.privacy.declarations import Declaration
-from consenso.privacy.run_spec import RunSpec
 
 
 def columns(
-    spec: RunSpec, declaration: Declaration, round_: int, form: MessageSchema, told: Mapping[str, tuple[float, float]]
+    plan: Plan, round_: int, form: MessageSchema, told: Mapping[str, tuple[float, float]]
 ) -> tuple[GridColumn, ...]:
     """The columns of a round's message. `told` gives the bound and the share that each sealed field named."""
-    grids = Grids(spec, declaration, round_)
+    grids = Grids(plan, plan.algorithm.releases, round_)
     found = []
     for each in form.schema.fields:
         if each.name.endswith((BOUND, SHARE)):
@@ -46,7 +44,7 @@ def integers_of(
     """
     values = decode_values(message, form.schema)
     told = {name: (values[name + BOUND], values[name + SHARE]) for name in form.sealed}
-    table = columns(plan, plan.algorithm.releases, round_, form, told)
+    table = columns(plan, round_, form, told)
     parts = [
         encode(values[column.name], column)
         if taking_part or column.name in form.sealed
@@ -62,7 +60,7 @@ def check_range(
 ) -> None:
     """Refuse a sum that is larger than the declared contributions and the noise of its parties allow."""
     grids, start = Grids(plan, plan.algorithm.releases, round_), 0
-    for column in columns(plan, plan.algorithm.releases, round_, form, told):
+    for column in columns(plan, round_, form, told):
         values = decode(words[start : start + column.size], column)
         start += column.size
         if column.name not in form.sealed:
