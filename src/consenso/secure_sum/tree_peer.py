@@ -248,13 +248,13 @@ class TreePeer:
         """The node's own integers of a round, with the bound and the share of each field: made once, then repeated."""
         form = self._schemas.at(round_).up
         blob = self._party.answer(round_=round_, stage=STEP, body=encode(self._down(round_)), counted=round_ - 1)
-        costs = {name + end: 1.0 for name in form.sealed for end in (BOUND, SHARE)}
-        ones = dict.fromkeys(form.sealed, (1.0, 1.0))
+        costs = {name + end: 1.0 for name in form.terms for end in (BOUND, SHARE)}
+        ones = dict.fromkeys(form.terms, (1.0, 1.0))
         size = sum(column.size for column in columns(self.plan, round_, form, ones))
         schema = RecordSchema.of_values(CONTRIBUTION, {"words": np.empty(size, dtype=np.int64), **costs})
         values = decode_values(blob, schema)
         return values["words"].view(np.uint64), {
-            name: (values[name + BOUND], values[name + SHARE]) for name in form.sealed
+            name: (values[name + BOUND], values[name + SHARE]) for name in form.terms
         }
 
     def _write(self, round_: int, party: int, words: Words) -> bytes:
