@@ -7,7 +7,20 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from consenso.conventions import LEARNERS, TOLD
+#: Transformers of scikit-learn that learn numbers from what they are fitted on.
+LEARNERS = frozenset(
+    (
+        *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "QuantileTransformer", "PowerTransformer"),
+        *("PCA", "TruncatedSVD", "KBinsDiscretizer", "SimpleImputer", "KNNImputer", "IterativeImputer", "SelectKBest"),
+        *("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"),
+    )
+)
+#: Those that may be given it instead: by which parameter, and by which value of it where not any value will do.
+GIVEN_BY: dict[str, tuple[str, str | None]] = {
+    "SimpleImputer": ("strategy", "constant"),
+    "OneHotEncoder": ("categories", None),
+    "OrdinalEncoder": ("categories", None),
+}
 
 
 class PipelineWarning(UserWarning):
@@ -35,7 +48,7 @@ def learns(step: Any) -> bool:
     name = type(step).__name__
     if name not in LEARNERS or not type(step).__module__.startswith("sklearn."):
         return False
-    key, public = TOLD.get(name, ("", None))
+    key, public = GIVEN_BY.get(name, ("", None))
     given = getattr(step, key, None)
     if public is not None:
         return bool(given != public)
