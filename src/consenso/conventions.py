@@ -1,4 +1,4 @@
-"""The terms that every guarantee is stated in, and their defaults. Each is written here once."""
+"""What several rooms must say alike: units, adjacencies and deltas of guarantees, and what learns from data."""
 
 from __future__ import annotations
 
@@ -25,3 +25,19 @@ def default_delta(records: int | None = None) -> float:
     Where no number of records is public, delta may not depend on it, and is 1e-5.
     """
     return LARGEST_DELTA if records is None else min(LARGEST_DELTA, 0.1 / records)
+
+
+#: Transformers of scikit-learn that learn numbers from what they are fitted on.
+LEARNERS = frozenset(
+    (
+        *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "QuantileTransformer", "PowerTransformer"),
+        *("PCA", "TruncatedSVD", "KBinsDiscretizer", "SimpleImputer", "KNNImputer", "IterativeImputer", "SelectKBest"),
+        *("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"),
+    )
+)
+#: Those that may be given it instead: by which parameter, and by which value of it where not any value will do.
+GIVEN_BY: dict[str, tuple[str, str | None]] = {
+    "SimpleImputer": ("strategy", "constant"),
+    "OneHotEncoder": ("categories", None),
+    "OrdinalEncoder": ("categories", None),
+}

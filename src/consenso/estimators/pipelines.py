@@ -7,20 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-#: Transformers of scikit-learn that learn numbers from what they are fitted on.
-LEARNERS = frozenset(
-    (
-        *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "QuantileTransformer", "PowerTransformer"),
-        *("PCA", "TruncatedSVD", "KBinsDiscretizer", "SimpleImputer", "KNNImputer", "IterativeImputer", "SelectKBest"),
-        *("OneHotEncoder", "OrdinalEncoder", "TargetEncoder"),
-    )
-)
-#: Those that may be given it instead: by which parameter, and by which value of it where not any value will do.
-GIVEN_BY: dict[str, tuple[str, str | None]] = {
-    "SimpleImputer": ("strategy", "constant"),
-    "OneHotEncoder": ("categories", None),
-    "OrdinalEncoder": ("categories", None),
-}
+from consenso.conventions import GIVEN_BY, LEARNERS
 
 
 class PipelineWarning(UserWarning):

@@ -6,7 +6,7 @@ import ast
 import tomllib
 from collections.abc import Iterator
 
-from consenso.estimators.pipelines import GIVEN_BY, LEARNERS
+from consenso.conventions import GIVEN_BY, LEARNERS
 from consenso.lint.flow import ESTIMATOR, NONE, Flow, Tags, called_name, keyword, scopes
 from consenso.lint.notice import Rule, RuleExample
 from consenso.lint.toml import line_of
