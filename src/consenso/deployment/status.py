@@ -16,6 +16,7 @@ from consenso.pages import STYLE
 from consenso.planning.plan import Plan
 from consenso.privacy.card.depths import observer_name
 from consenso.study import Study
+from consenso.study.folder import finite
 from consenso.transport.zenoh.channel import Channel
 
 State = Literal["starting", "waiting", "running", "ended", "stopped"]
@@ -25,11 +26,7 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 
 def budget_of(plan: Plan, delta: float) -> dict[str, float | str]:
     """Epsilon of the whole run for every observer: all of it is charged when a run begins."""
-    found: dict[str, float | str] = {}
-    for observer in plan.observers():
-        epsilon = plan.guarantee(observer, delta).epsilon(delta)
-        found[observer.key] = float(epsilon) if epsilon < float("inf") else "inf"
-    return found
+    return {observer.key: finite(plan.guarantee(observer, delta).epsilon(delta)) for observer in plan.observers()}
 
 
 @dataclass
