@@ -76,6 +76,6 @@ class Member:
         self._star.stop()
 
     def _note_presence(self, who: int | str, here: bool) -> None:
-        self.status.lines = self._star.lines
+        self.status.channel = self._star.channel
         if who == HUB:
             self.status.note_presence(SERVER, here)

@@ -82,5 +82,5 @@ class PeerMember:
         self._peer.stop()
 
     def _note_presence(self, who: int | str, here: bool) -> None:
-        self.status.lines = self._peer.lines
+        self.status.channel = self._peer.channel
         self.status.note_presence(self._names[int(who)], here)

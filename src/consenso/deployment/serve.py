@@ -54,7 +54,7 @@ class HubService:
             changed=lambda who, here: self.status.note_presence(self._names[int(who)], here),
             refused=lambda who, reason: self.status.note_refusal(self._names[int(who)], reason),
         )
-        self.status.lines = self._star.lines
+        self.status.channel = self._star.channel
 
     def run(self) -> Path:
         """Run the rounds that are left, write the folder, and hand the model to the parties; again, if that was all."""

@@ -44,7 +44,7 @@ class LiveStatus:
     round: int = 0
     up: dict[str, bool] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
-    lines: Channel | None = None
+    channel: Channel | None = None
     listeners: list[Listener] = field(default_factory=list)
     _begun: float = field(default_factory=time.monotonic)
     _first: tuple[float, int] | None = None
@@ -90,7 +90,7 @@ class LiveStatus:
 
     def snapshot(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        lines = self.lines
+        channel = self.channel
         return {
             "role": self.role,
             "name": self.name,
@@ -102,9 +102,9 @@ class LiveStatus:
             "seconds_left": self._seconds_left(),
             "parties": {name: "up" if here else "down" for name, here in sorted(self.up.items())},
             "missing": dict(self.missing),
-            "refused": {} if lines is None else {lines.identity.others[k]: v for k, v in dict(lines.refusals).items()},
-            "bytes_sent": 0 if lines is None else lines.traffic.sent,
-            "bytes_received": 0 if lines is None else lines.traffic.received,
+            "refused": {channel.identity.others[k]: v for k, v in dict(channel.refusals).items()} if channel else {},
+            "bytes_sent": channel.traffic.sent if channel else 0,
+            "bytes_received": channel.traffic.received if channel else 0,
             "charged": {
                 "delta": self.delta,
                 "epsilon": dict(self.budget),
