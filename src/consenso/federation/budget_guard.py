@@ -29,7 +29,7 @@ class BudgetGuard(Protocol):
         ...
 
 
-class LedgerAllowance:
+class LedgerGuard:
     """A ledger on the party's own disk, charged with the most that the plan can cost, as the party computes it."""
 
     def __init__(self, plan: Plan, charge: LedgerCharge) -> None:
